@@ -1,0 +1,127 @@
+"""Kafka's errors as exceptions.
+
+Each is raised where the fault is found and turned into its code at the edge, by the handler that answers the client.
+Names and codes are Kafka's. What the broker never sends to a client derives from `StorageFault` instead.
+"""
+
+from __future__ import annotations
+
+
+class KafkaError(Exception):
+    """An error that has a code on the wire."""
+
+    code: int = -1
+    retriable: bool = False
+
+
+class OffsetOutOfRange(KafkaError):
+    code = 1
+
+
+class CorruptRecord(KafkaError):
+    """CORRUPT_MESSAGE: a checksum, a length or a structure inside a batch is wrong."""
+
+    code = 2
+    retriable = True
+
+
+class RecordTooLarge(KafkaError):
+    code = 10
+
+
+class RecordBatchTooLarge(KafkaError):
+    code = 18
+
+
+class InvalidTimestamp(KafkaError):
+    code = 32
+
+
+class UnsupportedForMessageFormat(KafkaError):
+    code = 43
+
+
+class PolicyViolation(KafkaError):
+    code = 44
+
+
+class OutOfOrderSequence(KafkaError):
+    code = 45
+
+
+class DuplicateSequence(KafkaError):
+    code = 46
+
+
+class InvalidProducerEpoch(KafkaError):
+    code = 47
+
+
+class InvalidTxnState(KafkaError):
+    code = 48
+
+
+class TransactionCoordinatorFenced(KafkaError):
+    code = 52
+
+
+class KafkaStorageError(KafkaError):
+    """The disk failed; the log directory is taken offline and the client finds another replica."""
+
+    code = 56
+    retriable = True
+
+
+class UnsupportedCompressionType(KafkaError):
+    code = 76
+
+
+class InvalidRecord(KafkaError):
+    """INVALID_RECORD: the batch is intact but breaks a rule of the topic or of the protocol."""
+
+    code = 87
+
+
+class StorageFault(Exception):
+    """A fault of the files of a log that recovery handles; never sent to a client."""
+
+
+class CorruptIndex(StorageFault):
+    pass
+
+
+class CorruptSnapshot(StorageFault):
+    pass
+
+
+class CorruptCheckpoint(StorageFault):
+    pass
+
+
+class InvalidOffset(StorageFault):
+    """An index entry or an appended offset that does not grow."""
+
+
+class IndexOffsetOverflow(StorageFault):
+    """An offset too far from its segment's base offset for a 32-bit relative offset."""
+
+
+class SegmentOffsetOverflow(StorageFault):
+    """A segment that holds an offset its index cannot express; loading splits it."""
+
+    def __init__(self, message: str, base_offset: int) -> None:
+        super().__init__(message)
+        self.base_offset = base_offset
+
+
+class OffsetsOutOfOrder(StorageFault):
+    """A follower was given batches whose offsets do not grow."""
+
+
+class UnexpectedAppendOffset(StorageFault):
+    """A follower was given a batch that starts below its log end offset."""
+
+    def __init__(self, message: str, first_offset: int, last_offset: int) -> None:
+        super().__init__(message)
+        self.first_offset = first_offset
+        self.last_offset = last_offset
