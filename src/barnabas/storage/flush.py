@@ -1,0 +1,41 @@
+"""Making written data durable, off the event loop.
+
+A plan names files and nothing else, so that a thread can run it while the log goes on being written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from barnabas.storage.files import AnyFiles
+
+
+class Syncable(Protocol):
+    def sync(self) -> None: ...
+
+
+class FlushPlan(NamedTuple):
+    files: AnyFiles
+    targets: Sequence[Syncable]
+    snapshots: Sequence[str]  # producer snapshots that were written without a sync
+    directory: str | None  # synced too when it has new files
+    recovery_point: int  # everything below it is durable once the plan has run
+
+    def run(self) -> None:
+        for target in self.targets:
+            target.sync()
+        for snapshot in self.snapshots:
+            self._sync_snapshot(snapshot)
+        if self.directory is not None:
+            self.files.sync_dir(self.directory)
+
+    def _sync_snapshot(self, path: str) -> None:
+        try:
+            file = self.files.open(path)
+        except FileNotFoundError:
+            return  # deleted meanwhile, with its segment
+        try:
+            file.sync()
+        finally:
+            file.close()

@@ -1,0 +1,36 @@
+"""What a log asks of whoever owns it: things that must happen later, elsewhere, or to the whole directory.
+
+A Log decides and writes; it never waits, never sleeps and never starts a thread. The LogManager of a broker does these for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from barnabas.storage.log import Log
+
+
+class LogHost(Protocol):
+    def delete_later(self, delete: Callable[[], None], at_ms: int) -> None:
+        """Run `delete` once the clock has reached `at_ms`; readers may still hold the files until then."""
+
+    def flush_later(self, log: Log, offset: int) -> None:
+        """Make everything below `offset` durable soon, off the event loop."""
+
+    def disk_failed(self, directory: str, message: str, error: OSError) -> None:
+        """Take the log directory offline; the other directories go on."""
+
+
+class DirectHost:
+    """The host of a log that stands alone, in a tool or a test: everything happens at once."""
+
+    def delete_later(self, delete: Callable[[], None], at_ms: int) -> None:
+        delete()
+
+    def flush_later(self, log: Log, offset: int) -> None:
+        log.flush_below(offset)
+
+    def disk_failed(self, directory: str, message: str, error: OSError) -> None:
+        return None

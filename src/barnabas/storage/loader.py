@@ -1,0 +1,295 @@
+"""Opening a log directory: finding out what a crash left, repairing it, and giving a Log.
+
+After a clean shutdown nothing is read but names and sizes. After any other end, every segment past the recovery point is checked batch by
+batch, its indexes are rebuilt, and the log is cut at the first damage. Nothing that was flushed is ever cut.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from barnabas.errors import CorruptIndex, InvalidOffset, SegmentOffsetOverflow
+from barnabas.storage import names
+from barnabas.storage.files import AnyFiles, DirEntry
+from barnabas.storage.host import LogHost
+from barnabas.storage.leader_epochs import LeaderEpochCache
+from barnabas.storage.log import Log
+from barnabas.storage.log_config import LogConfig
+from barnabas.storage.partition_metadata import PartitionMetadataFile
+from barnabas.storage.producer_replay import rebuild_producer_state
+from barnabas.storage.producer_state import ProducerStateConfig, ProducerStateManager
+from barnabas.storage.segment import Segment
+from barnabas.storage.segments import Segments
+from barnabas.storage.surgery import replace_segments, split_overflowed
+from barnabas.topic_partition import TopicPartition
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+def no_jitter(_: int) -> int:
+    return 0
+
+
+@dataclass
+class LoadRequest:
+    """What is known of a log before its directory is opened."""
+
+    files: AnyFiles
+    directory: str
+    partition: TopicPartition
+    config: LogConfig
+    host: LogHost
+    now_ms: int
+    log_start_offset: int = 0
+    recovery_point: int = 0
+    clean_shutdown: bool = False
+    producer_config: ProducerStateConfig = field(default_factory=ProducerStateConfig)
+    jitter: Callable[[int], int] = no_jitter
+
+
+def load_log(request: LoadRequest) -> Log:
+    """Opens a log, recovering it as needed; a directory that does not exist becomes an empty log."""
+    return _Loader(request).load()
+
+
+class _Loader:
+    def __init__(self, request: LoadRequest) -> None:
+        self.request = request
+        self.files = request.files
+        self.directory = request.directory
+        self.config = request.config
+        self.now_ms = request.now_ms
+        self.segments = Segments()
+
+    def load(self) -> Log:
+        request = self.request
+        self.files.make_dirs(self.directory)
+        self.epochs = LeaderEpochCache(self.files, f"{self.directory}/{names.LEADER_EPOCH_CHECKPOINT}")
+        self.producers = self._producer_state()
+        self._finish_interrupted_swaps()
+        self._retry_on_overflow(self._load_segments)
+        if self.directory.endswith(names.DELETE_DIR_SUFFIX):
+            recovery_point = end = 0
+            if not len(self.segments):
+                self._add_segment(0)
+        else:
+            recovery_point, end = self._retry_on_overflow(self._recover)
+        start = max(request.log_start_offset, self.segments.first.base_offset)
+        self.epochs.truncate_from_end(end)
+        self.epochs.truncate_from_start(start)
+        self.producers.remove_stray_snapshots(self.segments.base_offsets)
+        rebuild_producer_state(self.producers, self.segments, start, end, self.now_ms, request.clean_shutdown)
+        return Log(
+            self.files,
+            self.directory,
+            request.partition,
+            self.config,
+            self.segments,
+            self.producers,
+            self.epochs,
+            PartitionMetadataFile(self.files, f"{self.directory}/{names.PARTITION_METADATA}"),
+            request.host,
+            request.jitter,
+            log_start_offset=start,
+            recovery_point=recovery_point,
+            log_end_offset=end,
+            now_ms=self.now_ms,
+        )
+
+    def _producer_state(self) -> ProducerStateManager:
+        return ProducerStateManager(self.files, self.directory, self.request.partition, self.request.producer_config)
+
+    def _listing(self) -> list[DirEntry]:
+        return [entry for entry in self.files.list_dir(self.directory) if not entry.is_dir]
+
+    # -- what an interrupted compaction or split left
+
+    def _finish_interrupted_swaps(self) -> None:
+        swaps = self._remove_temporary_files()
+        if not swaps:
+            return
+        low, high = self._swapped_range(swaps)
+        for entry in self._listing():
+            offset = names.offset_of(entry.name)
+            if offset is not None and low <= offset < high and not entry.name.endswith(names.SWAP_SUFFIX):
+                _log.info("Deleting segment file %s/%s that is compacted but has not been deleted yet", self.directory, entry.name)
+                self.files.remove(f"{self.directory}/{entry.name}")
+        for name in swaps:
+            _log.info("Recovering file %s/%s by renaming", self.directory, name)
+            self.files.rename(f"{self.directory}/{name}", f"{self.directory}/{name.removesuffix(names.SWAP_SUFFIX)}")
+        self.files.sync_dir(self.directory)
+
+    def _remove_temporary_files(self) -> list[str]:
+        """Removes `.deleted` files, then `.swap` files of an incomplete set, then `.cleaned` files, in this order; gives the valid swaps."""
+        cleaned: list[str] = []
+        swaps: list[str] = []
+        for entry in self._listing():
+            if entry.name.endswith(names.DELETED_SUFFIX):
+                self.files.remove(f"{self.directory}/{entry.name}")
+            elif entry.name.endswith(names.CLEANED_SUFFIX):
+                cleaned.append(entry.name)
+            elif entry.name.endswith(names.SWAP_SUFFIX):
+                swaps.append(entry.name)
+        cleaned_offsets = [offset for name in cleaned if (offset := names.offset_of(name)) is not None]
+        valid: list[str] = []
+        for name in swaps:
+            offset = names.offset_of(name)
+            # A split renames from the last part to the first: a .cleaned below a .swap means the set never became complete.
+            if offset is None or (cleaned_offsets and offset >= min(cleaned_offsets)):
+                self.files.remove(f"{self.directory}/{name}")
+            else:
+                valid.append(name)
+        for name in cleaned:
+            self.files.remove(f"{self.directory}/{name}")
+        return valid
+
+    def _swapped_range(self, swaps: list[str]) -> tuple[int, int]:
+        """The offsets that the swap files replace."""
+        low, high = 2**63 - 1, -1
+        for name in swaps:
+            base = names.offset_of(name)
+            if base is None or not name.endswith(names.LOG_SUFFIX + names.SWAP_SUFFIX):
+                continue
+            segment = Segment(self.files, self.directory, base, self.config, self.now_ms, suffix=names.SWAP_SUFFIX, create=False)
+            low, high = min(low, base), max(high, segment.next_offset())
+            segment.close_handlers()
+        return low, high
+
+    # -- segments
+
+    def _load_segments(self) -> None:
+        self.segments.close()
+        self.segments.clear()
+        listing = {entry.name for entry in self._listing()}
+        for name in sorted(listing):
+            offset = names.offset_of(name)
+            if offset is None:
+                continue
+            if name.endswith(names.INDEX_SUFFIXES):
+                if names.offset_prefix(offset) + names.LOG_SUFFIX not in listing:
+                    _log.warning("Found an orphaned index file %s/%s, with no corresponding log file.", self.directory, name)
+                    self.files.remove(f"{self.directory}/{name}")
+            elif name.endswith(names.LOG_SUFFIX):
+                self._load_segment(offset, listing)
+
+    def _load_segment(self, base_offset: int, listing: set[str]) -> None:
+        segment = Segment(
+            self.files,
+            self.directory,
+            base_offset,
+            self.config,
+            self.now_ms,
+            jitter_ms=self.request.jitter(self.config.segment_jitter_ms),
+            create=False,
+        )
+        prefix = names.offset_prefix(base_offset)
+        try:
+            if prefix + names.INDEX_SUFFIX not in listing:
+                if self.request.clean_shutdown or base_offset < self.request.recovery_point:
+                    _log.error("Could not find offset index file corresponding to log file %s, rebuilding it", segment.file.path)
+                self._recover_segment(segment)
+            elif prefix + names.TIME_INDEX_SUFFIX not in listing:
+                _log.warning("Could not find time index file corresponding to log file %s, rebuilding it", segment.file.path)
+                self._recover_segment(segment)
+            elif prefix + names.TXN_INDEX_SUFFIX in listing:
+                segment.txn_index.sanity_check()
+        except CorruptIndex as e:
+            _log.warning("Found a corrupted index file corresponding to log file %s due to %s, rebuilding it", segment.file.path, e)
+            self._recover_segment(segment)
+        self.segments.add(segment)
+
+    def _add_segment(self, base_offset: int) -> None:
+        segment = Segment(self.files, self.directory, base_offset, self.config, self.now_ms)
+        segment.create_indexes()
+        self.segments.add(segment)
+
+    def _retry_on_overflow(self, action: Callable[[], T]) -> T:
+        while True:
+            try:
+                return action()
+            except SegmentOffsetOverflow as e:
+                _log.info("Caught segment overflow error: %s. Split segment and retry.", e)
+                self._split(e.base_offset)
+
+    def _split(self, base_offset: int) -> None:
+        old = self.segments.get(base_offset)
+        if old is None:
+            old = Segment(self.files, self.directory, base_offset, self.config, self.now_ms, create=False)
+            self.segments.add(old)
+        new = split_overflowed(old, self.directory, self.files, self.config, self.now_ms)
+        gone = replace_segments(
+            self.segments, new, [old], self.directory, self.files, self.request.host, self.now_ms + self.config.file_delete_delay_ms
+        )
+        self._delete_snapshots(gone)
+
+    # -- recovery
+
+    def _recover(self) -> tuple[int, int]:
+        """Recovers what the clean shutdown marker does not vouch for; gives the new recovery point and the log end offset."""
+        request = self.request
+        if not request.clean_shutdown:
+            self._recover_unflushed()
+        end = self._end_offset()
+        if not len(self.segments):
+            self._add_segment(request.log_start_offset)
+        if request.clean_shutdown and end is not None:
+            return end, end
+        # Only a flush moves the recovery point forward: what was read back from the page cache may still not be on disk.
+        end = self.segments.active.next_offset() if end is None else end
+        return min(request.recovery_point, end), end
+
+    def _recover_unflushed(self) -> None:
+        unflushed = self.segments.between(self.request.recovery_point, 2**63 - 1)
+        for number, segment in enumerate(unflushed):
+            _log.info("Recovering unflushed segment %d of %s (%d of %d)", segment.base_offset, self.directory, number + 1, len(unflushed))
+            try:
+                cut = self._recover_segment(segment)
+            except InvalidOffset as e:
+                _log.warning("Found invalid offset while recovering %s (%s): emptying the segment", segment.file.path, e)
+                cut = segment.truncate_to(segment.base_offset, self.now_ms) or 1
+            if cut:
+                doomed = unflushed[number + 1 :]
+                if doomed:
+                    _log.warning("Corruption found in segment %s: deleting the %d segments after it", segment.file.path, len(doomed))
+                    self._delete(doomed)
+                return
+
+    def _recover_segment(self, segment: Segment) -> int:
+        """Recovers one segment with a producer state of its own, built from the segments before it."""
+        producers = self._producer_state()
+        rebuild_producer_state(producers, self.segments, self.request.log_start_offset, segment.base_offset, self.now_ms)
+        cut = segment.recover(producers, self.epochs)
+        producers.take_snapshot()
+        return cut
+
+    def _end_offset(self) -> int | None:
+        """The log end offset; None when no segment is left, or all had to go because they end before the log start offset."""
+        if not len(self.segments):
+            return None
+        end = self.segments.active.next_offset()
+        start = self.request.log_start_offset
+        if end >= start:
+            return end
+        _log.warning("Deleting all segments of %s because logEndOffset (%d) is smaller than logStartOffset (%d)", self.directory, end, start)
+        self._delete(list(self.segments))
+        self.epochs.clear_and_flush()
+        self.producers.truncate_fully_and_start_at(start)
+        return None
+
+    def _delete(self, doomed: list[Segment]) -> None:
+        for segment in doomed:
+            self.segments.remove(segment.base_offset)
+            segment.rename_suffix("", names.DELETED_SUFFIX)
+            self.request.host.delete_later(segment.delete, self.now_ms + self.config.file_delete_delay_ms)
+        self._delete_snapshots(doomed)
+
+    def _delete_snapshots(self, doomed: list[Segment]) -> None:
+        for segment in doomed:
+            delete = self.producers.mark_snapshot_for_deletion(segment.base_offset)
+            if delete is not None:
+                self.request.host.delete_later(delete, self.now_ms + self.config.file_delete_delay_ms)

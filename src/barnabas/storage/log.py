@@ -1,0 +1,760 @@
+"""The log of one partition: an append-only sequence of batches cut into segments.
+
+This is where an offset is born. Appending checks the batches, gives them their offsets, checks the producers, writes, and only then moves the
+log end offset; reading hands out slices of files up to what the reader may see. Four offsets tell the whole story:
+
+    log start offset  ≤  last stable offset  ≤  high watermark  ≤  log end offset
+
+A Log runs on one thread. It touches the disk through its segments only, and what takes long or must wait it leaves to its host.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from enum import IntEnum
+from typing import NamedTuple
+
+from barnabas.errors import (
+    CorruptRecord,
+    InconsistentTopicId,
+    KafkaError,
+    KafkaStorageError,
+    OffsetOutOfRange,
+    OffsetsOutOfOrder,
+    RecordBatchTooLarge,
+    RecordTooLarge,
+    UnexpectedAppendOffset,
+)
+from barnabas.records.batch import MAGIC_V2, NO_TIMESTAMP, Batch, read_batches
+from barnabas.records.crc import is_valid
+from barnabas.records.validator import CLIENT, REPLICATION, Validated, ValidationRules, validate
+from barnabas.storage import names, retention
+from barnabas.storage.files import AnyFiles
+from barnabas.storage.flush import FlushPlan
+from barnabas.storage.host import LogHost
+from barnabas.storage.leader_epochs import LeaderEpochCache
+from barnabas.storage.log_config import INT_MAX, LogConfig
+from barnabas.storage.log_offset import LogOffset
+from barnabas.storage.offset_index import OffsetPosition
+from barnabas.storage.partition_metadata import PartitionMetadataFile
+from barnabas.storage.producer_append import TRANSACTION_VERSION_UNKNOWN
+from barnabas.storage.producer_replay import ProducerUpdates, check_producers, rebuild_producer_state
+from barnabas.storage.producer_state import BatchMetadata, ProducerStateManager
+from barnabas.storage.segment import FileSlice, Segment
+from barnabas.storage.segments import Segments
+from barnabas.storage.txn_index import AbortedTxn
+from barnabas.storage.verification import VerificationGuard
+from barnabas.topic_partition import TopicPartition
+from barnabas.uuid import Uuid
+
+_log = logging.getLogger(__name__)
+
+UNKNOWN_OFFSET = -1
+
+
+class FetchIsolation(IntEnum):
+    """How far a reader may see."""
+
+    LOG_END = 0  # followers
+    HIGH_WATERMARK = 1  # consumers
+    TXN_COMMITTED = 2  # consumers with read_committed
+
+
+class LogAppendInfo(NamedTuple):
+    """What became of an append. For a duplicate these are the offsets the original got."""
+
+    first_offset: int  # -1: unknown without decompressing (formats v0 and v1, follower)
+    last_offset: int
+    max_timestamp: int
+    log_append_time: int
+    log_start_offset: int
+    bytes: int
+    batches: int
+    duplicate: bool = False
+    converted_records: int = 0
+
+
+class FetchData(NamedTuple):
+    """What a read found: a slice of a file, and for read_committed the transactions in it that were aborted."""
+
+    offset: LogOffset
+    records: FileSlice | None
+    first_entry_incomplete: bool = False
+    aborted: list[AbortedTxn] | None = None
+
+
+class Log:
+    def __init__(
+        self,
+        files: AnyFiles,
+        directory: str,
+        partition: TopicPartition,
+        config: LogConfig,
+        segments: Segments,
+        producers: ProducerStateManager,
+        epochs: LeaderEpochCache,
+        metadata_file: PartitionMetadataFile,
+        host: LogHost,
+        jitter: Callable[[int], int],
+        *,
+        log_start_offset: int,
+        recovery_point: int,
+        log_end_offset: int,
+        now_ms: int,
+    ) -> None:
+        """Made by `loader.load_log`, from what it found on disk."""
+        self.files = files
+        self.directory = directory
+        self.partition = partition
+        self.segments = segments
+        self.producers = producers
+        self.epochs = epochs
+        self.metadata_file = metadata_file
+        self.host = host
+        self.recovery_point = recovery_point
+        self.last_flush_ms = now_ms
+        self._jitter = jitter
+        self._log_end_offset = log_end_offset
+        self._high_watermark = LogOffset(log_start_offset)
+        self._first_unstable: LogOffset | None = None
+        self._closed = False
+        self._topic_id = metadata_file.read().topic_id if metadata_file.exists() else None
+        self.update_config(config)
+        self.log_start_offset = max(log_start_offset, segments.first.base_offset)
+        self._update_log_start(self.log_start_offset)
+        self._update_first_unstable()
+
+    def __repr__(self) -> str:
+        return (
+            f"Log(dir={self.directory}, topic={self.partition.topic}, partition={self.partition.partition}, "
+            f"highWatermark={self.high_watermark}, lastStableOffset={self.last_stable_offset}, "
+            f"logStartOffset={self.log_start_offset}, logEndOffset={self.log_end_offset})"
+        )
+
+    # -- what it is
+
+    @property
+    def log_dir(self) -> str:
+        return self.directory.rpartition("/")[0]
+
+    @property
+    def is_future(self) -> bool:
+        return self.directory.endswith(names.FUTURE_DIR_SUFFIX)
+
+    @property
+    def size(self) -> int:
+        return self.segments.size
+
+    @property
+    def active_segment(self) -> Segment:
+        return self.segments.active
+
+    @property
+    def latest_epoch(self) -> int:
+        return self.epochs.latest_epoch
+
+    @property
+    def topic_id(self) -> Uuid | None:
+        return self._topic_id
+
+    def assign_topic_id(self, topic_id: Uuid) -> None:
+        """The id reaches the disk before the first record does."""
+        if self._topic_id is None:
+            self._topic_id = topic_id
+            self.metadata_file.record(topic_id)
+        elif self._topic_id != topic_id:
+            raise InconsistentTopicId(
+                f"Tried to assign topic ID {topic_id} to log for topic partition {self.partition}, but log already contained topic ID "
+                f"{self._topic_id}"
+            )
+
+    def update_config(self, config: LogConfig) -> None:
+        self.config = config
+        self._rules = ValidationRules(
+            codec=config.codec,
+            level=None if config.codec is None else config.level(config.codec),
+            compacted=config.compact,
+            timestamp_type=config.timestamp_type,
+            before_max_ms=config.timestamp_before_max_ms,
+            after_max_ms=config.timestamp_after_max_ms,
+            max_message_bytes=config.max_message_bytes,
+            topic_partition=str(self.partition),
+        )
+
+    # -- offsets
+
+    @property
+    def log_end_offset(self) -> int:
+        """The offset the next record will get."""
+        return self._log_end_offset
+
+    @property
+    def end(self) -> LogOffset:
+        active = self.segments.active
+        return LogOffset(self._log_end_offset, active.base_offset, active.size)
+
+    @property
+    def high_watermark(self) -> int:
+        return self._high_watermark.offset
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Below it every transaction is decided; read_committed stops here."""
+        unstable = self._first_unstable
+        if unstable is not None and unstable.offset < self._high_watermark.offset:
+            return unstable.offset
+        return self._high_watermark.offset
+
+    def fetch_high_watermark(self) -> LogOffset:
+        """The high watermark with its place in the files, looked up once if only the offset is known."""
+        if not self._high_watermark.has_position:
+            self._set_high_watermark(self._place(self._high_watermark.offset))
+        return self._high_watermark
+
+    def fetch_last_stable_offset(self) -> LogOffset:
+        high_watermark = self.fetch_high_watermark()
+        unstable = self._first_unstable
+        if unstable is None or unstable.offset >= high_watermark.offset:
+            return high_watermark
+        if not unstable.has_position:
+            self._first_unstable = unstable = self._place(unstable.offset)
+        return unstable
+
+    def update_high_watermark(self, offset: int) -> int:
+        """A follower takes what its leader said, kept between log start and log end; gives what it became."""
+        if offset < self.log_start_offset:
+            self._set_high_watermark(LogOffset(self.log_start_offset))
+        elif offset >= self._log_end_offset:
+            self._set_high_watermark(self.end)
+        else:
+            self._set_high_watermark(LogOffset(offset))
+        return self.high_watermark
+
+    def maybe_increment_high_watermark(self, new: LogOffset) -> LogOffset | None:
+        """A leader moves it forward; gives the old one, or None where nothing moved."""
+        if new.offset > self._log_end_offset:
+            raise ValueError(f"High watermark {new.offset} update exceeds current log end offset {self._log_end_offset}")
+        old = self.fetch_high_watermark()
+        if old.offset < new.offset or (old.offset == new.offset and old.on_older_segment(new)):
+            self._set_high_watermark(new)
+            return old
+        return None
+
+    def _set_high_watermark(self, new: LogOffset) -> None:
+        if new.offset < 0:
+            raise ValueError("High watermark offset should be non-negative")
+        if new.offset < self._high_watermark.offset:
+            _log.warning("Non-monotonic update of high watermark of %s from %d to %d", self.partition, self.high_watermark, new.offset)
+        self._high_watermark = new
+        self.producers.on_high_watermark_updated(new.offset)
+        self._update_first_unstable()
+
+    def _pull_high_watermark_to_end(self) -> None:
+        if self._high_watermark.offset >= self._log_end_offset:
+            self._set_high_watermark(self.end)
+
+    def _update_first_unstable(self) -> None:
+        first = self.producers.first_unstable_offset
+        if first is not None and (first.offset < self.log_start_offset or not first.has_position):
+            first = self._place(max(first.offset, self.log_start_offset))
+        self._first_unstable = first
+
+    def _place(self, offset: int) -> LogOffset:
+        """An offset with its segment and position, as far as they can be told."""
+        try:
+            return self._read_bounded(offset, 1, self.end, False, False).offset
+        except OffsetOutOfRange:
+            return LogOffset(offset)
+
+    def _update_log_end(self, offset: int) -> None:
+        self._log_end_offset = offset
+        if self.recovery_point > offset:
+            self.recovery_point = offset
+
+    def _update_log_start(self, offset: int) -> None:
+        self.log_start_offset = offset
+        if self._high_watermark.offset < offset:
+            self.update_high_watermark(offset)
+        if self.recovery_point < offset:
+            self.recovery_point = offset
+
+    def increment_log_start_offset(self, offset: int, reason: str) -> bool:
+        """Deleting records is raising this. True if it moved."""
+        if offset > self.high_watermark:
+            raise OffsetOutOfRange(
+                f"Cannot increment the log start offset to {offset} of partition {self.partition} "
+                f"since it is larger than the high watermark {self.high_watermark}"
+            )
+        if offset <= self.log_start_offset:
+            return False
+        with self._disk(f"while increasing log start offset to {offset}"):
+            self._update_log_start(offset)
+            _log.info("Incremented log start offset of %s to %d due to %s", self.partition, offset, reason)
+            self.epochs.truncate_from_start(offset)
+            self.producers.on_log_start_offset_incremented(offset)
+            self._update_first_unstable()
+        return True
+
+    # -- appending
+
+    def append_as_leader(
+        self,
+        data: bytes,
+        leader_epoch: int,
+        now_ms: int,
+        *,
+        origin: int = CLIENT,
+        start: int = 0,
+        end: int = -1,
+        verification_guard: VerificationGuard | None = None,
+        transaction_version: int = TRANSACTION_VERSION_UNKNOWN,
+    ) -> LogAppendInfo:
+        """Checks the batches in `data[start:end]`, gives them the next offsets and writes them."""
+        self._check_open()
+        stop = len(data) if end < 0 else end
+        validated = validate(data, start, stop, self._log_end_offset, now_ms, leader_epoch, origin, self._rules)
+        if not validated.batches:
+            return self._nothing_appended()
+        if validated.size_changed:
+            self._check_sizes(validated.batches)
+        return self._append(validated, self._log_end_offset, origin, now_ms, verification_guard, transaction_version)
+
+    def append_as_follower(self, data: bytes, now_ms: int, leader_epoch: int = -1) -> LogAppendInfo:
+        """Writes batches of the leader as they are, offsets included.
+
+        With a leader epoch, batches of a later one are left for the next fetch: they belong to a leader this replica does not follow yet.
+        """
+        self._check_open()
+        replicated = self._analyze_replicated(data, leader_epoch)
+        if not replicated.batches:
+            return self._nothing_appended()
+        first = replicated.batches[0]
+        first_offset = int(first.base_offset) if first.magic >= MAGIC_V2 else UNKNOWN_OFFSET
+        known = first_offset if first_offset != UNKNOWN_OFFSET else int(first.last_offset)
+        if known < self._log_end_offset:
+            what = "First offset" if first_offset != UNKNOWN_OFFSET else "Last offset of the first batch"
+            raise UnexpectedAppendOffset(
+                f"Unexpected offset in append to {self.partition}. {what} {known} is less than the next offset {self._log_end_offset}. "
+                f"First 10 offsets in append: {[int(b.base_offset) for b in replicated.batches[:10]]}, last offset in append: "
+                f"{replicated.last_offset}. Log start offset = {self.log_start_offset}",
+                int(first.base_offset),
+                replicated.last_offset,
+            )
+        return self._append(replicated, first_offset, REPLICATION, now_ms)
+
+    def _analyze_replicated(self, data: bytes, leader_epoch: int) -> Validated:
+        batches: list[Batch] = []
+        last_offset = -1
+        max_timestamp, offset_of_max = NO_TIMESTAMP, -1
+        for batch in read_batches(data):
+            if 0 <= leader_epoch < batch.leader_epoch:
+                break
+            if batch.last_offset <= last_offset:
+                raise OffsetsOutOfOrder(
+                    f"Out of order offsets found in append to {self.partition}: {last_offset} is followed by {batch.last_offset}"
+                )
+            if not is_valid(data, batch):
+                raise CorruptRecord(f"Record is corrupt (stored crc = {batch.crc}) in topic partition {self.partition}.")
+            last_offset = int(batch.last_offset)
+            if batch.max_timestamp > max_timestamp:
+                max_timestamp, offset_of_max = int(batch.max_timestamp), last_offset
+            batches.append(batch)
+        size = int(batches[-1].end) if batches else 0
+        whole: bytes | memoryview = data if size == len(data) else memoryview(data)[:size]
+        return Validated([whole], size, batches, last_offset, max_timestamp, offset_of_max, NO_TIMESTAMP, False, 0, 0)
+
+    def _append(
+        self,
+        records: Validated,
+        first_offset: int,
+        origin: int,
+        now_ms: int,
+        guard: VerificationGuard | None = None,
+        transaction_version: int = TRANSACTION_VERSION_UNKNOWN,
+    ) -> LogAppendInfo:
+        """The order matters: a batch that is refused must leave no trace, and one that is written must count at once."""
+        try:
+            self.metadata_file.maybe_flush()  # the topic id must be on disk before any data is
+            self._assign_epochs(records.batches)
+            if records.size > self.config.segment_bytes:
+                raise RecordBatchTooLarge(
+                    f"Message batch size is {records.size} bytes in append to partition {self.partition}, "
+                    f"which exceeds the maximum configured segment size of {self.config.segment_bytes}."
+                )
+            segment = self._maybe_roll(records, first_offset, now_ms)
+            updates = check_producers(self.producers, segment, records, origin, guard, transaction_version)
+            if updates is not None and updates.duplicate is not None:
+                return self._duplicate_of(updates.duplicate)
+            segment.append(
+                records.buffers, records.size, records.last_offset, records.max_timestamp, records.offset_of_max_timestamp
+            )
+            self._log_end_offset = end = records.last_offset + 1
+            if updates is not None:
+                self._apply(updates, segment)
+            self.producers.update_map_end_offset(end)
+            if updates is not None:
+                self._update_first_unstable()
+            if end - self.recovery_point >= self.config.flush_messages:
+                self.host.flush_later(self, end)
+        except OSError as e:
+            raise self._disk_failed("while appending records", e) from e
+        return LogAppendInfo(
+            first_offset,
+            records.last_offset,
+            records.max_timestamp,
+            records.log_append_time,
+            self.log_start_offset,
+            records.size,
+            len(records.batches),
+            False,
+            records.converted_count,
+        )
+
+    def _duplicate_of(self, original: BatchMetadata) -> LogAppendInfo:
+        """A retry of what is in the log already: answered as the first time, written not again."""
+        return LogAppendInfo(
+            original.first_offset, original.last_offset, original.timestamp, original.timestamp, self.log_start_offset, 0, 0, True
+        )
+
+    def _apply(self, updates: ProducerUpdates, segment: Segment) -> None:
+        for info in updates.appended:
+            self.producers.update(info)
+        for txn in updates.completed:
+            segment.add_aborted(txn, self.producers.last_stable_offset(txn))
+            self.producers.complete_txn(txn)
+
+    def _nothing_appended(self) -> LogAppendInfo:
+        return LogAppendInfo(UNKNOWN_OFFSET, -1, NO_TIMESTAMP, NO_TIMESTAMP, self.log_start_offset, 0, 0)
+
+    def _check_sizes(self, batches: Iterable[Batch]) -> None:
+        for batch in batches:
+            if batch.size > self.config.max_message_bytes:
+                raise RecordTooLarge(
+                    f"Message batch size is {batch.size} bytes in append to partition {self.partition} "
+                    f"which exceeds the maximum configured size of {self.config.max_message_bytes}."
+                )
+
+    def _assign_epochs(self, batches: Iterable[Batch]) -> None:
+        epochs = self.epochs
+        for batch in batches:
+            if batch.magic < MAGIC_V2:
+                if epochs.entries:
+                    # Old formats carry no epoch: without the cache, truncation falls back to the high watermark, which is safe.
+                    _log.warning("Clearing leader epoch cache of %s after append with message format v%d", self.partition, batch.magic)
+                    epochs.clear_and_flush()
+            elif batch.leader_epoch != epochs.latest_epoch:
+                epochs.assign(int(batch.leader_epoch), int(batch.base_offset))
+
+    # -- rolling
+
+    def _maybe_roll(self, records: Validated, first_offset: int, now_ms: int) -> Segment:
+        active = self.segments.active
+        if not active.should_roll(self.config, records.size, records.last_offset, records.max_timestamp, now_ms):
+            return active
+        # Without the first offset (formats v0 and v1 on a follower) this is the lowest it can be.
+        return self.roll(now_ms, first_offset if first_offset != UNKNOWN_OFFSET else records.last_offset - INT_MAX)
+
+    def roll(self, now_ms: int, expected_next_offset: int = 0) -> Segment:
+        """Closes the active segment and starts a new one at the log end offset, or at `expected_next_offset` if that is higher."""
+        self._check_open()
+        with self._disk("while rolling log segment"):
+            base = max(expected_next_offset, self._log_end_offset)
+            active = self.segments.active
+            if base in self.segments:
+                if active.base_offset != base or active.size:
+                    raise KafkaError(f"Trying to roll a new log segment for {self.partition} with start offset {base} while it already exists")
+                _log.warning("Rolling %s at offset %d again: the active segment is empty but one of its indexes is full", self.partition, base)
+                segment = self._replace_active(base, now_ms)
+            else:
+                if base < active.base_offset:
+                    raise KafkaError(f"Trying to roll a new log segment for {self.partition} with start offset {base} below the active one")
+                self._remove_leftovers(base)
+                active.close_indexes()
+                segment = self._new_segment(base, now_ms)
+            self.producers.update_map_end_offset(base)
+            self.producers.take_snapshot(sync=False)
+            self._pull_high_watermark_to_end()
+            self.host.flush_later(self, base)
+            _log.info("Rolled new log segment of %s at offset %d", self.partition, base)
+        return segment
+
+    def _new_segment(self, base_offset: int, now_ms: int) -> Segment:
+        segment = Segment(
+            self.files, self.directory, base_offset, self.config, now_ms, jitter_ms=self._jitter(self.config.segment_jitter_ms)
+        )
+        segment.create_indexes()
+        self.segments.add(segment)
+        return segment
+
+    def _remove_leftovers(self, base_offset: int) -> None:
+        for kind in names.SEGMENT_SUFFIXES:
+            path = names.segment_file(self.directory, base_offset, kind)
+            if self.files.exists(path):
+                _log.warning("Newly rolled segment file %s already exists; deleting it first", path)
+                self.files.remove(path)
+
+    def _replace_active(self, base_offset: int, now_ms: int) -> Segment:
+        """A new active segment first, then the old one goes: there is always one to append to."""
+        old = self.segments.active
+        if old.base_offset == base_offset:
+            old.rename_suffix("", names.DELETED_SUFFIX)
+        segment = self._new_segment(base_offset, now_ms)
+        if old.base_offset != base_offset:
+            self.segments.remove(old.base_offset)
+        self._delete_files([old], now_ms)
+        return segment
+
+    # -- reading
+
+    def read(self, offset: int, max_bytes: int, isolation: FetchIsolation, min_one_message: bool = False) -> FetchData:
+        """Batches from `offset` on, as far as the reader may see."""
+        if offset < self.log_start_offset:
+            raise OffsetOutOfRange(
+                f"Received request for offset {offset} for partition {self.partition}, "
+                f"but we only have log segments starting from offset: {self.log_start_offset}."
+            )
+        if isolation is FetchIsolation.LOG_END:
+            bound = self.end
+        elif isolation is FetchIsolation.HIGH_WATERMARK:
+            bound = self.fetch_high_watermark()
+        else:
+            bound = self.fetch_last_stable_offset()
+        return self._read_bounded(offset, max_bytes, bound, min_one_message, isolation is FetchIsolation.TXN_COMMITTED)
+
+    def _read_bounded(self, offset: int, max_bytes: int, bound: LogOffset, min_one_message: bool, with_aborted: bool) -> FetchData:
+        segment = self.segments.floor(offset)
+        if offset > self._log_end_offset or segment is None:
+            raise OffsetOutOfRange(
+                f"Received request for offset {offset} for partition {self.partition}, "
+                f"but we only have log segments upto {self._log_end_offset}."
+            )
+        if offset >= bound.offset:
+            where = bound if offset == bound.offset else self._place(offset)
+            return FetchData(where, None, aborted=[] if with_aborted else None)
+        try:
+            while segment is not None:
+                found = segment.read(offset, max_bytes, _readable_up_to(segment, bound), min_one_message)
+                if found is not None:
+                    where = LogOffset(offset, segment.base_offset, found.position)
+                    aborted = self._aborted_in(segment, offset, found.position, found.records) if with_aborted else None
+                    return FetchData(where, found.records, found.first_entry_incomplete, aborted)
+                segment = self.segments.higher(segment.base_offset)
+        except OSError as e:
+            raise self._disk_failed("while reading", e) from e
+        # In range, but every record at or after it has been compacted away.
+        return FetchData(self.end, None)
+
+    def _aborted_in(self, segment: Segment, offset: int, position: int, records: FileSlice | None) -> list[AbortedTxn]:
+        size = records.size if records is not None else 0
+        upper = segment.offset_index.fetch_upper_bound(OffsetPosition(offset, position), size)
+        if upper is not None:
+            return self._collect_aborted(segment, offset, upper.offset)
+        following = self.segments.higher(segment.base_offset)
+        return self._collect_aborted(segment, offset, following.base_offset if following else self._log_end_offset)
+
+    def collect_aborted(self, start: int, upper_bound: int) -> list[AbortedTxn]:
+        """Every aborted transaction that has data in [start, upper_bound); the cleaner asks."""
+        segment = self.segments.floor(start)
+        return self._collect_aborted(segment, self.log_start_offset, upper_bound) if segment else []
+
+    def _collect_aborted(self, segment: Segment, start: int, upper_bound: int) -> list[AbortedTxn]:
+        collected: list[AbortedTxn] = []
+        current: Segment | None = segment
+        while current is not None:
+            found, complete = current.txn_index.collect_aborted(start, upper_bound)
+            collected.extend(found)
+            if complete:
+                break
+            current = self.segments.higher(current.base_offset)
+        return collected
+
+    # -- making it durable
+
+    def prepare_flush(self, below: int) -> FlushPlan | None:
+        """What must be synced so that every record below an offset survives the machine. The plan may run on any thread.
+
+        Below the log end offset plus one means all of it, an empty active segment included.
+        """
+        if below <= self.recovery_point:
+            return None
+        segments = self.segments.between(self.recovery_point, below)
+        new_files = any(segment.base_offset >= self.recovery_point for segment in segments)
+        return FlushPlan(
+            self.files,
+            [target for segment in segments for target in segment.sync_targets()],
+            self.producers.take_unsynced_snapshots(),
+            self.directory if new_files else None,
+            min(below, self._log_end_offset),
+        )
+
+    def flushed(self, plan: FlushPlan, now_ms: int) -> None:
+        """A plan has run: the recovery point may move, unless the log was truncated meanwhile."""
+        if self.recovery_point < plan.recovery_point <= self._log_end_offset:
+            self.recovery_point = plan.recovery_point
+            self.last_flush_ms = now_ms
+
+    def flush_below(self, offset: int, now_ms: int = 0) -> None:
+        with self._disk(f"while flushing log up to offset {offset}"):
+            plan = self.prepare_flush(offset)
+            if plan is not None:
+                plan.run()
+                self.flushed(plan, now_ms)
+
+    def flush(self, now_ms: int) -> None:
+        """Everything written so far, the active segment included."""
+        self.flush_below(self._log_end_offset + 1, now_ms)
+
+    @property
+    def unflushed_messages(self) -> int:
+        return self._log_end_offset - self.recovery_point
+
+    # -- deleting and truncating
+
+    def delete_old_segments(self, now_ms: int) -> int:
+        """Retention: by log start offset always, by size and by time where the cleanup policy says delete."""
+        deleted = 0
+        for reason, deletable in retention.breaches(self, now_ms):
+            deleted += self._delete_segments(deletable, reason, now_ms)
+        return deleted
+
+    def _delete_segments(self, deletable: Sequence[Segment], reason: str, now_ms: int) -> int:
+        if not deletable:
+            return 0
+        with self._disk("while deleting segments"):
+            doomed = list(deletable)
+            if len(doomed) == len(self.segments):
+                self.roll(now_ms)  # a log always has a segment to append to
+            following = self.segments.higher(doomed[-1].base_offset)
+            if following is not None:
+                self.increment_log_start_offset(following.base_offset, "segment deletion")
+            _log.info("Deleting segments of %s at base offsets %s due to %s", self.partition, [s.base_offset for s in doomed], reason)
+            self._remove_segments(doomed, now_ms)
+        return len(doomed)
+
+    def _remove_segments(self, doomed: Sequence[Segment], now_ms: int) -> None:
+        """Out of sight first, renamed next, gone after file.delete.delay.ms: a reader may still be in the middle of one."""
+        for segment in doomed:
+            self.segments.remove(segment.base_offset)
+        for segment in doomed:
+            segment.rename_suffix("", names.DELETED_SUFFIX)
+        self._delete_files(doomed, now_ms)
+        self.delete_snapshots_of(doomed, now_ms)
+
+    def _delete_files(self, doomed: Sequence[Segment], now_ms: int) -> None:
+        for segment in doomed:
+            self.host.delete_later(segment.delete, now_ms + self.config.file_delete_delay_ms)
+
+    def delete_snapshots_of(self, doomed: Iterable[Segment], now_ms: int) -> None:
+        for segment in doomed:
+            delete = self.producers.mark_snapshot_for_deletion(segment.base_offset)
+            if delete is not None:
+                self.host.delete_later(delete, now_ms + self.config.file_delete_delay_ms)
+
+    def truncate_to(self, offset: int, now_ms: int) -> bool:
+        """Drops every record from `offset` on. True if there was any."""
+        if offset < 0:
+            raise ValueError(f"Cannot truncate partition {self.partition} to a negative offset ({offset}).")
+        self._check_open()
+        with self._disk(f"while truncating log to offset {offset}"):
+            if offset >= self._log_end_offset:
+                _log.info("Truncating %s to %d has no effect as the largest offset in the log is %d", self.partition, offset, self._log_end_offset - 1)
+                # This replica may have led and noted an epoch without writing in it: that entry conflicts with the new leader's.
+                self.epochs.truncate_from_end(self._log_end_offset)
+                return False
+            _log.info("Truncating %s to offset %d", self.partition, offset)
+            if self.segments.first.base_offset > offset:
+                self.truncate_fully_and_start_at(offset, now_ms)
+                return True
+            self._remove_segments([s for s in self.segments if s.base_offset > offset], now_ms)
+            self.segments.active.truncate_to(offset, now_ms)
+            self._update_log_end(offset)
+            self.epochs.truncate_from_end(offset)
+            self.log_start_offset = min(offset, self.log_start_offset)
+            rebuild_producer_state(self.producers, self.segments, self.log_start_offset, offset, now_ms)
+            if self.high_watermark >= offset:
+                self._set_high_watermark(self.end)
+            else:
+                self._update_first_unstable()
+        return True
+
+    def truncate_fully_and_start_at(self, offset: int, now_ms: int, log_start_offset: int | None = None) -> None:
+        """Empties the log; the next record gets `offset`."""
+        self._check_open()
+        with self._disk("while truncating the entire log"):
+            _log.info("Truncating all of %s, to start at offset %d", self.partition, offset)
+            old = list(self.segments)
+            self._remove_segments(old[:-1], now_ms)
+            self._replace_active(offset, now_ms)
+            self._update_log_end(offset)
+            self.epochs.clear_and_flush()
+            self.producers.truncate_fully_and_start_at(offset)
+            self.log_start_offset = offset if log_start_offset is None else log_start_offset
+            rebuild_producer_state(self.producers, self.segments, self.log_start_offset, offset, now_ms)
+            self._set_high_watermark(self.end)
+
+    # -- life cycle
+
+    def rename_dir(self, name: str) -> None:
+        """Moves the log to another directory name beside this one; open files follow."""
+        with self._disk(f"while renaming the log to {name}"):
+            renamed = f"{self.log_dir}/{name}"
+            self.metadata_file.maybe_flush()
+            self.files.rename(self.directory, renamed)
+            self.files.sync_dir(self.log_dir)
+            self.directory = renamed
+            for segment in self.segments:
+                segment.moved_to(renamed)
+            self.producers.moved_to(renamed)
+            self.epochs.moved_to(f"{renamed}/{names.LEADER_EPOCH_CHECKPOINT}")
+            self.metadata_file.moved_to(f"{renamed}/{names.PARTITION_METADATA}")
+
+    def close(self) -> None:
+        """Leaves on disk what the next load wants to find: a producer snapshot at the end and complete indexes."""
+        if self._closed:
+            return
+        with self._disk("while closing"):
+            self.metadata_file.maybe_flush()
+            self.epochs.flush()
+            self.producers.take_snapshot()
+            self.segments.close()
+        self._closed = True
+
+    def close_handlers(self) -> None:
+        """Lets go of everything without writing: the disk has failed."""
+        self.segments.close_handlers()
+        self._closed = True
+
+    def delete(self) -> None:
+        """Removes the directory and all in it."""
+        with self._disk("while deleting the log"):
+            self.close_handlers()
+            self.segments.clear()
+            self.files.remove_tree(self.directory)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise KafkaStorageError(f"The log of {self.partition} is closed")
+
+    @contextmanager
+    def _disk(self, doing: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as e:
+            raise self._disk_failed(doing, e) from e
+
+    def _disk_failed(self, doing: str, error: OSError) -> KafkaStorageError:
+        """An error of the disk takes the whole log directory offline; the client is told to look for another replica."""
+        message = f"Error {doing} for {self.partition} in dir {self.log_dir}: {error}"
+        self.host.disk_failed(self.log_dir, message, error)
+        return KafkaStorageError(message)
+
+
+def _readable_up_to(segment: Segment, bound: LogOffset) -> int | None:
+    """The position in a segment where a reader bounded by an offset must stop; None: nothing of it may be read."""
+    if segment.base_offset < bound.segment_base:
+        return segment.size
+    if segment.base_offset == bound.segment_base and bound.has_position:
+        return bound.position
+    return None

@@ -1,0 +1,95 @@
+"""One of the directories in `log.dirs`: its lock, its identity, its checkpoints.
+
+Every directory is complete in itself, so that a disk can fail, or be moved to another machine, without the others.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from barnabas.errors import CorruptCheckpoint, KafkaStorageError
+from barnabas.storage import names
+from barnabas.storage.checkpoints import (
+    CLEANER_OFFSET_CHECKPOINT,
+    LOG_START_OFFSET_CHECKPOINT,
+    RECOVERY_POINT_CHECKPOINT,
+    REPLICATION_OFFSET_CHECKPOINT,
+    OffsetCheckpoint,
+)
+from barnabas.storage.clean_shutdown import CleanShutdownFile
+from barnabas.storage.files import AnyFiles
+from barnabas.storage.meta_properties import MetaPropertiesFile
+from barnabas.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.storage.log import Log
+
+_log = logging.getLogger(__name__)
+
+LOCK_FILE: Final = ".lock"
+# KRaft keeps its own log here; it is no topic of ours.
+CLUSTER_METADATA_DIR: Final = "__cluster_metadata-0"
+
+
+class LogDir:
+    def __init__(self, files: AnyFiles, path: str) -> None:
+        """Makes the directory where needed and locks it; raises OSError, or KafkaStorageError where another process has it."""
+        self.files = files
+        self.path = path
+        if not files.exists(path):
+            _log.info("Log directory %s not found, creating it.", path)
+            files.make_dirs(path)
+        if not files.is_dir(path):
+            raise NotADirectoryError(f"{path} is not a readable log directory.")
+        try:
+            self._lock = files.lock(f"{path}/{LOCK_FILE}")
+        except BlockingIOError:
+            raise KafkaStorageError(
+                f"Failed to acquire lock on file .lock in {path}. A Kafka instance in another process or thread is using this directory."
+            ) from None
+        self.meta = MetaPropertiesFile(files, path)
+        self.clean_shutdown = CleanShutdownFile(files, path)
+        self.recovery_points = OffsetCheckpoint(files, f"{path}/{RECOVERY_POINT_CHECKPOINT}")
+        self.log_start_offsets = OffsetCheckpoint(files, f"{path}/{LOG_START_OFFSET_CHECKPOINT}")
+        self.high_watermarks = OffsetCheckpoint(files, f"{path}/{REPLICATION_OFFSET_CHECKPOINT}")
+        self.cleaner_offsets = OffsetCheckpoint(files, f"{path}/{CLEANER_OFFSET_CHECKPOINT}")
+
+    def partition_dirs(self) -> list[str]:
+        """The names of the partition directories; anything else in here is an error the operator must see."""
+        found: list[str] = []
+        for entry in self.files.list_dir(self.path):
+            if not entry.is_dir or entry.name == CLUSTER_METADATA_DIR:
+                continue
+            if names.parse_partition_dir(entry.name) is None:
+                raise KafkaStorageError(
+                    f"Found directory {self.path}/{entry.name}, '{entry.name}' is not in the form of topic-partition or "
+                    "topic-partition.uniqueId-delete (if marked for deletion).\n"
+                    "Kafka's log directories (and children) should only contain Kafka topic data."
+                )
+            found.append(entry.name)
+        return found
+
+    def read_checkpoint(self, checkpoint: OffsetCheckpoint, instead: str) -> dict[TopicPartition, int]:
+        """A checkpoint that cannot be read costs time, not data: say what happens instead and go on."""
+        try:
+            return checkpoint.read()
+        except CorruptCheckpoint as e:
+            _log.warning("Error occurred while reading %s: %s. %s", checkpoint.path, e, instead)
+            return {}
+
+    def checkpoint_recovery_points(self, logs: Iterable[Log]) -> None:
+        self.recovery_points.write({log.partition: log.recovery_point for log in logs})
+
+    def checkpoint_log_start_offsets(self, logs: Iterable[Log]) -> None:
+        """Only where it says more than the first segment's name does."""
+        self.log_start_offsets.write(
+            {log.partition: log.log_start_offset for log in logs if log.log_start_offset > log.segments.first.base_offset}
+        )
+
+    def checkpoint_high_watermarks(self, logs: Iterable[Log]) -> None:
+        self.high_watermarks.write({log.partition: log.high_watermark for log in logs})
+
+    def release(self) -> None:
+        self._lock.release()

@@ -1,0 +1,498 @@
+"""All logs of a broker: where they are, how they come up after a crash, and what is done to them regularly.
+
+The manager owns the log directories. It opens every log at start, hands them out by partition, and on each `tick` does what has come due:
+retention, compaction, flushes, checkpoints, removing deleted files. A directory whose disk fails goes offline and the others go on.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from barnabas.errors import CorruptCheckpoint, KafkaStorageError
+from barnabas.storage import names
+from barnabas.storage.cleaner_manager import CleanerConfig, CleanerManager
+from barnabas.storage.files import AnyFiles
+from barnabas.storage.flush import FlushPlan
+from barnabas.storage.later import Later
+from barnabas.storage.loader import LoadRequest, load_log
+from barnabas.storage.log import Log
+from barnabas.storage.log_config import LONG_MAX, LogConfig
+from barnabas.storage.log_dir import LogDir
+from barnabas.storage.producer_state import ProducerStateConfig
+from barnabas.topic_partition import TopicPartition
+from barnabas.uuid import Uuid
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class LogManagerConfig:
+    """The broker settings of log management, by Kafka's defaults."""
+
+    num_recovery_threads_per_data_dir: int = 2
+    retention_check_interval_ms: int = 300_000
+    flush_scheduler_interval_ms: int = LONG_MAX
+    recovery_point_checkpoint_interval_ms: int = 60_000
+    log_start_offset_checkpoint_interval_ms: int = 60_000
+    high_watermark_checkpoint_interval_ms: int = 5_000
+    producer_id_expiration_check_interval_ms: int = 600_000
+    initial_task_delay_ms: int = 30_000
+    cleaner: CleanerConfig = field(default_factory=CleanerConfig)
+    producers: ProducerStateConfig = field(default_factory=ProducerStateConfig)
+
+
+class AllLogDirsFailed(KafkaStorageError):
+    """No log directory is left: the broker has to stop."""
+
+
+class LogManager:
+    def __init__(
+        self,
+        files: AnyFiles,
+        paths: Iterable[str],
+        default_config: LogConfig,
+        config: LogManagerConfig | None = None,
+        *,
+        topic_configs: Mapping[str, LogConfig] | None = None,
+        random_source: random.Random | None = None,
+        unique_id: Callable[[], str] = lambda: uuid.uuid4().hex,
+    ) -> None:
+        self.files = files
+        self.config = config or LogManagerConfig()
+        self.default_config = default_config
+        self.topic_configs = dict(topic_configs or {})
+        self.dirs: dict[str, LogDir] = {}
+        self.offline_dirs: dict[str, str] = {}  # with what went wrong
+        self.on_dir_failure: Callable[[str], None] = lambda _: None
+        self._random = random_source or random.Random()
+        self._unique_id = unique_id
+        self._logs: dict[TopicPartition, Log] = {}
+        self._future_logs: dict[TopicPartition, Log] = {}
+        self._stray_logs: dict[TopicPartition, Log] = {}
+        self._later = Later()
+        self._flushes: dict[Log, int] = {}
+        self._due: dict[str, int] = {}
+        self._open_dirs(list(paths))
+        self.cleaner = CleanerManager(self.config.cleaner, self.dirs, self._logs)
+
+    # -- opening
+
+    def _open_dirs(self, paths: list[str]) -> None:
+        if len(set(paths)) != len(paths):
+            raise KafkaStorageError(f"Duplicate log directory found: {', '.join(paths)}")
+        for path in paths:
+            try:
+                self.dirs[path] = LogDir(self.files, path)
+            except OSError as e:
+                self._mark_offline(path, f"Failed to create or validate data directory {path}: {e}")
+        self._require_a_dir()
+
+    def load(self, now_ms: int, is_stray: Callable[[Log], bool] = lambda _: False) -> None:
+        """Opens every log in every directory, several at once, and recovers those a clean shutdown does not vouch for."""
+        for log_dir in list(self.dirs.values()):
+            try:
+                self._load_dir(log_dir, now_ms, is_stray)
+            except (OSError, CorruptCheckpoint) as e:
+                self.disk_failed(log_dir.path, f"Error while loading log dir {log_dir.path}: {e}", e)
+        for task, interval in self._tasks():
+            self._due[task] = now_ms + min(interval, self.config.initial_task_delay_ms)
+
+    def _load_dir(self, log_dir: LogDir, now_ms: int, is_stray: Callable[[Log], bool]) -> None:
+        clean = log_dir.clean_shutdown.exists()
+        # Gone before the first log is opened: a crash while loading must be followed by a recovery.
+        log_dir.clean_shutdown.delete()
+        self.files.sync_dir(log_dir.path)
+        requests = self._load_requests(log_dir, clean, now_ms)
+        if not requests:
+            return
+        how = "after a clean shutdown" if clean else "recovering them, since no clean shutdown file was found"
+        _log.info("Loading %d logs from %s %s", len(requests), log_dir.path, how)
+        done = 0
+        for log in self._load_all(requests, clean):
+            done += 1
+            self._admit(log, is_stray, now_ms)
+            if not clean or done == len(requests):
+                _log.info(
+                    "Completed load of %s with %d segments (%d/%d completed in %s)", log, len(log.segments), done, len(requests), log_dir.path
+                )
+
+    def _load_requests(self, log_dir: LogDir, clean: bool, now_ms: int) -> list[LoadRequest]:
+        recovery_points = log_dir.read_checkpoint(log_dir.recovery_points, "All logs will be recovered from their beginning.")
+        start_offsets = log_dir.read_checkpoint(log_dir.log_start_offsets, "Log start offsets fall back to the first segments.")
+        requests = []
+        for name in log_dir.partition_dirs():
+            partition = names.parse_partition_dir(name)
+            assert partition is not None
+            requests.append(
+                self._request(
+                    f"{log_dir.path}/{name}",
+                    partition,
+                    now_ms,
+                    clean_shutdown=clean,
+                    recovery_point=recovery_points.get(partition, 0),
+                    log_start_offset=start_offsets.get(partition, 0),
+                )
+            )
+        return requests
+
+    def _request(
+        self,
+        directory: str,
+        partition: TopicPartition,
+        now_ms: int,
+        *,
+        clean_shutdown: bool = True,
+        recovery_point: int = 0,
+        log_start_offset: int = 0,
+    ) -> LoadRequest:
+        return LoadRequest(
+            self.files,
+            directory,
+            partition,
+            self.topic_configs.get(partition.topic, self.default_config),
+            self,
+            now_ms,
+            log_start_offset,
+            recovery_point,
+            clean_shutdown,
+            self.config.producers,
+            self._jitter,
+        )
+
+    def _load_all(self, requests: list[LoadRequest], clean: bool) -> Iterable[Log]:
+        threads = self.config.num_recovery_threads_per_data_dir
+        if clean or threads <= 1 or len(requests) == 1:
+            return map(load_log, requests)  # names and sizes only: nothing to overlap
+        with ThreadPoolExecutor(threads, "log-recovery") as pool:
+            return list(pool.map(load_log, requests))
+
+    def _admit(self, log: Log, is_stray: Callable[[Log], bool], now_ms: int) -> None:
+        name = log.directory.rpartition("/")[2]
+        if name.endswith(names.DELETE_DIR_SUFFIX):
+            self._delete_later(log, now_ms)
+            return
+        if name.endswith(names.STRAY_DIR_SUFFIX) or is_stray(log):
+            if not name.endswith(names.STRAY_DIR_SUFFIX):
+                log.rename_dir(names.marked_dir_name(log.partition, self._unique_id(), names.STRAY_DIR_SUFFIX))
+            _log.warning("Log of %s in %s is stray: no topic of this cluster claims it", log.partition, log.directory)
+            self._stray_logs[log.partition] = log
+            return
+        logs = self._future_logs if log.is_future else self._logs
+        other = logs.get(log.partition)
+        if other is not None:
+            raise KafkaStorageError(
+                f"Duplicate log directories for {log.partition} are found in both {log.directory} and {other.directory}. It is likely because log "
+                "directory failure happened while broker was replacing current replica with future replica. Recover broker from this failure by "
+                "manually deleting one of the two directories for this partition. It is recommended to delete the partition in the log directory "
+                "that is known to have failed recently."
+            )
+        logs[log.partition] = log
+
+    def _jitter(self, jitter_ms: int) -> int:
+        return self._random.randrange(jitter_ms + 1) if jitter_ms else 0
+
+    # -- logs
+
+    @property
+    def logs(self) -> list[Log]:
+        return [*self._logs.values(), *self._future_logs.values()]
+
+    @property
+    def stray_logs(self) -> list[Log]:
+        return list(self._stray_logs.values())
+
+    def get(self, partition: TopicPartition, is_future: bool = False) -> Log | None:
+        return (self._future_logs if is_future else self._logs).get(partition)
+
+    def get_or_create(
+        self,
+        partition: TopicPartition,
+        now_ms: int,
+        *,
+        topic_id: Uuid | None = None,
+        is_future: bool = False,
+        is_new: bool = True,
+        directory: str | None = None,
+    ) -> Log:
+        """The log of a partition, made where there is none: in the given directory, or in the one with the fewest partitions.
+
+        A log that is not new may be on an offline disk; making it again elsewhere would hide that.
+        """
+        log = self.get(partition, is_future)
+        if log is None:
+            if not is_new and self.offline_dirs:
+                raise KafkaStorageError(f"Can not create log for {partition} because log directories {', '.join(self.offline_dirs)} are offline")
+            log = self._create(partition, now_ms, is_future, directory)
+        if topic_id is not None:
+            log.assign_topic_id(topic_id)
+        return log
+
+    def _create(self, partition: TopicPartition, now_ms: int, is_future: bool, directory: str | None) -> Log:
+        name = names.partition_dir_name(partition)
+        if is_future:
+            current = self._logs.get(partition)
+            if directory is None or (current is not None and current.log_dir == directory):
+                raise KafkaStorageError(f"A future log for {partition} needs a directory other than that of the current log")
+            name = f"{name}.{self._unique_id()}{names.FUTURE_DIR_SUFFIX}"
+        for path in [directory] if directory is not None else self._dirs_by_load():
+            if path not in self.dirs:
+                raise KafkaStorageError(f"Can not create log {name} because log directory {path} is offline")
+            try:
+                log = load_log(self._request(f"{path}/{name}", partition, now_ms))
+                self.files.sync_dir(path)
+            except OSError as e:
+                self.disk_failed(path, f"Error while creating log for {partition} in dir {path}: {e}", e)
+                continue
+            (self._future_logs if is_future else self._logs)[partition] = log
+            _log.info("Created log for partition %s in %s", partition, log.directory)
+            return log
+        raise KafkaStorageError(f"No log directories available to create the log of {partition}")
+
+    def _dirs_by_load(self) -> list[str]:
+        """Live directories, fewest partitions first."""
+        counts = dict.fromkeys(self.dirs, 0)
+        for log in self.logs:
+            counts[log.log_dir] += 1
+        return sorted(counts, key=lambda path: counts[path])
+
+    def replace_current_with_future(self, partition: TopicPartition, now_ms: int) -> None:
+        """The copy in another directory has caught up: it takes the name, and the old one goes."""
+        future = self._future_logs.pop(partition, None)
+        if future is None:
+            raise KafkaStorageError(f"The future replica for {partition} is offline")
+        current = self._logs.get(partition)
+        future.rename_dir(names.partition_dir_name(partition))
+        future.update_high_watermark(current.high_watermark if current else future.log_end_offset)
+        self._logs[partition] = future
+        if current is not None:
+            self.cleaner.moved(partition, current.log_dir, future.log_dir)
+            current.rename_dir(names.marked_dir_name(partition, self._unique_id(), names.DELETE_DIR_SUFFIX))
+            current.close()
+            self._delete_later(current, now_ms)
+            self._checkpoint_dir(current.log_dir)
+        self._checkpoint_dir(future.log_dir)
+
+    def update_topic_config(self, topic: str, config: LogConfig) -> None:
+        self.topic_configs[topic] = config
+        for log in self.logs:
+            if log.partition.topic == topic:
+                if log.config.compact and not config.compact:
+                    self.cleaner.abort(log.partition)
+                log.update_config(config)
+
+    def truncate_to(self, partition: TopicPartition, offset: int, now_ms: int, is_future: bool = False) -> bool:
+        """A follower's truncation; the cleaner must not be at work below it."""
+        log = self.get(partition, is_future)
+        if log is None:
+            return False
+        clean_part_touched = not is_future and offset < log.active_segment.base_offset
+        if clean_part_touched:
+            self.cleaner.abort(partition)
+        truncated = log.truncate_to(offset, now_ms)
+        if clean_part_touched:
+            self.cleaner.truncated(partition, offset)
+        self._checkpoint_dir(log.log_dir)
+        return truncated
+
+    def truncate_fully_and_start_at(
+        self, partition: TopicPartition, offset: int, now_ms: int, is_future: bool = False, log_start_offset: int | None = None
+    ) -> None:
+        log = self.get(partition, is_future)
+        if log is None:
+            return
+        if not is_future:
+            self.cleaner.abort(partition)
+        log.truncate_fully_and_start_at(offset, now_ms, log_start_offset)
+        if not is_future:
+            self.cleaner.truncated(partition, offset)
+        self._checkpoint_dir(log.log_dir)
+
+    def delete(self, partition: TopicPartition, now_ms: int, is_future: bool = False) -> Log | None:
+        """Renames the directory away at once and removes it after file.delete.delay.ms: a crash in between loses nothing but time."""
+        log = (self._future_logs if is_future else self._logs).pop(partition, None)
+        if log is None:
+            if self.offline_dirs:
+                raise KafkaStorageError(f"Failed to delete log for {partition} because it may be in one of the offline directories {', '.join(self.offline_dirs)}")
+            return None
+        if not is_future:
+            self.cleaner.removed(partition)
+        log.rename_dir(names.marked_dir_name(partition, self._unique_id(), names.DELETE_DIR_SUFFIX))
+        self._delete_later(log, now_ms)
+        self._checkpoint_dir(log.log_dir)
+        _log.info("Log for partition %s is renamed to %s and is scheduled for deletion", partition, log.directory)
+        return log
+
+    def _delete_later(self, log: Log, now_ms: int) -> None:
+        self._flushes.pop(log, None)
+        self._later.add(log.delete, now_ms + log.config.file_delete_delay_ms)
+
+    # -- the host of its logs
+
+    def delete_later(self, delete: Callable[[], None], at_ms: int) -> None:
+        self._later.add(delete, at_ms)
+
+    def flush_later(self, log: Log, offset: int) -> None:
+        self._flushes[log] = max(offset, self._flushes.get(log, 0))
+
+    def disk_failed(self, directory: str, message: str, error: Exception) -> None:
+        """Stops serving everything in a directory; what is in the others is not touched."""
+        if directory not in self.dirs:
+            return
+        self._mark_offline(directory, message)
+        self.dirs.pop(directory).release()
+        for logs in (self._logs, self._future_logs, self._stray_logs):
+            for partition in [p for p, log in logs.items() if log.log_dir == directory]:
+                log = logs.pop(partition)
+                self._flushes.pop(log, None)
+                log.close_handlers()
+                self.cleaner.removed(partition)
+        self.on_dir_failure(directory)
+        self._require_a_dir()
+
+    def _mark_offline(self, path: str, message: str) -> None:
+        _log.error("%s. Stopping serving logs in dir %s; fix the disk and restart the broker", message, path)
+        self.offline_dirs[path] = message
+
+    def _require_a_dir(self) -> None:
+        if not self.dirs:
+            raise AllLogDirsFailed(f"All log dirs have failed: {'; '.join(self.offline_dirs.values())}")
+
+    # -- what is done regularly
+
+    def _tasks(self) -> list[tuple[str, int]]:
+        config = self.config
+        return [
+            ("retention", config.retention_check_interval_ms),
+            ("flush", config.flush_scheduler_interval_ms),
+            ("recovery-points", config.recovery_point_checkpoint_interval_ms),
+            ("log-start-offsets", config.log_start_offset_checkpoint_interval_ms),
+            ("high-watermarks", config.high_watermark_checkpoint_interval_ms),
+            ("producer-expiry", config.producer_id_expiration_check_interval_ms),
+        ]
+
+    def tick(self, now_ms: int) -> None:
+        """Does what has come due. Compaction is driven apart, through `cleaner`, for it takes long."""
+        actions: dict[str, Callable[[int], object]] = {
+            "retention": self.delete_old_segments,
+            "flush": self.flush_dirty,
+            "recovery-points": lambda _: self.checkpoint_recovery_points(),
+            "log-start-offsets": lambda _: self.checkpoint_log_start_offsets(),
+            "high-watermarks": lambda _: self.checkpoint_high_watermarks(),
+            "producer-expiry": self.expire_producers,
+        }
+        for task, interval in self._tasks():
+            if now_ms >= self._due.get(task, 0):
+                self._due[task] = now_ms + interval
+                actions[task](now_ms)
+        self.remove_deleted(now_ms)
+
+    def delete_old_segments(self, now_ms: int) -> int:
+        """Retention on every log that is not being compacted at this moment."""
+        deleted = 0
+        for log in self.logs:
+            if log.config.compact and not log.config.delete and log.log_start_offset <= log.segments.first.base_offset:
+                continue
+            if not self.cleaner.pause(log.partition):
+                continue
+            try:
+                deleted += log.delete_old_segments(now_ms)
+            except KafkaStorageError:
+                continue  # its directory is offline now, and has been reported
+            finally:
+                self.cleaner.resume(log.partition)
+        return deleted
+
+    def flush_dirty(self, now_ms: int) -> None:
+        """Asks for a flush of every log that flush.ms says is due."""
+        for log in self.logs:
+            if log.unflushed_messages > 0 and now_ms - log.last_flush_ms >= log.config.flush_ms:
+                self.flush_later(log, log.log_end_offset)
+
+    def take_flushes(self) -> list[tuple[Log, FlushPlan]]:
+        """The flushes that are wanted. Run each plan on a thread, then tell its log with `flushed`."""
+        wanted, self._flushes = self._flushes, {}
+        plans = []
+        for log, offset in wanted.items():
+            try:
+                plan = log.prepare_flush(offset)
+            except OSError as e:
+                self.disk_failed(log.log_dir, f"Error while flushing log for {log.partition} in dir {log.log_dir}: {e}", e)
+                continue
+            if plan is not None:
+                plans.append((log, plan))
+        return plans
+
+    def run_flushes(self, now_ms: int) -> None:
+        """The same on this thread."""
+        for log, plan in self.take_flushes():
+            try:
+                plan.run()
+            except OSError as e:
+                self.disk_failed(log.log_dir, f"Error while flushing log for {log.partition} in dir {log.log_dir}: {e}", e)
+            else:
+                log.flushed(plan, now_ms)
+
+    def checkpoint_recovery_points(self) -> None:
+        self._each_dir(lambda log_dir: log_dir.checkpoint_recovery_points(self._current_logs_in(log_dir.path)))
+
+    def checkpoint_log_start_offsets(self) -> None:
+        self._each_dir(lambda log_dir: log_dir.checkpoint_log_start_offsets(self._current_logs_in(log_dir.path)))
+
+    def checkpoint_high_watermarks(self) -> None:
+        self._each_dir(lambda log_dir: log_dir.checkpoint_high_watermarks(self._current_logs_in(log_dir.path)))
+
+    def _checkpoint_dir(self, path: str) -> None:
+        if path in self.dirs:
+            self.dirs[path].checkpoint_recovery_points(self._current_logs_in(path))
+            self.dirs[path].checkpoint_log_start_offsets(self._current_logs_in(path))
+
+    def _current_logs_in(self, path: str) -> list[Log]:
+        return [log for log in self._logs.values() if log.log_dir == path]
+
+    def _each_dir(self, action: Callable[[LogDir], None]) -> None:
+        for log_dir in list(self.dirs.values()):
+            try:
+                action(log_dir)
+            except OSError as e:
+                self.disk_failed(log_dir.path, f"Error while writing checkpoints in dir {log_dir.path}: {e}", e)
+
+    def expire_producers(self, now_ms: int) -> None:
+        for log in self.logs:
+            log.producers.remove_expired(now_ms)
+
+    def remove_deleted(self, now_ms: int) -> None:
+        """Removes files and directories whose delay is over. What fails is left for the next start, which removes it too."""
+        for delete in self._later.take_due(now_ms):
+            try:
+                delete()
+            except (OSError, KafkaStorageError) as e:
+                _log.error("Could not delete files: %s", e)
+
+    # -- the end
+
+    def shutdown(self, now_ms: int, broker_epoch: int = -1) -> None:
+        """Flushes and closes every log and says so on disk, so that the next start need not recover anything."""
+        self.cleaner.shutdown()
+        for log_dir in list(self.dirs.values()):
+            try:
+                self._shutdown_dir(log_dir, now_ms, broker_epoch)
+            except (OSError, KafkaStorageError) as e:
+                _log.error("Could not close %s cleanly; its logs will be recovered at the next start: %s", log_dir.path, e)
+            finally:
+                log_dir.release()
+
+    def _shutdown_dir(self, log_dir: LogDir, now_ms: int, broker_epoch: int) -> None:
+        logs = [log for log in [*self.logs, *self.stray_logs] if log.log_dir == log_dir.path]
+        for log in logs:
+            log.flush(now_ms)
+            log.close()
+        current = self._current_logs_in(log_dir.path)
+        log_dir.checkpoint_recovery_points(current)
+        log_dir.checkpoint_log_start_offsets(current)
+        log_dir.checkpoint_high_watermarks(current)
+        log_dir.clean_shutdown.write(broker_epoch)

@@ -1,0 +1,408 @@
+"""One segment of a log: a run of batches in a file, with its indexes.
+
+Segments do not overlap: every offset in one is at least its base offset and below the base offset of the next. Only the last one,
+the active segment, is written to. A segment never decides when to roll, what to delete or what a client may see; its Log does.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from barnabas.errors import CorruptRecord, InvalidRecord, SegmentOffsetOverflow
+from barnabas.records.batch import MAGIC_V2, NO_TIMESTAMP, Batch
+from barnabas.records.crc import ensure_valid
+from barnabas.records.reader import read_records
+from barnabas.records.seek import seek_offset
+from barnabas.storage import names
+from barnabas.storage.files import AnyFile, AnyFiles
+from barnabas.storage.leader_epochs import LeaderEpochCache
+from barnabas.storage.log_config import INT_MAX, LogConfig
+from barnabas.storage.offset_index import OffsetIndex
+from barnabas.storage.producer_replay import replay_batch
+from barnabas.storage.producer_state import CompletedTxn, ProducerStateManager
+from barnabas.storage.scan import Chunk, scan
+from barnabas.storage.time_index import TimeIndex, TimestampOffset
+from barnabas.storage.txn_index import AbortedTxn, TransactionIndex
+
+_log = logging.getLogger(__name__)
+
+# How much is read at once while walking headers from an index entry to a batch: the distance is at most one index interval and a batch.
+_SEEK_BYTES: Final = 4096
+
+
+class BatchPosition(NamedTuple):
+    """Where a batch stands in its segment file."""
+
+    position: int
+    size: int
+    last_offset: int
+
+
+class FileSlice(NamedTuple):
+    """Bytes of a segment, not read yet: a fetch passes them on without looking inside."""
+
+    file: AnyFile
+    position: int
+    size: int
+
+    def read(self) -> bytes:
+        return self.file.pread(self.size, self.position)
+
+    def read_nowait(self) -> bytes | None:
+        """The bytes if the page cache has them; None if reading them would wait for the disk."""
+        return self.file.pread_nowait(self.size, self.position)
+
+
+class SegmentRead(NamedTuple):
+    position: int  # of the first batch
+    records: FileSlice | None  # None: nothing readable up to the bound, though the offset is here
+    first_entry_incomplete: bool
+
+
+class Found(NamedTuple):
+    """A record found by its timestamp."""
+
+    timestamp: int
+    offset: int
+    leader_epoch: int
+
+
+class Segment:
+    def __init__(
+        self,
+        files: AnyFiles,
+        directory: str,
+        base_offset: int,
+        config: LogConfig,
+        now_ms: int,
+        *,
+        suffix: str = "",
+        jitter_ms: int = 0,
+        create: bool = True,
+    ) -> None:
+        self.files = files
+        self.base_offset = base_offset
+        self.suffix = suffix
+        self.file = files.open(names.segment_file(directory, base_offset, names.LOG_SUFFIX, suffix), create=create)
+        self.offset_index = OffsetIndex(
+            files, names.segment_file(directory, base_offset, names.INDEX_SUFFIX, suffix), base_offset, config.segment_index_bytes
+        )
+        self.time_index = TimeIndex(
+            files, names.segment_file(directory, base_offset, names.TIME_INDEX_SUFFIX, suffix), base_offset, config.segment_index_bytes
+        )
+        self.txn_index = TransactionIndex(
+            files, names.segment_file(directory, base_offset, names.TXN_INDEX_SUFFIX, suffix), base_offset
+        )
+        self._index_interval = config.index_interval_bytes
+        self._jitter_ms = jitter_ms
+        self._created_ms = now_ms
+        self._bytes_since_index = 0
+        self._max_timestamp: TimestampOffset | None = None  # read from the time index when first asked for
+        self._rolling_timestamp: int | None = None  # of the first batch: what the age of the segment is measured from
+
+    def __repr__(self) -> str:
+        largest = self._max_timestamp.timestamp if self._max_timestamp else NO_TIMESTAMP
+        return f"LogSegment(baseOffset={self.base_offset}, size={self.size}, largestRecordTimestamp={largest})"
+
+    def create_indexes(self) -> None:
+        """A new segment has its index files from the start: a segment without them is taken for a damaged one."""
+        self.offset_index.load()
+        self.time_index.load()
+
+    # -- what it holds
+
+    @property
+    def size(self) -> int:
+        return self.file.size
+
+    @property
+    def max_timestamp(self) -> TimestampOffset:
+        """The largest timestamp so far and the last offset of its batch; (-1, base offset) while there is none."""
+        if self._max_timestamp is None:
+            self._max_timestamp = self.time_index.last_entry
+        return self._max_timestamp
+
+    @property
+    def largest_timestamp(self) -> int:
+        """What retention goes by: the largest record timestamp, or the file's modification time where records have none."""
+        largest = self.max_timestamp.timestamp
+        return largest if largest >= 0 else self.modified_ms
+
+    @property
+    def modified_ms(self) -> int:
+        return self.files.modified_ms(self.file.path)
+
+    def fits(self, offset: int) -> bool:
+        return 0 <= offset - self.base_offset <= INT_MAX
+
+    # -- writing
+
+    def should_roll(self, config: LogConfig, added_bytes: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
+        """Any of the four conditions: full, too old, an index full, an offset out of reach of a relative offset."""
+        size = self.file.size
+        return (
+            size > config.segment_bytes - added_bytes
+            or (size > 0 and self.age_ms(now_ms, max_timestamp) > config.segment_ms_max - self._jitter_ms)
+            or self.offset_index.is_full
+            or self.time_index.is_full
+            or not self.fits(last_offset)
+        )
+
+    def append(
+        self, buffers: Sequence[bytes | memoryview], size: int, last_offset: int, max_timestamp: int, offset_of_max_timestamp: int
+    ) -> None:
+        """Writes batches that end at `last_offset`; to the page cache only."""
+        if size == 0:
+            return
+        if not self.fits(last_offset):
+            raise self._overflow(last_offset)
+        position = self.file.append(buffers)
+        if position == 0:
+            self._rolling_timestamp = max_timestamp
+        largest = self._max_timestamp or self.max_timestamp
+        if max_timestamp > largest.timestamp:
+            self._max_timestamp = largest = TimestampOffset(max_timestamp, offset_of_max_timestamp)
+        if self._bytes_since_index > self._index_interval:
+            self.offset_index.append(last_offset, position)
+            self.time_index.maybe_append(largest.timestamp, largest.offset)
+            self._bytes_since_index = 0
+        self._bytes_since_index += size
+
+    def add_aborted(self, txn: CompletedTxn, last_stable_offset: int) -> None:
+        if txn.is_aborted:
+            self.txn_index.append(AbortedTxn(txn.producer_id, txn.first_offset, txn.last_offset, last_stable_offset))
+
+    # -- reading
+
+    def locate(self, offset: int, from_position: int = 0) -> BatchPosition | None:
+        """The first batch that ends at or after `offset`; None past the end."""
+        position = max(self.offset_index.lookup(offset).position, from_position)
+        file = self.file
+        end = file.size
+        while position < end:
+            data = file.pread(_SEEK_BYTES, position)
+            at, size, last_offset = self._seek(data, offset, position, end)
+            if size:
+                return BatchPosition(position + at, size, last_offset)
+            if at == 0:
+                return None
+            position += at
+        return None
+
+    def _seek(self, data: bytes, offset: int, position: int, end: int) -> tuple[int, int, int]:
+        try:
+            return seek_offset(data, offset, end - position)
+        except CorruptRecord as e:
+            raise CorruptRecord(f"{e} in file {self.file.path} after position {position}") from None
+
+    def read(self, start_offset: int, max_size: int, max_position: int | None, min_one_message: bool = False) -> SegmentRead | None:
+        """Batches from `start_offset` on, up to `max_size` bytes and never past `max_position`; None if the offset is past the end.
+
+        With `min_one_message` the first batch is given whole however big it is, so that a reader with a small buffer cannot starve.
+        """
+        if max_size < 0:
+            raise ValueError(f"Invalid max size {max_size} for log read from segment {self.file.path}")
+        found = self.locate(start_offset)
+        if found is None:
+            return None
+        allowed = max(max_size, found.size) if min_one_message else max_size
+        if allowed == 0 or max_position is None:
+            return SegmentRead(found.position, None, False)
+        size = max(0, min(max_position - found.position, allowed))
+        return SegmentRead(found.position, FileSlice(self.file, found.position, size), allowed < found.size)
+
+    def chunks(self, start: int = 0, end: int | None = None) -> Iterator[Chunk]:
+        return scan(self.file, start, self.file.size if end is None else end)
+
+    def next_offset(self) -> int:
+        """The offset after the last record, found from the last index entry on."""
+        found = self.locate(max(self.offset_index.last_offset, self.base_offset))
+        if found is None:
+            return self.base_offset
+        last = self.base_offset - 1
+        for chunk in self.chunks(found.position):
+            last = chunk.batches[-1].last_offset
+        return int(last) + 1
+
+    def find_by_timestamp(self, timestamp: int, first_offset: int) -> Found | None:
+        """The first record at or after `first_offset` whose timestamp is at least `timestamp`."""
+        near = self.time_index.lookup(timestamp)
+        position = self.offset_index.lookup(max(near.offset, first_offset)).position
+        for chunk in self.chunks(position):
+            for batch in chunk.batches:
+                if batch.max_timestamp < timestamp:
+                    continue
+                for record in read_records(chunk.data, batch):
+                    if record.timestamp >= timestamp and record.offset >= first_offset:
+                        return Found(record.timestamp, record.offset, batch.leader_epoch)
+        return None
+
+    def find_max_timestamp(self) -> Found | None:
+        """The first record that carries the segment's largest timestamp."""
+        largest = self.max_timestamp
+        for chunk in self.chunks(self.offset_index.lookup(largest.offset).position):
+            for batch in chunk.batches:
+                if batch.max_timestamp == largest.timestamp:
+                    for record in read_records(chunk.data, batch):
+                        if record.timestamp == largest.timestamp:
+                            return Found(record.timestamp, record.offset, batch.leader_epoch)
+        return None
+
+    # -- age
+
+    def age_ms(self, now_ms: int, max_timestamp: int) -> int:
+        """By record time where records have one: from the first batch to the newest; else by the clock since the segment was made."""
+        first = self.first_timestamp
+        return max_timestamp - first if first >= 0 else now_ms - self._created_ms
+
+    @property
+    def first_timestamp(self) -> int:
+        if self._rolling_timestamp is None:
+            if self.file.size == 0:
+                return NO_TIMESTAMP
+            chunk = next(iter(self.chunks(0, min(self.file.size, _SEEK_BYTES))), None) or next(iter(self.chunks()), None)
+            if chunk is None:
+                return NO_TIMESTAMP
+            self._rolling_timestamp = int(chunk.batches[0].max_timestamp)
+        return self._rolling_timestamp
+
+    # -- recovery and truncation
+
+    def recover(self, producers: ProducerStateManager, epochs: LeaderEpochCache | None) -> int:
+        """Checks every batch, rebuilds the indexes and cuts the file at the first damage. Gives the bytes cut off."""
+        self.offset_index.reset()
+        self.time_index.reset()
+        self.txn_index.reset()
+        self._max_timestamp = TimestampOffset(NO_TIMESTAMP, self.base_offset)
+        valid = indexed = 0
+        try:
+            for chunk in self.chunks():
+                for batch in chunk.batches:
+                    ensure_valid(chunk.data, batch)
+                    valid, indexed = self._index_recovered(batch, valid, indexed)
+                    if batch.magic >= MAGIC_V2:
+                        if epochs is not None and batch.leader_epoch >= 0 and batch.leader_epoch > epochs.latest_epoch:
+                            epochs.assign(batch.leader_epoch, batch.base_offset)
+                        self._replay(producers, chunk.data, batch)
+        except (CorruptRecord, InvalidRecord) as e:
+            _log.warning("Found invalid messages in log segment %s at byte offset %d: %s", self.file.path, valid, e)
+        cut = self.file.size - valid
+        if cut > 0:
+            _log.info("Truncated %d invalid bytes at the end of segment %s during recovery", cut, self.file.path)
+            self.file.truncate(valid)
+        self._bytes_since_index = valid - indexed
+        self.close_indexes()
+        return cut
+
+    def _index_recovered(self, batch: Batch, valid: int, indexed: int) -> tuple[int, int]:
+        last_offset = int(batch.last_offset)
+        if not self.fits(last_offset):
+            raise self._overflow(last_offset)
+        largest = self.max_timestamp
+        if batch.max_timestamp > largest.timestamp:
+            self._max_timestamp = largest = TimestampOffset(int(batch.max_timestamp), last_offset)
+        if valid - indexed > self._index_interval:
+            self.offset_index.append(last_offset, valid)
+            self.time_index.maybe_append(largest.timestamp, largest.offset)
+            indexed = valid
+        return valid + int(batch.size), indexed
+
+    def _replay(self, producers: ProducerStateManager, data: bytes, batch: Batch) -> None:
+        completed = replay_batch(producers, data, batch)
+        if completed is not None:
+            self.add_aborted(completed, producers.last_stable_offset(completed))
+            producers.complete_txn(completed)
+        producers.update_map_end_offset(int(batch.last_offset) + 1)
+
+    def truncate_to(self, offset: int, now_ms: int) -> int:
+        """Cuts everything from `offset` on; gives the bytes removed. An offset past the end removes nothing."""
+        found = self.locate(offset)  # before the index shrinks, or this would scan the whole file
+        self.offset_index.truncate_to(offset)
+        self.time_index.truncate_to(offset)
+        self.txn_index.truncate_to(offset)
+        removed = 0
+        if found is not None:
+            removed = self.file.size - found.position
+            self.file.truncate(found.position)
+        if self.file.size == 0:
+            self._created_ms = now_ms
+            self._rolling_timestamp = None
+        self._bytes_since_index = 0
+        if self.max_timestamp.timestamp >= 0:
+            self._max_timestamp = self._read_largest_timestamp()
+        return removed
+
+    def _read_largest_timestamp(self) -> TimestampOffset:
+        largest = self.time_index.last_entry
+        for chunk in self.chunks(self.offset_index.lookup(largest.offset).position):
+            for batch in chunk.batches:
+                if batch.max_timestamp > largest.timestamp:
+                    largest = TimestampOffset(int(batch.max_timestamp), int(batch.last_offset))
+        return largest
+
+    @property
+    def has_overflow(self) -> bool:
+        after = self.next_offset()
+        return after > self.base_offset and not self.fits(after - 1)
+
+    def _overflow(self, offset: int) -> SegmentOffsetOverflow:
+        return SegmentOffsetOverflow(
+            f"Detected offset overflow at offset {offset} in segment {self.file.path} with base offset {self.base_offset}",
+            self.base_offset,
+        )
+
+    # -- files
+
+    def close_indexes(self) -> None:
+        """What a segment does when it is rolled or recovered: the last time index entry is its largest timestamp."""
+        largest = self.max_timestamp
+        self.time_index.maybe_append(largest.timestamp, largest.offset, skip_full_check=True)
+        self.offset_index.trim_to_valid_size()
+        self.time_index.trim_to_valid_size()
+
+    def sync_targets(self) -> list[AnyFile | OffsetIndex | TimeIndex | TransactionIndex]:
+        """Everything that must be synced for the segment to be durable; pending index entries are written first."""
+        self.offset_index.flush()
+        self.time_index.flush()
+        return [self.file, self.offset_index, self.time_index, self.txn_index]
+
+    def flush(self) -> None:
+        for target in self.sync_targets():
+            target.sync()
+
+    def rename_suffix(self, old: str, new: str) -> None:
+        """Renames all files of the segment, `.log` first: it is the one that says the segment exists."""
+        for part in (self.file, self.offset_index, self.time_index, self.txn_index):
+            path = part.path
+            renamed = path.removesuffix(old) + new if old else path + new
+            if self.files.exists(path):
+                self.files.rename(path, renamed)
+            part.renamed(renamed)
+        self.suffix = new
+
+    def moved_to(self, directory: str) -> None:
+        """The directory was renamed under the open files."""
+        for part in (self.file, self.offset_index, self.time_index, self.txn_index):
+            part.renamed(f"{directory}/{part.path.rpartition('/')[2]}")
+
+    def close(self) -> None:
+        if self._max_timestamp is not None:
+            self.time_index.maybe_append(self._max_timestamp.timestamp, self._max_timestamp.offset, skip_full_check=True)
+        self.offset_index.close()
+        self.time_index.close()
+        self.txn_index.close()
+        self.file.close()
+
+    def close_handlers(self) -> None:
+        """Lets go of the files without writing anything: the disk under them has failed."""
+        self.offset_index.close(discard=True)
+        self.time_index.close(discard=True)
+        self.txn_index.close()
+        self.file.close()
+
+    def delete(self) -> None:
+        self.close_handlers()
+        for part in (self.file, self.offset_index, self.time_index, self.txn_index):
+            self.files.remove(part.path, missing_ok=True)

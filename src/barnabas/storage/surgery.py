@@ -1,0 +1,80 @@
+"""Replacing segments of a log by others, so that a crash at any moment leaves one or the other, never a mixture.
+
+Compaction turns many segments into one; splitting turns one into many. Both write `.cleaned` files, rename them to `.swap` when they are complete, rename the
+originals to `.deleted`, and only then drop the `.swap`. What the loader does with each suffix mirrors this order.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from barnabas.storage import names
+from barnabas.storage.files import AnyFiles
+from barnabas.storage.host import LogHost
+from barnabas.storage.log_config import LogConfig
+from barnabas.storage.segment import Segment
+from barnabas.storage.segments import Segments
+
+_log = logging.getLogger(__name__)
+
+
+def new_cleaned_segment(files: AnyFiles, directory: str, base_offset: int, config: LogConfig, now_ms: int) -> Segment:
+    """An empty segment with the suffix `.cleaned`, after removing what an earlier attempt may have left."""
+    for kind in names.SEGMENT_SUFFIXES:
+        files.remove(names.segment_file(directory, base_offset, kind, names.CLEANED_SUFFIX), missing_ok=True)
+    segment = Segment(files, directory, base_offset, config, now_ms, suffix=names.CLEANED_SUFFIX)
+    segment.create_indexes()
+    return segment
+
+
+def replace_segments(
+    segments: Segments, new: Sequence[Segment], old: Sequence[Segment], directory: str, files: AnyFiles, host: LogHost, delete_at_ms: int
+) -> list[Segment]:
+    """Puts `new` (all `.cleaned` and flushed) in the place of `old`; gives the old ones that are gone for good."""
+    replaced = [segment for segment in old if segments.get(segment.base_offset) is segment]
+    # Last first: if only some become .swap, the .cleaned of a lower offset tells the loader that the set is incomplete.
+    for segment in sorted(new, key=lambda s: s.base_offset, reverse=True):
+        segment.rename_suffix(names.CLEANED_SUFFIX, names.SWAP_SUFFIX)
+    files.sync_dir(directory)
+    for segment in new:
+        segments.add(segment)
+    kept = {segment.base_offset for segment in new}
+    for segment in replaced:
+        if segment.base_offset not in kept:
+            segments.remove(segment.base_offset)
+        segment.rename_suffix("", names.DELETED_SUFFIX)
+        host.delete_later(segment.delete, delete_at_ms)
+    for segment in new:
+        segment.rename_suffix(names.SWAP_SUFFIX, "")
+    files.sync_dir(directory)
+    return [segment for segment in replaced if segment.base_offset not in kept]
+
+
+def split_overflowed(segment: Segment, directory: str, files: AnyFiles, config: LogConfig, now_ms: int) -> list[Segment]:
+    """Copies a segment into as many as it takes for every offset to be within reach of its base offset. All are `.cleaned`."""
+    _log.info("Splitting overflowed segment %s", segment)
+    made: list[Segment] = []
+    try:
+        for chunk in segment.chunks():
+            for batch in chunk.batches:
+                if not made or not made[-1].fits(int(batch.last_offset)):
+                    made.append(new_cleaned_segment(files, directory, int(batch.base_offset), config, now_ms))
+                made[-1].append(
+                    [memoryview(chunk.data)[batch.at : batch.end]],
+                    int(batch.size),
+                    int(batch.last_offset),
+                    int(batch.max_timestamp),
+                    int(batch.last_offset),
+                )
+        if sum(part.size for part in made) != segment.size:
+            raise ValueError(f"Segment {segment.file.path} could not be split: it holds data that is not a batch")
+        for part in made:
+            part.close_indexes()
+            part.flush()
+            files.set_modified_ms(part.file.path, segment.modified_ms)
+    except BaseException:
+        for part in made:
+            part.delete()
+        raise
+    return made

@@ -1,0 +1,13 @@
+"""A partition of a topic, the key under which nearly everything in a broker is kept."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class TopicPartition(NamedTuple):
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
