@@ -125,7 +125,7 @@ class _Loader:
         self.files.sync_dir(self.directory)
 
     def _remove_temporary_files(self) -> list[str]:
-        """Removes `.deleted` files, then `.swap` files of an incomplete set, then `.cleaned` files, in this order; gives the valid swaps."""
+        """Removes `.deleted` files, then `.swap` files of an incomplete set, then `.cleaned` files; gives the valid swaps."""
         cleaned: list[str] = []
         swaps: list[str] = []
         for entry in self._listing():
@@ -275,7 +275,9 @@ class _Loader:
         start = self.request.log_start_offset
         if end >= start:
             return end
-        _log.warning("Deleting all segments of %s because logEndOffset (%d) is smaller than logStartOffset (%d)", self.directory, end, start)
+        _log.warning(
+            "Deleting all segments of %s because logEndOffset (%d) is smaller than logStartOffset (%d)", self.directory, end, start
+        )
         self._delete(list(self.segments))
         self.epochs.clear_and_flush()
         self.producers.truncate_fully_and_start_at(start)

@@ -1,7 +1,7 @@
 """The log of one partition: an append-only sequence of batches cut into segments.
 
-This is where an offset is born. Appending checks the batches, gives them their offsets, checks the producers, writes, and only then moves the
-log end offset; reading hands out slices of files up to what the reader may see. Four offsets tell the whole story:
+This is where an offset is born. Appending checks the batches, gives them their offsets, checks the producers, writes, and only then moves
+the log end offset; reading hands out slices of files up to what the reader may see. Four offsets tell the whole story:
 
     log start offset  ≤  last stable offset  ≤  high watermark  ≤  log end offset
 
@@ -13,36 +13,38 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from enum import IntEnum
-from typing import NamedTuple
 
 from barnabas.errors import (
-    CorruptRecord,
     InconsistentTopicId,
     KafkaError,
     KafkaStorageError,
     OffsetOutOfRange,
-    OffsetsOutOfOrder,
     RecordBatchTooLarge,
-    RecordTooLarge,
-    UnexpectedAppendOffset,
 )
-from barnabas.records.batch import MAGIC_V2, NO_TIMESTAMP, Batch, read_batches
-from barnabas.records.crc import is_valid
+from barnabas.records.batch import MAGIC_V2, Batch
 from barnabas.records.validator import CLIENT, REPLICATION, Validated, ValidationRules, validate
 from barnabas.storage import names, retention
+from barnabas.storage.append import (
+    UNKNOWN_OFFSET,
+    LogAppendInfo,
+    analyze_replicated,
+    check_sizes,
+    duplicate_of,
+    nothing_appended,
+    require_next,
+)
+from barnabas.storage.fetch import FetchData, FetchIsolation, aborted_in, collect_aborted, read_segments
 from barnabas.storage.files import AnyFiles
 from barnabas.storage.flush import FlushPlan
 from barnabas.storage.host import LogHost
 from barnabas.storage.leader_epochs import LeaderEpochCache
 from barnabas.storage.log_config import INT_MAX, LogConfig
 from barnabas.storage.log_offset import LogOffset
-from barnabas.storage.offset_index import OffsetPosition
 from barnabas.storage.partition_metadata import PartitionMetadataFile
 from barnabas.storage.producer_append import TRANSACTION_VERSION_UNKNOWN
 from barnabas.storage.producer_replay import ProducerUpdates, check_producers, rebuild_producer_state
-from barnabas.storage.producer_state import BatchMetadata, ProducerStateManager
-from barnabas.storage.segment import FileSlice, Segment
+from barnabas.storage.producer_state import ProducerStateManager
+from barnabas.storage.segment import Segment
 from barnabas.storage.segments import Segments
 from barnabas.storage.txn_index import AbortedTxn
 from barnabas.storage.verification import VerificationGuard
@@ -50,39 +52,6 @@ from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
 
 _log = logging.getLogger(__name__)
-
-UNKNOWN_OFFSET = -1
-
-
-class FetchIsolation(IntEnum):
-    """How far a reader may see."""
-
-    LOG_END = 0  # followers
-    HIGH_WATERMARK = 1  # consumers
-    TXN_COMMITTED = 2  # consumers with read_committed
-
-
-class LogAppendInfo(NamedTuple):
-    """What became of an append. For a duplicate these are the offsets the original got."""
-
-    first_offset: int  # -1: unknown without decompressing (formats v0 and v1, follower)
-    last_offset: int
-    max_timestamp: int
-    log_append_time: int
-    log_start_offset: int
-    bytes: int
-    batches: int
-    duplicate: bool = False
-    converted_records: int = 0
-
-
-class FetchData(NamedTuple):
-    """What a read found: a slice of a file, and for read_committed the transactions in it that were aborted."""
-
-    offset: LogOffset
-    records: FileSlice | None
-    first_entry_incomplete: bool = False
-    aborted: list[AbortedTxn] | None = None
 
 
 class Log:
@@ -316,9 +285,9 @@ class Log:
         stop = len(data) if end < 0 else end
         validated = validate(data, start, stop, self._log_end_offset, now_ms, leader_epoch, origin, self._rules)
         if not validated.batches:
-            return self._nothing_appended()
+            return nothing_appended(self.log_start_offset)
         if validated.size_changed:
-            self._check_sizes(validated.batches)
+            check_sizes(validated.batches, self.config.max_message_bytes, self.partition)
         return self._append(validated, self._log_end_offset, origin, now_ms, verification_guard, transaction_version)
 
     def append_as_follower(self, data: bytes, now_ms: int, leader_epoch: int = -1) -> LogAppendInfo:
@@ -327,43 +296,11 @@ class Log:
         With a leader epoch, batches of a later one are left for the next fetch: they belong to a leader this replica does not follow yet.
         """
         self._check_open()
-        replicated = self._analyze_replicated(data, leader_epoch)
+        replicated = analyze_replicated(data, leader_epoch, self.partition)
         if not replicated.batches:
-            return self._nothing_appended()
-        first = replicated.batches[0]
-        first_offset = int(first.base_offset) if first.magic >= MAGIC_V2 else UNKNOWN_OFFSET
-        known = first_offset if first_offset != UNKNOWN_OFFSET else int(first.last_offset)
-        if known < self._log_end_offset:
-            what = "First offset" if first_offset != UNKNOWN_OFFSET else "Last offset of the first batch"
-            raise UnexpectedAppendOffset(
-                f"Unexpected offset in append to {self.partition}. {what} {known} is less than the next offset {self._log_end_offset}. "
-                f"First 10 offsets in append: {[int(b.base_offset) for b in replicated.batches[:10]]}, last offset in append: "
-                f"{replicated.last_offset}. Log start offset = {self.log_start_offset}",
-                int(first.base_offset),
-                replicated.last_offset,
-            )
+            return nothing_appended(self.log_start_offset)
+        first_offset = require_next(replicated, self._log_end_offset, self.partition)
         return self._append(replicated, first_offset, REPLICATION, now_ms)
-
-    def _analyze_replicated(self, data: bytes, leader_epoch: int) -> Validated:
-        batches: list[Batch] = []
-        last_offset = -1
-        max_timestamp, offset_of_max = NO_TIMESTAMP, -1
-        for batch in read_batches(data):
-            if 0 <= leader_epoch < batch.leader_epoch:
-                break
-            if batch.last_offset <= last_offset:
-                raise OffsetsOutOfOrder(
-                    f"Out of order offsets found in append to {self.partition}: {last_offset} is followed by {batch.last_offset}"
-                )
-            if not is_valid(data, batch):
-                raise CorruptRecord(f"Record is corrupt (stored crc = {batch.crc}) in topic partition {self.partition}.")
-            last_offset = int(batch.last_offset)
-            if batch.max_timestamp > max_timestamp:
-                max_timestamp, offset_of_max = int(batch.max_timestamp), last_offset
-            batches.append(batch)
-        size = int(batches[-1].end) if batches else 0
-        whole: bytes | memoryview = data if size == len(data) else memoryview(data)[:size]
-        return Validated([whole], size, batches, last_offset, max_timestamp, offset_of_max, NO_TIMESTAMP, False, 0, 0)
 
     def _append(
         self,
@@ -386,10 +323,8 @@ class Log:
             segment = self._maybe_roll(records, first_offset, now_ms)
             updates = check_producers(self.producers, segment, records, origin, guard, transaction_version)
             if updates is not None and updates.duplicate is not None:
-                return self._duplicate_of(updates.duplicate)
-            segment.append(
-                records.buffers, records.size, records.last_offset, records.max_timestamp, records.offset_of_max_timestamp
-            )
+                return duplicate_of(updates.duplicate, self.log_start_offset)
+            segment.append(records.buffers, records.size, records.last_offset, records.max_timestamp, records.offset_of_max_timestamp)
             self._log_end_offset = end = records.last_offset + 1
             if updates is not None:
                 self._apply(updates, segment)
@@ -412,29 +347,12 @@ class Log:
             records.converted_count,
         )
 
-    def _duplicate_of(self, original: BatchMetadata) -> LogAppendInfo:
-        """A retry of what is in the log already: answered as the first time, written not again."""
-        return LogAppendInfo(
-            original.first_offset, original.last_offset, original.timestamp, original.timestamp, self.log_start_offset, 0, 0, True
-        )
-
     def _apply(self, updates: ProducerUpdates, segment: Segment) -> None:
         for info in updates.appended:
             self.producers.update(info)
         for txn in updates.completed:
             segment.add_aborted(txn, self.producers.last_stable_offset(txn))
             self.producers.complete_txn(txn)
-
-    def _nothing_appended(self) -> LogAppendInfo:
-        return LogAppendInfo(UNKNOWN_OFFSET, -1, NO_TIMESTAMP, NO_TIMESTAMP, self.log_start_offset, 0, 0)
-
-    def _check_sizes(self, batches: Iterable[Batch]) -> None:
-        for batch in batches:
-            if batch.size > self.config.max_message_bytes:
-                raise RecordTooLarge(
-                    f"Message batch size is {batch.size} bytes in append to partition {self.partition} "
-                    f"which exceeds the maximum configured size of {self.config.max_message_bytes}."
-                )
 
     def _assign_epochs(self, batches: Iterable[Batch]) -> None:
         epochs = self.epochs
@@ -464,8 +382,12 @@ class Log:
             active = self.segments.active
             if base in self.segments:
                 if active.base_offset != base or active.size:
-                    raise KafkaError(f"Trying to roll a new log segment for {self.partition} with start offset {base} while it already exists")
-                _log.warning("Rolling %s at offset %d again: the active segment is empty but one of its indexes is full", self.partition, base)
+                    raise KafkaError(
+                        f"Trying to roll a new log segment for {self.partition} with start offset {base} while it already exists"
+                    )
+                _log.warning(
+                    "Rolling %s at offset %d again: the active segment is empty but one of its indexes is full", self.partition, base
+                )
                 segment = self._replace_active(base, now_ms)
             else:
                 if base < active.base_offset:
@@ -534,41 +456,20 @@ class Log:
             where = bound if offset == bound.offset else self._place(offset)
             return FetchData(where, None, aborted=[] if with_aborted else None)
         try:
-            while segment is not None:
-                found = segment.read(offset, max_bytes, _readable_up_to(segment, bound), min_one_message)
-                if found is not None:
-                    where = LogOffset(offset, segment.base_offset, found.position)
-                    aborted = self._aborted_in(segment, offset, found.position, found.records) if with_aborted else None
-                    return FetchData(where, found.records, found.first_entry_incomplete, aborted)
-                segment = self.segments.higher(segment.base_offset)
+            found = read_segments(self.segments, segment, offset, max_bytes, bound, min_one_message)
+            if found is None:  # in range, but every record at or after it has been compacted away
+                return FetchData(self.end, None)
+            if with_aborted:
+                aborted = aborted_in(self.segments, found, self._log_end_offset)
+                return FetchData(found.offset, found.records, found.first_entry_incomplete, aborted)
+            return found
         except OSError as e:
             raise self._disk_failed("while reading", e) from e
-        # In range, but every record at or after it has been compacted away.
-        return FetchData(self.end, None)
-
-    def _aborted_in(self, segment: Segment, offset: int, position: int, records: FileSlice | None) -> list[AbortedTxn]:
-        size = records.size if records is not None else 0
-        upper = segment.offset_index.fetch_upper_bound(OffsetPosition(offset, position), size)
-        if upper is not None:
-            return self._collect_aborted(segment, offset, upper.offset)
-        following = self.segments.higher(segment.base_offset)
-        return self._collect_aborted(segment, offset, following.base_offset if following else self._log_end_offset)
 
     def collect_aborted(self, start: int, upper_bound: int) -> list[AbortedTxn]:
         """Every aborted transaction that has data in [start, upper_bound); the cleaner asks."""
         segment = self.segments.floor(start)
-        return self._collect_aborted(segment, self.log_start_offset, upper_bound) if segment else []
-
-    def _collect_aborted(self, segment: Segment, start: int, upper_bound: int) -> list[AbortedTxn]:
-        collected: list[AbortedTxn] = []
-        current: Segment | None = segment
-        while current is not None:
-            found, complete = current.txn_index.collect_aborted(start, upper_bound)
-            collected.extend(found)
-            if complete:
-                break
-            current = self.segments.higher(current.base_offset)
-        return collected
+        return collect_aborted(self.segments, segment, self.log_start_offset, upper_bound) if segment else []
 
     # -- making it durable
 
@@ -659,7 +560,12 @@ class Log:
         self._check_open()
         with self._disk(f"while truncating log to offset {offset}"):
             if offset >= self._log_end_offset:
-                _log.info("Truncating %s to %d has no effect as the largest offset in the log is %d", self.partition, offset, self._log_end_offset - 1)
+                _log.info(
+                    "Truncating %s to %d has no effect as the largest offset in the log is %d",
+                    self.partition,
+                    offset,
+                    self._log_end_offset - 1,
+                )
                 # This replica may have led and noted an epoch without writing in it: that entry conflicts with the new leader's.
                 self.epochs.truncate_from_end(self._log_end_offset)
                 return False
@@ -710,14 +616,16 @@ class Log:
             self.epochs.moved_to(f"{renamed}/{names.LEADER_EPOCH_CHECKPOINT}")
             self.metadata_file.moved_to(f"{renamed}/{names.PARTITION_METADATA}")
 
-    def close(self) -> None:
-        """Leaves on disk what the next load wants to find: a producer snapshot at the end and complete indexes."""
+    def close(self, now_ms: int = 0) -> None:
+        """Leaves on disk, durably, what the next load wants to find: a producer snapshot at the end and complete indexes."""
         if self._closed:
             return
         with self._disk("while closing"):
             self.metadata_file.maybe_flush()
             self.epochs.flush()
             self.producers.take_snapshot()
+            self.segments.active.close_indexes()
+            self.flush(now_ms)
             self.segments.close()
         self._closed = True
 
@@ -749,12 +657,3 @@ class Log:
         message = f"Error {doing} for {self.partition} in dir {self.log_dir}: {error}"
         self.host.disk_failed(self.log_dir, message, error)
         return KafkaStorageError(message)
-
-
-def _readable_up_to(segment: Segment, bound: LogOffset) -> int | None:
-    """The position in a segment where a reader bounded by an offset must stop; None: nothing of it may be read."""
-    if segment.base_offset < bound.segment_base:
-        return segment.size
-    if segment.base_offset == bound.segment_base and bound.has_position:
-        return bound.position
-    return None

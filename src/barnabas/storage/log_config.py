@@ -67,9 +67,7 @@ def _flag(name: str, text: str) -> bool:
 def _policies(name: str, text: str) -> frozenset[str]:
     policies = frozenset(part.strip().lower() for part in text.split(",") if part.strip())
     if unknown := policies - {"delete", "compact"}:
-        raise InvalidConfig(
-            f"Invalid value {sorted(unknown)[0]} for configuration {name}: String must be one of: compact, delete"
-        )
+        raise InvalidConfig(f"Invalid value {sorted(unknown)[0]} for configuration {name}: String must be one of: compact, delete")
     return policies
 
 

@@ -118,7 +118,12 @@ class LogManager:
             self._admit(log, is_stray, now_ms)
             if not clean or done == len(requests):
                 _log.info(
-                    "Completed load of %s with %d segments (%d/%d completed in %s)", log, len(log.segments), done, len(requests), log_dir.path
+                    "Completed load of %s with %d segments (%d/%d completed in %s)",
+                    log,
+                    len(log.segments),
+                    done,
+                    len(requests),
+                    log_dir.path,
                 )
 
     def _load_requests(self, log_dir: LogDir, clean: bool, now_ms: int) -> list[LoadRequest]:
@@ -186,10 +191,10 @@ class LogManager:
         other = logs.get(log.partition)
         if other is not None:
             raise KafkaStorageError(
-                f"Duplicate log directories for {log.partition} are found in both {log.directory} and {other.directory}. It is likely because log "
-                "directory failure happened while broker was replacing current replica with future replica. Recover broker from this failure by "
-                "manually deleting one of the two directories for this partition. It is recommended to delete the partition in the log directory "
-                "that is known to have failed recently."
+                f"Duplicate log directories for {log.partition} are found in both {log.directory} and {other.directory}. "
+                "It is likely because log directory failure happened while broker was replacing current replica with future replica. "
+                "Recover broker from this failure by manually deleting one of the two directories for this partition. It is recommended "
+                "to delete the partition in the log directory that is known to have failed recently."
             )
         logs[log.partition] = log
 
@@ -226,7 +231,9 @@ class LogManager:
         log = self.get(partition, is_future)
         if log is None:
             if not is_new and self.offline_dirs:
-                raise KafkaStorageError(f"Can not create log for {partition} because log directories {', '.join(self.offline_dirs)} are offline")
+                raise KafkaStorageError(
+                    f"Can not create log for {partition} because log directories {', '.join(self.offline_dirs)} are offline"
+                )
             log = self._create(partition, now_ms, is_future, directory)
         if topic_id is not None:
             log.assign_topic_id(topic_id)
@@ -272,7 +279,6 @@ class LogManager:
         if current is not None:
             self.cleaner.moved(partition, current.log_dir, future.log_dir)
             current.rename_dir(names.marked_dir_name(partition, self._unique_id(), names.DELETE_DIR_SUFFIX))
-            current.close()
             self._delete_later(current, now_ms)
             self._checkpoint_dir(current.log_dir)
         self._checkpoint_dir(future.log_dir)
@@ -317,7 +323,9 @@ class LogManager:
         log = (self._future_logs if is_future else self._logs).pop(partition, None)
         if log is None:
             if self.offline_dirs:
-                raise KafkaStorageError(f"Failed to delete log for {partition} because it may be in one of the offline directories {', '.join(self.offline_dirs)}")
+                raise KafkaStorageError(
+                    f"Failed to delete log for {partition}: it may be in one of the offline directories {', '.join(self.offline_dirs)}"
+                )
             return None
         if not is_future:
             self.cleaner.removed(partition)
@@ -489,8 +497,7 @@ class LogManager:
     def _shutdown_dir(self, log_dir: LogDir, now_ms: int, broker_epoch: int) -> None:
         logs = [log for log in [*self.logs, *self.stray_logs] if log.log_dir == log_dir.path]
         for log in logs:
-            log.flush(now_ms)
-            log.close()
+            log.close(now_ms)
         current = self._current_logs_in(log_dir.path)
         log_dir.checkpoint_recovery_points(current)
         log_dir.checkpoint_log_start_offsets(current)

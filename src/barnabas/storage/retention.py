@@ -1,6 +1,6 @@
 """Which old segments a log may delete, and why.
 
-Pure questions about a log; the log itself does the deleting. Deleting goes from the oldest segment on and stops at the first that must stay,
+Pure questions about a log; the log itself does the deleting. Deleting goes from the oldest segment on, stops at the first that must stay
 and never reaches the high watermark.
 """
 

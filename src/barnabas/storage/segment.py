@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from barnabas.errors import CorruptRecord, InvalidRecord, SegmentOffsetOverflow
+from barnabas.errors import CorruptIndex, CorruptRecord, InvalidRecord, SegmentOffsetOverflow
 from barnabas.records.batch import MAGIC_V2, NO_TIMESTAMP, Batch
 from barnabas.records.crc import ensure_valid
 from barnabas.records.reader import read_records
@@ -92,15 +92,14 @@ class Segment:
         self.time_index = TimeIndex(
             files, names.segment_file(directory, base_offset, names.TIME_INDEX_SUFFIX, suffix), base_offset, config.segment_index_bytes
         )
-        self.txn_index = TransactionIndex(
-            files, names.segment_file(directory, base_offset, names.TXN_INDEX_SUFFIX, suffix), base_offset
-        )
+        self.txn_index = TransactionIndex(files, names.segment_file(directory, base_offset, names.TXN_INDEX_SUFFIX, suffix), base_offset)
         self._index_interval = config.index_interval_bytes
         self._jitter_ms = jitter_ms
         self._created_ms = now_ms
         self._bytes_since_index = 0
         self._max_timestamp: TimestampOffset | None = None  # read from the time index when first asked for
         self._rolling_timestamp: int | None = None  # of the first batch: what the age of the segment is measured from
+        self._indexes_rebuilt = False  # once, so that damage in the log itself cannot make every read scan it
 
     def __repr__(self) -> str:
         largest = self._max_timestamp.timestamp if self._max_timestamp else NO_TIMESTAMP
@@ -176,13 +175,27 @@ class Segment:
 
     # -- reading
 
-    def locate(self, offset: int, from_position: int = 0) -> BatchPosition | None:
+    def locate(self, offset: int) -> BatchPosition | None:
         """The first batch that ends at or after `offset`; None past the end."""
-        position = max(self.offset_index.lookup(offset).position, from_position)
+        try:
+            return self._locate(offset, self.offset_index.lookup(offset).position)
+        except (CorruptIndex, CorruptRecord) as e:
+            if self._indexes_rebuilt:
+                raise
+            _log.warning("The index of %s leads nowhere (%s); rebuilding it from the log", self.file.path, e)
+            self._rebuild_indexes()
+            return self._locate(offset, self.offset_index.lookup(offset).position)
+
+    def _locate(self, offset: int, position: int) -> BatchPosition | None:
         file = self.file
         end = file.size
+        if position > end:
+            raise CorruptIndex(f"Index {self.offset_index.path} points to position {position} of a log of {end} bytes")
+        indexed = position
         while position < end:
             data = file.pread(_SEEK_BYTES, position)
+            if position == indexed and int.from_bytes(data[:8], "big", signed=True) > offset and position > 0:
+                raise CorruptIndex(f"Index {self.offset_index.path} points past offset {offset} to position {position}")
             at, size, last_offset = self._seek(data, offset, position, end)
             if size:
                 return BatchPosition(position + at, size, last_offset)
@@ -295,6 +308,22 @@ class Segment:
         self._bytes_since_index = valid - indexed
         self.close_indexes()
         return cut
+
+    def _rebuild_indexes(self) -> None:
+        """Offset and time index anew, from the batches; the log stays as it is, even if it is damaged."""
+        self._indexes_rebuilt = True
+        self.offset_index.reset()
+        self.time_index.reset()
+        self._max_timestamp = TimestampOffset(NO_TIMESTAMP, self.base_offset)
+        valid = indexed = 0
+        try:
+            for chunk in self.chunks():
+                for batch in chunk.batches:
+                    valid, indexed = self._index_recovered(batch, valid, indexed)
+        except CorruptRecord as e:
+            _log.error("Found invalid messages in log segment %s at byte offset %d: %s", self.file.path, valid, e)
+        self._bytes_since_index = valid - indexed
+        self.close_indexes()
 
     def _index_recovered(self, batch: Batch, valid: int, indexed: int) -> tuple[int, int]:
         last_offset = int(batch.last_offset)

@@ -1,7 +1,7 @@
 """Replacing segments of a log by others, so that a crash at any moment leaves one or the other, never a mixture.
 
-Compaction turns many segments into one; splitting turns one into many. Both write `.cleaned` files, rename them to `.swap` when they are complete, rename the
-originals to `.deleted`, and only then drop the `.swap`. What the loader does with each suffix mirrors this order.
+Compaction turns many segments into one; splitting turns one into many. Both write `.cleaned` files, rename them to `.swap` when they are
+complete, rename the originals to `.deleted`, and only then drop the `.swap`. What the loader does with each suffix mirrors this order.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
+from barnabas.records import legacy
+from barnabas.records.batch import MAGIC_V2
 from barnabas.storage import names
 from barnabas.storage.files import AnyFiles
 from barnabas.storage.host import LogHost
@@ -59,7 +61,8 @@ def split_overflowed(segment: Segment, directory: str, files: AnyFiles, config: 
         for chunk in segment.chunks():
             for batch in chunk.batches:
                 if not made or not made[-1].fits(int(batch.last_offset)):
-                    made.append(new_cleaned_segment(files, directory, int(batch.base_offset), config, now_ms))
+                    first = batch.base_offset if batch.magic >= MAGIC_V2 else legacy.base_offset(chunk.data, batch)
+                    made.append(new_cleaned_segment(files, directory, int(first), config, now_ms))
                 made[-1].append(
                     [memoryview(chunk.data)[batch.at : batch.end]],
                     int(batch.size),

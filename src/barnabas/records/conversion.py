@@ -1,0 +1,123 @@
+"""Carries records from one message format to another.
+
+A broker converts down for consumers that know only older formats (as Kafka's RecordsUtil), and up for producers that send them. Offsets,
+keys, values and codecs are kept. What an older format has no place for is dropped: headers, control batches, producer fields and, in v0,
+timestamps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from mypy_extensions import i64
+
+from barnabas.errors import InvalidRecord, UnsupportedCompressionType
+from barnabas.records.batch import CREATE_TIME, LOG_APPEND_TIME, MAGIC_V2, NO_TIMESTAMP, Batch, read_batches
+from barnabas.records.builder import OFFSET_DELTA_MAX, BatchBuilder
+from barnabas.records.compression import NONE, ZSTD
+from barnabas.records.reader import read_records
+from barnabas.records.record import Record
+
+
+def down_convert(data: bytes, to_magic: int, first_offset: int = 0) -> bytes:
+    """Every whole batch of `data` in a format no newer than `to_magic`.
+
+    A consumer that asks from the middle of an uncompressed v2 batch gets nothing below `first_offset`: before v2 each such record is a
+    batch of its own, and some clients rely on the first being the one they asked for.
+    """
+    converted: list[bytes] = []
+    for batch in read_batches(data):
+        converted.append(down_convert_batch(data, batch, to_magic, first_offset))
+    return b"".join(converted)
+
+
+def down_convert_batch(data: bytes, batch: Batch, to_magic: int, first_offset: int = 0) -> bytes:
+    """One batch for `down_convert`; empty when nothing of it can be expressed."""
+    if to_magic < MAGIC_V2:
+        if batch.is_control:
+            return b""
+        if batch.codec == ZSTD:
+            raise UnsupportedCompressionType("Down-conversion of zstandard-compressed batches is not supported")
+    if batch.magic <= to_magic:
+        return data[batch.at : batch.end]
+    records = read_records(data, batch)
+    if batch.codec == NONE:
+        records = [record for record in records if record.offset >= first_offset]
+    if not records:
+        return b""
+    return _rebuild(records, batch, to_magic)
+
+
+def up_convert(data: bytes, to_magic: int = MAGIC_V2) -> bytes:
+    """Every whole batch of `data` in a format no older than `to_magic`; records without a timestamp keep none.
+
+    A compressed wrapper becomes one batch. Entries that stand alone are gathered, since a batch for each would be mostly header.
+    """
+    converted: list[bytes] = []
+    for run in _runs(read_batches(data), to_magic):
+        first = run[0]
+        if first.magic >= to_magic:
+            converted.append(data[first.at : first.end])
+            continue
+        records: list[Record] = []
+        for batch in run:
+            records.extend(read_records(data, batch))
+        converted.append(_rebuild(records, first, to_magic))
+    return b"".join(converted)
+
+
+def convert(records: Iterable[Record], builder: BatchBuilder) -> bytes:
+    """The records as the batch of a fresh `builder`, numbered anew from its base offset: what a leader does with what it is sent."""
+    offset: i64 = builder.base_offset
+    for record in records:
+        _append(builder, record, offset)
+        offset += 1
+    return builder.build()
+
+
+def _rebuild(records: list[Record], source: Batch, magic: i64) -> bytes:
+    """One batch of format `magic` with the codec and the kind of time of `source`, every record at its old offset."""
+    log_append_time: i64 = source.max_timestamp if source.timestamp_type == LOG_APPEND_TIME else NO_TIMESTAMP
+    builder = BatchBuilder(
+        magic,
+        source.codec,
+        records[0].offset,
+        timestamp_type=LOG_APPEND_TIME if source.timestamp_type == LOG_APPEND_TIME else CREATE_TIME,
+        log_append_time=log_append_time,
+    )
+    try:
+        for record in records:
+            _append(builder, record, record.offset)
+    except ValueError as error:  # offsets that do not grow, or a negative timestamp
+        raise InvalidRecord(f"Cannot convert the batch at offset {source.base_offset} to format v{magic}: {error}") from error
+    return builder.build()
+
+
+def _append(builder: BatchBuilder, record: Record, offset: i64) -> None:
+    if builder.magic >= MAGIC_V2:
+        builder.append_record(record, offset)
+    else:
+        builder.append_at(offset, record.timestamp, record.key, record.value)
+
+
+def _runs(batches: list[Batch], to_magic: i64) -> Iterator[list[Batch]]:
+    """Batches that become one: plain entries next to each other with the same kind of time, anything else alone."""
+    run: list[Batch] = []
+    for batch in batches:
+        if run and not _joins(run, batch, to_magic):
+            yield run
+            run = []
+        run.append(batch)
+    if run:
+        yield run
+
+
+def _joins(run: list[Batch], batch: Batch, to_magic: i64) -> bool:
+    first = run[0]
+    if first.magic >= to_magic or first.codec != NONE or batch.codec != NONE or batch.magic != first.magic:
+        return False
+    if batch.last_offset <= run[-1].last_offset or batch.last_offset - first.last_offset > OFFSET_DELTA_MAX:
+        return False
+    if batch.timestamp_type != first.timestamp_type:
+        return False
+    return batch.timestamp_type != LOG_APPEND_TIME or batch.max_timestamp == first.max_timestamp

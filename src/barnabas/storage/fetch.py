@@ -1,0 +1,80 @@
+"""Reading from the segments of a log, up to what a reader may see.
+
+Nothing is read here but headers: the answer is a slice of a file, which goes to the network as it is.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+from barnabas.storage.log_offset import LogOffset
+from barnabas.storage.offset_index import OffsetPosition
+from barnabas.storage.segment import FileSlice, Segment
+from barnabas.storage.segments import Segments
+from barnabas.storage.txn_index import AbortedTxn
+
+
+class FetchIsolation(IntEnum):
+    """How far a reader may see."""
+
+    LOG_END = 0  # followers
+    HIGH_WATERMARK = 1  # consumers
+    TXN_COMMITTED = 2  # consumers with read_committed
+
+
+class FetchData(NamedTuple):
+    """What a read found: a slice of a file, and for read_committed the transactions in it that were aborted."""
+
+    offset: LogOffset
+    records: FileSlice | None
+    first_entry_incomplete: bool = False
+    aborted: list[AbortedTxn] | None = None
+
+
+def read_segments(
+    segments: Segments, start: Segment, offset: int, max_bytes: int, bound: LogOffset, min_one_message: bool
+) -> FetchData | None:
+    """From the segment an offset belongs to, or the next that has records: compaction leaves gaps."""
+    segment: Segment | None = start
+    while segment is not None:
+        found = segment.read(offset, max_bytes, _readable_up_to(segment, bound), min_one_message)
+        if found is not None:
+            return FetchData(LogOffset(offset, segment.base_offset, found.position), found.records, found.first_entry_incomplete)
+        segment = segments.higher(segment.base_offset)
+    return None
+
+
+def _readable_up_to(segment: Segment, bound: LogOffset) -> int | None:
+    """The position in a segment where a reader bounded by an offset must stop; None: nothing of it may be read."""
+    if segment.base_offset < bound.segment_base:
+        return segment.size
+    if segment.base_offset == bound.segment_base and bound.has_position:
+        return bound.position
+    return None
+
+
+def aborted_in(segments: Segments, fetched: FetchData, log_end_offset: int) -> list[AbortedTxn]:
+    """The aborted transactions that may have records in what was fetched."""
+    start = fetched.offset
+    segment = segments.floor(start.segment_base)
+    if segment is None or fetched.records is None:
+        return []
+    upper = segment.offset_index.fetch_upper_bound(OffsetPosition(start.offset, start.position), fetched.records.size)
+    if upper is not None:
+        return collect_aborted(segments, segment, start.offset, upper.offset)
+    following = segments.higher(segment.base_offset)
+    return collect_aborted(segments, segment, start.offset, following.base_offset if following else log_end_offset)
+
+
+def collect_aborted(segments: Segments, first: Segment, start: int, upper_bound: int) -> list[AbortedTxn]:
+    """From one segment on: the marker of a transaction, and so its entry, may be segments after its data."""
+    collected: list[AbortedTxn] = []
+    segment: Segment | None = first
+    while segment is not None:
+        found, complete = segment.txn_index.collect_aborted(start, upper_bound)
+        collected.extend(found)
+        if complete:
+            break
+        segment = segments.higher(segment.base_offset)
+    return collected
