@@ -6,6 +6,8 @@ Names and codes are Kafka's. What the broker never sends to a client derives fro
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class KafkaError(Exception):
     """An error that has a code on the wire."""
@@ -33,7 +35,15 @@ class RecordBatchTooLarge(KafkaError):
     code = 18
 
 
-class InvalidTimestamp(KafkaError):
+class RejectedRecords(KafkaError):
+    """A batch refused for some of its records; `record_errors` says for which, by their index in the batch, and why."""
+
+    def __init__(self, message: str = "", record_errors: Sequence[tuple[int, str]] = ()) -> None:
+        super().__init__(message)
+        self.record_errors = list(record_errors)
+
+
+class InvalidTimestamp(RejectedRecords):
     code = 32
 
 
@@ -76,10 +86,17 @@ class UnsupportedCompressionType(KafkaError):
     code = 76
 
 
-class InvalidRecord(KafkaError):
+class InvalidRecord(RejectedRecords):
     """INVALID_RECORD: the batch is intact but breaks a rule of the topic or of the protocol."""
 
     code = 87
+
+
+class InconsistentTopicId(KafkaError):
+    """The partition on disk belongs to another topic of the same name."""
+
+    code = 103
+    retriable = True
 
 
 class StorageFault(Exception):
@@ -96,6 +113,10 @@ class CorruptSnapshot(StorageFault):
 
 class CorruptCheckpoint(StorageFault):
     pass
+
+
+class InvalidMetaProperties(StorageFault):
+    """A log directory does not say, or says wrongly, to which node of which cluster it belongs."""
 
 
 class InvalidOffset(StorageFault):

@@ -212,12 +212,23 @@ def read_batch(data: bytes, at: i64, size: i64) -> Batch:
 
 def read_batches(data: bytes, start: i64 = 0, end: i64 = -1) -> list[Batch]:
     """Every complete batch in `data[start:end]`; a tail cut short is left out, as readers of a fetch response must."""
+    found, damage = read_intact_batches(data, start, end)
+    if damage is not None:
+        raise damage
+    return found
+
+
+def read_intact_batches(data: bytes, start: i64 = 0, end: i64 = -1) -> tuple[list[Batch], CorruptRecord | None]:
+    """The same up to the first header that makes no sense, and what is wrong with that one: what comes before it is still good."""
     stop: i64 = end if end >= 0 else len(data)
     found: list[Batch] = []
     at: i64 = start
     while True:
-        size = entry_size(data, at, stop)
+        try:
+            size = entry_size(data, at, stop)
+        except CorruptRecord as damage:
+            return found, damage
         if size == 0:
-            return found
+            return found, None
         found.append(read_batch(data, at, size))
         at += size

@@ -68,7 +68,7 @@ class Record:
         at: i64 = self.headers_at
         for _ in range(self.header_count):
             size, at = read_varint(self.data, at)
-            name = self.data[at : at + size].decode("utf-8")
+            name = self.data[at : at + size].decode("utf-8", "replace")
             at += size
             size, at = read_varint(self.data, at)
             if size < 0:

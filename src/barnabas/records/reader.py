@@ -1,0 +1,144 @@
+"""The records of a batch: where each key, value and header stands, checked before anyone relies on it.
+
+This is the way of consumers, coordinators, compaction and tools; the broker's own hot paths never come here. The checks are those of
+Kafka's readers, with their texts. No size is believed before it is compared with the bytes that are there, and nothing is copied out of a
+batch until it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mypy_extensions import i64
+
+from barnabas.errors import CorruptRecord, InvalidRecord
+from barnabas.records import legacy
+from barnabas.records.batch import (
+    CODEC_MASK,
+    HEADER_SIZE_V2,
+    LOG_APPEND_TIME,
+    MAGIC_V2,
+    NO_SEQUENCE,
+    Batch,
+    increment_sequence,
+    read_batches,
+)
+from barnabas.records.compression import DECOMPRESSED_SIZE_MAX, decompress
+from barnabas.records.record import Record
+from barnabas.records.varint import read_varint, read_varlong
+
+
+def read_records(data: bytes, batch: Batch, limit: int = DECOMPRESSED_SIZE_MAX) -> list[Record]:
+    """Every record of `batch`, which stands in `data`; `limit` bounds the bytes a compressed batch may unfold into."""
+    if batch.magic < MAGIC_V2:
+        return legacy.read_records(data, batch, limit)
+    count: i64 = batch.count
+    if count < 0:
+        raise InvalidRecord(f"Found invalid record count {count} in magic v{batch.magic} batch")
+    records: list[Record] = []
+    if count == 0:
+        return records
+    body, at, end = records_body(data, batch, limit)
+    timestamp_type: i64 = batch.timestamp_type
+    read: i64 = 0
+    while read < count:
+        size, at = _record_size(body, at, end)
+        records.append(_read_record(body, at, size, end, batch, timestamp_type))
+        at += size
+        read += 1
+    if at != end:
+        raise InvalidRecord("Incorrect declared batch size, records still remaining in file")
+    return records
+
+
+def records_of(data: bytes) -> Iterator[Record]:
+    """Every record of every whole batch in `data`, in order."""
+    for batch in read_batches(data):
+        yield from read_records(data, batch)
+
+
+def records_body(data: bytes, batch: Batch, limit: int = DECOMPRESSED_SIZE_MAX) -> tuple[bytes, i64, i64]:
+    """The bytes the v2 records of `batch` stand in, decompressed where need be, and where the first begins and the last ends."""
+    start: i64 = batch.at + HEADER_SIZE_V2
+    end: i64 = batch.at + batch.size
+    if end > len(data) or start > end:
+        raise CorruptRecord(f"Record batch at byte {batch.at} of {batch.size} bytes does not fit in the {len(data)} bytes given")
+    codec: i64 = batch.attributes & CODEC_MASK
+    if codec == 0:
+        return data, start, end
+    body = decompress(codec, data[start:end], MAGIC_V2, limit)
+    return body, 0, len(body)
+
+
+def skip_headers(body: bytes, at: i64, count: i64, end: i64) -> i64:
+    """Check `count` headers from `at` on and give the position after them."""
+    position: i64 = at
+    left: i64 = count
+    while left > 0:
+        key_size, position = read_varint(body, position)
+        if key_size < 0:
+            raise InvalidRecord(f"Invalid negative header key size {key_size}")
+        position += key_size
+        if position > end:
+            raise InvalidRecord("Found invalid record structure")
+        value_size, position = read_varint(body, position)
+        if value_size > 0:
+            position += value_size
+        if position > end:
+            raise InvalidRecord("Found invalid record structure")
+        left -= 1
+    return position
+
+
+def _record_size(body: bytes, at: i64, end: i64) -> tuple[i64, i64]:
+    try:
+        size, after = read_varint(body, at)
+    except CorruptRecord as fault:
+        raise InvalidRecord("Incorrect declared batch size, premature EOF reached") from fault
+    if after > end:
+        raise InvalidRecord("Incorrect declared batch size, premature EOF reached")
+    if size > end - after:
+        raise InvalidRecord(
+            f"Invalid record size: expected {size} bytes in record payload, but instead the buffer has only {end - after} remaining bytes."
+        )
+    return size, after
+
+
+def _read_record(body: bytes, at: i64, size: i64, end: i64, batch: Batch, timestamp_type: i64) -> Record:
+    try:
+        # The first byte holds attributes, none of which has a meaning yet.
+        timestamp_delta, position = read_varlong(body, at + 1)
+        offset_delta, position = read_varint(body, position)
+        key_size, key_at = read_varint(body, position)
+        position = key_at + key_size if key_size > 0 else key_at
+        if position > end:
+            raise InvalidRecord("Found invalid record structure")
+        value_size, value_at = read_varint(body, position)
+        position = value_at + value_size if value_size > 0 else value_at
+        if position > end:
+            raise InvalidRecord("Found invalid record structure")
+        header_count, headers_at = read_varint(body, position)
+        if headers_at > end:
+            raise InvalidRecord("Found invalid record structure")
+        if header_count < 0:
+            raise InvalidRecord(f"Found invalid number of record headers {header_count}")
+        if header_count > end - headers_at:
+            raise InvalidRecord(f"Found invalid number of record headers. {header_count} is larger than the remaining size of the buffer")
+        position = skip_headers(body, headers_at, header_count, end)
+    except CorruptRecord as fault:
+        raise InvalidRecord("Found invalid record structure") from fault
+    if position != at + size:
+        raise InvalidRecord(f"Invalid record size: expected to read {size} bytes in record payload, but instead read {position - at}")
+    return Record(
+        body,
+        batch.base_offset + offset_delta,
+        batch.max_timestamp if timestamp_type == LOG_APPEND_TIME else batch.base_timestamp + timestamp_delta,
+        timestamp_type,
+        increment_sequence(batch.base_sequence, offset_delta) if batch.base_sequence >= 0 else NO_SEQUENCE,
+        key_at,
+        key_size if key_size >= 0 else -1,
+        value_at,
+        value_size if value_size >= 0 else -1,
+        headers_at,
+        header_count,
+    )
