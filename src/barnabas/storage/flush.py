@@ -21,6 +21,7 @@ class FlushPlan(NamedTuple):
     snapshots: Sequence[str]  # producer snapshots that were written without a sync
     directory: str | None  # synced too when it has new files
     recovery_point: int  # everything below it is durable once the plan has run
+    truncations: int  # how often the log had been truncated when the plan was made: one more, and the plan says nothing
 
     def run(self) -> None:
         for target in self.targets:

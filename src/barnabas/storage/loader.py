@@ -48,6 +48,7 @@ class LoadRequest:
     log_start_offset: int = 0
     recovery_point: int = 0
     clean_shutdown: bool = False
+    holes_are_losses: bool = True  # a gap between unflushed segments means that a tail was lost; not so where compaction made it
     producer_config: ProducerStateConfig = field(default_factory=ProducerStateConfig)
     jitter: Callable[[int], int] = no_jitter
 
@@ -65,6 +66,7 @@ class _Loader:
         self.config = request.config
         self.now_ms = request.now_ms
         self.segments = Segments()
+        self.to_repair: list[tuple[Segment, str]] = []  # segments whose indexes are missing or damaged, and how
 
     def load(self) -> Log:
         request = self.request
@@ -98,6 +100,7 @@ class _Loader:
             log_start_offset=start,
             recovery_point=recovery_point,
             log_end_offset=end,
+            recovered=not request.clean_shutdown,
             now_ms=self.now_ms,
         )
 
@@ -165,6 +168,7 @@ class _Loader:
     def _load_segments(self) -> None:
         self.segments.close()
         self.segments.clear()
+        self.to_repair.clear()
         listing = {entry.name for entry in self._listing()}
         for name in sorted(listing):
             offset = names.offset_of(name)
@@ -187,21 +191,23 @@ class _Loader:
             jitter_ms=self.request.jitter(self.config.segment_jitter_ms),
             create=False,
         )
-        prefix = names.offset_prefix(base_offset)
-        try:
-            if prefix + names.INDEX_SUFFIX not in listing:
-                if self.request.clean_shutdown or base_offset < self.request.recovery_point:
-                    _log.error("Could not find offset index file corresponding to log file %s, rebuilding it", segment.file.path)
-                self._recover_segment(segment)
-            elif prefix + names.TIME_INDEX_SUFFIX not in listing:
-                _log.warning("Could not find time index file corresponding to log file %s, rebuilding it", segment.file.path)
-                self._recover_segment(segment)
-            elif prefix + names.TXN_INDEX_SUFFIX in listing:
-                segment.txn_index.sanity_check()
-        except CorruptIndex as e:
-            _log.warning("Found a corrupted index file corresponding to log file %s due to %s, rebuilding it", segment.file.path, e)
-            self._recover_segment(segment)
         self.segments.add(segment)
+        wrong = self._wrong_with_indexes(segment, listing)
+        if wrong is not None:
+            self.to_repair.append((segment, wrong))
+
+    def _wrong_with_indexes(self, segment: Segment, listing: set[str]) -> str | None:
+        prefix = names.offset_prefix(segment.base_offset)
+        if prefix + names.INDEX_SUFFIX not in listing:
+            return "there is no offset index file"
+        if prefix + names.TIME_INDEX_SUFFIX not in listing:
+            return "there is no time index file"
+        if prefix + names.TXN_INDEX_SUFFIX in listing:
+            try:
+                segment.txn_index.sanity_check()
+            except CorruptIndex as e:
+                return str(e)
+        return None
 
     def _add_segment(self, base_offset: int) -> None:
         segment = Segment(self.files, self.directory, base_offset, self.config, self.now_ms)
@@ -232,8 +238,13 @@ class _Loader:
     def _recover(self) -> tuple[int, int]:
         """Recovers what the clean shutdown marker does not vouch for; gives the new recovery point and the log end offset."""
         request = self.request
-        if not request.clean_shutdown:
-            self._recover_unflushed()
+        unflushed = [] if request.clean_shutdown else self.segments.between(request.recovery_point, 2**63 - 1)
+        # In order, and never past the first unflushed segment: the producer state of a segment is rebuilt from those before it.
+        for segment, wrong in self.to_repair:
+            if segment not in unflushed:
+                _log.error("Recovering segment %s and rebuilding its index files: %s", segment.file.path, wrong)
+                self._recover_segment(segment)
+        self._recover_unflushed(unflushed)
         end = self._end_offset()
         if not len(self.segments):
             self._add_segment(request.log_start_offset)
@@ -243,8 +254,7 @@ class _Loader:
         end = self.segments.active.next_offset() if end is None else end
         return min(request.recovery_point, end), end
 
-    def _recover_unflushed(self) -> None:
-        unflushed = self.segments.between(self.request.recovery_point, 2**63 - 1)
+    def _recover_unflushed(self, unflushed: list[Segment]) -> None:
         for number, segment in enumerate(unflushed):
             _log.info("Recovering unflushed segment %d of %s (%d of %d)", segment.base_offset, self.directory, number + 1, len(unflushed))
             try:
@@ -252,12 +262,23 @@ class _Loader:
             except InvalidOffset as e:
                 _log.warning("Found invalid offset while recovering %s (%s): emptying the segment", segment.file.path, e)
                 cut = segment.truncate_to(segment.base_offset, self.now_ms) or 1
-            if cut:
+            if cut or self._lost_its_tail(segment):
                 doomed = unflushed[number + 1 :]
                 if doomed:
                     _log.warning("Corruption found in segment %s: deleting the %d segments after it", segment.file.path, len(doomed))
                     self._delete(doomed)
                 return
+
+    def _lost_its_tail(self, segment: Segment) -> bool:
+        """Whether records are missing between a segment and the next: a machine that dies may keep the later of two unsynced files."""
+        following = self.segments.higher(segment.base_offset)
+        if following is None or not self.request.holes_are_losses or self.config.compact:
+            return False
+        end = segment.next_offset()
+        if end >= following.base_offset:
+            return False
+        _log.warning("Segment %s ends at offset %d but the next begins at %d", segment.file.path, end, following.base_offset)
+        return True
 
     def _recover_segment(self, segment: Segment) -> int:
         """Recovers one segment with a producer state of its own, built from the segments before it."""
@@ -288,6 +309,7 @@ class _Loader:
             self.segments.remove(segment.base_offset)
             segment.rename_suffix("", names.DELETED_SUFFIX)
             self.request.host.delete_later(segment.delete, self.now_ms + self.config.file_delete_delay_ms)
+        self.files.sync_dir(self.directory)  # none of them may come back once others have taken their offsets
         self._delete_snapshots(doomed)
 
     def _delete_snapshots(self, doomed: list[Segment]) -> None:

@@ -71,6 +71,7 @@ class Log:
         log_start_offset: int,
         recovery_point: int,
         log_end_offset: int,
+        recovered: bool,
         now_ms: int,
     ) -> None:
         """Made by `loader.load_log`, from what it found on disk."""
@@ -89,6 +90,11 @@ class Log:
         self._high_watermark = LogOffset(log_start_offset)
         self._first_unstable: LogOffset | None = None
         self._closed = False
+        # Deleted segments, and the tail that a truncation or recovery cut off the active one, must not come back below the recovery point:
+        # what is pending here is synced by the next flush, and the cut at the latest before another segment begins.
+        self._names_changed = recovered
+        self._active_was_cut = recovered
+        self._truncations = 0
         self._topic_id = metadata_file.read().topic_id if metadata_file.exists() else None
         self.update_config(config)
         self.log_start_offset = max(log_start_offset, segments.first.base_offset)
@@ -246,8 +252,7 @@ class Log:
         self.log_start_offset = offset
         if self._high_watermark.offset < offset:
             self.update_high_watermark(offset)
-        if self.recovery_point < offset:
-            self.recovery_point = offset
+        # The recovery point stays: if the new start is forgotten in a crash, unflushed records below it come back and must be recovered.
 
     def increment_log_start_offset(self, offset: int, reason: str) -> bool:
         """Deleting records is raising this. True if it moved."""
@@ -283,9 +288,9 @@ class Log:
         """Checks the batches in `data[start:end]`, gives them the next offsets and writes them."""
         self._check_open()
         stop = len(data) if end < 0 else end
-        validated = validate(data, start, stop, self._log_end_offset, now_ms, leader_epoch, origin, self._rules)
-        if not validated.batches:
+        if entry_size(data, start, stop) == 0:
             return nothing_appended(self.log_start_offset)
+        validated = validate(data, start, stop, self._log_end_offset, now_ms, leader_epoch, origin, self._rules)
         if validated.size_changed:
             check_sizes(validated.batches, self.config.max_message_bytes, self.partition)
         return self._append(validated, self._log_end_offset, origin, now_ms, verification_guard, transaction_version)
@@ -394,6 +399,9 @@ class Log:
                     raise KafkaError(f"Trying to roll a new log segment for {self.partition} with start offset {base} below the active one")
                 self._remove_leftovers(base)
                 active.close_indexes()
+                if self._active_was_cut:
+                    active.flush()
+                    self._active_was_cut = False
                 segment = self._new_segment(base, now_ms)
             self.producers.update_map_end_offset(base)
             self.producers.take_snapshot(sync=False)
@@ -481,19 +489,22 @@ class Log:
         if below <= self.recovery_point:
             return None
         segments = self.segments.between(self.recovery_point, below)
-        new_files = any(segment.base_offset >= self.recovery_point for segment in segments)
+        names_changed = self._names_changed or any(segment.base_offset >= self.recovery_point for segment in segments)
+        self._names_changed = False
         return FlushPlan(
             self.files,
             [target for segment in segments for target in segment.sync_targets()],
             self.producers.take_unsynced_snapshots(),
-            self.directory if new_files else None,
+            self.directory if names_changed else None,
             min(below, self._log_end_offset),
+            self._truncations,
         )
 
     def flushed(self, plan: FlushPlan, now_ms: int) -> None:
         """A plan has run: the recovery point may move, unless the log was truncated meanwhile."""
-        if self.recovery_point < plan.recovery_point <= self._log_end_offset:
+        if plan.recovery_point > self.recovery_point and plan.truncations == self._truncations:
             self.recovery_point = plan.recovery_point
+            self._active_was_cut = self._active_was_cut and plan.recovery_point <= self.segments.active.base_offset
             self.last_flush_ms = now_ms
 
     def flush_below(self, offset: int, now_ms: int = 0) -> None:
@@ -544,6 +555,7 @@ class Log:
         self.delete_snapshots_of(doomed, now_ms)
 
     def _delete_files(self, doomed: Sequence[Segment], now_ms: int) -> None:
+        self._names_changed = True
         for segment in doomed:
             self.host.delete_later(segment.delete, now_ms + self.config.file_delete_delay_ms)
 
@@ -574,7 +586,11 @@ class Log:
                 self.truncate_fully_and_start_at(offset, now_ms)
                 return True
             self._remove_segments([s for s in self.segments if s.base_offset > offset], now_ms)
+            # At once: if one of those came back after others had taken its offsets, nothing would tell which is right.
+            self.files.sync_dir(self.directory)
             self.segments.active.truncate_to(offset, now_ms)
+            self._active_was_cut = True
+            self._truncations += 1
             self._update_log_end(offset)
             self.epochs.truncate_from_end(offset)
             self.log_start_offset = min(offset, self.log_start_offset)
@@ -593,6 +609,9 @@ class Log:
             old = list(self.segments)
             self._remove_segments(old[:-1], now_ms)
             self._replace_active(offset, now_ms)
+            self.files.sync_dir(self.directory)
+            self._active_was_cut = False
+            self._truncations += 1
             self._update_log_end(offset)
             self.epochs.clear_and_flush()
             self.producers.truncate_fully_and_start_at(offset)

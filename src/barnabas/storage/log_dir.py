@@ -71,13 +71,13 @@ class LogDir:
             found.append(entry.name)
         return found
 
-    def read_checkpoint(self, checkpoint: OffsetCheckpoint, instead: str) -> dict[TopicPartition, int]:
-        """A checkpoint that cannot be read costs time, not data: say what happens instead and go on."""
+    def read_checkpoint(self, checkpoint: OffsetCheckpoint, instead: str) -> dict[TopicPartition, int] | None:
+        """A checkpoint that cannot be read costs time, not data: say what happens instead and go on with None."""
         try:
             return checkpoint.read()
         except CorruptCheckpoint as e:
             _log.warning("Error occurred while reading %s: %s. %s", checkpoint.path, e, instead)
-            return {}
+            return None
 
     def checkpoint_recovery_points(self, logs: Iterable[Log]) -> None:
         self.recovery_points.write({log.partition: log.recovery_point for log in logs})

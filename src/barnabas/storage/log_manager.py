@@ -129,32 +129,21 @@ class LogManager:
     def _load_requests(self, log_dir: LogDir, clean: bool, now_ms: int) -> list[LoadRequest]:
         recovery_points = log_dir.read_checkpoint(log_dir.recovery_points, "All logs will be recovered from their beginning.")
         start_offsets = log_dir.read_checkpoint(log_dir.log_start_offsets, "Log start offsets fall back to the first segments.")
-        requests = []
+        requests: list[LoadRequest] = []
         for name in log_dir.partition_dirs():
             partition = names.parse_partition_dir(name)
             assert partition is not None
-            requests.append(
-                self._request(
-                    f"{log_dir.path}/{name}",
-                    partition,
-                    now_ms,
-                    clean_shutdown=clean,
-                    recovery_point=recovery_points.get(partition, 0),
-                    log_start_offset=start_offsets.get(partition, 0),
-                )
-            )
+            request = self._request(f"{log_dir.path}/{name}", partition, now_ms)
+            request.clean_shutdown = clean
+            request.recovery_point = (recovery_points or {}).get(partition, 0)
+            request.log_start_offset = (start_offsets or {}).get(partition, 0)
+            # Where nothing tells flushed from unflushed, a gap that compaction once made must not be taken for a loss.
+            request.holes_are_losses = recovery_points is not None
+            requests.append(request)
         return requests
 
-    def _request(
-        self,
-        directory: str,
-        partition: TopicPartition,
-        now_ms: int,
-        *,
-        clean_shutdown: bool = True,
-        recovery_point: int = 0,
-        log_start_offset: int = 0,
-    ) -> LoadRequest:
+    def _request(self, directory: str, partition: TopicPartition, now_ms: int) -> LoadRequest:
+        """For a new log; there is nothing in it to recover."""
         return LoadRequest(
             self.files,
             directory,
@@ -162,11 +151,9 @@ class LogManager:
             self.topic_configs.get(partition.topic, self.default_config),
             self,
             now_ms,
-            log_start_offset,
-            recovery_point,
-            clean_shutdown,
-            self.config.producers,
-            self._jitter,
+            clean_shutdown=True,
+            producer_config=self.config.producers,
+            jitter=self._jitter,
         )
 
     def _load_all(self, requests: list[LoadRequest], clean: bool) -> Iterable[Log]:

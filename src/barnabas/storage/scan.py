@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from barnabas.records.batch import Batch, read_batches
+from barnabas.errors import CorruptRecord
+from barnabas.records.batch import Batch, read_batches, read_intact_batches
 from barnabas.storage.files import AnyFile
 
 CHUNK_BYTES: Final = 1024 * 1024
@@ -25,12 +26,14 @@ class Chunk(NamedTuple):
 
 
 def scan(file: AnyFile, start: int, end: int, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Chunk]:
-    """The batches between two positions of a file; raises CorruptRecord where a header makes no sense."""
+    """The batches between two positions of a file. Where a header makes no sense it raises CorruptRecord, after all that comes before."""
     position = start
     while position < end:
         data = file.pread(min(chunk_bytes, end - position), position)
-        batches = read_batches(data)
+        batches, damage = read_intact_batches(data)
         if not batches:
+            if damage is not None:
+                raise CorruptRecord(f"{damage}, at position {position} of {file.path}")
             needed = _whole_batch(data, end - position)
             if needed == 0:
                 return
