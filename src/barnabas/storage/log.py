@@ -21,7 +21,7 @@ from barnabas.errors import (
     OffsetOutOfRange,
     RecordBatchTooLarge,
 )
-from barnabas.records.batch import MAGIC_V2, Batch
+from barnabas.records.batch import MAGIC_V2, Batch, entry_size
 from barnabas.records.validator import CLIENT, REPLICATION, Validated, ValidationRules, validate
 from barnabas.storage import names, retention
 from barnabas.storage.append import (

@@ -112,9 +112,7 @@ class LogManager:
             return
         how = "after a clean shutdown" if clean else "recovering them, since no clean shutdown file was found"
         _log.info("Loading %d logs from %s %s", len(requests), log_dir.path, how)
-        done = 0
-        for log in self._load_all(requests, clean):
-            done += 1
+        for done, log in enumerate(self._load_all(requests, clean), 1):
             self._admit(log, is_stray, now_ms)
             if not clean or done == len(requests):
                 _log.info(

@@ -1,0 +1,1 @@
+"""Every figure this project shows is made here, by `make bench`."""

@@ -1,0 +1,77 @@
+"""How a figure is measured and shown: several turns, alternating with the limit it is compared with, in one run.
+
+A shared machine changes its speed from minute to minute. A figure alone says little; next to a limit measured in the same minutes it says
+how much of what the machine could do was used.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Figure:
+    """One measured thing. Rates are per second; `aim` is in the same unit."""
+
+    name: str
+    unit: str
+    aim: float
+    turns: list[float] = field(default_factory=list)
+    limit_name: str = ""
+    limits: list[float] = field(default_factory=list)
+    smaller_is_better: bool = False
+
+    @property
+    def value(self) -> float:
+        return statistics.median(self.turns)
+
+    @property
+    def best(self) -> float:
+        return min(self.turns) if self.smaller_is_better else max(self.turns)
+
+    @property
+    def reached(self) -> bool:
+        return self.best <= self.aim if self.smaller_is_better else self.best >= self.aim
+
+    def row(self) -> list[str]:
+        limit = f"{self.limit_name} {_number(statistics.median(self.limits))}" if self.limits else ""
+        spread = f"{_number(min(self.turns))} – {_number(max(self.turns))}"
+        sign = "≤" if self.smaller_is_better else "≥"
+        return [
+            self.name,
+            f"{_number(self.value)} {self.unit}",
+            spread,
+            f"{sign} {_number(self.aim)}",
+            limit,
+            "yes" if self.reached else "no",
+        ]
+
+
+HEADER = ["what", "median", "spread", "aim", "limit in the same run (median)", "best turn reaches it"]
+
+
+def by_turns(figure: Figure, turns: int, measure: Callable[[], float], limit: Callable[[], float] | None = None) -> Figure:
+    """Measures a figure and its limit alternately. The first turn of each is thrown away: it pays for cold memory."""
+    for turn in range(turns + 1):
+        value = measure()
+        bound = limit() if limit is not None else None
+        if turn > 0:
+            figure.turns.append(value)
+            if bound is not None:
+                figure.limits.append(bound)
+    return figure
+
+
+def table(figures: Sequence[Figure]) -> str:
+    """As Markdown, padded so that it reads well on a terminal too."""
+    rows = [HEADER, *(figure.row() for figure in figures)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADER))]
+    lines = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in rows]
+    lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
+    return "\n".join(lines)
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.2f}"
