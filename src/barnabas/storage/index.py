@@ -1,0 +1,332 @@
+"""What the offset index and the time index of a segment have in common: fixed-size entries in rising order, in Kafka's bytes.
+
+No mmap (its flush holds the GIL, a cold touch stalls the loop, each map keeps a descriptor): the newest entries stand in memory, older
+ones are read by page. Nothing is opened or read before the first use. An index is only ever a hint: it must never be the sole place of
+anything, and one that is lost or in doubt is rebuilt from its log.
+"""
+
+from __future__ import annotations
+
+import struct
+from abc import ABC, abstractmethod
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable
+from typing import ClassVar, Final, Generic, TypeVar
+
+from barnabas.errors import CorruptIndex, IndexOffsetOverflow
+from barnabas.storage.files import AnyFile, AnyFiles
+from barnabas.storage.index_pages import PAGE_BYTES, IndexPages, shared_pages
+
+INDEX_SIZE_MAX: Final = 10 * 1024 * 1024  # segment.index.bytes
+WARM_BYTES: Final = 8192
+RELATIVE_OFFSET_MAX: Final = 2**31 - 1
+FILE_SIZE_MAX: Final = 2**31 - 1  # Kafka maps an index with 32-bit positions
+
+# Entries gather in memory and reach the file in chunks. A crash may lose the last of them, and loses nothing by it: only a clean shutdown,
+# which writes them all, spares a segment past the recovery point from having its indexes rebuilt.
+PENDING_BYTES_MAX: Final = 1024
+TAIL_BYTES_MAX: Final = 2 * WARM_BYTES
+SCAN_BYTES: Final = 64 * 1024
+
+KEY: Final = 0  # the column by which an index is looked up; the other is its value
+
+Entry = TypeVar("Entry")
+
+
+class Index(ABC, Generic[Entry]):
+    """An index file of one segment.
+
+    Files are exactly as long as their entries; only Kafka's are filled up with zeros while a segment is active, and those are trimmed on
+    load. So there is nothing to resize when a segment becomes active or is rolled: `max_size` is a limit, not a file size.
+    """
+
+    entry_size: ClassVar[int]
+    layout: ClassVar[struct.Struct]
+
+    def __init__(
+        self,
+        files: AnyFiles,
+        path: str,
+        base_offset: int,
+        max_size: int = INDEX_SIZE_MAX,
+        writable: bool = True,
+        pages: IndexPages | None = None,
+    ) -> None:
+        if max_size < self.entry_size:
+            raise ValueError(f"Invalid max index size: {max_size}")
+        self.path = path
+        self.base_offset = base_offset
+        self.max_size = max_size
+        self.writable = writable
+        self._files = files
+        self._pages = shared_pages if pages is None else pages
+        self._owner = -1
+        self._file: AnyFile | None = None
+        self._closed = False
+        self._entries = 0
+        self._length = 0  # of the file as it was found
+        self._written = 0  # bytes of entries that the file holds
+        self._tail = bytearray()  # the newest entries, written or not
+        self._tail_at = 0  # where in the file the tail begins
+        self._tail_keys = array("q")  # the first fields of its entries, for lookups that keep up with the log
+
+    # -- what it holds
+
+    @property
+    def entries(self) -> int:
+        self.load()
+        return self._entries
+
+    @property
+    def max_entries(self) -> int:
+        return self.max_size // self.entry_size if self.writable else self.entries
+
+    @property
+    def is_full(self) -> bool:
+        return self.entries >= self.max_entries
+
+    @property
+    def size_in_bytes(self) -> int:
+        return self.entries * self.entry_size
+
+    @property
+    def file(self) -> AnyFile | None:
+        """The file to be synced; None before the first use, when there is nothing that could need it."""
+        return self._file
+
+    def can_append_offset(self, offset: int) -> bool:
+        return 0 <= offset - self.base_offset <= RELATIVE_OFFSET_MAX
+
+    def entry(self, n: int) -> Entry:
+        if not 0 <= n < self.entries:
+            raise ValueError(f"Attempt to fetch the {n}th entry from {self._kind} {self.path}, which has size {self._entries}")
+        return self._parse(self._raw(n))
+
+    @abstractmethod
+    def sanity_check(self) -> None:
+        """Raises CorruptIndex on what Kafka would not accept either, and where the last entry is not in order."""
+
+    # -- loading
+
+    def load(self) -> None:
+        """Opens the file, creates it where it is missing, and finds the last entry. Done by the first use of anything else."""
+        if self._file is not None:
+            return
+        file = self._open()
+        if file.size > FILE_SIZE_MAX:
+            raise CorruptIndex(f"{self._kind.capitalize()} file {self.path} is corrupt, found {file.size} bytes")
+        self._length = file.size
+        self._file = file
+        try:
+            self._cut(_count_entries(file, self.entry_size))
+        except OSError:
+            self._file = None
+            raise
+
+    def _open(self) -> AnyFile:
+        if self._closed:
+            raise ValueError(f"{self.path} is closed")
+        return self._files.open(self.path, create=self.writable, writable=self.writable)
+
+    # -- changing
+
+    def truncate_to(self, offset: int) -> None:
+        """Removes all entries with this offset or a larger one."""
+        column = self._offset_column
+        target = offset - self.base_offset
+        slot = self._floor(column, target)
+        while slot >= 0 and self._raw(slot)[column] >= target:
+            slot -= 1
+        self._truncate_to_entries(slot + 1)
+
+    def truncate(self) -> None:
+        """Removes all entries, even of a file that cannot be loaded."""
+        if self._file is None:
+            self._file = self._open()
+        self._truncate_to_entries(0)
+
+    def reset(self) -> None:
+        """Empties the index for being rebuilt."""
+        self.truncate()
+
+    def trim_to_valid_size(self) -> None:
+        """What a segment does to its indexes when it is rolled: all entries are in the file, and none in memory."""
+        self._truncate_to_entries(self.entries)
+
+    def resize(self, max_size: int) -> None:
+        """A new limit; entries beyond it stay, and make the index full."""
+        if max_size < self.entry_size:
+            raise ValueError(f"Invalid max index size: {max_size}")
+        self.max_size = max_size
+
+    def flush(self) -> None:
+        """Writes the entries that only stand in memory. Not durable before `sync`."""
+        pending_at = self._written - self._tail_at
+        if self._file is not None and pending_at < len(self._tail):
+            self._file.write_at(self._tail[pending_at:], self._written)
+            self._written = self._tail_at + len(self._tail)
+
+    def sync(self) -> None:
+        """Makes durable what was flushed; may run in any thread."""
+        file = self._file
+        if file is not None:
+            file.sync()
+
+    def renamed(self, path: str) -> None:
+        self.path = path
+        if self._file is not None:
+            self._file.renamed(path)
+
+    def close(self, discard: bool = False) -> None:
+        """Writes what is pending, unless the disk is known to have failed or the file is about to be deleted."""
+        if not discard:
+            self.flush()
+        self._closed = True
+        self._tail, self._tail_keys = bytearray(), array("q")
+        if self._file is not None:
+            file, self._file = self._file, None
+            file.close()
+
+    def delete_if_exists(self) -> bool:
+        self.close(discard=True)
+        return self._files.remove(self.path, missing_ok=True)
+
+    def _truncate_to_entries(self, entries: int) -> None:
+        self.flush()
+        self._cut(entries)
+        self._length = self._written
+
+    def _cut(self, entries: int) -> None:
+        """Cuts the file at once: a stale entry must not outlive the batch it points to, nor stay in a page."""
+        assert self._file is not None
+        size = entries * self.entry_size
+        if self.writable and self._file.size > size:
+            self._file.truncate(size)
+        self._entries = entries
+        self._written = self._tail_at = size
+        self._tail, self._tail_keys = bytearray(), array("q")
+        self._owner = self._pages.new_owner()
+        self._last_entry_changed()
+
+    def _append(self, first: int, second: int) -> None:
+        self._tail += self.layout.pack(first, second)
+        self._tail_keys.append(first)
+        self._entries += 1
+        if self._tail_at + len(self._tail) - self._written >= PENDING_BYTES_MAX:
+            self.flush()
+            if len(self._tail) > TAIL_BYTES_MAX:
+                self._drop_cold_tail()
+
+    def _drop_cold_tail(self) -> None:
+        """Memory holds little more than the warm section; the index of a segment of 1 GB would otherwise take 2 MB."""
+        cold = len(self._tail) - WARM_BYTES // self.entry_size * self.entry_size
+        del self._tail[:cold]
+        del self._tail_keys[: cold // self.entry_size]
+        self._tail_at += cold
+
+    def _relative_offset(self, offset: int) -> int:
+        if not self.can_append_offset(offset):
+            raise IndexOffsetOverflow(f"Integer overflow for offset: {offset} ({self.path})")
+        return offset - self.base_offset
+
+    # -- reading
+
+    def _floor(self, column: int, target: int) -> int:
+        entries = self.entries
+        keys = self._tail_keys
+        if keys and column == KEY:
+            if keys[0] <= target:
+                return entries - len(keys) + bisect_right(keys, target) - 1
+            entries -= len(keys)
+        return floor_slot(self._raw, entries, WARM_BYTES // self.entry_size, column, target)
+
+    def _ceiling(self, column: int, target: int) -> int:
+        slot = self._floor(column, target)
+        if slot >= 0 and self._raw(slot)[column] == target:
+            return slot
+        return slot + 1 if slot + 1 < self._entries else -1
+
+    def _raw(self, n: int) -> tuple[int, int]:
+        """The two fields of an entry as they stand in the file."""
+        at = n * self.entry_size - self._tail_at
+        found: tuple[int, int] = self.layout.unpack_from(self._tail, at) if at >= 0 else self._raw_from_page(n)
+        return found
+
+    def _raw_from_page(self, n: int) -> tuple[int, int]:
+        assert self._file is not None
+        entry_size = self.entry_size
+        per_page = PAGE_BYTES // entry_size
+        number = n // per_page
+        at = (n - number * per_page) * entry_size
+        page = self._pages.read(self._owner, self._file, number, per_page * entry_size, at + entry_size)
+        if len(page) < at + entry_size:
+            raise CorruptIndex(f"{self._kind.capitalize()} file {self.path} ends before entry {n} of {self._entries}")
+        found: tuple[int, int] = self.layout.unpack_from(page, at)
+        return found
+
+    def _check_whole_entries(self, text: str) -> None:
+        if self._length % self.entry_size != 0:
+            raise CorruptIndex(
+                f"{text} {self.path} is corrupt, found {self._length} bytes which is neither positive nor a multiple of {self.entry_size}"
+            )
+
+    # -- what the two kinds differ in
+
+    _kind: ClassVar[str]
+    _offset_column: ClassVar[int]
+
+    @abstractmethod
+    def _parse(self, raw: tuple[int, int]) -> Entry: ...
+
+    @abstractmethod
+    def _last_entry_changed(self) -> None:
+        """The last entry is another one than the last appended."""
+
+
+def floor_slot(entry_at: Callable[[int], tuple[int, int]], entries: int, warm_entries: int, column: int, target: int) -> int:
+    """The slot of the largest entry that is not above the target, -1 if there is none.
+
+    Lookups by followers and consumers who keep up end in the last entries. A plain binary search would start at the first entry and touch
+    pages in between: of 13 pages it touches 0, 6, 9, 11, 12; of 14 it touches 0, 7, 10, 12, 13, and 7 and 10 have not been used for long,
+    so the first lookup after the file grew by a page waits for the device. Hence the last 8192 bytes are asked first, often alone.
+    """
+    if entries == 0:
+        return -1
+    first_warm = max(0, entries - 1 - warm_entries)
+    if entry_at(first_warm)[column] < target:
+        return _binary_search(entry_at, column, target, first_warm, entries - 1)
+    if entry_at(0)[column] > target:
+        return -1
+    return _binary_search(entry_at, column, target, 0, first_warm)
+
+
+def _binary_search(entry_at: Callable[[int], tuple[int, int]], column: int, target: int, low: int, high: int) -> int:
+    while low < high:
+        middle = (low + high + 1) >> 1
+        found = entry_at(middle)[column]
+        if found > target:
+            high = middle - 1
+        elif found < target:
+            low = middle
+        else:
+            return middle
+    return low
+
+
+def _count_entries(file: AnyFile, entry_size: int) -> int:
+    """Up to the zeros that Kafka fills an active index with. A lone entry of zeros is one: timestamp 0 at the base offset."""
+    whole = file.size // entry_size
+    return whole if whole <= 1 else min(whole, -(-_used_bytes(file) // entry_size))
+
+
+def _used_bytes(file: AnyFile) -> int:
+    """Where the zeros at the end begin. A search by halves would be misled by garbage, so it goes back from the end."""
+    end = file.size
+    while end > 0:
+        start = max(0, end - SCAN_BYTES)
+        used = len(file.pread(end - start, start).rstrip(b"\0"))
+        if used:
+            return start + used
+        end = start
+    return 0
