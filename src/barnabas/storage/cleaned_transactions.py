@@ -1,0 +1,79 @@
+"""The transactions that compaction passes on its way through a log: which were aborted, and which markers nobody needs any more.
+
+Records of an aborted transaction go at once. A marker stays until no batch of its transaction is left. Compaction never reaches the last
+stable offset, so every transaction it meets is decided, and the transaction indexes name the aborted ones ahead of their markers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from heapq import heappop, heappush
+
+from mypy_extensions import i64
+
+from barnabas.records.batch import Batch
+from barnabas.records.control import ABORT, COMMIT, parse_control_type
+from barnabas.records.reader import read_records
+from barnabas.storage.txn_index import AbortedTxn, TransactionIndex
+
+
+class CleanedTransactions:
+    def __init__(self) -> None:
+        self.cleaned_index: TransactionIndex | None = None  # of the segment being written: gets the aborted transactions that have to stay
+        self._expected: list[tuple[int, int, AbortedTxn]] = []  # a heap by first offset
+        self._added: int = 0
+        self._aborted: dict[int, OngoingAborted] = {}  # by producer id
+        self._committed: set[int] = set()  # producers with a batch since their last marker
+
+    def add_aborted(self, transactions: Iterable[AbortedTxn]) -> None:
+        """What the transaction indexes say of the segment that comes next. One that spans segments may be named again."""
+        for txn in transactions:
+            heappush(self._expected, (txn.first_offset, self._added, txn))
+            self._added += 1
+
+    def can_discard(self, data: bytes, batch: Batch) -> bool:
+        """Must be asked for every batch, in order. True for a batch of an aborted transaction, and for a marker without batches."""
+        self._begin_up_to(batch.last_offset)
+        if batch.is_control:
+            return self._end(data, batch)
+        if not batch.is_transactional:
+            return False
+        aborted = self._aborted.get(batch.producer_id)
+        if aborted is None:
+            self._committed.add(batch.producer_id)
+            return False
+        aborted.seen = True
+        return True
+
+    def _begin_up_to(self, offset: i64) -> None:
+        while self._expected and self._expected[0][0] <= offset:
+            txn = heappop(self._expected)[2]
+            if txn.producer_id not in self._aborted:
+                self._aborted[txn.producer_id] = OngoingAborted(txn)
+
+    def _end(self, data: bytes, marker: Batch) -> bool:
+        records = read_records(data, marker)
+        if not records:
+            return True  # cleaned before, and kept for its producer only
+        producer_id: int = marker.producer_id
+        control_type = parse_control_type(records[0])
+        if control_type == ABORT:
+            aborted = self._aborted.pop(producer_id, None)
+            if aborted is None or not aborted.seen:
+                return True
+            if self.cleaned_index is not None:
+                self.cleaned_index.append(aborted.txn)
+            return False
+        if control_type == COMMIT:
+            seen = producer_id in self._committed
+            self._committed.discard(producer_id)
+            return not seen
+        return False
+
+
+class OngoingAborted:
+    """An aborted transaction whose marker has not come yet."""
+
+    def __init__(self, txn: AbortedTxn) -> None:
+        self.txn = txn
+        self.seen: bool = False  # a batch of it

@@ -1,0 +1,83 @@
+"""What the cleaner may do with each partition at the moment.
+
+A partition that is not listed is free: it may be cleaned, or paused. Whoever needs the segments of a log to stay as they are pauses it, and
+a cleaning that is under way is aborted first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from enum import Enum
+from typing import Final
+
+from barnabas.topic_partition import TopicPartition
+
+
+class CleaningState(Enum):
+    NONE = "None"
+    IN_PROGRESS = "LogCleaningInProgress"
+    ABORTED = "LogCleaningAborted"  # asked to stop, and on the way out
+    PAUSED = "LogCleaningPaused"  # so many times, and to be resumed as often
+
+
+# The states a partition may come from.
+VALID_PREVIOUS_STATES: Final[dict[CleaningState, frozenset[CleaningState]]] = {
+    CleaningState.NONE: frozenset({CleaningState.IN_PROGRESS, CleaningState.PAUSED}),
+    CleaningState.IN_PROGRESS: frozenset({CleaningState.NONE}),
+    CleaningState.ABORTED: frozenset({CleaningState.IN_PROGRESS}),
+    CleaningState.PAUSED: frozenset({CleaningState.NONE, CleaningState.ABORTED, CleaningState.PAUSED}),
+}
+
+
+class CleaningStates:
+    def __init__(self) -> None:
+        self._states: dict[TopicPartition, CleaningState] = {}
+        self._pauses: dict[TopicPartition, int] = {}
+
+    def __getitem__(self, partition: TopicPartition) -> CleaningState:
+        return self._states.get(partition, CleaningState.NONE)
+
+    def pauses(self, partition: TopicPartition) -> int:
+        return self._pauses.get(partition, 0)
+
+    @property
+    def in_progress(self) -> Collection[TopicPartition]:
+        return [partition for partition, state in self._states.items() if state is CleaningState.IN_PROGRESS]
+
+    def begin(self, partition: TopicPartition) -> None:
+        self._enter(partition, CleaningState.IN_PROGRESS)
+
+    def abort(self, partition: TopicPartition) -> None:
+        self._enter(partition, CleaningState.ABORTED)
+
+    def end(self, partition: TopicPartition) -> bool:
+        """A cleaning is over. True if it came to its end; one that was aborted leaves the partition paused, for whoever aborted it."""
+        if self[partition] is CleaningState.ABORTED:
+            self.pause(partition)
+            return False
+        self._enter(partition, CleaningState.NONE)
+        return True
+
+    def pause(self, partition: TopicPartition) -> None:
+        self._enter(partition, CleaningState.PAUSED)
+        self._pauses[partition] = self.pauses(partition) + 1
+
+    def resume(self, partition: TopicPartition) -> None:
+        if self[partition] is not CleaningState.PAUSED:
+            raise ValueError(f"Compaction for partition {partition} cannot be resumed since it is in {self[partition].value} state.")
+        self._pauses[partition] -= 1
+        if self._pauses[partition] == 0:
+            self._enter(partition, CleaningState.NONE)
+
+    def forget(self, partition: TopicPartition) -> None:
+        self._states.pop(partition, None)
+        self._pauses.pop(partition, None)
+
+    def _enter(self, partition: TopicPartition, state: CleaningState) -> None:
+        current = self[partition]
+        if current not in VALID_PREVIOUS_STATES[state]:
+            raise ValueError(f"Compaction for partition {partition} cannot go from {current.value} to {state.value} state.")
+        if state is CleaningState.NONE:
+            self.forget(partition)
+        else:
+            self._states[partition] = state

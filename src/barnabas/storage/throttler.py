@@ -1,0 +1,25 @@
+"""Keeps a stream of work below a rate, by telling how long to wait; it never waits itself."""
+
+from __future__ import annotations
+
+from typing import Final
+
+CHECK_INTERVAL_MS: Final = 300
+
+
+class Throttler:
+    def __init__(self, rate_per_second: float, now_ms: int = 0) -> None:
+        self.rate_per_second = rate_per_second
+        self._period_start_ms = now_ms
+        self._observed = 0.0
+
+    def observe(self, amount: float, now_ms: int) -> int:
+        """Takes in what was done; gives the milliseconds to wait before doing more. Looks at the rate about three times a second."""
+        self._observed += amount
+        elapsed_ms = now_ms - self._period_start_ms
+        if elapsed_ms <= CHECK_INTERVAL_MS or self._observed <= 0:
+            return 0
+        wait_ms = max(0, round(self._observed * 1000 / self.rate_per_second - elapsed_ms))
+        self._period_start_ms = now_ms + wait_ms
+        self._observed = 0.0
+        return wait_ms
