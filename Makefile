@@ -1,0 +1,80 @@
+# The whole workflow. Everything is made inside the checkout (.venv, build/), except Apache Kafka's jars for the tests,
+# which go to the user's cache. PYTHON chooses the interpreter: make test PYTHON=python3.13
+
+PYTHON ?= python3
+JOBS   ?= 2
+
+VENV  := .venv
+BIN   := $(VENV)/bin
+PURE  := build/pure
+# The compiled modules, read from their one list in setup.py, and what they take constants and types from.
+HOT   := $(shell sed -n 's|^    "\(barnabas/.*\.py\)",$$|src/\1|p' setup.py)
+HOT_TESTS := tests/unit/test_compiled.py tests/unit/records tests/unit/storage
+SAMPLE := tests/data/golden-logs/kafka-4.2.0/first/g-txn-0
+PYTEST := $(BIN)/pytest -q -n $(JOBS)
+
+export PYTHON
+export BARNABAS_EXPECT ?= $(if $(filter 1,$(BARNABAS_PURE)),pure,compiled)
+.DEFAULT_GOAL := help
+.PHONY: help run install test check lint unit unit-pure integration bench crash kafka clean
+
+help:  ## List the targets
+	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/make \1 \t\2/p' Makefile | expand -t 20
+
+run: $(VENV)/compiled  ## Install, compile and show a log written by Apache Kafka
+	@$(BIN)/barnabas dump-log --print-data-log --files $$(ls $(SAMPLE)/*.log $(SAMPLE)/*.index $(SAMPLE)/*.txnindex | paste -sd, -)
+
+install: $(VENV)/compiled  ## Make .venv with the barnabas command, and nothing else
+
+test: lint unit-pure kafka  ## Everything: lint, the hot modules uncompiled, then the whole suite compiled, with Apache Kafka beside it
+	$(PYTEST) tests
+
+check: lint unit  ## Lint and unit tests: the quick round while working
+
+lint: $(VENV)/tested  ## ruff and mypy --strict
+	$(BIN)/ruff check src tests benchmarks setup.py
+	$(BIN)/ruff format --check src tests benchmarks setup.py
+	$(BIN)/mypy --strict
+
+unit: $(VENV)/tested
+	$(PYTEST) tests/unit
+
+# The hot modules once more as plain Python: a copy of the sources without the compiled libraries, found first on the path.
+unit-pure: $(VENV)/tested
+	@rm -rf $(PURE) && mkdir -p $(PURE) && cp -R src/. $(PURE) && find $(PURE) -name '*.so' -delete
+	PYTHONPATH=$(CURDIR)/$(PURE) BARNABAS_EXPECT=pure $(PYTEST) $(HOT_TESTS)
+
+integration: $(VENV)/tested kafka
+	$(PYTEST) tests/integration
+
+bench: $(VENV)/tested  ## Measure, next to the limit of this machine
+	$(BIN)/python -m benchmarks
+
+crash: $(VENV)/tested  ## The slow proof: kill and tear the log thousands of times
+	BARNABAS_CRASH_SEEDS=10000 $(PYTEST) --timeout 3600 tests/crash
+
+# Apache Kafka's own classes, which the integration tests run against ours.
+kafka: $(VENV)/tested
+	@scripts/system-packages test
+	@$(BIN)/python -m tests.kafka
+
+$(VENV)/made:
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Barnabas needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
+	@scripts/system-packages build
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/compiled: $(VENV)/made requirements/install.txt setup.py pyproject.toml src/barnabas/errors.py $(HOT)
+	$(BIN)/pip install -q --disable-pip-version-check -r requirements/install.txt
+	@find src -name '*.so' -delete
+	$(BIN)/pip install -q --disable-pip-version-check --no-build-isolation --no-deps -e .
+	@touch $@
+
+$(VENV)/tested: $(VENV)/compiled requirements/ci.txt
+	$(BIN)/pip install -q --disable-pip-version-check -r requirements/ci.txt
+	@touch $@
+
+clean:  ## Remove everything that was made
+	rm -rf $(VENV) build src/*.egg-info .mypy_cache .ruff_cache .hypothesis
+	find src -name '*.so' -delete
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

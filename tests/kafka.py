@@ -1,0 +1,118 @@
+"""Apache Kafka's own classes as the judge: fetches its jars from Maven once, and runs a main class of theirs.
+
+The jars go to the user's cache (`$XDG_CACHE_HOME/barnabas`), not into the checkout. Where Java or Maven is missing, the tests that need
+them are skipped with a line that says what to install; `make test` installs both where it may.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+VERSION = "4.2.0"
+JAVA_VERSION_MIN = 17
+ARTIFACTS = [
+    ("org.apache.kafka", "kafka_2.13", VERSION),
+    ("org.apache.kafka", "kafka-tools", VERSION),
+    ("org.apache.kafka", "kafka-storage", VERSION),
+    ("org.slf4j", "slf4j-simple", "1.7.36"),
+]
+
+
+@dataclass(frozen=True)
+class Result:
+    code: int
+    out: str
+    err: str
+
+
+class Unavailable(Exception):
+    """Apache Kafka cannot run here; the message says what to do about it."""
+
+
+def dump_log(arguments: Sequence[str], cwd: Path | None = None) -> Result:
+    """Apache Kafka's kafka-dump-log."""
+    return run("kafka.tools.DumpLogSegments", arguments, cwd)
+
+
+def run(main_class: str, arguments: Sequence[str], cwd: Path | None = None) -> Result:
+    """Runs a Java main class with Apache Kafka on its class path; skips the test where that is not possible."""
+    try:
+        jars = prepare()
+    except Unavailable as problem:
+        pytest.skip(str(problem))
+    # The flags make a short-lived JVM start faster, and its output the same on every locale.
+    flags = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Dfile.encoding=UTF-8", "-Dsun.stdout.encoding=UTF-8"]
+    done = subprocess.run(
+        ["java", *flags, "-cp", f"{jars}/*", main_class, *arguments], cwd=cwd, capture_output=True, timeout=240, check=False
+    )
+    return Result(done.returncode, done.stdout.decode("utf-8"), done.stderr.decode("utf-8"))
+
+
+@cache
+def prepare() -> Path:
+    """The directory of Apache Kafka's jars, fetched if need be. Two processes may do it at once: the first to finish wins."""
+    _check_java()
+    jars = cache_dir() / f"kafka-{VERSION}"
+    if jars.is_dir():
+        return jars
+    if not shutil.which("mvn"):
+        raise Unavailable("Apache Kafka's jars come from Maven: install it (Debian: apt-get install maven)")
+    cache_dir().mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cache_dir()) as work:
+        pom = Path(work, "pom.xml")
+        pom.write_text(_pom())
+        fetched = Path(work, "jars")
+        maven = ["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={fetched}"]
+        done = subprocess.run(maven, capture_output=True, text=True, timeout=1200, check=False)
+        if done.returncode != 0:
+            raise Unavailable(f"Maven could not fetch Apache Kafka {VERSION}: {done.stdout.strip()[-500:]}")
+        try:
+            fetched.rename(jars)
+        except OSError:
+            if not jars.is_dir():
+                raise
+    return jars
+
+
+def cache_dir() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "barnabas")
+
+
+def _check_java() -> None:
+    advice = f"install Java {JAVA_VERSION_MIN} or newer (Debian: apt-get install openjdk-17-jre-headless)"
+    if not shutil.which("java"):
+        raise Unavailable(f"Apache Kafka needs Java: {advice}")
+    told = subprocess.run(["java", "-version"], capture_output=True, text=True, timeout=60, check=False).stderr
+    major = re.search(r'version "(\d+)', told)
+    if not major or int(major[1]) < JAVA_VERSION_MIN:
+        raise Unavailable(f"Apache Kafka {VERSION} needs a newer Java than the one found: {advice}")
+
+
+def _pom() -> str:
+    dependencies = "".join(
+        f"<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version></dependency>"
+        for group, artifact, version in ARTIFACTS
+    )
+    return (
+        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
+        "<groupId>barnabas</groupId><artifactId>kafka-jars</artifactId><version>1</version>"
+        f"<dependencies>{dependencies}</dependencies></project>"
+    )
+
+
+if __name__ == "__main__":
+    try:
+        print(f"Apache Kafka {VERSION}: {len(list(prepare().glob('*.jar')))} jars ready")
+    except Unavailable as problem:
+        print(f"The tests against Apache Kafka will be skipped: {problem}", file=sys.stderr)
