@@ -108,11 +108,15 @@ class File(PooledFile):
         if size == 0:
             return b""
         into = io.BytesIO(bytes(size))  # its buffer can be read into and becomes the result without a copy
-        with into.getbuffer() as buffer:
-            cached = self._read_cached(buffer, position)
-        if cached:
-            return into.getvalue()
-        return None if self._nowait else self.pread(size, position)
+        try:
+            with into.getbuffer() as buffer:
+                cached = self._read_cached(buffer, position)
+        except OSError as error:
+            if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS):
+                raise
+            self._nowait = False  # this file system cannot tell, and is not asked again
+            return self.pread(size, position)
+        return into.getvalue() if cached else None
 
     def truncate(self, size: int) -> None:
         if not 0 <= size <= self.size:
@@ -150,7 +154,7 @@ class File(PooledFile):
         return max(0, min(size, self.size - position))
 
     def _read_cached(self, into: memoryview, position: int) -> bool:
-        """Fills the buffer from the page cache. False: part of it is not there, or this file system cannot tell and is not asked again."""
+        """Fills the buffer from the page cache; False if part of it is not there."""
         self.busy = True
         descriptor = self.descriptor
         try:
@@ -160,11 +164,6 @@ class File(PooledFile):
                 self.used = True
             return os.preadv(descriptor, [into], position, RWF_NOWAIT) == len(into)
         except BlockingIOError:
-            return False
-        except OSError as error:
-            if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS):
-                raise
-            self._nowait = False
             return False
         finally:
             self.busy = False
