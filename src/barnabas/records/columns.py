@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from barnabas.records.batch import NO_LEADER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, NO_TIMESTAMP
 from barnabas.records.column_encode import BatchFields, NullableBytes, Rows, encode_rows
@@ -24,6 +25,7 @@ HEADERS_TYPE: Final = pa.list_(pa.field("element", HEADER_TYPE))  # the type and
 BATCH_SIZE_DEFAULT: Final = 16384  # the producer's batch.size
 
 _OFFSET_MAX: Final = 2**63 - 1
+_TO_BINARY: Final = pc.CastOptions.safe(pa.binary())
 
 
 class Decoded(NamedTuple):
@@ -76,7 +78,8 @@ def _int64_array(column: bytes, count: int, kind: pa.DataType) -> pa.Array:
 def _runs_array(columns: Columns, numbers: bytes) -> pa.Array:
     """One int32 per record from one per run."""
     sizes = np.frombuffer(columns.run_sizes.getvalue(), dtype=np.int64)
-    return pa.array(np.repeat(np.frombuffer(numbers, dtype=np.int32), sizes))
+    repeated = np.frombuffer(numbers, dtype=np.int32).repeat(sizes)
+    return pa.Array.from_buffers(pa.int32(), columns.count, [None, pa.py_buffer(repeated)])
 
 
 def _binary_array(column: bytes, count: int, nulls: int, sources: list[pa.Buffer], views: bool) -> pa.Array:
@@ -88,7 +91,7 @@ def _binary_array(column: bytes, count: int, nulls: int, sources: list[pa.Buffer
         halves = np.frombuffer(column, dtype=np.int64).reshape(count, 2)
         validity = _bitmap((halves[:, 0] != 0) | (halves[:, 1] == 0))  # a null is written as a size of 0 with something behind it
     array = pa.Array.from_buffers(pa.binary_view(), count, [validity, pa.py_buffer(column), *sources], null_count=nulls)
-    return array if views else array.cast(pa.binary())
+    return array if views else pc.cast(array, options=_TO_BINARY)
 
 
 def _headers_array(columns: Columns, sources: list[pa.Buffer]) -> pa.Array:
