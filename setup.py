@@ -63,6 +63,7 @@ def extensions() -> list[Extension]:
     )
     for extension in compiled:
         extension.optional = True
+        extension.extra_compile_args.append("-fno-semantic-interposition")  # or calls through the shared library are not inlined
     return compiled
 
 

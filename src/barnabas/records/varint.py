@@ -7,7 +7,7 @@ does not end where the widest integer of its kind ends; what a length means is f
 from __future__ import annotations
 
 from librt.strings import BytesWriter
-from mypy_extensions import i64
+from mypy_extensions import i64, u8
 
 from barnabas.errors import CorruptRecord
 
@@ -54,18 +54,18 @@ def write_varint(out: BytesWriter, value: i64) -> None:
     """Append `value`, an int32, as a zigzag varint of one to five bytes."""
     raw: i64 = (value << 1) ^ (value >> 31)
     while raw >= 0x80:
-        out.append((raw & 0x7F) | 0x80)
+        out.append(u8((raw & 0x7F) | 0x80))  # u8: an i64 would be boxed
         raw >>= 7
-    out.append(raw)
+    out.append(u8(raw))
 
 
 def write_varlong(out: BytesWriter, value: i64) -> None:
     """Append `value`, an int64, as a zigzag varint of one to ten bytes."""
     raw: i64 = (value << 1) ^ (value >> 63)
     while raw & -0x80:
-        out.append((raw & 0x7F) | 0x80)
+        out.append(u8((raw & 0x7F) | 0x80))  # u8: an i64 would be boxed
         raw = (raw >> 7) & 0x01FFFFFFFFFFFFFF
-    out.append(raw)
+    out.append(u8(raw))
 
 
 def size_of_varint(value: i64) -> i64:
