@@ -145,6 +145,7 @@ def _write_records(out: BytesWriter, rows: Rows, first: i64, end: i64, batch_siz
     keys = rows.keys
     values = rows.values
     timestamps = rows.timestamps
+    with_headers: bool = len(rows.header_counts) > 0
     base_timestamp: i64 = read_i64_le(timestamps, first << 3)
     room: i64 = batch_size - HEADER_SIZE_V2
     row: i64 = first
@@ -157,7 +158,7 @@ def _write_records(out: BytesWriter, rows: Rows, first: i64, end: i64, batch_siz
         key_size: i64 = read_i64_le(keys.sizes, row << 3)
         value_size: i64 = read_i64_le(values.sizes, row << 3)
         size: i64 = 1 + size_of_varlong(timestamp_delta) + size_of_varint(offset_delta)
-        size += size_of_varint(key_size) + size_of_varint(value_size) + _size_of_headers(rows, row)
+        size += size_of_varint(key_size) + size_of_varint(value_size) + (_size_of_headers(rows, row) if with_headers else 1)
         if key_size > 0:
             size += key_size
         if value_size > 0:
@@ -171,9 +172,12 @@ def _write_records(out: BytesWriter, rows: Rows, first: i64, end: i64, batch_siz
         out.append(0)  # attributes, none of which has a meaning yet
         _write_varlong(out, timestamp_delta)
         _write_varint(out, offset_delta)
-        _write_nullable(out, keys, row)
-        _write_nullable(out, values, row)
-        _write_headers(out, rows, row)
+        _write_nullable(out, keys, row, key_size)
+        _write_nullable(out, values, row, value_size)
+        if with_headers:
+            _write_headers(out, rows, row)
+        else:
+            out.append(0)
         row += 1
     return row
 
@@ -188,8 +192,6 @@ def _timestamp_delta(timestamp: i64, base_timestamp: i64) -> i64:
 
 
 def _size_of_headers(rows: Rows, row: i64) -> i64:
-    if len(rows.header_counts) == 0:
-        return 1
     count: i64 = read_i64_le(rows.header_counts, row << 3)
     size: i64 = size_of_varint(count)
     header: i64 = read_i64_le(rows.header_starts, row << 3)
@@ -205,21 +207,17 @@ def _size_of_headers(rows: Rows, row: i64) -> i64:
 
 
 def _write_headers(out: BytesWriter, rows: Rows, row: i64) -> None:
-    if len(rows.header_counts) == 0:
-        out.append(0)
-        return
     count: i64 = read_i64_le(rows.header_counts, row << 3)
     _write_varint(out, count)
     header: i64 = read_i64_le(rows.header_starts, row << 3)
     end: i64 = header + count
     while header < end:
-        _write_nullable(out, rows.header_keys, header)
-        _write_nullable(out, rows.header_values, header)
+        _write_nullable(out, rows.header_keys, header, read_i64_le(rows.header_keys.sizes, header << 3))
+        _write_nullable(out, rows.header_values, header, read_i64_le(rows.header_values.sizes, header << 3))
         header += 1
 
 
-def _write_nullable(out: BytesWriter, column: NullableBytes, row: i64) -> None:
-    size: i64 = read_i64_le(column.sizes, row << 3)
+def _write_nullable(out: BytesWriter, column: NullableBytes, row: i64, size: i64) -> None:
     _write_varint(out, size)
     if size <= 0:
         return
