@@ -13,18 +13,21 @@ HOT_TESTS := tests/unit/test_compiled.py tests/unit/records tests/unit/storage
 SAMPLE := tests/data/golden-logs/kafka-4.2.0/first/g-txn-0
 PYTEST := $(BIN)/pytest -q -n $(JOBS)
 
+# How the hot modules are installed, and so what tests/unit/test_compiled.py expects to find.
+FORM  := $(if $(filter 1,$(BARNABAS_PURE)),pure,compiled)
+
 export PYTHON
-export BARNABAS_EXPECT ?= $(if $(filter 1,$(BARNABAS_PURE)),pure,compiled)
+export BARNABAS_EXPECT := $(FORM)
 .DEFAULT_GOAL := help
 .PHONY: help run install test check lint unit unit-pure integration bench crash kafka clean
 
 help:  ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/make \1 \t\2/p' Makefile | expand -t 20
 
-run: $(VENV)/compiled  ## Install, compile and show a log written by Apache Kafka
+run: $(VENV)/$(FORM)  ## Install, compile and show a log written by Apache Kafka
 	@$(BIN)/barnabas dump-log --print-data-log --files $$(ls $(SAMPLE)/*.log $(SAMPLE)/*.index $(SAMPLE)/*.txnindex | paste -sd, -)
 
-install: $(VENV)/compiled  ## Make .venv with the barnabas command, and nothing else
+install: $(VENV)/$(FORM)  ## Make .venv with the barnabas command, and nothing else
 
 test: lint unit-pure kafka  ## Everything: lint, the hot modules uncompiled, then the whole suite compiled, with Apache Kafka beside it
 	$(PYTEST) tests
@@ -64,13 +67,13 @@ $(VENV)/made:
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-$(VENV)/compiled: $(VENV)/made requirements/install.txt setup.py pyproject.toml src/barnabas/errors.py $(HOT)
+$(VENV)/$(FORM): $(VENV)/made requirements/install.txt setup.py pyproject.toml src/barnabas/errors.py $(HOT)
 	$(BIN)/pip install -q --disable-pip-version-check -r requirements/install.txt
-	@find src -name '*.so' -delete
+	@find src -name '*.so' -delete; rm -f $(VENV)/pure $(VENV)/compiled
 	$(BIN)/pip install -q --disable-pip-version-check --no-build-isolation --no-deps -e .
 	@touch $@
 
-$(VENV)/tested: $(VENV)/compiled requirements/ci.txt
+$(VENV)/tested: $(VENV)/$(FORM) requirements/ci.txt
 	$(BIN)/pip install -q --disable-pip-version-check -r requirements/ci.txt
 	@touch $@
 

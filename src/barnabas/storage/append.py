@@ -62,9 +62,10 @@ def analyze_replicated(data: bytes, leader_epoch: int, partition: TopicPartition
     for batch in read_batches(data):
         if 0 <= leader_epoch < batch.leader_epoch:
             break
-        if batch.last_offset <= last_offset:
+        if batch.base_offset <= last_offset or batch.last_offset < batch.base_offset:
             raise OffsetsOutOfOrder(
-                f"Out of order offsets found in append to {partition}: {last_offset} is followed by {batch.last_offset}"
+                f"Out of order offsets found in append to {partition}: "
+                f"{last_offset} is followed by {batch.base_offset} to {batch.last_offset}"
             )
         if not is_valid(data, batch):
             raise CorruptRecord(f"Record is corrupt (stored crc = {batch.crc}) in topic partition {partition}.")

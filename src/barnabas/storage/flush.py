@@ -6,6 +6,7 @@ A plan names files and nothing else, so that a thread can run it while the log g
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple, Protocol
 
 from barnabas.storage.files import AnyFiles
@@ -23,13 +24,19 @@ class FlushPlan(NamedTuple):
     recovery_point: int  # everything below it is durable once the plan has run
     truncations: int  # how often the log had been truncated when the plan was made: one more, and the plan says nothing
 
-    def run(self) -> None:
-        for target in self.targets:
-            target.sync()
-        for snapshot in self.snapshots:
-            self._sync_snapshot(snapshot)
-        if self.directory is not None:
-            self.files.sync_dir(self.directory)
+    def run(self) -> bool:
+        """True if all of it is durable now. Not so if the directory was renamed under the plan: then the next flush sees to it."""
+        try:
+            for target in self.targets:
+                with suppress(ValueError):  # closed: its segment has been deleted meanwhile, or the disk has failed
+                    target.sync()
+            for snapshot in self.snapshots:
+                self._sync_snapshot(snapshot)
+            if self.directory is not None:
+                self.files.sync_dir(self.directory)
+        except FileNotFoundError:
+            return False
+        return True
 
     def _sync_snapshot(self, path: str) -> None:
         try:

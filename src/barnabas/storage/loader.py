@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from barnabas.errors import CorruptIndex, InvalidOffset, SegmentOffsetOverflow
+from barnabas.errors import CorruptIndex, SegmentOffsetOverflow
 from barnabas.storage import names
 from barnabas.storage.files import AnyFiles, DirEntry
 from barnabas.storage.host import LogHost
@@ -21,7 +21,7 @@ from barnabas.storage.log_config import LogConfig
 from barnabas.storage.partition_metadata import PartitionMetadataFile
 from barnabas.storage.producer_replay import rebuild_producer_state
 from barnabas.storage.producer_state import ProducerStateConfig, ProducerStateManager
-from barnabas.storage.segment import Segment
+from barnabas.storage.segment import OFFSET_MAX, Segment
 from barnabas.storage.segments import Segments
 from barnabas.storage.surgery import replace_segments, split_overflowed
 from barnabas.topic_partition import TopicPartition
@@ -55,7 +55,12 @@ class LoadRequest:
 
 def load_log(request: LoadRequest) -> Log:
     """Opens a log, recovering it as needed; a directory that does not exist becomes an empty log."""
-    return _Loader(request).load()
+    loader = _Loader(request)
+    try:
+        return loader.load()
+    except BaseException:
+        loader.segments.close_handlers()
+        raise
 
 
 class _Loader:
@@ -74,7 +79,7 @@ class _Loader:
         self.epochs = LeaderEpochCache(self.files, f"{self.directory}/{names.LEADER_EPOCH_CHECKPOINT}")
         self.producers = self._producer_state()
         self._finish_interrupted_swaps()
-        self._retry_on_overflow(self._load_segments)
+        self._load_segments()
         if self.directory.endswith(names.DELETE_DIR_SUFFIX):
             recovery_point = end = 0
             if not len(self.segments):
@@ -122,7 +127,8 @@ class _Loader:
             if offset is not None and low <= offset < high and not entry.name.endswith(names.SWAP_SUFFIX):
                 _log.info("Deleting segment file %s/%s that is compacted but has not been deleted yet", self.directory, entry.name)
                 self.files.remove(f"{self.directory}/{entry.name}")
-        for name in swaps:
+        # The .log of each first, as when they were swapped in: a crash in the middle is then continued here.
+        for name in sorted(swaps, key=lambda name: not name.endswith(names.LOG_SUFFIX + names.SWAP_SUFFIX)):
             _log.info("Recovering file %s/%s by renaming", self.directory, name)
             self.files.rename(f"{self.directory}/{name}", f"{self.directory}/{name.removesuffix(names.SWAP_SUFFIX)}")
         self.files.sync_dir(self.directory)
@@ -153,7 +159,7 @@ class _Loader:
 
     def _swapped_range(self, swaps: list[str]) -> tuple[int, int]:
         """The offsets that the swap files replace."""
-        low, high = 2**63 - 1, -1
+        low, high = OFFSET_MAX, -1
         for name in swaps:
             base = names.offset_of(name)
             if base is None or not name.endswith(names.LOG_SUFFIX + names.SWAP_SUFFIX):
@@ -166,9 +172,6 @@ class _Loader:
     # -- segments
 
     def _load_segments(self) -> None:
-        self.segments.close()
-        self.segments.clear()
-        self.to_repair.clear()
         listing = {entry.name for entry in self._listing()}
         for name in sorted(listing):
             offset = names.offset_of(name)
@@ -182,15 +185,7 @@ class _Loader:
                 self._load_segment(offset, listing)
 
     def _load_segment(self, base_offset: int, listing: set[str]) -> None:
-        segment = Segment(
-            self.files,
-            self.directory,
-            base_offset,
-            self.config,
-            self.now_ms,
-            jitter_ms=self.request.jitter(self.config.segment_jitter_ms),
-            create=False,
-        )
+        segment = self._open_segment(base_offset, create=False)
         self.segments.add(segment)
         wrong = self._wrong_with_indexes(segment, listing)
         if wrong is not None:
@@ -210,9 +205,13 @@ class _Loader:
         return None
 
     def _add_segment(self, base_offset: int) -> None:
-        segment = Segment(self.files, self.directory, base_offset, self.config, self.now_ms)
+        segment = self._open_segment(base_offset)
         segment.create_indexes()
         self.segments.add(segment)
+
+    def _open_segment(self, base_offset: int, create: bool = True) -> Segment:
+        jitter_ms = self.request.jitter(self.config.segment_jitter_ms_max)
+        return Segment(self.files, self.directory, base_offset, self.config, self.now_ms, jitter_ms=jitter_ms, create=create)
 
     def _retry_on_overflow(self, action: Callable[[], T]) -> T:
         while True:
@@ -224,13 +223,12 @@ class _Loader:
 
     def _split(self, base_offset: int) -> None:
         old = self.segments.get(base_offset)
-        if old is None:
-            old = Segment(self.files, self.directory, base_offset, self.config, self.now_ms, create=False)
-            self.segments.add(old)
+        assert old is not None, f"No segment of {self.directory} begins at the offset {base_offset} that overflowed"
         new = split_overflowed(old, self.directory, self.files, self.config, self.now_ms)
         gone = replace_segments(
             self.segments, new, [old], self.directory, self.files, self.request.host, self.now_ms + self.config.file_delete_delay_ms
         )
+        self.to_repair = [(segment, wrong) for segment, wrong in self.to_repair if segment is not old]
         self._delete_snapshots(gone)
 
     # -- recovery
@@ -238,7 +236,7 @@ class _Loader:
     def _recover(self) -> tuple[int, int]:
         """Recovers what the clean shutdown marker does not vouch for; gives the new recovery point and the log end offset."""
         request = self.request
-        unflushed = [] if request.clean_shutdown else self.segments.between(request.recovery_point, 2**63 - 1)
+        unflushed = [] if request.clean_shutdown else self.segments.between(request.recovery_point, OFFSET_MAX)
         # In order, and never past the first unflushed segment: the producer state of a segment is rebuilt from those before it.
         for segment, wrong in self.to_repair:
             if segment not in unflushed:
@@ -257,11 +255,7 @@ class _Loader:
     def _recover_unflushed(self, unflushed: list[Segment]) -> None:
         for number, segment in enumerate(unflushed):
             _log.info("Recovering unflushed segment %d of %s (%d of %d)", segment.base_offset, self.directory, number + 1, len(unflushed))
-            try:
-                cut = self._recover_segment(segment)
-            except InvalidOffset as e:
-                _log.warning("Found invalid offset while recovering %s (%s): emptying the segment", segment.file.path, e)
-                cut = segment.truncate_to(segment.base_offset, self.now_ms) or 1
+            cut = self._recover_segment(segment)
             if cut or self._lost_its_tail(segment):
                 doomed = unflushed[number + 1 :]
                 if doomed:
@@ -284,7 +278,8 @@ class _Loader:
         """Recovers one segment with a producer state of its own, built from the segments before it."""
         producers = self._producer_state()
         rebuild_producer_state(producers, self.segments, self.request.log_start_offset, segment.base_offset, self.now_ms)
-        cut = segment.recover(producers, self.epochs)
+        following = self.segments.higher(segment.base_offset)
+        cut = segment.recover(producers, self.epochs, OFFSET_MAX if following is None else following.base_offset)
         producers.take_snapshot()
         return cut
 
@@ -305,7 +300,7 @@ class _Loader:
         return None
 
     def _delete(self, doomed: list[Segment]) -> None:
-        for segment in doomed:
+        for segment in reversed(doomed):  # from the end inwards, so that a crash on the way leaves no hole
             self.segments.remove(segment.base_offset)
             segment.rename_suffix("", names.DELETED_SUFFIX)
             self.request.host.delete_later(segment.delete, self.now_ms + self.config.file_delete_delay_ms)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 from barnabas.errors import (
     InconsistentTopicId,
@@ -90,6 +91,7 @@ class Log:
         self._high_watermark = LogOffset(log_start_offset)
         self._first_unstable: LogOffset | None = None
         self._closed = False
+        self._failure: str | None = None  # what went wrong with the disk: nothing more is read or written then
         # Deleted segments, and the tail that a truncation or recovery cut off the active one, must not come back below the recovery point:
         # what is pending here is synced by the next flush, and the cut at the latest before another segment begins.
         self._names_changed = recovered
@@ -239,7 +241,7 @@ class Log:
     def _place(self, offset: int) -> LogOffset:
         """An offset with its segment and position, as far as they can be told."""
         try:
-            return self._read_bounded(offset, 1, self.end, False, False).offset
+            return self._read_bounded(offset, 1, self.end, False, False).offset._replace(offset=offset)
         except OffsetOutOfRange:
             return LogOffset(offset)
 
@@ -263,7 +265,7 @@ class Log:
             )
         if offset <= self.log_start_offset:
             return False
-        with self._disk(f"while increasing log start offset to {offset}"):
+        with self.on_disk(f"while increasing log start offset to {offset}"):
             self._update_log_start(offset)
             _log.info("Incremented log start offset of %s to %d due to %s", self.partition, offset, reason)
             self.epochs.truncate_from_start(offset)
@@ -286,7 +288,7 @@ class Log:
         transaction_version: int = TRANSACTION_VERSION_UNKNOWN,
     ) -> LogAppendInfo:
         """Checks the batches in `data[start:end]`, gives them the next offsets and writes them."""
-        self._check_open()
+        self.check_open()
         stop = len(data) if end < 0 else end
         if entry_size(data, start, stop) == 0:
             return nothing_appended(self.log_start_offset)
@@ -300,7 +302,7 @@ class Log:
 
         With a leader epoch, batches of a later one are left for the next fetch: they belong to a leader this replica does not follow yet.
         """
-        self._check_open()
+        self.check_open()
         replicated = analyze_replicated(data, leader_epoch, self.partition)
         if not replicated.batches:
             return nothing_appended(self.log_start_offset)
@@ -381,8 +383,8 @@ class Log:
 
     def roll(self, now_ms: int, expected_next_offset: int = 0) -> Segment:
         """Closes the active segment and starts a new one at the log end offset, or at `expected_next_offset` if that is higher."""
-        self._check_open()
-        with self._disk("while rolling log segment"):
+        self.check_open()
+        with self.on_disk("while rolling log segment"):
             base = max(expected_next_offset, self._log_end_offset)
             active = self.segments.active
             if base in self.segments:
@@ -411,9 +413,8 @@ class Log:
         return segment
 
     def _new_segment(self, base_offset: int, now_ms: int) -> Segment:
-        segment = Segment(
-            self.files, self.directory, base_offset, self.config, now_ms, jitter_ms=self._jitter(self.config.segment_jitter_ms)
-        )
+        jitter_ms = self._jitter(self.config.segment_jitter_ms_max)
+        segment = Segment(self.files, self.directory, base_offset, self.config, now_ms, jitter_ms=jitter_ms)
         segment.create_indexes()
         self.segments.add(segment)
         return segment
@@ -433,6 +434,7 @@ class Log:
         segment = self._new_segment(base_offset, now_ms)
         if old.base_offset != base_offset:
             self.segments.remove(old.base_offset)
+            old.rename_suffix("", names.DELETED_SUFFIX)
         self._delete_files([old], now_ms)
         return segment
 
@@ -440,6 +442,7 @@ class Log:
 
     def read(self, offset: int, max_bytes: int, isolation: FetchIsolation, min_one_message: bool = False) -> FetchData:
         """Batches from `offset` on, as far as the reader may see."""
+        self.check_open()
         if offset < self.log_start_offset:
             raise OffsetOutOfRange(
                 f"Received request for offset {offset} for partition {self.partition}, "
@@ -508,10 +511,9 @@ class Log:
             self.last_flush_ms = now_ms
 
     def flush_below(self, offset: int, now_ms: int = 0) -> None:
-        with self._disk(f"while flushing log up to offset {offset}"):
+        with self.on_disk(f"while flushing log up to offset {offset}"):
             plan = self.prepare_flush(offset)
-            if plan is not None:
-                plan.run()
+            if plan is not None and plan.run():
                 self.flushed(plan, now_ms)
 
     def flush(self, now_ms: int) -> None:
@@ -534,7 +536,7 @@ class Log:
     def _delete_segments(self, deletable: Sequence[Segment], reason: str, now_ms: int) -> int:
         if not deletable:
             return 0
-        with self._disk("while deleting segments"):
+        with self.on_disk("while deleting segments"):
             doomed = list(deletable)
             if len(doomed) == len(self.segments):
                 self.roll(now_ms)  # a log always has a segment to append to
@@ -546,7 +548,10 @@ class Log:
         return len(doomed)
 
     def _remove_segments(self, doomed: Sequence[Segment], now_ms: int) -> None:
-        """Out of sight first, renamed next, gone after file.delete.delay.ms: a reader may still be in the middle of one."""
+        """Out of sight first, renamed next, gone after file.delete.delay.ms: a reader may still be in the middle of one.
+
+        Given from the end of the log inwards, so that a crash on the way leaves no hole.
+        """
         for segment in doomed:
             self.segments.remove(segment.base_offset)
         for segment in doomed:
@@ -557,7 +562,11 @@ class Log:
     def _delete_files(self, doomed: Sequence[Segment], now_ms: int) -> None:
         self._names_changed = True
         for segment in doomed:
-            self.host.delete_later(segment.delete, now_ms + self.config.file_delete_delay_ms)
+            self.host.delete_later(partial(self._delete_segment, segment), now_ms + self.config.file_delete_delay_ms)
+
+    def _delete_segment(self, segment: Segment) -> None:
+        segment.moved_to(self.directory)  # which may have another name since
+        segment.delete()
 
     def delete_snapshots_of(self, doomed: Iterable[Segment], now_ms: int) -> None:
         for segment in doomed:
@@ -569,8 +578,8 @@ class Log:
         """Drops every record from `offset` on. True if there was any."""
         if offset < 0:
             raise ValueError(f"Cannot truncate partition {self.partition} to a negative offset ({offset}).")
-        self._check_open()
-        with self._disk(f"while truncating log to offset {offset}"):
+        self.check_open()
+        with self.on_disk(f"while truncating log to offset {offset}"):
             if offset >= self._log_end_offset:
                 _log.info(
                     "Truncating %s to %d has no effect as the largest offset in the log is %d",
@@ -585,7 +594,7 @@ class Log:
             if self.segments.first.base_offset > offset:
                 self.truncate_fully_and_start_at(offset, now_ms)
                 return True
-            self._remove_segments([s for s in self.segments if s.base_offset > offset], now_ms)
+            self._remove_segments(self.segments.from_base(offset + 1)[::-1], now_ms)
             # At once: if one of those came back after others had taken its offsets, nothing would tell which is right.
             self.files.sync_dir(self.directory)
             self.segments.active.truncate_to(offset, now_ms)
@@ -603,11 +612,10 @@ class Log:
 
     def truncate_fully_and_start_at(self, offset: int, now_ms: int, log_start_offset: int | None = None) -> None:
         """Empties the log; the next record gets `offset`."""
-        self._check_open()
-        with self._disk("while truncating the entire log"):
+        self.check_open()
+        with self.on_disk("while truncating the entire log"):
             _log.info("Truncating all of %s, to start at offset %d", self.partition, offset)
-            old = list(self.segments)
-            self._remove_segments(old[:-1], now_ms)
+            self._remove_segments(list(self.segments)[-2::-1], now_ms)
             self._replace_active(offset, now_ms)
             self.files.sync_dir(self.directory)
             self._active_was_cut = False
@@ -623,7 +631,7 @@ class Log:
 
     def rename_dir(self, name: str) -> None:
         """Moves the log to another directory name beside this one; open files follow."""
-        with self._disk(f"while renaming the log to {name}"):
+        with self.on_disk(f"while renaming the log to {name}"):
             renamed = f"{self.log_dir}/{name}"
             self.metadata_file.maybe_flush()
             self.files.rename(self.directory, renamed)
@@ -632,14 +640,15 @@ class Log:
             for segment in self.segments:
                 segment.moved_to(renamed)
             self.producers.moved_to(renamed)
-            self.epochs.moved_to(f"{renamed}/{names.LEADER_EPOCH_CHECKPOINT}")
-            self.metadata_file.moved_to(f"{renamed}/{names.PARTITION_METADATA}")
+            self.epochs.moved_to(renamed)
+            self.metadata_file.moved_to(renamed)
+            self._names_changed = True  # a flush that is under way finds no such directory any more
 
     def close(self, now_ms: int = 0) -> None:
         """Leaves on disk, durably, what the next load wants to find: a producer snapshot at the end and complete indexes."""
         if self._closed:
             return
-        with self._disk("while closing"):
+        with self.on_disk("while closing"):
             self.metadata_file.maybe_flush()
             self.epochs.flush()
             self.producers.take_snapshot()
@@ -655,17 +664,17 @@ class Log:
 
     def delete(self) -> None:
         """Removes the directory and all in it."""
-        with self._disk("while deleting the log"):
+        with self.on_disk("while deleting the log"):
             self.close_handlers()
             self.segments.clear()
             self.files.remove_tree(self.directory)
 
-    def _check_open(self) -> None:
-        if self._closed:
-            raise KafkaStorageError(f"The log of {self.partition} is closed")
+    def check_open(self) -> None:
+        if self._closed or self._failure is not None:
+            raise KafkaStorageError(self._failure or f"The log of {self.partition} is closed")
 
     @contextmanager
-    def _disk(self, doing: str) -> Iterator[None]:
+    def on_disk(self, doing: str) -> Iterator[None]:
         try:
             yield
         except OSError as e:
@@ -673,6 +682,6 @@ class Log:
 
     def _disk_failed(self, doing: str, error: OSError) -> KafkaStorageError:
         """An error of the disk takes the whole log directory offline; the client is told to look for another replica."""
-        message = f"Error {doing} for {self.partition} in dir {self.log_dir}: {error}"
+        self._failure = message = f"Error {doing} for {self.partition} in dir {self.log_dir}: {error}"
         self.host.disk_failed(self.log_dir, message, error)
         return KafkaStorageError(message)

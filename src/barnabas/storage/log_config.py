@@ -84,6 +84,13 @@ def _compression(name: str, text: str) -> int | None:
     )
 
 
+def _gzip_level(name: str, text: str) -> int:
+    level = _number(-1, 9)(name, text)
+    if level == 0:
+        raise InvalidConfig(f"Invalid value 0 for configuration {name}: Value must be between 1 and 9 or equal to -1")
+    return level
+
+
 def _timestamp_type(name: str, text: str) -> int:
     kinds = {"CreateTime": CREATE_TIME, "LogAppendTime": LOG_APPEND_TIME}
     if text.strip() not in kinds:
@@ -102,7 +109,7 @@ class LogConfig:
 
     max_message_bytes: int = _config("max.message.bytes", 1_048_588, _number(0, INT_MAX))
     codec: int | None = _config("compression.type", None, _compression)  # None keeps what the producer chose
-    gzip_level: int = _config("compression.gzip.level", -1, _number(-1, 9))
+    gzip_level: int = _config("compression.gzip.level", -1, _gzip_level)
     lz4_level: int = _config("compression.lz4.level", 9, _number(1, 17))
     zstd_level: int = _config("compression.zstd.level", 3, _number(-131_072, 22))
     timestamp_type: int = _config("message.timestamp.type", CREATE_TIME, _timestamp_type)
@@ -138,6 +145,11 @@ class LogConfig:
         if self.compact and self.max_compaction_lag_ms > 0:
             return min(self.max_compaction_lag_ms, self.segment_ms)
         return self.segment_ms
+
+    @property
+    def segment_jitter_ms_max(self) -> int:
+        """How much earlier a segment may be rolled, so that not all are at once; never so early that every append does it."""
+        return min(self.segment_jitter_ms, self.segment_ms)
 
     def level(self, codec: int) -> int | None:
         """The configured compression level of a codec; None where the codec has none."""

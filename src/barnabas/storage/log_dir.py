@@ -55,6 +55,7 @@ class LogDir:
         self.log_start_offsets = OffsetCheckpoint(files, f"{path}/{LOG_START_OFFSET_CHECKPOINT}")
         self.high_watermarks = OffsetCheckpoint(files, f"{path}/{REPLICATION_OFFSET_CHECKPOINT}")
         self.cleaner_offsets = OffsetCheckpoint(files, f"{path}/{CLEANER_OFFSET_CHECKPOINT}")
+        self.is_recovered = False  # whether a clean shutdown may be claimed: not while a log in here is still to be recovered
 
     def partition_dirs(self) -> list[str]:
         """The names of the partition directories; anything else in here is an error the operator must see."""

@@ -9,8 +9,10 @@ from __future__ import annotations
 import logging
 import random
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
 
 from barnabas.errors import CorruptCheckpoint, KafkaStorageError
@@ -90,6 +92,10 @@ class LogManager:
                 self.dirs[path] = LogDir(self.files, path)
             except OSError as e:
                 self._mark_offline(path, f"Failed to create or validate data directory {path}: {e}")
+            except KafkaStorageError:
+                for log_dir in self.dirs.values():
+                    log_dir.release()
+                raise
         self._require_a_dir()
 
     def load(self, now_ms: int, is_stray: Callable[[Log], bool] = lambda _: False) -> None:
@@ -99,34 +105,38 @@ class LogManager:
                 self._load_dir(log_dir, now_ms, is_stray)
             except (OSError, CorruptCheckpoint) as e:
                 self.disk_failed(log_dir.path, f"Error while loading log dir {log_dir.path}: {e}", e)
+            except KafkaStorageError:
+                if log_dir.path in self.dirs or not self.dirs:
+                    raise  # not an error of this disk, which would be offline by now
         for task, interval in self._tasks():
             self._due[task] = now_ms + min(interval, self.config.initial_task_delay_ms)
 
     def _load_dir(self, log_dir: LogDir, now_ms: int, is_stray: Callable[[Log], bool]) -> None:
-        clean = log_dir.clean_shutdown.exists()
+        log_dir.is_recovered = clean = log_dir.clean_shutdown.exists()
         # Gone before the first log is opened: a crash while loading must be followed by a recovery.
         log_dir.clean_shutdown.delete()
         self.files.sync_dir(log_dir.path)
         requests = self._load_requests(log_dir, clean, now_ms)
-        if not requests:
-            return
         how = "after a clean shutdown" if clean else "recovering them, since no clean shutdown file was found"
         _log.info("Loading %d logs from %s %s", len(requests), log_dir.path, how)
-        for done, log in enumerate(self._load_all(requests, clean), 1):
-            self._admit(log, is_stray, now_ms)
-            if not clean or done == len(requests):
-                _log.info(
-                    "Completed load of %s with %d segments (%d/%d completed in %s)",
-                    log,
-                    len(log.segments),
-                    done,
-                    len(requests),
-                    log_dir.path,
-                )
+        with closing(self._load_all(requests, clean)) as loaded:
+            for done, log in enumerate(loaded, 1):
+                self._admit(log, is_stray, now_ms)
+                if not clean or done == len(requests):
+                    _log.info(
+                        "Completed load of %s with %d segments (%d/%d completed in %s)",
+                        log,
+                        len(log.segments),
+                        done,
+                        len(requests),
+                        log_dir.path,
+                    )
+        log_dir.is_recovered = True
 
     def _load_requests(self, log_dir: LogDir, clean: bool, now_ms: int) -> list[LoadRequest]:
         recovery_points = log_dir.read_checkpoint(log_dir.recovery_points, "All logs will be recovered from their beginning.")
         start_offsets = log_dir.read_checkpoint(log_dir.log_start_offsets, "Log start offsets fall back to the first segments.")
+        cleaned = log_dir.read_checkpoint(log_dir.cleaner_offsets, "Compacted logs will be cleaned from their start.")
         requests: list[LoadRequest] = []
         for name in log_dir.partition_dirs():
             partition = names.parse_partition_dir(name)
@@ -135,8 +145,9 @@ class LogManager:
             request.clean_shutdown = clean
             request.recovery_point = (recovery_points or {}).get(partition, 0)
             request.log_start_offset = (start_offsets or {}).get(partition, 0)
-            # Where nothing tells flushed from unflushed, a gap that compaction once made must not be taken for a loss.
-            request.holes_are_losses = recovery_points is not None
+            # Where nothing tells flushed from unflushed, a gap that compaction once made must not be taken for a loss; nor where the log
+            # is known to have been compacted, whatever its cleanup policy is now.
+            request.holes_are_losses = recovery_points is not None and cleaned is not None and partition not in cleaned
             requests.append(request)
         return requests
 
@@ -154,12 +165,20 @@ class LogManager:
             jitter=self._jitter,
         )
 
-    def _load_all(self, requests: list[LoadRequest], clean: bool) -> Iterable[Log]:
+    def _load_all(self, requests: list[LoadRequest], clean: bool) -> Generator[Log, None, None]:
         threads = self.config.num_recovery_threads_per_data_dir
         if clean or threads <= 1 or len(requests) == 1:
-            return map(load_log, requests)  # names and sizes only: nothing to overlap
+            yield from map(load_log, requests)  # names and sizes only: nothing to overlap
+            return
         with ThreadPoolExecutor(threads, "log-recovery") as pool:
-            return list(pool.map(load_log, requests))
+            loads = deque(pool.submit(load_log, request) for request in requests)
+            try:
+                while loads:
+                    yield loads.popleft().result()
+            finally:  # one of them failed, and the directory with it: nobody takes the others
+                for load in loads:
+                    if not load.cancel() and load.exception() is None:
+                        load.result().close_handlers()
 
     def _admit(self, log: Log, is_stray: Callable[[Log], bool], now_ms: int) -> None:
         name = log.directory.rpartition("/")[2]
@@ -231,6 +250,8 @@ class LogManager:
             if directory is None or (current is not None and current.log_dir == directory):
                 raise KafkaStorageError(f"A future log for {partition} needs a directory other than that of the current log")
             name = f"{name}.{self._unique_id()}{names.FUTURE_DIR_SUFFIX}"
+            if len(name.encode()) > names.FILE_NAME_MAX:
+                raise KafkaStorageError(f"The topic name is too long for a future log of {partition}: no file system takes {name}")
         for path in [directory] if directory is not None else self._dirs_by_load():
             if path not in self.dirs:
                 raise KafkaStorageError(f"Can not create log {name} because log directory {path} is offline")
@@ -254,19 +275,18 @@ class LogManager:
 
     def replace_current_with_future(self, partition: TopicPartition, now_ms: int) -> None:
         """The copy in another directory has caught up: it takes the name, and the old one goes."""
-        future = self._future_logs.pop(partition, None)
+        future = self._future_logs.get(partition)
         if future is None:
             raise KafkaStorageError(f"The future replica for {partition} is offline")
         current = self._logs.get(partition)
         future.rename_dir(names.partition_dir_name(partition))
         future.update_high_watermark(current.high_watermark if current else future.log_end_offset)
+        del self._future_logs[partition]
         self._logs[partition] = future
+        self._checkpoint_dir(future.log_dir)
         if current is not None:
             self.cleaner.moved(partition, current.log_dir, future.log_dir)
-            current.rename_dir(names.marked_dir_name(partition, self._unique_id(), names.DELETE_DIR_SUFFIX))
-            self._delete_later(current, now_ms)
-            self._checkpoint_dir(current.log_dir)
-        self._checkpoint_dir(future.log_dir)
+            self._retire(current, now_ms)
 
     def update_topic_config(self, topic: str, config: LogConfig) -> None:
         self.topic_configs[topic] = config
@@ -314,11 +334,19 @@ class LogManager:
             return None
         if not is_future:
             self.cleaner.removed(partition)
-        log.rename_dir(names.marked_dir_name(partition, self._unique_id(), names.DELETE_DIR_SUFFIX))
+        self._retire(log, now_ms)
+        return log
+
+    def _retire(self, log: Log, now_ms: int) -> None:
+        """For a log that no partition has any more."""
+        try:
+            log.rename_dir(names.marked_dir_name(log.partition, self._unique_id(), names.DELETE_DIR_SUFFIX))
+        except KafkaStorageError:
+            log.close_handlers()  # its directory is offline, and was not found to have this log
+            raise
         self._delete_later(log, now_ms)
         self._checkpoint_dir(log.log_dir)
-        _log.info("Log for partition %s is renamed to %s and is scheduled for deletion", partition, log.directory)
-        return log
+        _log.info("Log for partition %s is renamed to %s and is scheduled for deletion", log.partition, log.directory)
 
     def _delete_later(self, log: Log, now_ms: int) -> None:
         self._flushes.pop(log, None)
@@ -387,7 +415,7 @@ class LogManager:
     def delete_old_segments(self, now_ms: int) -> int:
         """Retention on every log that is not being compacted at this moment."""
         deleted = 0
-        for log in self.logs:
+        for log in self._live_logs():
             if log.config.compact and not log.config.delete and log.log_start_offset <= log.segments.first.base_offset:
                 continue
             if not self.cleaner.pause(log.partition):
@@ -395,19 +423,19 @@ class LogManager:
             try:
                 deleted += log.delete_old_segments(now_ms)
             except KafkaStorageError:
-                continue  # its directory is offline now, and has been reported
+                self._require_a_dir()  # its directory is offline now, and has been reported
             finally:
                 self.cleaner.resume(log.partition)
         return deleted
 
     def flush_dirty(self, now_ms: int) -> None:
         """Asks for a flush of every log that flush.ms says is due."""
-        for log in self.logs:
+        for log in self._live_logs():
             if log.unflushed_messages > 0 and now_ms - log.last_flush_ms >= log.config.flush_ms:
                 self.flush_later(log, log.log_end_offset)
 
     def take_flushes(self) -> list[tuple[Log, FlushPlan]]:
-        """The flushes that are wanted. Run each plan on a thread, then tell its log with `flushed`."""
+        """The flushes that are wanted. Run each plan on a thread, then tell its log with `flushed` if it ran to the end."""
         wanted, self._flushes = self._flushes, {}
         plans = []
         for log, offset in wanted.items():
@@ -424,35 +452,44 @@ class LogManager:
         """The same on this thread."""
         for log, plan in self.take_flushes():
             try:
-                plan.run()
+                durable = plan.run()
             except OSError as e:
                 self.disk_failed(log.log_dir, f"Error while flushing log for {log.partition} in dir {log.log_dir}: {e}", e)
             else:
-                log.flushed(plan, now_ms)
+                if durable:
+                    log.flushed(plan, now_ms)
 
     def checkpoint_recovery_points(self) -> None:
-        self._each_dir(lambda log_dir: log_dir.checkpoint_recovery_points(self._current_logs_in(log_dir.path)))
+        for path in list(self.dirs):
+            self._checkpoint(path, LogDir.checkpoint_recovery_points)
 
     def checkpoint_log_start_offsets(self) -> None:
-        self._each_dir(lambda log_dir: log_dir.checkpoint_log_start_offsets(self._current_logs_in(log_dir.path)))
+        for path in list(self.dirs):
+            self._checkpoint(path, LogDir.checkpoint_log_start_offsets)
 
     def checkpoint_high_watermarks(self) -> None:
-        self._each_dir(lambda log_dir: log_dir.checkpoint_high_watermarks(self._current_logs_in(log_dir.path)))
+        for path in list(self.dirs):
+            self._checkpoint(path, LogDir.checkpoint_high_watermarks)
 
     def _checkpoint_dir(self, path: str) -> None:
-        if path in self.dirs:
-            self.dirs[path].checkpoint_recovery_points(self._current_logs_in(path))
-            self.dirs[path].checkpoint_log_start_offsets(self._current_logs_in(path))
+        self._checkpoint(path, LogDir.checkpoint_recovery_points)
+        self._checkpoint(path, LogDir.checkpoint_log_start_offsets)
 
-    def _current_logs_in(self, path: str) -> list[Log]:
-        return [log for log in self._logs.values() if log.log_dir == path]
+    def _checkpoint(self, path: str, write: Callable[[LogDir, list[Log]], None]) -> None:
+        if path not in self.dirs:
+            return
+        try:
+            write(self.dirs[path], self._logs_in(path))
+        except OSError as e:
+            self.disk_failed(path, f"Error while writing checkpoints in dir {path}: {e}", e)
 
-    def _each_dir(self, action: Callable[[LogDir], None]) -> None:
-        for log_dir in list(self.dirs.values()):
-            try:
-                action(log_dir)
-            except OSError as e:
-                self.disk_failed(log_dir.path, f"Error while writing checkpoints in dir {log_dir.path}: {e}", e)
+    def _logs_in(self, path: str) -> list[Log]:
+        """A partition has at most one log in a directory: a future one is never beside the current one."""
+        return [log for log in self.logs if log.log_dir == path]
+
+    def _live_logs(self) -> Iterator[Log]:
+        """All logs; those whose directory fails on the way are left out."""
+        return (log for log in self.logs if log.log_dir in self.dirs)
 
     def expire_producers(self, now_ms: int) -> None:
         for log in self.logs:
@@ -465,6 +502,7 @@ class LogManager:
                 delete()
             except (OSError, KafkaStorageError) as e:
                 _log.error("Could not delete files: %s", e)
+                self._require_a_dir()
 
     # -- the end
 
@@ -480,11 +518,11 @@ class LogManager:
                 log_dir.release()
 
     def _shutdown_dir(self, log_dir: LogDir, now_ms: int, broker_epoch: int) -> None:
-        logs = [log for log in [*self.logs, *self.stray_logs] if log.log_dir == log_dir.path]
-        for log in logs:
+        logs = self._logs_in(log_dir.path)
+        for log in [*logs, *(stray for stray in self.stray_logs if stray.log_dir == log_dir.path)]:
             log.close(now_ms)
-        current = self._current_logs_in(log_dir.path)
-        log_dir.checkpoint_recovery_points(current)
-        log_dir.checkpoint_log_start_offsets(current)
-        log_dir.checkpoint_high_watermarks(current)
-        log_dir.clean_shutdown.write(broker_epoch)
+        log_dir.checkpoint_recovery_points(logs)
+        log_dir.checkpoint_log_start_offsets(logs)
+        log_dir.checkpoint_high_watermarks(logs)
+        if log_dir.is_recovered:
+            log_dir.clean_shutdown.write(broker_epoch)

@@ -32,6 +32,7 @@ LEADER_EPOCH_CHECKPOINT: Final = "leader-epoch-checkpoint"
 PARTITION_METADATA: Final = "partition.metadata"
 
 FILE_NAME_MAX: Final = 255
+PARTITION_MAX: Final = 2**31 - 1
 
 
 def offset_prefix(offset: int) -> str:
@@ -65,6 +66,6 @@ def parse_partition_dir(name: str) -> TopicPartition | None:
             return None
         name = name[: name.rindex(".")]
     topic, dash, partition = name.rpartition("-")
-    if not dash or not topic or not (partition.isascii() and partition.isdigit()):
+    if not dash or not topic or not (partition.isascii() and partition.isdigit()) or int(partition) > PARTITION_MAX:
         return None
     return TopicPartition(topic, int(partition))

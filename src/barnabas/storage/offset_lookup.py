@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from barnabas.records.batch import NO_TIMESTAMP
-from barnabas.storage.segment import Found
+from barnabas.storage.segment import OFFSET_MAX, Found
 
 if TYPE_CHECKING:
     from barnabas.storage.log import Log
@@ -25,6 +25,12 @@ NO_EPOCH: Final = -1
 
 def offset_for_timestamp(log: Log, timestamp: int) -> Found | None:
     """The timestamp, offset and leader epoch that answer; None where no record is that young."""
+    log.check_open()
+    with log.on_disk("while fetching offset by timestamp"):
+        return _answer(log, timestamp)
+
+
+def _answer(log: Log, timestamp: int) -> Found | None:
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         first = log.epochs.earliest_entry
         known = first is not None and first.start_offset <= log.log_start_offset
@@ -35,9 +41,11 @@ def offset_for_timestamp(log: Log, timestamp: int) -> Found | None:
         return Found(NO_TIMESTAMP, -1, NO_EPOCH)
     if timestamp == MAX_TIMESTAMP:
         return max(log.segments, key=lambda segment: segment.max_timestamp.timestamp).find_max_timestamp()
-    for segment in log.segments:
+    for segment in log.segments.between(log.log_start_offset, OFFSET_MAX):
         if segment.largest_timestamp >= timestamp:
-            return segment.find_by_timestamp(timestamp, log.log_start_offset)
+            found = segment.find_by_timestamp(timestamp, log.log_start_offset)
+            if found is not None:  # else its young records are below the log start, or it is its file that is young
+                return found
     return None
 
 

@@ -43,6 +43,7 @@ def check_producers(
         return None
     appended: dict[int, ProducerAppendInfo] = {}
     completed: list[CompletedTxn] = []
+    data: bytes | None = None  # joined for the first marker, and not again for each of them
     for batch in batches:
         if not batch.has_producer_id:
             continue
@@ -58,7 +59,8 @@ def check_producers(
             info = appended[producer_id] = producers.prepare_update(producer_id, origin)
         txn: CompletedTxn | None = None
         if batch.is_control:
-            txn = _append_marker(info, b"".join(records.buffers), batch, transaction_version)
+            data = b"".join(records.buffers) if data is None else data
+            txn = _append_marker(info, data, batch, transaction_version)
         elif batch.is_transactional:
             info.append_batch(batch, LogOffset(int(batch.base_offset), segment.base_offset, segment.size + int(batch.at)))
         else:

@@ -10,8 +10,8 @@ import logging
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from barnabas.errors import CorruptIndex, CorruptRecord, InvalidRecord, SegmentOffsetOverflow
-from barnabas.records.batch import MAGIC_V2, NO_TIMESTAMP, Batch
+from barnabas.errors import CorruptIndex, CorruptRecord, InvalidOffset, InvalidRecord, SegmentOffsetOverflow
+from barnabas.records.batch import MAGIC_AT, MAGIC_V0, MAGIC_V2, NO_TIMESTAMP, Batch, entry_size
 from barnabas.records.crc import ensure_valid
 from barnabas.records.reader import read_records
 from barnabas.records.seek import seek_offset
@@ -19,7 +19,7 @@ from barnabas.storage import names
 from barnabas.storage.files import AnyFile, AnyFiles
 from barnabas.storage.leader_epochs import LeaderEpochCache
 from barnabas.storage.log_config import INT_MAX, LogConfig
-from barnabas.storage.offset_index import OffsetIndex
+from barnabas.storage.offset_index import OffsetIndex, OffsetPosition
 from barnabas.storage.producer_replay import replay_batch
 from barnabas.storage.producer_state import CompletedTxn, ProducerStateManager
 from barnabas.storage.scan import Chunk, scan
@@ -30,6 +30,7 @@ _log = logging.getLogger(__name__)
 
 # How much is read at once while walking headers from an index entry to a batch: the distance is at most one index interval and a batch.
 _SEEK_BYTES: Final = 4096
+OFFSET_MAX: Final = 2**63 - 1
 
 
 class BatchPosition(NamedTuple):
@@ -99,7 +100,6 @@ class Segment:
         self._bytes_since_index = 0
         self._max_timestamp: TimestampOffset | None = None  # read from the time index when first asked for
         self._rolling_timestamp: int | None = None  # of the first batch: what the age of the segment is measured from
-        self._indexes_rebuilt = False  # once, so that damage in the log itself cannot make every read scan it
 
     def __repr__(self) -> str:
         largest = self._max_timestamp.timestamp if self._max_timestamp else NO_TIMESTAMP
@@ -120,8 +120,14 @@ class Segment:
     def max_timestamp(self) -> TimestampOffset:
         """The largest timestamp so far and the last offset of its batch; (-1, base offset) while there is none."""
         if self._max_timestamp is None:
-            self._max_timestamp = self.time_index.last_entry
+            self._max_timestamp = self._last_time_entry()
         return self._max_timestamp
+
+    def _last_time_entry(self) -> TimestampOffset:
+        last = self.time_index.last_entry
+        if last.timestamp >= 0 and not self._is_time_entry(last):
+            self._rebuild_indexes(f"{self.time_index.path} ends with {last}, which no batch bears out")
+        return self.time_index.last_entry
 
     @property
     def largest_timestamp(self) -> int:
@@ -164,10 +170,15 @@ class Segment:
         if max_timestamp > largest.timestamp:
             self._max_timestamp = largest = TimestampOffset(max_timestamp, offset_of_max_timestamp)
         if self._bytes_since_index > self._index_interval:
-            self.offset_index.append(last_offset, position)
-            self.time_index.maybe_append(largest.timestamp, largest.offset)
+            self._add_index_entry(last_offset, position, largest)
             self._bytes_since_index = 0
         self._bytes_since_index += size
+
+    def _add_index_entry(self, last_offset: int, position: int, largest: TimestampOffset) -> None:
+        """A full index is only less precise; a log rolls before it comes to that, unless its settings have changed."""
+        if not (self.offset_index.is_full or self.time_index.is_full):
+            self.offset_index.append(last_offset, position)
+            self.time_index.maybe_append(largest.timestamp, largest.offset)
 
     def add_aborted(self, txn: CompletedTxn, last_stable_offset: int) -> None:
         if txn.is_aborted:
@@ -178,25 +189,24 @@ class Segment:
     def locate(self, offset: int) -> BatchPosition | None:
         """The first batch that ends at or after `offset`; None past the end."""
         try:
-            return self._locate(offset, self.offset_index.lookup(offset).position)
-        except (CorruptIndex, CorruptRecord) as e:
-            if self._indexes_rebuilt:
-                raise
-            _log.warning("The index of %s leads nowhere (%s); rebuilding it from the log", self.file.path, e)
-            self._rebuild_indexes()
-            return self._locate(offset, self.offset_index.lookup(offset).position)
+            return self._locate(offset)
+        except CorruptIndex as e:
+            self._rebuild_indexes(str(e))
+            return self._locate(offset)
 
-    def _locate(self, offset: int, position: int) -> BatchPosition | None:
+    def _locate(self, offset: int) -> BatchPosition | None:
         file = self.file
         end = file.size
-        if position > end:
-            raise CorruptIndex(f"Index {self.offset_index.path} points to position {position} of a log of {end} bytes")
-        indexed = position
+        entry = self._lookup(offset)
+        position = entry.position
         while position < end:
             data = file.pread(_SEEK_BYTES, position)
-            if position == indexed and int.from_bytes(data[:8], "big", signed=True) > offset and position > 0:
-                raise CorruptIndex(f"Index {self.offset_index.path} points past offset {offset} to position {position}")
-            at, size, last_offset = self._seek(data, offset, position, end)
+            if position == entry.position:
+                self._check_entry(entry, offset, data)
+            try:
+                at, size, last_offset = seek_offset(data, offset, end - position)
+            except CorruptRecord as e:
+                raise CorruptRecord(f"{e} in file {file.path} after position {position}") from None
             if size:
                 return BatchPosition(position + at, size, last_offset)
             if at == 0:
@@ -204,11 +214,42 @@ class Segment:
             position += at
         return None
 
-    def _seek(self, data: bytes, offset: int, position: int, end: int) -> tuple[int, int, int]:
+    def start_of(self, offset: int) -> int:
+        """Where to begin walking to an offset: as far on as the index knows."""
         try:
-            return seek_offset(data, offset, end - position)
-        except CorruptRecord as e:
-            raise CorruptRecord(f"{e} in file {self.file.path} after position {position}") from None
+            return self._start_of(offset)
+        except CorruptIndex as e:
+            self._rebuild_indexes(str(e))
+            return self._start_of(offset)
+
+    def _start_of(self, offset: int) -> int:
+        entry = self._lookup(offset)
+        self._check_entry(entry, offset, self.file.pread(MAGIC_AT + 1, entry.position))
+        return entry.position
+
+    def _lookup(self, offset: int) -> OffsetPosition:
+        entry = self.offset_index.lookup(offset)
+        if entry.position and not 0 < entry.position < self.file.size:
+            raise CorruptIndex(f"{self.offset_index.path} leads to position {entry.position} of a log of {self.file.size} bytes")
+        return entry
+
+    def _check_entry(self, entry: OffsetPosition, offset: int, data: bytes) -> None:
+        """An index is a hint, and one that has rotted must not hide a record: where an entry leads, a batch must stand that fits."""
+        if entry.position == 0:
+            return
+        base_offset = int.from_bytes(data[:8], "big", signed=True)
+        try:
+            is_whole = len(data) > MAGIC_AT and entry_size(data, 0, self.file.size - entry.position) > 0
+        except CorruptRecord:
+            is_whole = False
+        if not is_whole or not self.base_offset <= base_offset <= min(offset, entry.offset):
+            raise CorruptIndex(f"{self.offset_index.path} leads from offset {offset} to position {entry.position}, where no batch holds it")
+
+    def _is_time_entry(self, entry: TimestampOffset) -> bool:
+        """Whether the batch a time index entry points to has that timestamp."""
+        found = self.locate(entry.offset) if entry.offset >= self.base_offset else None
+        chunk = None if found is None else next(iter(self.chunks(found.position, found.position + found.size)), None)
+        return chunk is not None and chunk.batches[0].max_timestamp == entry.timestamp
 
     def read(self, start_offset: int, max_size: int, max_position: int | None, min_one_message: bool = False) -> SegmentRead | None:
         """Batches from `start_offset` on, up to `max_size` bytes and never past `max_position`; None if the offset is past the end.
@@ -231,19 +272,26 @@ class Segment:
 
     def next_offset(self) -> int:
         """The offset after the last record, found from the last index entry on."""
-        found = self.locate(max(self.offset_index.last_offset, self.base_offset))
-        if found is None:
-            return self.base_offset
+        indexed = self.offset_index.last_offset
+        found = self._next_offset()
+        if found <= indexed and self.offset_index.entries:
+            self._rebuild_indexes(f"Index {self.offset_index.path} ends with offset {indexed}, the log with {found - 1}")
+            found = self._next_offset()
+        return found
+
+    def _next_offset(self) -> int:
         last = self.base_offset - 1
-        for chunk in self.chunks(found.position):
-            last = chunk.batches[-1].last_offset
-        return int(last) + 1
+        for chunk in self.chunks(self.start_of(max(self.offset_index.last_offset, self.base_offset))):
+            last = int(chunk.batches[-1].last_offset)
+        return last + 1
 
     def find_by_timestamp(self, timestamp: int, first_offset: int) -> Found | None:
         """The first record at or after `first_offset` whose timestamp is at least `timestamp`."""
         near = self.time_index.lookup(timestamp)
-        position = self.offset_index.lookup(max(near.offset, first_offset)).position
-        for chunk in self.chunks(position):
+        if near.timestamp >= 0 and not self._is_time_entry(near):
+            self._rebuild_indexes(f"{self.time_index.path} holds {near}, which no batch bears out")
+            near = self.time_index.lookup(timestamp)
+        for chunk in self.chunks(self.start_of(max(near.offset, first_offset))):
             for batch in chunk.batches:
                 if batch.max_timestamp < timestamp:
                     continue
@@ -255,9 +303,9 @@ class Segment:
     def find_max_timestamp(self) -> Found | None:
         """The first record that carries the segment's largest timestamp."""
         largest = self.max_timestamp
-        for chunk in self.chunks(self.offset_index.lookup(largest.offset).position):
+        for chunk in self.chunks(self.start_of(largest.offset)):
             for batch in chunk.batches:
-                if batch.max_timestamp == largest.timestamp:
+                if batch.max_timestamp == largest.timestamp and batch.magic > MAGIC_V0:
                     for record in read_records(chunk.data, batch):
                         if record.timestamp == largest.timestamp:
                             return Found(record.timestamp, record.offset, batch.leader_epoch)
@@ -283,17 +331,22 @@ class Segment:
 
     # -- recovery and truncation
 
-    def recover(self, producers: ProducerStateManager, epochs: LeaderEpochCache | None) -> int:
-        """Checks every batch, rebuilds the indexes and cuts the file at the first damage. Gives the bytes cut off."""
-        self.offset_index.reset()
-        self.time_index.reset()
+    def recover(self, producers: ProducerStateManager, epochs: LeaderEpochCache | None, below: int = OFFSET_MAX) -> int:
+        """Checks every batch, rebuilds the indexes and cuts the file at the first damage. Gives the bytes cut off.
+
+        The next segment begins at `below`: past a gap, an offset from there on is damage too.
+        """
+        self._reset_indexes()
         self.txn_index.reset()
-        self._max_timestamp = TimestampOffset(NO_TIMESTAMP, self.base_offset)
         valid = indexed = 0
+        expected = self.base_offset
         try:
             for chunk in self.chunks():
-                for batch in chunk.batches:
+                for number, batch in enumerate(chunk.batches):
                     ensure_valid(chunk.data, batch)
+                    if batch.base_offset != expected:
+                        self._check_gap(chunk, number, expected, below)
+                    expected = int(batch.last_offset) + 1
                     valid, indexed = self._index_recovered(batch, valid, indexed)
                     if batch.magic >= MAGIC_V2:
                         if epochs is not None and batch.leader_epoch >= 0 and batch.leader_epoch > epochs.latest_epoch:
@@ -309,21 +362,42 @@ class Segment:
         self.close_indexes()
         return cut
 
-    def _rebuild_indexes(self) -> None:
+    def _check_gap(self, chunk: Chunk, number: int, expected: int, below: int) -> None:
+        """Compaction leaves gaps. But no checksum covers base offsets: one that is too low, or followed by a lower one, is damaged."""
+        batch = chunk.batches[number]
+        following = chunk.batches[number + 1 : number + 2] or self._batches_at(chunk.position + int(batch.end))
+        limit = min([below, *(after.base_offset for after in following)])
+        if batch.base_offset < expected or batch.last_offset >= limit:
+            raise CorruptRecord(
+                f"Offsets {batch.base_offset} to {batch.last_offset} are not between {expected} and {limit}, "
+                f"at position {chunk.position + batch.at} of {self.file.path}"
+            )
+
+    def _batches_at(self, position: int) -> list[Batch]:
+        """The batch at a position, if there is a sound one, and some that follow."""
+        try:
+            return next((chunk.batches for chunk in scan(self.file, position, self.file.size, _SEEK_BYTES)), [])
+        except CorruptRecord:
+            return []
+
+    def _rebuild_indexes(self, reason: str) -> None:
         """Offset and time index anew, from the batches; the log stays as it is, even if it is damaged."""
-        self._indexes_rebuilt = True
-        self.offset_index.reset()
-        self.time_index.reset()
-        self._max_timestamp = TimestampOffset(NO_TIMESTAMP, self.base_offset)
+        _log.warning("Rebuilding the indexes of %s from the log: %s", self.file.path, reason)
+        self._reset_indexes()
         valid = indexed = 0
         try:
             for chunk in self.chunks():
                 for batch in chunk.batches:
                     valid, indexed = self._index_recovered(batch, valid, indexed)
-        except CorruptRecord as e:
+        except (CorruptRecord, InvalidOffset) as e:
             _log.error("Found invalid messages in log segment %s at byte offset %d: %s", self.file.path, valid, e)
         self._bytes_since_index = valid - indexed
         self.close_indexes()
+
+    def _reset_indexes(self) -> None:
+        self.offset_index.reset()
+        self.time_index.reset()
+        self._max_timestamp = TimestampOffset(NO_TIMESTAMP, self.base_offset)
 
     def _index_recovered(self, batch: Batch, valid: int, indexed: int) -> tuple[int, int]:
         last_offset = int(batch.last_offset)
@@ -333,8 +407,7 @@ class Segment:
         if batch.max_timestamp > largest.timestamp:
             self._max_timestamp = largest = TimestampOffset(int(batch.max_timestamp), last_offset)
         if valid - indexed > self._index_interval:
-            self.offset_index.append(last_offset, valid)
-            self.time_index.maybe_append(largest.timestamp, largest.offset)
+            self._add_index_entry(last_offset, valid, largest)
             indexed = valid
         return valid + int(batch.size), indexed
 
@@ -365,7 +438,7 @@ class Segment:
 
     def _read_largest_timestamp(self) -> TimestampOffset:
         largest = self.time_index.last_entry
-        for chunk in self.chunks(self.offset_index.lookup(largest.offset).position):
+        for chunk in self.chunks(self.start_of(largest.offset)):
             for batch in chunk.batches:
                 if batch.max_timestamp > largest.timestamp:
                     largest = TimestampOffset(int(batch.max_timestamp), int(batch.last_offset))

@@ -7,14 +7,16 @@ complete, rename the originals to `.deleted`, and only then drop the `.swap`. Wh
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from barnabas.errors import CorruptRecord
 from barnabas.records import legacy
-from barnabas.records.batch import MAGIC_V2
+from barnabas.records.batch import MAGIC_V2, Batch
 from barnabas.storage import names
 from barnabas.storage.files import AnyFiles
 from barnabas.storage.host import LogHost
 from barnabas.storage.log_config import LogConfig
+from barnabas.storage.scan import CHUNK_BYTES
 from barnabas.storage.segment import Segment
 from barnabas.storage.segments import Segments
 
@@ -58,20 +60,18 @@ def split_overflowed(segment: Segment, directory: str, files: AnyFiles, config: 
     _log.info("Splitting overflowed segment %s", segment)
     made: list[Segment] = []
     try:
-        for chunk in segment.chunks():
-            for batch in chunk.batches:
-                if not made or not made[-1].fits(int(batch.last_offset)):
-                    first = batch.base_offset if batch.magic >= MAGIC_V2 else legacy.base_offset(chunk.data, batch)
-                    made.append(new_cleaned_segment(files, directory, int(first), config, now_ms))
-                made[-1].append(
-                    [memoryview(chunk.data)[batch.at : batch.end]],
-                    int(batch.size),
-                    int(batch.last_offset),
-                    int(batch.max_timestamp),
-                    int(batch.last_offset),
-                )
-        if sum(part.size for part in made) != segment.size:
-            raise ValueError(f"Segment {segment.file.path} could not be split: it holds data that is not a batch")
+        for data, batch in _sound_batches(segment):
+            if not made or not made[-1].fits(int(batch.last_offset)):
+                first = batch.base_offset if batch.magic >= MAGIC_V2 else legacy.base_offset(data, batch)
+                made.append(new_cleaned_segment(files, directory, int(first), config, now_ms))
+            made[-1].append(
+                [memoryview(data)[batch.at : batch.end]],
+                int(batch.size),
+                int(batch.last_offset),
+                int(batch.max_timestamp),
+                int(batch.last_offset),
+            )
+        _copy_rest(segment, made[-1], sum(part.size for part in made))
         for part in made:
             part.close_indexes()
             part.flush()
@@ -81,3 +81,25 @@ def split_overflowed(segment: Segment, directory: str, files: AnyFiles, config: 
             part.delete()
         raise
     return made
+
+
+def _sound_batches(segment: Segment) -> Iterator[tuple[bytes, Batch]]:
+    """Batches with the bytes they stand in, up to the first that makes no sense or whose offsets do not rise."""
+    last_offset = -1
+    try:
+        for chunk in segment.chunks():
+            for batch in chunk.batches:
+                if batch.base_offset <= last_offset:
+                    return
+                last_offset = int(batch.last_offset)
+                yield chunk.data, batch
+    except CorruptRecord as e:
+        _log.warning("Found invalid messages in log segment %s: %s", segment.file.path, e)
+
+
+def _copy_rest(segment: Segment, last: Segment, position: int) -> None:
+    """What is no batch goes along, after the last one: recovery shall find it there, cut it off and know that it did."""
+    while position < segment.size:
+        rest = segment.file.pread(CHUNK_BYTES, position)
+        last.file.append_bytes(rest)
+        position += len(rest)
