@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from barnabas.records.batch import NO_TIMESTAMP, Batch
+from barnabas.records.batch import Batch, read_batch
 from barnabas.storage.cleaner_stats import CleanerStats
 from barnabas.storage.log import Log
 from barnabas.storage.record_filter import RecordFilter
@@ -23,12 +23,8 @@ class CleanedSegment:
         self._log = log
         self._filter = record_filter
         self._stats = stats
-        self._since_index = 0  # bytes, those of `_pending` included
         self._pending: list[memoryview] = []
-        self._pending_size = 0
-        self._last_offset = -1
-        self._max_timestamp = NO_TIMESTAMP  # so far
-        self._offset_of_max_timestamp = -1
+        self._batches: list[Batch] = []  # their headers
 
     def add(self, data: bytes, batch: Batch) -> bool:
         """What stays of the next batch."""
@@ -36,20 +32,8 @@ class CleanedSegment:
         if retained is None:
             return True
         size = retained.size
-        # A batch that is due an index entry begins an append of its own: the entry is made for the first batch of an append.
-        is_indexed = self._since_index > self._log.config.index_interval_bytes
-        if is_indexed:
-            self._write()
-            self._since_index = 0
-        self._since_index += size
         self._pending.append(memoryview(retained.data)[retained.start : retained.end])
-        self._pending_size += size
-        self._last_offset = retained.last_offset
-        if retained.max_timestamp > self._max_timestamp:
-            self._max_timestamp = retained.max_timestamp
-            self._offset_of_max_timestamp = retained.last_offset
-        if is_indexed:
-            self._write()
+        self._batches.append(read_batch(retained.data, retained.start, size))
         self._stats.messages_written += retained.count
         if size > batch.size and size > self._log.config.max_message_bytes:
             _log.warning(
@@ -70,10 +54,9 @@ class CleanedSegment:
     def _write(self) -> None:
         if not self._pending:
             return
-        self.segment.append(self._pending, self._pending_size, self._last_offset, self._max_timestamp, self._offset_of_max_timestamp)
-        self._stats.bytes_written += self._pending_size
-        self._pending = []
-        self._pending_size = 0
+        self.segment.append(self._pending, self._batches)
+        self._stats.bytes_written += sum(batch.size for batch in self._batches)
+        self._pending, self._batches = [], []
 
     def finish(self) -> Callable[[], bytes]:
         """All is written; gives the call that makes it durable, for any thread."""

@@ -243,6 +243,9 @@ class _Loader:
                 _log.error("Recovering segment %s and rebuilding its index files: %s", segment.file.path, wrong)
                 self._recover_segment(segment)
         self._recover_unflushed(unflushed)
+        if request.clean_shutdown and len(self.segments) and self.segments.active.is_torn:
+            _log.error("Segment %s was damaged after a clean shutdown, recovering it", self.segments.active.file.path)
+            self._recover_segment(self.segments.active)
         end = self._end_offset()
         if not len(self.segments):
             self._add_segment(request.log_start_offset)

@@ -331,7 +331,7 @@ class Log:
             updates = check_producers(self.producers, segment, records, origin, guard, transaction_version)
             if updates is not None and updates.duplicate is not None:
                 return duplicate_of(updates.duplicate, self.log_start_offset)
-            segment.append(records.buffers, records.size, records.last_offset, records.max_timestamp, records.offset_of_max_timestamp)
+            segment.append(records.buffers, records.batches)
             self._log_end_offset = end = records.last_offset + 1
             if updates is not None:
                 self._apply(updates, segment)

@@ -155,24 +155,24 @@ class Segment:
             or not self.fits(last_offset)
         )
 
-    def append(
-        self, buffers: Sequence[bytes | memoryview], size: int, last_offset: int, max_timestamp: int, offset_of_max_timestamp: int
-    ) -> None:
-        """Writes batches that end at `last_offset`; to the page cache only."""
-        if size == 0:
+    def append(self, buffers: Sequence[bytes | memoryview], batches: Sequence[Batch]) -> None:
+        """Writes batches, to the page cache only; they are all that the buffers hold. Any of them may be due an index entry."""
+        if not batches:
             return
-        if not self.fits(last_offset):
-            raise self._overflow(last_offset)
+        if not self.fits(batches[-1].last_offset):
+            raise self._overflow(batches[-1].last_offset)
         position = self.file.append(buffers)
         if position == 0:
-            self._rolling_timestamp = max_timestamp
+            self._rolling_timestamp = batches[0].max_timestamp
         largest = self._max_timestamp or self.max_timestamp
-        if max_timestamp > largest.timestamp:
-            self._max_timestamp = largest = TimestampOffset(max_timestamp, offset_of_max_timestamp)
-        if self._bytes_since_index > self._index_interval:
-            self._add_index_entry(last_offset, position, largest)
-            self._bytes_since_index = 0
-        self._bytes_since_index += size
+        for batch in batches:
+            if batch.max_timestamp > largest.timestamp:
+                self._max_timestamp = largest = TimestampOffset(batch.max_timestamp, batch.last_offset)
+            if self._bytes_since_index > self._index_interval:
+                self._add_index_entry(batch.last_offset, position, largest)
+                self._bytes_since_index = 0
+            self._bytes_since_index += batch.size
+            position += batch.size
 
     def _add_index_entry(self, last_offset: int, position: int, largest: TimestampOffset) -> None:
         """A full index is only less precise; a log rolls before it comes to that, unless its settings have changed."""
@@ -272,18 +272,32 @@ class Segment:
 
     def next_offset(self) -> int:
         """The offset after the last record, found from the last index entry on."""
-        indexed = self.offset_index.last_offset
-        found = self._next_offset()
-        if found <= indexed and self.offset_index.entries:
-            self._rebuild_indexes(f"Index {self.offset_index.path} ends with offset {indexed}, the log with {found - 1}")
-            found = self._next_offset()
-        return found
+        return self._end()[0]
 
-    def _next_offset(self) -> int:
-        last = self.base_offset - 1
-        for chunk in self.chunks(self.start_of(max(self.offset_index.last_offset, self.base_offset))):
-            last = int(chunk.batches[-1].last_offset)
-        return last + 1
+    @property
+    def is_torn(self) -> bool:
+        """Whether something stands at the end that is no whole batch: nothing may be appended to that."""
+        try:
+            return self._end()[1] < self.file.size
+        except CorruptRecord:
+            return True
+
+    def _end(self) -> tuple[int, int]:
+        """The offset and the position after the last whole batch."""
+        indexed = self.offset_index.last_offset
+        end = self._walk_to_end()
+        if end[0] <= indexed and self.offset_index.entries:
+            self._rebuild_indexes(f"Index {self.offset_index.path} ends with offset {indexed}, the log with {end[0] - 1}")
+            end = self._walk_to_end()
+        return end
+
+    def _walk_to_end(self) -> tuple[int, int]:
+        position = self.start_of(max(self.offset_index.last_offset, self.base_offset))
+        next_offset = self.base_offset
+        for chunk in self.chunks(position):
+            last = chunk.batches[-1]
+            next_offset, position = int(last.last_offset) + 1, chunk.position + int(last.end)
+        return next_offset, position
 
     def find_by_timestamp(self, timestamp: int, first_offset: int) -> Found | None:
         """The first record at or after `first_offset` whose timestamp is at least `timestamp`."""

@@ -64,13 +64,7 @@ def split_overflowed(segment: Segment, directory: str, files: AnyFiles, config: 
             if not made or not made[-1].fits(int(batch.last_offset)):
                 first = batch.base_offset if batch.magic >= MAGIC_V2 else legacy.base_offset(data, batch)
                 made.append(new_cleaned_segment(files, directory, int(first), config, now_ms))
-            made[-1].append(
-                [memoryview(data)[batch.at : batch.end]],
-                int(batch.size),
-                int(batch.last_offset),
-                int(batch.max_timestamp),
-                int(batch.last_offset),
-            )
+            made[-1].append([memoryview(data)[batch.at : batch.end]], [batch])
         _copy_rest(segment, made[-1], sum(part.size for part in made))
         for part in made:
             part.close_indexes()

@@ -232,6 +232,17 @@ def test_a_log_that_ends_at_its_log_start_is_kept(disk: SimulatedFiles) -> None:
     assert log.segments.base_offsets == [0, 3, 6, 9] and log.log_end_offset == 10
 
 
+@pytest.mark.parametrize("tail", [b"torn", b"\0" * 100, b"\xff" * 100, batch(offset=10)[:-1]])
+def test_a_tail_that_came_after_a_clean_shutdown_is_cut_before_anything_is_appended_to_it(disk: SimulatedFiles, tail: bytes) -> None:
+    files = fill(disk)
+    write_file(files, path(9, ".log"), files.read_bytes(path(9, ".log")) + tail)
+    log = load(files, clean=True)
+    append_to(log, 3)
+    assert stripped(log) == [*TEN, b"10", b"11", b"12"]
+    log.close(NOW)
+    assert stripped(load(restarted(files))) == [*TEN, b"10", b"11", b"12"]
+
+
 # -- indexes
 
 
@@ -429,7 +440,7 @@ def replace_first_two(files: SimulatedFiles, log: Log) -> None:
     cleaned = new_cleaned_segment(files, DIRECTORY, 0, SETTINGS, NOW)
     for n in (1, 4, 5):
         data = batch([b"%d" % n], offset=n, size=100)
-        cleaned.append([data], len(data), n, NOW, n)
+        cleaned.append([data], read_batches(data))
     cleaned.close_indexes()
     cleaned.flush()
     files.sync_dir(DIRECTORY)
@@ -570,7 +581,8 @@ def test_a_segment_of_old_formats_is_split_where_its_wrappers_begin(disk: Simula
 
 def test_a_segment_that_cannot_be_written_to_far_offsets_says_so(disk: SimulatedFiles) -> None:
     with pytest.raises(SegmentOffsetOverflow):
-        make_segment(disk).append([batch(offset=FAR)], 70, FAR, NOW, FAR)
+        data = batch(offset=FAR)
+        make_segment(disk).append([data], read_batches(data))
 
 
 # -- the producers

@@ -44,9 +44,7 @@ def disk() -> SimulatedFiles:
 
 def put(segment: Segment, data: bytes) -> None:
     """Writes batches as one append."""
-    found = read_batches(data)
-    newest = max(found, key=lambda b: b.max_timestamp)
-    segment.append([data], len(data), found[-1].last_offset, newest.max_timestamp, newest.last_offset)
+    segment.append([data], read_batches(data))
 
 
 def filled(disk: SimulatedFiles, count: int, *, base_offset: int = 0, settings: LogConfig | None = None, size: int = 100) -> Segment:
@@ -77,7 +75,7 @@ def test_a_new_segment_has_its_log_and_both_indexes_but_no_transaction_index(dis
 
 def test_appending_nothing_does_nothing(disk: SimulatedFiles) -> None:
     segment = make_segment(disk)
-    segment.append([], 0, 5, NOW, 5)
+    segment.append([], [])
     assert segment.size == 0
     assert segment.max_timestamp == TimestampOffset(NO_TIMESTAMP, 0)
 
@@ -123,11 +121,11 @@ def test_the_count_starts_again_after_an_entry(disk: SimulatedFiles) -> None:
     assert index_entries(segment) == [(2, 200), (4, 400), (6, 600), (8, 800)]
 
 
-def test_an_entry_names_the_last_offset_and_the_first_byte_of_an_append(disk: SimulatedFiles) -> None:
+def test_an_entry_names_the_last_offset_and_the_first_byte_of_a_batch(disk: SimulatedFiles) -> None:
     segment = make_segment(disk, settings=config(index_interval_bytes=0))
     put(segment, batch(3, size=100))
     put(segment, batch(4, offset=3, size=100) + batch(5, offset=7, size=100))
-    assert index_entries(segment) == [(11, 100)]
+    assert index_entries(segment) == [(6, 100), (11, 200)]
 
 
 def test_a_time_index_entry_names_the_largest_timestamp_so_far_and_the_end_of_its_batch(disk: SimulatedFiles) -> None:

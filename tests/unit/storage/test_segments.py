@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from barnabas.records.batch import read_batches
 from barnabas.simulation.disk import SimulatedFiles
 from barnabas.storage.segment import Segment
 from barnabas.storage.segments import Segments
@@ -90,8 +91,9 @@ def test_the_segments_from_an_offset_on_begin_there_or_later() -> None:
 def test_the_size_is_that_of_all_segments_together() -> None:
     made = segments_at(0, 10)
     data = batch()
-    made.first.append([data], len(data), 0, 0, 0)
-    made.active.append([data], len(data), 10, 0, 10)
+    made.first.append([data], read_batches(data))
+    later = batch(offset=10)
+    made.active.append([later], read_batches(later))
     assert made.size == 2 * len(data)
 
 
