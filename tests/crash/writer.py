@@ -69,6 +69,7 @@ def write(directory: str, seed: int) -> None:
             for log in (plain, compacted):
                 log.update_high_watermark(log.log_end_offset)
             manager.tick(now_ms)
+            manager.remove_deleted(now_ms)
             manager.delete_old_segments(now_ms)
         else:
             compacted.update_high_watermark(compacted.log_end_offset)

@@ -31,19 +31,10 @@ class FlushPlan(NamedTuple):
                 with suppress(ValueError):  # closed: its segment has been deleted meanwhile, or the disk has failed
                     target.sync()
             for snapshot in self.snapshots:
-                self._sync_snapshot(snapshot)
+                with suppress(FileNotFoundError):  # deleted meanwhile, with its segment
+                    self.files.sync_file(snapshot)
             if self.directory is not None:
                 self.files.sync_dir(self.directory)
         except FileNotFoundError:
             return False
         return True
-
-    def _sync_snapshot(self, path: str) -> None:
-        try:
-            file = self.files.open(path)
-        except FileNotFoundError:
-            return  # deleted meanwhile, with its segment
-        try:
-            file.sync()
-        finally:
-            file.close()

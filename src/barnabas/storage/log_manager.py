@@ -397,7 +397,7 @@ class LogManager:
         ]
 
     def tick(self, now_ms: int) -> None:
-        """Does what has come due. Compaction is driven apart, through `cleaner`, for it takes long."""
+        """Does what has come due. Apart from it, because they take long: flushes, the removal of deleted files, and compaction (`cleaner`)."""
         actions: dict[str, Callable[[int], object]] = {
             "retention": self.delete_old_segments,
             "flush": self.flush_dirty,
@@ -410,7 +410,6 @@ class LogManager:
             if now_ms >= self._due.get(task, 0):
                 self._due[task] = now_ms + interval
                 actions[task](now_ms)
-        self.remove_deleted(now_ms)
 
     def delete_old_segments(self, now_ms: int) -> int:
         """Retention on every log that is not being compacted at this moment."""
@@ -495,9 +494,13 @@ class LogManager:
         for log in self.logs:
             log.producers.remove_expired(now_ms)
 
+    def take_deletions(self, now_ms: int) -> list[Callable[[], None]]:
+        """What removes the files and directories whose delay is over: to be called on a thread, for unlinking a large file takes long."""
+        return self._later.take_due(now_ms)
+
     def remove_deleted(self, now_ms: int) -> None:
-        """Removes files and directories whose delay is over. What fails is left for the next start, which removes it too."""
-        for delete in self._later.take_due(now_ms):
+        """The same on this thread. What fails is left for the next start, which removes it too."""
+        for delete in self.take_deletions(now_ms):
             try:
                 delete()
             except (OSError, KafkaStorageError) as e:

@@ -519,9 +519,9 @@ def test_a_deleted_log_is_renamed_at_once_and_removed_after_the_delay(disk: Simu
     manager.delete(ORDERS, NOW)
     assert manager.get(ORDERS) is None
     assert dirs_of(disk, A) == [f"orders-0.{1:032x}-delete"]
-    manager.tick(NOW + 59_999)
+    manager.remove_deleted(NOW + 59_999)
     assert dirs_of(disk, A) == [f"orders-0.{1:032x}-delete"]
-    manager.tick(NOW + 60_000)
+    manager.remove_deleted(NOW + 60_000)
     assert dirs_of(disk, A) == []
 
 
@@ -531,7 +531,7 @@ def test_a_topic_can_be_made_again_while_the_old_one_is_being_removed(disk: Simu
     manager.delete(ORDERS, NOW)
     log = manager.get_or_create(ORDERS, NOW)
     append(log, batch([b"new"]))
-    manager.tick(NOW + 60_000)
+    manager.remove_deleted(NOW + 60_000)
     assert values(log) == [b"new"]
     assert dirs_of(disk, A) == ["orders-0"]
 
@@ -542,9 +542,9 @@ def test_a_deletion_that_a_crash_interrupts_is_finished_by_the_next_start(disk: 
     manager.delete(ORDERS, NOW)
     again = restart(disk, A, now_ms=NOW + 5)
     assert again.logs == []
-    again.tick(NOW + 60_004)
+    again.remove_deleted(NOW + 60_004)
     assert dirs_of(files_of(again), A) != []
-    again.tick(NOW + 60_005)
+    again.remove_deleted(NOW + 60_005)
     assert dirs_of(files_of(again), A) == []
 
 
@@ -671,7 +671,7 @@ def test_a_future_log_takes_the_place_of_the_current_one(disk: SimulatedFiles) -
     assert future.directory == f"{B}/orders-0" and future.high_watermark == 4
     assert dirs_of(disk, A) == [f"orders-0.{2:032x}-delete"]
     append(future)
-    manager.tick(NOW + 60_000)
+    manager.remove_deleted(NOW + 60_000)
     assert dirs_of(disk, A) == []
     assert checkpoint(disk, B, RECOVERY) == "0\n1\norders 0 0\n" and checkpoint(disk, A, RECOVERY) == "0\n0\n"
     again = restart(disk).get(ORDERS)

@@ -417,12 +417,17 @@ def test_recovery_rebuilds_the_indexes_that_appending_made(disk: SimulatedFiles,
 
 
 @settings(max_examples=40)
-@given(st.lists(st.tuples(st.integers(70, 900), st.integers(-5, 40)), min_size=1, max_size=25), st.integers(0, 800))
-def test_recovery_rebuilds_any_indexes_when_batches_came_one_per_append(layout: list[tuple[int, int]], interval: int) -> None:
+@given(
+    st.lists(st.lists(st.tuples(st.integers(70, 900), st.integers(-1, 40)), min_size=1, max_size=4), min_size=1, max_size=12),
+    st.integers(0, 800),
+)
+def test_recovery_rebuilds_any_indexes_however_the_batches_were_appended(appends: list[list[tuple[int, int]]], interval: int) -> None:
     disk = SimulatedFiles()
     segment = make_segment(disk, settings=config(index_interval_bytes=interval))
-    for offset, (size, timestamp) in enumerate(layout):
-        put(segment, batch(offset=offset, timestamp=max(timestamp, -1), size=size))
+    offset = 0
+    for layout in appends:
+        put(segment, b"".join(batch(offset=offset + n, timestamp=at, size=size) for n, (size, at) in enumerate(layout)))
+        offset += len(layout)
     segment.close_indexes()
     before = index_entries(segment), time_entries(segment)
     segment.recover(make_producers(disk), None)
