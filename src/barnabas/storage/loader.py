@@ -48,7 +48,7 @@ class LoadRequest:
     log_start_offset: int = 0
     recovery_point: int = 0
     clean_shutdown: bool = False
-    holes_are_losses: bool = True  # a gap between unflushed segments means that a tail was lost; not so where compaction made it
+    holes_are_losses: bool = False  # a gap between unflushed segments means that a tail was lost, and not that compaction made it
     producer_config: ProducerStateConfig = field(default_factory=ProducerStateConfig)
     jitter: Callable[[int], int] = no_jitter
 

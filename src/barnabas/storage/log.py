@@ -663,11 +663,10 @@ class Log:
         self._closed = True
 
     def delete(self) -> None:
-        """Removes the directory and all in it."""
-        with self.on_disk("while deleting the log"):
-            self.close_handlers()
-            self.segments.clear()
-            self.files.remove_tree(self.directory)
+        """Removes the directory and all in it. May run on any thread: the log is nobody's any more, and an OSError is its caller's."""
+        self.close_handlers()
+        self.segments.clear()
+        self.files.remove_tree(self.directory)
 
     def check_open(self) -> None:
         if self._closed or self._failure is not None:

@@ -116,7 +116,7 @@ class LogManager:
         # Gone before the first log is opened: a crash while loading must be followed by a recovery.
         log_dir.clean_shutdown.delete()
         self.files.sync_dir(log_dir.path)
-        requests = self._load_requests(log_dir, clean, now_ms)
+        requests, tells_flushed = self._load_requests(log_dir, clean, now_ms)
         how = "after a clean shutdown" if clean else "recovering them, since no clean shutdown file was found"
         _log.info("Loading %d logs from %s %s", len(requests), log_dir.path, how)
         with closing(self._load_all(requests, clean)) as loaded:
@@ -131,10 +131,21 @@ class LogManager:
                         len(requests),
                         log_dir.path,
                     )
+        if not tells_flushed:
+            self._begin_recovery_points(log_dir, now_ms)
         log_dir.is_recovered = True
 
-    def _load_requests(self, log_dir: LogDir, clean: bool, now_ms: int) -> list[LoadRequest]:
+    def _begin_recovery_points(self, log_dir: LogDir, now_ms: int) -> None:
+        """From now on the checkpoint tells flushed from unflushed, and a gap after a crash can be taken for what it is."""
+        logs = self._logs_in(log_dir.path)
+        for log in logs:
+            log.flush(now_ms)
+        log_dir.checkpoint_recovery_points(logs)
+
+    def _load_requests(self, log_dir: LogDir, clean: bool, now_ms: int) -> tuple[list[LoadRequest], bool]:
+        """What to load, and whether there is a checkpoint that tells what was flushed."""
         recovery_points = log_dir.read_checkpoint(log_dir.recovery_points, "All logs will be recovered from their beginning.")
+        tells_flushed = recovery_points is not None and self.files.exists(log_dir.recovery_points.path)
         start_offsets = log_dir.read_checkpoint(log_dir.log_start_offsets, "Log start offsets fall back to the first segments.")
         cleaned = log_dir.read_checkpoint(log_dir.cleaner_offsets, "Compacted logs will be cleaned from their start.")
         requests: list[LoadRequest] = []
@@ -147,9 +158,9 @@ class LogManager:
             request.log_start_offset = (start_offsets or {}).get(partition, 0)
             # Where nothing tells flushed from unflushed, a gap that compaction once made must not be taken for a loss; nor where the log
             # is known to have been compacted, whatever its cleanup policy is now.
-            request.holes_are_losses = recovery_points is not None and cleaned is not None and partition not in cleaned
+            request.holes_are_losses = tells_flushed and cleaned is not None and partition not in cleaned
             requests.append(request)
-        return requests
+        return requests, tells_flushed
 
     def _request(self, directory: str, partition: TopicPartition, now_ms: int) -> LoadRequest:
         """For a new log; there is nothing in it to recover."""
@@ -397,7 +408,7 @@ class LogManager:
         ]
 
     def tick(self, now_ms: int) -> None:
-        """Does what has come due. Apart from it, because they take long: flushes, the removal of deleted files, and compaction (`cleaner`)."""
+        """Does what has come due. What takes long is driven apart: flushes, removing deleted files, and compaction through `cleaner`."""
         actions: dict[str, Callable[[int], object]] = {
             "retention": self.delete_old_segments,
             "flush": self.flush_dirty,

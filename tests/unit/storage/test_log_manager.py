@@ -570,7 +570,9 @@ def test_deleting_a_log_that_may_be_on_an_offline_disk_is_refused(disk: Simulate
 def test_a_log_whose_rename_fails_is_let_go(tmp_path: Path) -> None:
     class Unrenamable(Files):
         def rename(self, src: str, dst: str) -> None:
-            raise OSError(5, "Input/output error") if dst.endswith("-delete") else AssertionError
+            if dst.endswith("-delete"):
+                raise OSError(5, "Input/output error")
+            super().rename(src, dst)
 
     files = Unrenamable()
     manager = LogManager(files, [str(tmp_path / "one"), str(tmp_path / "two")], config())
@@ -753,6 +755,18 @@ def test_flush_ms_is_checked_by_the_flusher(disk: SimulatedFiles) -> None:
     assert manager.take_flushes() == []
 
 
+def test_a_new_directory_gets_its_recovery_point_checkpoint_at_once(disk: SimulatedFiles) -> None:
+    manage(disk, A)
+    assert checkpoint(disk, A, RECOVERY) == "0\n0\n"
+
+
+def test_logs_found_without_a_recovery_point_checkpoint_are_flushed_and_noted(disk: SimulatedFiles) -> None:
+    append_many(manage(disk, A).get_or_create(ORDERS, NOW), 3)
+    disk.remove(f"{A}/{RECOVERY}")
+    manage(left := disk.process_crash(), A)
+    assert checkpoint(left, A, RECOVERY) == "0\n1\norders 0 3\n"
+
+
 def test_the_checkpoints_are_written_every_so_often(disk: SimulatedFiles) -> None:
     manager = manage(disk, A)
     log = manager.get_or_create(ORDERS, NOW)
@@ -763,7 +777,7 @@ def test_the_checkpoints_are_written_every_so_often(disk: SimulatedFiles) -> Non
     assert not disk.exists(f"{A}/{WATERMARKS}")
     manager.tick(NOW + 5_000)
     assert checkpoint(disk, A, WATERMARKS) == "0\n1\norders 0 3\n"
-    assert not disk.exists(f"{A}/{RECOVERY}")
+    assert checkpoint(disk, A, RECOVERY) == "0\n0\n"
     manager.tick(NOW + 30_000)
     assert checkpoint(disk, A, RECOVERY) == "0\n1\norders 0 3\n"
     append_many(log, 1)
