@@ -7,8 +7,8 @@ JOBS   ?= 2
 VENV  := .venv
 BIN   := $(VENV)/bin
 PURE  := build/pure
-# The compiled modules, read from their one list in setup.py, and what they take constants and types from.
-HOT   := $(shell sed -n 's|^    "\(barnabas/.*\.py\)",$$|src/\1|p' setup.py)
+# Where the compiled modules are, and what they take constants and types from: a change here means compiling again.
+COMPILED_FROM := $(wildcard src/barnabas/*.py src/barnabas/records/*.py src/barnabas/storage/*.py src/barnabas/storage/*/*.py)
 HOT_TESTS := tests/unit/test_compiled.py tests/unit/records tests/unit/storage
 SAMPLE := tests/data/golden-logs/kafka-4.2.0/first/g-txn-0
 PYTEST := $(BIN)/pytest -q -n $(JOBS)
@@ -67,7 +67,7 @@ $(VENV)/made:
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-$(VENV)/$(FORM): $(VENV)/made requirements/install.txt setup.py pyproject.toml src/barnabas/errors.py $(HOT)
+$(VENV)/$(FORM): $(VENV)/made requirements/install.txt setup.py pyproject.toml $(COMPILED_FROM)
 	$(BIN)/pip install -q --disable-pip-version-check -r requirements/install.txt
 	@find src -name '*.so' -delete; rm -f $(VENV)/pure $(VENV)/compiled
 	$(BIN)/pip install -q --disable-pip-version-check --no-build-isolation --no-deps -e .

@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable
 
 from barnabas.records.builder import BatchBuilder
-from barnabas.storage.cleaner import Cleaning, exhaust
-from barnabas.storage.cleaner_config import CleanerConfig
+from barnabas.storage.compaction.cleaner import Cleaning, exhaust
+from barnabas.storage.compaction.config import CleanerConfig
 from barnabas.storage.files import Files
 from barnabas.storage.host import DirectHost
 from barnabas.storage.loader import LoadRequest, load_log

@@ -20,8 +20,8 @@ from barnabas.storage.fetch import FetchIsolation
 from barnabas.storage.log import Log
 from barnabas.storage.log_config import LogConfig
 from barnabas.storage.log_manager import LogManager, LogManagerConfig
-from barnabas.storage.producer_replay import replay_batch
-from barnabas.storage.producer_state import ProducerStateManager
+from barnabas.storage.producers.replay import replay_batch
+from barnabas.storage.producers.state import ProducerStateManager
 from barnabas.topic_partition import TopicPartition
 
 SEEDS = int(os.environ.get("BARNABAS_CRASH_SEEDS", "600"))

@@ -18,7 +18,7 @@ from barnabas.storage.files import Files
 from barnabas.storage.log import Log
 from barnabas.storage.log_config import LogConfig
 from barnabas.storage.log_manager import LogManager, LogManagerConfig
-from barnabas.storage.producer_state import ProducerStateConfig
+from barnabas.storage.producers.state import ProducerStateConfig
 from barnabas.topic_partition import TopicPartition
 
 PLAIN = TopicPartition("plain", 0)

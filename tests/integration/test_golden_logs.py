@@ -11,11 +11,11 @@ from barnabas.records.compression import codec_name
 from barnabas.records.crc import is_valid
 from barnabas.records.reader import read_records
 from barnabas.storage.files import Files
+from barnabas.storage.indexes.offset_index import OffsetIndex
+from barnabas.storage.indexes.time_index import TimeIndex
+from barnabas.storage.indexes.txn_index import TransactionIndex
 from barnabas.storage.names import offset_of
-from barnabas.storage.offset_index import OffsetIndex
-from barnabas.storage.producer_snapshot import decode_snapshot
-from barnabas.storage.time_index import TimeIndex
-from barnabas.storage.txn_index import TransactionIndex
+from barnabas.storage.producers.snapshot import decode_snapshot
 from tests import golden
 
 every_partition = pytest.mark.parametrize("directory", golden.partitions(), ids=golden.name)

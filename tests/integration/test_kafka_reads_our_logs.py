@@ -18,9 +18,9 @@ from barnabas.records.compression import codec_id
 from barnabas.records.control import end_txn_marker
 from barnabas.records.record import Header
 from barnabas.records.validator import COORDINATOR
-from barnabas.storage.cleanable import offsets_to_clean
-from barnabas.storage.cleaner import Cleaning, exhaust
-from barnabas.storage.cleaner_config import CleanerConfig
+from barnabas.storage.compaction.cleanable import offsets_to_clean
+from barnabas.storage.compaction.cleaner import Cleaning, exhaust
+from barnabas.storage.compaction.config import CleanerConfig
 from barnabas.storage.files import Files
 from barnabas.storage.host import DirectHost
 from barnabas.storage.loader import LoadRequest, load_log

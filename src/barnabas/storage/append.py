@@ -13,7 +13,7 @@ from barnabas.errors import CorruptRecord, OffsetsOutOfOrder, RecordTooLarge, Un
 from barnabas.records.batch import MAGIC_V2, NO_TIMESTAMP, Batch, read_batches
 from barnabas.records.crc import is_valid
 from barnabas.records.validator import Validated
-from barnabas.storage.producer_state import BatchMetadata
+from barnabas.storage.producers.state import BatchMetadata
 from barnabas.topic_partition import TopicPartition
 
 UNKNOWN_OFFSET: Final = -1

@@ -8,11 +8,11 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import NamedTuple
 
+from barnabas.storage.indexes.offset_index import OffsetPosition
+from barnabas.storage.indexes.txn_index import AbortedTxn
 from barnabas.storage.log_offset import LogOffset
-from barnabas.storage.offset_index import OffsetPosition
 from barnabas.storage.segment import FileSlice, Segment
 from barnabas.storage.segments import Segments
-from barnabas.storage.txn_index import AbortedTxn
 
 
 class FetchIsolation(IntEnum):

@@ -19,8 +19,8 @@ from barnabas.storage.leader_epochs import LeaderEpochCache
 from barnabas.storage.log import Log
 from barnabas.storage.log_config import LogConfig
 from barnabas.storage.partition_metadata import PartitionMetadataFile
-from barnabas.storage.producer_replay import rebuild_producer_state
-from barnabas.storage.producer_state import ProducerStateConfig, ProducerStateManager
+from barnabas.storage.producers.replay import rebuild_producer_state
+from barnabas.storage.producers.state import ProducerStateConfig, ProducerStateManager
 from barnabas.storage.segment import OFFSET_MAX, Segment
 from barnabas.storage.segments import Segments
 from barnabas.storage.surgery import replace_segments, split_overflowed

@@ -38,17 +38,17 @@ from barnabas.storage.fetch import FetchData, FetchIsolation, aborted_in, collec
 from barnabas.storage.files import AnyFiles
 from barnabas.storage.flush import FlushPlan
 from barnabas.storage.host import LogHost
+from barnabas.storage.indexes.txn_index import AbortedTxn
 from barnabas.storage.leader_epochs import LeaderEpochCache
 from barnabas.storage.log_config import INT_MAX, LogConfig
 from barnabas.storage.log_offset import LogOffset
 from barnabas.storage.partition_metadata import PartitionMetadataFile
-from barnabas.storage.producer_append import TRANSACTION_VERSION_UNKNOWN
-from barnabas.storage.producer_replay import ProducerUpdates, check_producers, rebuild_producer_state
-from barnabas.storage.producer_state import ProducerStateManager
+from barnabas.storage.producers.append import TRANSACTION_VERSION_UNKNOWN
+from barnabas.storage.producers.replay import ProducerUpdates, check_producers, rebuild_producer_state
+from barnabas.storage.producers.state import ProducerStateManager
+from barnabas.storage.producers.verification import VerificationGuard
 from barnabas.storage.segment import Segment
 from barnabas.storage.segments import Segments
-from barnabas.storage.txn_index import AbortedTxn
-from barnabas.storage.verification import VerificationGuard
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from barnabas.errors import CorruptCheckpoint, KafkaStorageError
 from barnabas.storage import names
-from barnabas.storage.cleaner_manager import CleanerConfig, CleanerManager
+from barnabas.storage.compaction.manager import CleanerConfig, CleanerManager
 from barnabas.storage.files import AnyFiles
 from barnabas.storage.flush import FlushPlan
 from barnabas.storage.later import Later
@@ -25,7 +25,7 @@ from barnabas.storage.loader import LoadRequest, load_log
 from barnabas.storage.log import Log
 from barnabas.storage.log_config import LONG_MAX, LogConfig
 from barnabas.storage.log_dir import LogDir
-from barnabas.storage.producer_state import ProducerStateConfig
+from barnabas.storage.producers.state import ProducerStateConfig
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
 

@@ -17,14 +17,14 @@ from barnabas.records.reader import read_records
 from barnabas.records.seek import seek_offset
 from barnabas.storage import names
 from barnabas.storage.files import AnyFile, AnyFiles
+from barnabas.storage.indexes.offset_index import OffsetIndex, OffsetPosition
+from barnabas.storage.indexes.time_index import TimeIndex, TimestampOffset
+from barnabas.storage.indexes.txn_index import AbortedTxn, TransactionIndex
 from barnabas.storage.leader_epochs import LeaderEpochCache
 from barnabas.storage.log_config import INT_MAX, LogConfig
-from barnabas.storage.offset_index import OffsetIndex, OffsetPosition
-from barnabas.storage.producer_replay import replay_batch
-from barnabas.storage.producer_state import CompletedTxn, ProducerStateManager
+from barnabas.storage.producers.replay import replay_batch
+from barnabas.storage.producers.state import CompletedTxn, ProducerStateManager
 from barnabas.storage.scan import Chunk, scan
-from barnabas.storage.time_index import TimeIndex, TimestampOffset
-from barnabas.storage.txn_index import AbortedTxn, TransactionIndex
 
 _log = logging.getLogger(__name__)
 

@@ -31,11 +31,11 @@ from barnabas.records.batch import (
 from barnabas.records.reader import read_records
 from barnabas.records.record import Record
 from barnabas.storage.files import AnyFile, Files
+from barnabas.storage.indexes.offset_index import OffsetIndex
+from barnabas.storage.indexes.time_index import TimeIndex
+from barnabas.storage.indexes.txn_index import LAYOUT as TXN_LAYOUT
 from barnabas.storage.names import INDEX_SUFFIX, LOG_SUFFIX, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX
-from barnabas.storage.offset_index import OffsetIndex
-from barnabas.storage.producer_snapshot import decode_snapshot
-from barnabas.storage.time_index import TimeIndex
-from barnabas.storage.txn_index import LAYOUT as TXN_LAYOUT
+from barnabas.storage.producers.snapshot import decode_snapshot
 from barnabas.tools._dump_text import DECODERS, STRING_DECODER, batch_line, decode, optional, record_metadata
 from barnabas.tools._options import KAFKA_VERSION, Option, Options, UsageError
 

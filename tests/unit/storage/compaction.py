@@ -9,8 +9,8 @@ from barnabas.records.batch import Batch, read_batches
 from barnabas.records.builder import BatchBuilder
 from barnabas.records.reader import read_records
 from barnabas.simulation.disk import SimulatedFiles
-from barnabas.storage.cleaner import Cleaning, exhaust
-from barnabas.storage.cleaner_config import CleanerConfig
+from barnabas.storage.compaction.cleaner import Cleaning, exhaust
+from barnabas.storage.compaction.config import CleanerConfig
 from barnabas.storage.fetch import FetchIsolation
 from barnabas.storage.files import AnyFiles
 from barnabas.storage.log import Log

@@ -17,7 +17,7 @@ from barnabas.storage.files import AnyFiles
 from barnabas.storage.loader import LoadRequest, load_log
 from barnabas.storage.log import Log
 from barnabas.storage.log_config import LogConfig
-from barnabas.storage.producer_state import ProducerStateConfig, ProducerStateManager
+from barnabas.storage.producers.state import ProducerStateConfig, ProducerStateManager
 from barnabas.storage.segment import Segment
 from barnabas.topic_partition import TopicPartition
 

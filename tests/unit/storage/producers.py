@@ -10,7 +10,7 @@ from barnabas.records.reader import read_records
 from barnabas.records.validator import CLIENT, COORDINATOR, REPLICATION
 from barnabas.storage.files import AnyFiles, Files
 from barnabas.storage.log_offset import LogOffset
-from barnabas.storage.producer_state import CompletedTxn, ProducerStateConfig, ProducerStateEntry, ProducerStateManager
+from barnabas.storage.producers.state import CompletedTxn, ProducerStateConfig, ProducerStateEntry, ProducerStateManager
 from barnabas.topic_partition import TopicPartition
 
 PARTITION = TopicPartition("test", 0)

@@ -14,8 +14,8 @@ from barnabas.records.batch import LOG_APPEND_TIME
 from barnabas.records.builder import BatchBuilder, encode_batch
 from barnabas.records.reader import read_records, records_of
 from barnabas.simulation.disk import SimulatedFiles
-from barnabas.storage.cleaner import Cleaning, CleaningAborted, Step, exhaust, group_segments
-from barnabas.storage.cleaner_config import CleanerConfig
+from barnabas.storage.compaction.cleaner import Cleaning, CleaningAborted, Step, exhaust, group_segments
+from barnabas.storage.compaction.config import CleanerConfig
 from barnabas.storage.fetch import FetchIsolation
 from barnabas.storage.log import Log
 from tests.unit.storage.compaction import batches, clean, cleaned_files, compact_config, compact_log, headers, keyed, keyed_batch, put, roll

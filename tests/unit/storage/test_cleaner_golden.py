@@ -9,8 +9,8 @@ import pytest
 
 from barnabas.records.batch import read_batches
 from barnabas.records.reader import read_records
-from barnabas.storage.cleaner import Cleaning, exhaust
-from barnabas.storage.cleaner_config import CleanerConfig
+from barnabas.storage.compaction.cleaner import Cleaning, exhaust
+from barnabas.storage.compaction.config import CleanerConfig
 from barnabas.storage.files import Files
 from barnabas.storage.host import DirectHost
 from barnabas.storage.loader import LoadRequest, load_log

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from barnabas.simulation.disk import SimulatedFiles
-from barnabas.storage.cleaner import Cleaning
-from barnabas.storage.cleaner_manager import CleanerConfig, CleanerManager
-from barnabas.storage.cleaning_states import VALID_PREVIOUS_STATES, CleaningState, CleaningStates
+from barnabas.storage.compaction.cleaner import Cleaning
+from barnabas.storage.compaction.manager import CleanerConfig, CleanerManager
+from barnabas.storage.compaction.states import VALID_PREVIOUS_STATES, CleaningState, CleaningStates
+from barnabas.storage.compaction.throttler import Throttler
 from barnabas.storage.loader import LoadRequest, load_log
 from barnabas.storage.log import Log
 from barnabas.storage.log_dir import LogDir
-from barnabas.storage.producer_state import ProducerStateConfig
-from barnabas.storage.throttler import Throttler
+from barnabas.storage.producers.state import ProducerStateConfig
 from barnabas.topic_partition import TopicPartition
 from tests.unit.storage.compaction import Writer, cleaned_files, compact_config, keyed, keyed_batch, put, roll
 from tests.unit.storage.logs import DAY, NOW, RecordingHost, append, flip, write_file

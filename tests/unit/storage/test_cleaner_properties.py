@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from barnabas.records.reader import records_of
 from barnabas.simulation.disk import SimulatedCrash, SimulatedFiles
-from barnabas.storage.cleaner_manager import CleanerConfig, CleanerManager
+from barnabas.storage.compaction.manager import CleanerConfig, CleanerManager
 from barnabas.storage.fetch import FetchIsolation
 from barnabas.storage.log import Log
 from barnabas.storage.log_dir import LogDir

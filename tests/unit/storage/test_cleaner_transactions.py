@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from barnabas.storage.fetch import FetchIsolation
+from barnabas.storage.indexes.txn_index import AbortedTxn
 from barnabas.storage.log import Log
-from barnabas.storage.txn_index import AbortedTxn
 from tests.unit.storage.compaction import Writer, clean, committed, compact_log, headers, keyed, put, roll
 from tests.unit.storage.logs import DAY, NOW
 

@@ -10,12 +10,12 @@ from barnabas.records.batch import read_batches
 from barnabas.simulation.disk import SimulatedCrash, SimulatedFiles
 from barnabas.storage.files import Files
 from barnabas.storage.host import DirectHost
+from barnabas.storage.indexes.txn_index import AbortedTxn
 from barnabas.storage.leader_epochs import EpochEntry
 from barnabas.storage.loader import LoadRequest, load_log
 from barnabas.storage.log import Log
 from barnabas.storage.log_config import LogConfig
 from barnabas.storage.surgery import new_cleaned_segment, replace_segments, split_overflowed
-from barnabas.storage.txn_index import AbortedTxn
 from tests.unit.storage.logs import (
     DIRECTORY,
     NOW,

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from barnabas.errors import CorruptIndex, IndexOffsetOverflow, InvalidOffset
 from barnabas.simulation.disk import Event, SimulatedFiles
 from barnabas.storage.files import Files
-from barnabas.storage.index import PENDING_BYTES_MAX, TAIL_BYTES_MAX, floor_slot
-from barnabas.storage.index_pages import IndexPages
-from barnabas.storage.offset_index import OffsetIndex, OffsetPosition
+from barnabas.storage.indexes.index import PENDING_BYTES_MAX, TAIL_BYTES_MAX, floor_slot
+from barnabas.storage.indexes.offset_index import OffsetIndex, OffsetPosition
+from barnabas.storage.indexes.pages import IndexPages
 
 BASE = 45
 PATH = "/00000000000000000045.index"

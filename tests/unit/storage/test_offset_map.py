@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from barnabas.storage.cleaner_config import CleanerConfig
-from barnabas.storage.offset_map import BYTES_PER_ENTRY, NOT_FOUND, SkimpyOffsetMap
+from barnabas.storage.compaction.config import CleanerConfig
+from barnabas.storage.compaction.offset_map import BYTES_PER_ENTRY, NOT_FOUND, SkimpyOffsetMap
 
 KEYS = st.binary(max_size=3)
 

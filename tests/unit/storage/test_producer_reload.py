@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from barnabas.records.validator import REPLICATION
 from barnabas.simulation.disk import SimulatedFiles
 from barnabas.storage.log_offset import LogOffset
-from barnabas.storage.producer_state import ProducerStateManager
+from barnabas.storage.producers.state import ProducerStateManager
 from tests.unit.storage.producers import DAY_MS, NOW, append, end_txn, entry_of, new_state, snapshots_in
 
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from barnabas.errors import CorruptSnapshot
 from barnabas.storage.files import Files
-from barnabas.storage.producer_entry import BatchMetadata, ProducerStateEntry
-from barnabas.storage.producer_snapshot import ProducerSnapshots, decode_snapshot, encode_snapshot
+from barnabas.storage.producers.entry import BatchMetadata, ProducerStateEntry
+from barnabas.storage.producers.snapshot import ProducerSnapshots, decode_snapshot, encode_snapshot
 from tests.golden import LOGS
 from tests.unit.storage.producers import new_state, replay
 

@@ -10,7 +10,7 @@ from barnabas.errors import InvalidProducerEpoch, InvalidTxnState, OutOfOrderSeq
 from barnabas.records.batch import SEQUENCE_MAX
 from barnabas.records.validator import CLIENT, COORDINATOR, REPLICATION
 from barnabas.storage.log_offset import LogOffset
-from barnabas.storage.producer_state import LATE_TRANSACTION_BUFFER_MS, ProducerStateConfig, ProducerStateManager
+from barnabas.storage.producers.state import LATE_TRANSACTION_BUFFER_MS, ProducerStateConfig, ProducerStateManager
 from tests.golden import LOGS
 from tests.unit.storage.producers import DAY_MS, NOW, append, batch, end_txn, entry_of, new_state, replay
 

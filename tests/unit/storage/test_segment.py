@@ -11,12 +11,12 @@ from barnabas.errors import CorruptRecord, SegmentOffsetOverflow
 from barnabas.records.batch import NO_TIMESTAMP, read_batches
 from barnabas.records.reader import records_of
 from barnabas.simulation.disk import SimulatedFiles
+from barnabas.storage.indexes.time_index import TimestampOffset
+from barnabas.storage.indexes.txn_index import AbortedTxn
 from barnabas.storage.leader_epochs import EpochEntry, LeaderEpochCache
 from barnabas.storage.log_config import LogConfig
-from barnabas.storage.producer_state import CompletedTxn
+from barnabas.storage.producers.state import CompletedTxn
 from barnabas.storage.segment import Segment, SegmentRead
-from barnabas.storage.time_index import TimestampOffset
-from barnabas.storage.txn_index import AbortedTxn
 from tests.unit.storage.logs import (
     DIRECTORY,
     NOW,

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from barnabas.errors import CorruptIndex, IndexOffsetOverflow, InvalidOffset
 from barnabas.simulation.disk import SimulatedFiles
-from barnabas.storage.index_pages import IndexPages
-from barnabas.storage.time_index import TimeIndex, TimestampOffset
+from barnabas.storage.indexes.pages import IndexPages
+from barnabas.storage.indexes.time_index import TimeIndex, TimestampOffset
 
 BASE = 45
 PATH = "/00000000000000000045.timeindex"

@@ -12,8 +12,8 @@ from barnabas.records.reader import read_records
 from barnabas.records.validator import COORDINATOR
 from barnabas.simulation.disk import SimulatedFiles
 from barnabas.storage.fetch import FetchIsolation
+from barnabas.storage.indexes.txn_index import AbortedTxn
 from barnabas.storage.log import Log
-from barnabas.storage.txn_index import AbortedTxn
 from tests.unit.storage.logs import (
     NOW,
     Producer,

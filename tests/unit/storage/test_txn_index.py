@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from barnabas.errors import CorruptIndex
 from barnabas.simulation.disk import SimulatedFiles
 from barnabas.storage.files import Files
-from barnabas.storage.txn_index import AbortedTxn, TransactionIndex
+from barnabas.storage.indexes.txn_index import AbortedTxn, TransactionIndex
 
 PATH = "/00000000000000000000.txnindex"
 TXNS = [AbortedTxn(0, 0, 10, 11), AbortedTxn(1, 5, 15, 13), AbortedTxn(2, 18, 35, 25), AbortedTxn(3, 32, 50, 40)]

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from barnabas.errors import InvalidProducerEpoch, InvalidTxnState, OutOfOrderSequence
-from barnabas.storage.producer_state import ProducerStateConfig, ProducerStateManager
-from barnabas.storage.verification import SENTINEL, VerificationGuard
+from barnabas.storage.producers.state import ProducerStateConfig, ProducerStateManager
+from barnabas.storage.producers.verification import SENTINEL, VerificationGuard
 from tests.unit.storage.producers import NOW, append, batch, end_txn, new_state
 
 

@@ -16,7 +16,7 @@ from typing import ClassVar, Final, Generic, TypeVar
 
 from barnabas.errors import CorruptIndex, IndexOffsetOverflow
 from barnabas.storage.files import AnyFile, AnyFiles
-from barnabas.storage.index_pages import PAGE_BYTES, IndexPages, shared_pages
+from barnabas.storage.indexes.pages import PAGE_BYTES, IndexPages, shared_pages
 
 INDEX_SIZE_MAX: Final = 10 * 1024 * 1024  # segment.index.bytes
 WARM_BYTES: Final = 8192

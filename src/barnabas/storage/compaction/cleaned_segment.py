@@ -9,9 +9,9 @@ import logging
 from collections.abc import Callable
 
 from barnabas.records.batch import Batch, read_batch
-from barnabas.storage.cleaner_stats import CleanerStats
+from barnabas.storage.compaction.record_filter import RecordFilter
+from barnabas.storage.compaction.stats import CleanerStats
 from barnabas.storage.log import Log
-from barnabas.storage.record_filter import RecordFilter
 from barnabas.storage.surgery import new_cleaned_segment
 
 _log = logging.getLogger(__name__)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import Final
 
+from barnabas.storage.compaction.offset_map import BYTES_PER_ENTRY
 from barnabas.storage.log_config import INT_MAX
-from barnabas.storage.offset_map import BYTES_PER_ENTRY
 
 _IO_BUFFER_BYTES_MIN: Final = 4096
 

@@ -16,10 +16,10 @@ from barnabas.errors import CorruptSnapshot, InvalidProducerEpoch, InvalidTxnSta
 from barnabas.records.batch import NO_PRODUCER_ID, Batch
 from barnabas.storage.files import AnyFiles
 from barnabas.storage.log_offset import LogOffset
-from barnabas.storage.producer_append import CompletedTxn, ProducerAppendInfo, TxnMetadata
-from barnabas.storage.producer_entry import NO_OFFSET, BatchMetadata, ProducerStateEntry
-from barnabas.storage.producer_snapshot import ProducerSnapshots
-from barnabas.storage.verification import SENTINEL, VerificationGuard, VerificationStateEntry
+from barnabas.storage.producers.append import CompletedTxn, ProducerAppendInfo, TxnMetadata
+from barnabas.storage.producers.entry import NO_OFFSET, BatchMetadata, ProducerStateEntry
+from barnabas.storage.producers.snapshot import ProducerSnapshots
+from barnabas.storage.producers.verification import SENTINEL, VerificationGuard, VerificationStateEntry
 from barnabas.topic_partition import TopicPartition
 
 __all__ = [

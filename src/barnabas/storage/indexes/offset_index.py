@@ -10,7 +10,7 @@ import struct
 from typing import Final, NamedTuple
 
 from barnabas.errors import CorruptIndex, InvalidOffset
-from barnabas.storage.index import Index
+from barnabas.storage.indexes.index import Index
 
 POSITION_MAX: Final = 2**31 - 1
 OFFSET: Final = 0

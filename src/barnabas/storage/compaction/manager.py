@@ -12,15 +12,15 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from barnabas.errors import KafkaStorageError
-from barnabas.storage.cleanable import LogToClean, log_to_clean, offsets_to_clean
-from barnabas.storage.cleaner import Cleaning, CleaningAborted, Step
-from barnabas.storage.cleaner_config import CleanerConfig
-from barnabas.storage.cleaner_stats import CleanerStats
-from barnabas.storage.cleaning_states import CleaningState, CleaningStates
+from barnabas.storage.compaction.cleanable import LogToClean, log_to_clean, offsets_to_clean
+from barnabas.storage.compaction.cleaner import Cleaning, CleaningAborted, Step
+from barnabas.storage.compaction.config import CleanerConfig
+from barnabas.storage.compaction.states import CleaningState, CleaningStates
+from barnabas.storage.compaction.stats import CleanerStats
+from barnabas.storage.compaction.throttler import Throttler
 from barnabas.storage.host import LogHost
 from barnabas.storage.log import Log
 from barnabas.storage.log_dir import LogDir
-from barnabas.storage.throttler import Throttler
 from barnabas.topic_partition import TopicPartition
 
 __all__ = ["CleanerConfig", "CleanerManager"]

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from barnabas.errors import CorruptIndex, InvalidOffset
 from barnabas.records.batch import NO_TIMESTAMP
-from barnabas.storage.index import Index
+from barnabas.storage.indexes.index import Index
 
 TIMESTAMP: Final = 0
 OFFSET: Final = 1

@@ -10,9 +10,9 @@ from mypy_extensions import i64
 from barnabas.records.batch import MAGIC_V2, Batch
 from barnabas.records.crc import ensure_valid
 from barnabas.records.reader import read_records, records_body
-from barnabas.storage.cleaned_transactions import CleanedTransactions
-from barnabas.storage.offset_map import SkimpyOffsetMap
-from barnabas.storage.record_cursor import RecordCursor
+from barnabas.storage.compaction.cleaned_transactions import CleanedTransactions
+from barnabas.storage.compaction.offset_map import SkimpyOffsetMap
+from barnabas.storage.compaction.record_cursor import RecordCursor
 
 
 class OffsetMapBuilder:

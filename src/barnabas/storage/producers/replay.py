@@ -12,9 +12,9 @@ from barnabas.records.control import ABORT, COMMIT, parse_control_type, parse_en
 from barnabas.records.reader import read_records
 from barnabas.records.validator import CLIENT, COORDINATOR, REPLICATION, Validated
 from barnabas.storage.log_offset import LogOffset
-from barnabas.storage.producer_append import TRANSACTION_VERSION_UNKNOWN
-from barnabas.storage.producer_state import BatchMetadata, CompletedTxn, ProducerAppendInfo, ProducerStateManager
-from barnabas.storage.verification import SENTINEL, VerificationGuard
+from barnabas.storage.producers.append import TRANSACTION_VERSION_UNKNOWN
+from barnabas.storage.producers.state import BatchMetadata, CompletedTxn, ProducerAppendInfo, ProducerStateManager
+from barnabas.storage.producers.verification import SENTINEL, VerificationGuard
 
 if TYPE_CHECKING:
     from barnabas.storage.segment import Segment

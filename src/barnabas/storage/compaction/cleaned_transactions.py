@@ -14,7 +14,7 @@ from mypy_extensions import i64
 from barnabas.records.batch import Batch
 from barnabas.records.control import ABORT, COMMIT, parse_control_type
 from barnabas.records.reader import read_records
-from barnabas.storage.txn_index import AbortedTxn, TransactionIndex
+from barnabas.storage.indexes.txn_index import AbortedTxn, TransactionIndex
 
 
 class CleanedTransactions:

@@ -28,10 +28,10 @@ from barnabas.records.crc import ensure_valid
 from barnabas.records.reader import read_records, records_body
 from barnabas.records.record import Record
 from barnabas.records.varint import size_of_varint, size_of_varlong, write_varint, write_varlong
-from barnabas.storage.cleaned_transactions import CleanedTransactions
-from barnabas.storage.offset_map import SkimpyOffsetMap
-from barnabas.storage.producer_entry import ProducerStateEntry
-from barnabas.storage.record_cursor import RecordCursor
+from barnabas.storage.compaction.cleaned_transactions import CleanedTransactions
+from barnabas.storage.compaction.offset_map import SkimpyOffsetMap
+from barnabas.storage.compaction.record_cursor import RecordCursor
+from barnabas.storage.producers.entry import ProducerStateEntry
 
 
 class Retained:

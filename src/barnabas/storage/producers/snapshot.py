@@ -21,7 +21,7 @@ from barnabas.errors import CorruptSnapshot
 from barnabas.records.crc import crc32c
 from barnabas.storage import names
 from barnabas.storage.files import AnyFiles
-from barnabas.storage.producer_entry import BatchMetadata, ProducerStateEntry
+from barnabas.storage.producers.entry import BatchMetadata, ProducerStateEntry
 
 SNAPSHOT_VERSION: Final = 1
 SNAPSHOT_BYTES_MAX: Final = 256 * 1024 * 1024  # over five million producers in one partition

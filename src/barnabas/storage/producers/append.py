@@ -15,8 +15,8 @@ from barnabas.errors import InvalidProducerEpoch, InvalidTxnState, OutOfOrderSeq
 from barnabas.records.batch import NO_PRODUCER_EPOCH, NO_SEQUENCE, SEQUENCE_MAX, Batch
 from barnabas.records.validation import CLIENT, REPLICATION
 from barnabas.storage.log_offset import LogOffset
-from barnabas.storage.producer_entry import NO_OFFSET, ProducerStateEntry
-from barnabas.storage.verification import VerificationStateEntry
+from barnabas.storage.producers.entry import NO_OFFSET, ProducerStateEntry
+from barnabas.storage.producers.verification import VerificationStateEntry
 
 _log = logging.getLogger(__name__)
 

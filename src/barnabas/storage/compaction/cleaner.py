@@ -13,16 +13,16 @@ from typing import Final, NamedTuple
 
 from barnabas.errors import CorruptRecord, InvalidRecord, SegmentOffsetOverflow
 from barnabas.records.batch import LOG_OVERHEAD, Batch, entry_size, read_batch
-from barnabas.storage.cleaned_segment import CleanedSegment
-from barnabas.storage.cleaned_transactions import CleanedTransactions
-from barnabas.storage.cleaner_config import CleanerConfig
-from barnabas.storage.cleaner_stats import CleanerStats
+from barnabas.storage.compaction.cleaned_segment import CleanedSegment
+from barnabas.storage.compaction.cleaned_transactions import CleanedTransactions
+from barnabas.storage.compaction.config import CleanerConfig
+from barnabas.storage.compaction.offset_map import SkimpyOffsetMap
+from barnabas.storage.compaction.offset_map_builder import OffsetMapBuilder
+from barnabas.storage.compaction.record_filter import RecordFilter
+from barnabas.storage.compaction.stats import CleanerStats
 from barnabas.storage.files import AnyFile
 from barnabas.storage.log import Log
 from barnabas.storage.log_config import INT_MAX
-from barnabas.storage.offset_map import SkimpyOffsetMap
-from barnabas.storage.offset_map_builder import OffsetMapBuilder
-from barnabas.storage.record_filter import RecordFilter
 from barnabas.storage.segment import Segment
 from barnabas.storage.surgery import replace_segments, split_overflowed
 
