@@ -7,7 +7,7 @@ log ends.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Final
 
 from barnabas.errors import CorruptRecord, OffsetsOutOfOrder, RecordTooLarge, UnexpectedAppendOffset
 from barnabas.records.batch import MAGIC_V2, NO_TIMESTAMP, Batch, read_batches
@@ -19,18 +19,34 @@ from barnabas.topic_partition import TopicPartition
 UNKNOWN_OFFSET: Final = -1
 
 
-class LogAppendInfo(NamedTuple):
-    """What became of an append. For a duplicate these are the offsets the original got."""
+class LogAppendInfo:
+    """What became of an append. For a duplicate these are the offsets the original got.
 
-    first_offset: int  # -1: unknown without decompressing (formats v0 and v1, follower)
-    last_offset: int
-    max_timestamp: int
-    log_append_time: int
-    log_start_offset: int
-    bytes: int
-    batches: int
-    duplicate: bool = False
-    converted_records: int = 0
+    `first_offset` is -1 where only decompressing would tell: formats v0 and v1, on a follower. A plain class, because making one is on the
+    path of every append.
+    """
+
+    def __init__(
+        self,
+        first_offset: int,
+        last_offset: int,
+        max_timestamp: int,
+        log_append_time: int,
+        log_start_offset: int,
+        size: int,
+        batches: int,
+        duplicate: bool = False,
+        converted_records: int = 0,
+    ) -> None:
+        self.first_offset = first_offset
+        self.last_offset = last_offset
+        self.max_timestamp = max_timestamp
+        self.log_append_time = log_append_time
+        self.log_start_offset = log_start_offset
+        self.size = size
+        self.batches = batches
+        self.duplicate = duplicate
+        self.converted_records = converted_records
 
 
 def nothing_appended(log_start_offset: int) -> LogAppendInfo:

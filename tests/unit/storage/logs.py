@@ -141,6 +141,10 @@ def marker(producer_id: int, committed: bool, *, epoch: int = 0, coordinator_epo
     return end_txn_marker(committed, producer_id, epoch, coordinator_epoch, NOW, offset)
 
 
+def offsets_of(info: LogAppendInfo) -> tuple[int, int]:
+    return info.first_offset, info.last_offset
+
+
 def append(log: Log, data: bytes | None = None, *, epoch: int = 0, now_ms: int = NOW) -> LogAppendInfo:
     return log.append_as_leader(batch() if data is None else data, epoch, now_ms)
 
