@@ -33,6 +33,7 @@ HOT = [
     "barnabas/records/varint.py",
     "barnabas/records/xerial.py",
     "barnabas/storage/append.py",
+    "barnabas/storage/durability.py",
     "barnabas/storage/compaction/cleaned_transactions.py",
     "barnabas/storage/compaction/offset_map.py",
     "barnabas/storage/compaction/offset_map_builder.py",

@@ -34,9 +34,9 @@ from barnabas.storage.append import (
     nothing_appended,
     require_next,
 )
+from barnabas.storage.durability import Durability, FlushPlan
 from barnabas.storage.fetch import FetchData, FetchIsolation, aborted_in, collect_aborted, read_segments
 from barnabas.storage.files import AnyFiles
-from barnabas.storage.flush import FlushPlan
 from barnabas.storage.host import LogHost
 from barnabas.storage.indexes.txn_index import AbortedTxn
 from barnabas.storage.leader_epochs import LeaderEpochCache
@@ -84,19 +84,13 @@ class Log:
         self.epochs = epochs
         self.metadata_file = metadata_file
         self.host = host
-        self.recovery_point = recovery_point
-        self.last_flush_ms = now_ms
+        self.durability = Durability(recovery_point, recovered, now_ms)
         self._jitter = jitter
         self._log_end_offset = log_end_offset
         self._high_watermark = LogOffset(log_start_offset)
         self._first_unstable: LogOffset | None = None
         self._closed = False
         self._failure: str | None = None  # what went wrong with the disk: nothing more is read or written then
-        # Deleted segments, and the tail that a truncation or recovery cut off the active one, must not come back below the recovery point:
-        # what is pending here is synced by the next flush, and the cut at the latest before another segment begins.
-        self._names_changed = recovered
-        self._active_was_cut = recovered
-        self._truncations = 0
         self._topic_id = metadata_file.read().topic_id if metadata_file.exists() else None
         self.update_config(config)
         self.log_start_offset = max(log_start_offset, segments.first.base_offset)
@@ -173,6 +167,11 @@ class Log:
         return LogOffset(self._log_end_offset, active.base_offset, active.size)
 
     @property
+    def recovery_point(self) -> int:
+        """Everything below it is synced."""
+        return self.durability.recovery_point
+
+    @property
     def high_watermark(self) -> int:
         return self._high_watermark.offset
 
@@ -245,11 +244,6 @@ class Log:
         except OffsetOutOfRange:
             return LogOffset(offset)
 
-    def _update_log_end(self, offset: int) -> None:
-        self._log_end_offset = offset
-        if self.recovery_point > offset:
-            self.recovery_point = offset
-
     def _update_log_start(self, offset: int) -> None:
         self.log_start_offset = offset
         if self._high_watermark.offset < offset:
@@ -318,7 +312,7 @@ class Log:
         guard: VerificationGuard | None = None,
         transaction_version: int = TRANSACTION_VERSION_UNKNOWN,
     ) -> LogAppendInfo:
-        """The order matters: a batch that is refused must leave no trace, and one that is written must count at once."""
+        """The order is Kafka's, and matters: what is refused is not written, and what is written counts at once."""
         try:
             self.metadata_file.maybe_flush()  # the topic id must be on disk before any data is
             self._assign_epochs(records.batches)
@@ -338,7 +332,7 @@ class Log:
             self.producers.update_map_end_offset(end)
             if updates is not None:
                 self._update_first_unstable()
-            if end - self.recovery_point >= self.config.flush_messages:
+            if end - self.durability.recovery_point >= self.config.flush_messages:
                 self.host.flush_later(self, end)
         except OSError as e:
             raise self._disk_failed("while appending records", e) from e
@@ -369,7 +363,7 @@ class Log:
                     # Old formats carry no epoch: without the cache, truncation falls back to the high watermark, which is safe.
                     _log.warning("Clearing leader epoch cache of %s after append with message format v%d", self.partition, batch.magic)
                     epochs.clear_and_flush()
-            elif batch.leader_epoch != epochs.latest_epoch:
+            elif batch.leader_epoch != epochs.latest_epoch and batch.leader_epoch >= 0:
                 epochs.assign(int(batch.leader_epoch), int(batch.base_offset))
 
     # -- rolling
@@ -401,9 +395,9 @@ class Log:
                     raise KafkaError(f"Trying to roll a new log segment for {self.partition} with start offset {base} below the active one")
                 self._remove_leftovers(base)
                 active.close_indexes()
-                if self._active_was_cut:
+                if self.durability.active_was_cut:
                     active.flush()
-                    self._active_was_cut = False
+                    self.durability.active_was_cut = False
                 segment = self._new_segment(base, now_ms)
             self.producers.update_map_end_offset(base)
             self.producers.take_snapshot(sync=False)
@@ -489,26 +483,11 @@ class Log:
 
         Below the log end offset plus one means all of it, an empty active segment included.
         """
-        if below <= self.recovery_point:
-            return None
-        segments = self.segments.between(self.recovery_point, below)
-        names_changed = self._names_changed or any(segment.base_offset >= self.recovery_point for segment in segments)
-        self._names_changed = False
-        return FlushPlan(
-            self.files,
-            [target for segment in segments for target in segment.sync_targets()],
-            self.producers.take_unsynced_snapshots(),
-            self.directory if names_changed else None,
-            min(below, self._log_end_offset),
-            self._truncations,
-        )
+        snapshots = self.producers.take_unsynced_snapshots
+        return self.durability.plan(self.files, self.directory, self.segments, snapshots, below, self._log_end_offset)
 
     def flushed(self, plan: FlushPlan, now_ms: int) -> None:
-        """A plan has run: the recovery point may move, unless the log was truncated meanwhile."""
-        if plan.recovery_point > self.recovery_point and plan.truncations == self._truncations:
-            self.recovery_point = plan.recovery_point
-            self._active_was_cut = self._active_was_cut and plan.recovery_point <= self.segments.active.base_offset
-            self.last_flush_ms = now_ms
+        self.durability.flushed(plan, self.segments.active.base_offset, now_ms)
 
     def flush_below(self, offset: int, now_ms: int = 0) -> None:
         with self.on_disk(f"while flushing log up to offset {offset}"):
@@ -522,7 +501,7 @@ class Log:
 
     @property
     def unflushed_messages(self) -> int:
-        return self._log_end_offset - self.recovery_point
+        return self._log_end_offset - self.durability.recovery_point
 
     # -- deleting and truncating
 
@@ -560,7 +539,7 @@ class Log:
         self.delete_snapshots_of(doomed, now_ms)
 
     def _delete_files(self, doomed: Sequence[Segment], now_ms: int) -> None:
-        self._names_changed = True
+        self.durability.names_changed = True
         for segment in doomed:
             self.host.delete_later(partial(self._delete_segment, segment), now_ms + self.config.file_delete_delay_ms)
 
@@ -598,9 +577,8 @@ class Log:
             # At once: if one of those came back after others had taken its offsets, nothing would tell which is right.
             self.files.sync_dir(self.directory)
             self.segments.active.truncate_to(offset, now_ms)
-            self._active_was_cut = True
-            self._truncations += 1
-            self._update_log_end(offset)
+            self._log_end_offset = offset
+            self.durability.truncated(offset, active_was_cut=True)
             self.epochs.truncate_from_end(offset)
             self.log_start_offset = min(offset, self.log_start_offset)
             rebuild_producer_state(self.producers, self.segments, self.log_start_offset, offset, now_ms)
@@ -618,9 +596,8 @@ class Log:
             self._remove_segments(list(self.segments)[-2::-1], now_ms)
             self._replace_active(offset, now_ms)
             self.files.sync_dir(self.directory)
-            self._active_was_cut = False
-            self._truncations += 1
-            self._update_log_end(offset)
+            self._log_end_offset = offset
+            self.durability.truncated(offset, active_was_cut=False)
             self.epochs.clear_and_flush()
             self.producers.truncate_fully_and_start_at(offset)
             self.log_start_offset = offset if log_start_offset is None else log_start_offset
@@ -642,7 +619,7 @@ class Log:
             self.producers.moved_to(renamed)
             self.epochs.moved_to(renamed)
             self.metadata_file.moved_to(renamed)
-            self._names_changed = True  # a flush that is under way finds no such directory any more
+            self.durability.names_changed = True  # a flush that is under way finds no such directory any more
 
     def close(self, now_ms: int = 0) -> None:
         """Leaves on disk, durably, what the next load wants to find: a producer snapshot at the end and complete indexes."""

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from barnabas.errors import CorruptCheckpoint, KafkaStorageError
 from barnabas.storage import names
 from barnabas.storage.compaction.manager import CleanerConfig, CleanerManager
+from barnabas.storage.durability import FlushPlan
 from barnabas.storage.files import AnyFiles
-from barnabas.storage.flush import FlushPlan
 from barnabas.storage.later import Later
 from barnabas.storage.loader import LoadRequest, load_log
 from barnabas.storage.log import Log
@@ -441,7 +441,7 @@ class LogManager:
     def flush_dirty(self, now_ms: int) -> None:
         """Asks for a flush of every log that flush.ms says is due."""
         for log in self._live_logs():
-            if log.unflushed_messages > 0 and now_ms - log.last_flush_ms >= log.config.flush_ms:
+            if log.unflushed_messages > 0 and now_ms - log.durability.last_flush_ms >= log.config.flush_ms:
                 self.flush_later(log, log.log_end_offset)
 
     def take_flushes(self) -> list[tuple[Log, FlushPlan]]:

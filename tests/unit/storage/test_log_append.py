@@ -540,7 +540,7 @@ def test_a_flush_moves_the_recovery_point(log: Log) -> None:
     append_many(log, 3)
     assert (log.recovery_point, log.unflushed_messages) == (0, 3)
     log.flush(NOW + 50)
-    assert (log.recovery_point, log.unflushed_messages, log.last_flush_ms) == (3, 0, NOW + 50)
+    assert (log.recovery_point, log.unflushed_messages, log.durability.last_flush_ms) == (3, 0, NOW + 50)
 
 
 def test_a_flush_below_an_offset_leaves_the_segments_from_there_on(disk: SimulatedFiles) -> None:

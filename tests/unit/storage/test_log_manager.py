@@ -757,7 +757,7 @@ def test_flush_ms_is_checked_by_the_flusher(disk: SimulatedFiles) -> None:
     assert manager.take_flushes() == []
     manager.tick(NOW + 6000)
     manager.run_flushes(NOW + 6000)
-    assert log.recovery_point == 3 and log.last_flush_ms == NOW + 6000
+    assert log.recovery_point == 3 and log.durability.last_flush_ms == NOW + 6000
     manager.tick(NOW + 20_000)
     assert manager.take_flushes() == []
 

@@ -1,0 +1,88 @@
+"""How much of a log survives the machine, and how it becomes more.
+
+Data is written to the page cache and synced later, on a thread: a plan names files and nothing else, so that it can run while the log goes
+on being written. The recovery point says up to where all is synced. It moves only after a plan has run, and everything recovery does after
+a crash relies on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import NamedTuple, Protocol
+
+from barnabas.storage.files import AnyFiles
+from barnabas.storage.segments import Segments
+
+
+class Syncable(Protocol):
+    def sync(self) -> None: ...
+
+
+class FlushPlan(NamedTuple):
+    files: AnyFiles
+    targets: Sequence[Syncable]
+    snapshots: Sequence[str]  # producer snapshots that were written without a sync
+    directory: str | None  # synced too when it has new files
+    recovery_point: int  # everything below it is durable once the plan has run
+    truncations: int  # how often the log had been truncated when the plan was made: one more, and the plan says nothing
+
+    def run(self) -> bool:
+        """True if all of it is durable now. Not so if the directory was renamed under the plan: then the next flush sees to it."""
+        try:
+            for target in self.targets:
+                with suppress(ValueError):  # closed: its segment has been deleted meanwhile, or the disk has failed
+                    target.sync()
+            for snapshot in self.snapshots:
+                with suppress(FileNotFoundError):  # deleted meanwhile, with its segment
+                    self.files.sync_file(snapshot)
+            if self.directory is not None:
+                self.files.sync_dir(self.directory)
+        except FileNotFoundError:
+            return False
+        return True
+
+
+class Durability:
+    """What of one log is synced, and what the next flush must sync besides new records.
+
+    Deleted segments, and the tail that a truncation or recovery cut off the active one, must not come back below the recovery point: the
+    change of names is synced with the next flush, the cut at the latest before another segment begins.
+    """
+
+    def __init__(self, recovery_point: int, recovered: bool, now_ms: int) -> None:
+        self.recovery_point = recovery_point
+        self.last_flush_ms = now_ms
+        self.names_changed = recovered
+        self.active_was_cut = recovered
+        self._truncations = 0
+
+    def plan(
+        self, files: AnyFiles, directory: str, segments: Segments, snapshots: Callable[[], list[str]], below: int, log_end_offset: int
+    ) -> FlushPlan | None:
+        """What makes every record below an offset durable; None if all of them are."""
+        if below <= self.recovery_point:
+            return None
+        unflushed = segments.between(self.recovery_point, below)
+        names_changed = self.names_changed or any(segment.base_offset >= self.recovery_point for segment in unflushed)
+        self.names_changed = False
+        return FlushPlan(
+            files,
+            [target for segment in unflushed for target in segment.sync_targets()],
+            snapshots(),
+            directory if names_changed else None,
+            min(below, log_end_offset),
+            self._truncations,
+        )
+
+    def flushed(self, plan: FlushPlan, active_base_offset: int, now_ms: int) -> None:
+        """A plan has run. It says nothing if the log was truncated meanwhile: other records stand at those offsets now."""
+        if plan.recovery_point > self.recovery_point and plan.truncations == self._truncations:
+            self.recovery_point = plan.recovery_point
+            self.active_was_cut = self.active_was_cut and plan.recovery_point <= active_base_offset
+            self.last_flush_ms = now_ms
+
+    def truncated(self, offset: int, active_was_cut: bool) -> None:
+        self._truncations += 1
+        self.active_was_cut = active_was_cut
+        self.recovery_point = min(self.recovery_point, offset)
