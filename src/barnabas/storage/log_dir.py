@@ -9,7 +9,7 @@ import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from barnabas.errors import CorruptCheckpoint, KafkaStorageError
+from barnabas.errors import CorruptCheckpoint, InvalidMetaProperties, KafkaStorageError
 from barnabas.storage import names
 from barnabas.storage.checkpoints import (
     CLEANER_OFFSET_CHECKPOINT,
@@ -20,8 +20,9 @@ from barnabas.storage.checkpoints import (
 )
 from barnabas.storage.clean_shutdown import CleanShutdownFile
 from barnabas.storage.files import AnyFiles
-from barnabas.storage.meta_properties import MetaPropertiesFile
+from barnabas.storage.meta_properties import MetaProperties, MetaPropertiesFile
 from barnabas.topic_partition import TopicPartition
+from barnabas.uuid import Uuid
 
 if TYPE_CHECKING:
     from barnabas.storage.log import Log
@@ -56,6 +57,31 @@ class LogDir:
         self.high_watermarks = OffsetCheckpoint(files, f"{path}/{REPLICATION_OFFSET_CHECKPOINT}")
         self.cleaner_offsets = OffsetCheckpoint(files, f"{path}/{CLEANER_OFFSET_CHECKPOINT}")
         self.is_recovered = False  # whether a clean shutdown may be claimed: not while a log in here is still to be recovered
+
+    def claim(self, cluster_id: str, node_id: int, directory_id: Uuid, now_ms: int) -> Uuid:
+        """Makes sure that the directory belongs to this node of this cluster, and marks one that belongs to nobody; gives its id.
+
+        Opening the logs of another node would serve, and overwrite, somebody else's data.
+        """
+        found = self.meta.read()
+        if found is not None:
+            for name, ours, theirs in (("cluster.id", cluster_id, found.cluster_id), ("broker.id", node_id, found.node_id)):
+                if theirs is not None and theirs != ours:
+                    raise InvalidMetaProperties(
+                        f"Configured {name} {ours} doesn't match stored {name} {theirs} in {self.meta.path}. If you moved your data, make "
+                        f"sure your configured {name} matches. If you intend to create a new broker, you should remove all data in your "
+                        "data directories (log.dirs)."
+                    )
+        claimed = MetaProperties(
+            found.version if found is not None else 0,
+            cluster_id,
+            node_id,
+            found.directory_id if found is not None and found.directory_id is not None else directory_id,
+        )
+        if claimed != found:
+            self.meta.write(claimed, now_ms)
+        assert claimed.directory_id is not None
+        return claimed.directory_id
 
     def partition_dirs(self) -> list[str]:
         """The names of the partition directories; anything else in here is an error the operator must see."""

@@ -1,0 +1,70 @@
+"""A log directory belongs to one node of one cluster, and to one process at a time."""
+
+from __future__ import annotations
+
+import pytest
+
+from barnabas.errors import InvalidMetaProperties, KafkaStorageError
+from barnabas.simulation.disk import SimulatedFiles
+from barnabas.storage.log_dir import LogDir
+from barnabas.storage.meta_properties import MetaProperties, MetaPropertiesFile
+from barnabas.uuid import Uuid
+
+NOW = 1_700_000_000_000
+CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"
+ID = Uuid.from_string("uCAgmDnaQUG9e3dpbYnGiw")
+OTHER_ID = Uuid.from_string("cZoKeJVrXf7C-fkkHJb9zg")
+
+
+def test_a_directory_of_nobody_is_marked_with_node_cluster_and_an_id_of_its_own() -> None:
+    disk = SimulatedFiles()
+    assert LogDir(disk, "/data").claim(CLUSTER, 3, ID, NOW) == ID
+    assert MetaPropertiesFile(disk, "/data").read() == MetaProperties(0, CLUSTER, 3, ID)
+
+
+def test_a_directory_keeps_its_id_and_its_version() -> None:
+    disk = SimulatedFiles()
+    directory = LogDir(disk, "/data")
+    directory.meta.write(MetaProperties(1, CLUSTER, 3, ID), NOW)
+    assert directory.claim(CLUSTER, 3, OTHER_ID, NOW) == ID
+    assert directory.meta.read() == MetaProperties(1, CLUSTER, 3, ID)
+
+
+def test_a_directory_without_an_id_gets_one() -> None:
+    disk = SimulatedFiles()
+    directory = LogDir(disk, "/data")
+    directory.meta.write(MetaProperties(0, CLUSTER, 3), NOW)
+    assert directory.claim(CLUSTER, 3, ID, NOW) == ID
+    assert directory.meta.read() == MetaProperties(0, CLUSTER, 3, ID)
+
+
+def test_a_claim_that_changes_nothing_writes_nothing() -> None:
+    disk = SimulatedFiles()
+    directory = LogDir(disk, "/data")
+    directory.claim(CLUSTER, 3, ID, NOW)
+    events = disk.events
+    directory.claim(CLUSTER, 3, ID, NOW)
+    assert disk.events - events == 1  # the read
+
+
+@pytest.mark.parametrize(("cluster", "node", "name"), [("another", 3, "cluster.id another"), (CLUSTER, 4, "broker.id 4")])
+def test_the_directory_of_another_node_or_cluster_is_refused(cluster: str, node: int, name: str) -> None:
+    disk = SimulatedFiles()
+    directory = LogDir(disk, "/data")
+    directory.claim(CLUSTER, 3, ID, NOW)
+    with pytest.raises(InvalidMetaProperties, match=name):
+        directory.claim(cluster, node, ID, NOW)
+
+
+def test_a_directory_in_use_is_refused_with_a_word_about_who_has_it() -> None:
+    disk = SimulatedFiles()
+    LogDir(disk, "/data")
+    with pytest.raises(KafkaStorageError, match="A Kafka instance in another process or thread is using this directory"):
+        LogDir(disk, "/data")
+
+
+def test_a_file_in_place_of_a_directory_is_refused() -> None:
+    disk = SimulatedFiles()
+    disk.open("/data", create=True)
+    with pytest.raises(NotADirectoryError):
+        LogDir(disk, "/data")
