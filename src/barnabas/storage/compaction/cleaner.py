@@ -137,7 +137,7 @@ class Cleaning:
         transactions.add_aborted(self.log.collect_aborted(start, end))
         builder = OffsetMapBuilder(offsets, transactions, start, self._config.keys_max)
         for segment, next_base_offset in zip(dirty, [*(s.base_offset for s in dirty[1:]), end], strict=False):
-            whole = yield from self._walk(segment, segment.offset_index.lookup(start).position, builder.add, self._count_mapped)
+            whole = yield from self._walk(segment, segment.start_of(start), builder.add, self._count_mapped)
             if not whole:
                 _log.debug("Offset map is full, segment with base offset %d is partially mapped", segment.base_offset)
                 break
