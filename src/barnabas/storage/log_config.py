@@ -16,6 +16,8 @@ from barnabas.storage.topic_configs import SEGMENT_BYTES_MIN, topic_config_key
 
 __all__ = ["INT_MAX", "LONG_MAX", "SEGMENT_BYTES_MIN", "InvalidConfig", "LogConfig"]
 
+# Stands above segment.bytes and may be as small as a test wants it.
+_SMALL_SEGMENTS: Final = "internal.segment.bytes"
 _TIMESTAMP_TYPES: Final = {"CreateTime": CREATE_TIME, "LogAppendTime": LOG_APPEND_TIME}
 
 
@@ -107,6 +109,8 @@ class LogConfig:
             value = key.parse(text.lower() if used is not None and used.metadata["any_case"] else text)
             if used is not None:
                 values[used.name] = used.metadata["convert"](value)
+        if _SMALL_SEGMENTS in properties:
+            values["segment_bytes"] = topic_config_key(_SMALL_SEGMENTS).parse(properties[_SMALL_SEGMENTS])
         config = cls(**values)
         if config.min_compaction_lag_ms > config.max_compaction_lag_ms:
             raise InvalidConfig(

@@ -180,3 +180,18 @@ def test_a_codec_has_its_level(codec: int, level: int | None) -> None:
 
 def test_the_largest_numbers_are_taken() -> None:
     assert LogConfig.from_properties({"segment.bytes": str(INT_MAX), "retention.ms": str(LONG_MAX)}).segment_bytes == INT_MAX
+
+
+def test_segments_for_tests_may_be_of_any_size() -> None:
+    assert LogConfig.from_properties({"segment.bytes": "1048576", "internal.segment.bytes": "500"}).segment_bytes == 500
+
+
+def test_settings_of_tiered_storage_are_checked_and_change_nothing() -> None:
+    assert LogConfig.from_properties({"local.retention.ms": "5", "remote.log.copy.disable": "true"}) == LogConfig()
+    with pytest.raises(InvalidConfig, match="Value must be at least -2"):
+        LogConfig.from_properties({"local.retention.ms": "-3"})
+
+
+def test_throttled_replicas_are_a_list() -> None:
+    config = LogConfig.from_properties({"leader.replication.throttled.replicas": "0:1,1:2", "follower.replication.throttled.replicas": "*"})
+    assert (config.leader_throttled_replicas, config.follower_throttled_replicas) == (("0:1", "1:2"), ("*",))

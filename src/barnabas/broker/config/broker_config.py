@@ -1,0 +1,199 @@
+"""The settings of a broker, typed and checked: what server.properties says, on top of Kafka's defaults.
+
+A `BrokerConfig` never changes. A dynamic update makes another one (see dynamic.py); whoever keeps a value of it keeps an old one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from barnabas.broker.config import validation
+from barnabas.broker.config.definitions import BROKER_CONFIGS, DYNAMIC_ONLY_CONFIGS
+from barnabas.broker.config.listeners import (
+    EndPoint,
+    SecurityProtocol,
+    config_prefix,
+    normalised,
+    parse_listeners,
+    parse_map,
+    parse_security_protocol,
+    parse_security_protocol_map,
+)
+from barnabas.broker.config.synonyms import config_key
+from barnabas.config_def import InvalidConfig, value_text
+from barnabas.storage.log_config import LogConfig
+from barnabas.storage.topic_configs import TOPIC_CONFIGS, topic_config_key
+
+# Settings below these are handed to plugins, which alone know them.
+_PLUGIN_PREFIXES: Final = ("config.providers.", "rlmm.config.", "rsm.config.")
+
+
+class BrokerConfig:
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        """Raises InvalidConfig for the first value that cannot be; names nobody knows are in `unknown`, for a warning."""
+        self.properties: Final[Mapping[str, str]] = _with_node_id(properties)
+        self._values = {
+            name: key.parse(self.properties[name]) if name in self.properties else key.default
+            for name, key in (BROKER_CONFIGS | DYNAMIC_ONLY_CONFIGS).items()
+        }
+        for name, text in self.properties.items():
+            if name not in self._values and (key := config_key(name)) is not None:
+                self._values[name] = key.parse(text)
+        self.unknown = sorted(name for name in self.properties if config_key(name) is None and not name.startswith(_PLUGIN_PREFIXES))
+        validation.validate(self)
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, str]) -> BrokerConfig:
+        """What server.properties says. Settings that are dynamic only count as unknown there, as they do to Kafka."""
+        config = cls({name: text for name, text in properties.items() if name not in DYNAMIC_ONLY_CONFIGS})
+        config.unknown += sorted(DYNAMIC_ONLY_CONFIGS.keys() & properties.keys())
+        return config
+
+    def __getitem__(self, name: str) -> Any:
+        """The value of a setting by Kafka's name; KeyError for a name that is none."""
+        return self._values[name]
+
+    def number(self, name: str) -> int:
+        value = self._values[name]
+        assert isinstance(value, int), name
+        return value
+
+    def ratio(self, name: str) -> float:
+        value = self._values[name]
+        assert isinstance(value, float), name
+        return value
+
+    def flag(self, name: str) -> bool:
+        value = self._values[name]
+        assert isinstance(value, bool), name
+        return value
+
+    def text(self, name: str) -> str | None:
+        value = self._values[name]
+        assert value is None or isinstance(value, str), name
+        return value
+
+    def items(self, name: str) -> tuple[str, ...]:
+        """A list; one that is not set is empty."""
+        return self._values[name] or ()
+
+    def is_set(self, name: str) -> bool:
+        return name in self.properties
+
+    def for_listener(self, listener_name: str, name: str, mechanism: str | None = None) -> Any:
+        """The value of a setting for one listener, and one SASL mechanism of it: the most special one that is set."""
+        prefix = config_prefix(listener_name)
+        if mechanism is not None and f"{prefix}{mechanism.lower()}.{name}" in self.properties:
+            return self._values[f"{prefix}{mechanism.lower()}.{name}"]
+        return self._values[prefix + name] if prefix + name in self.properties else self._values[name]
+
+    @property
+    def broker_id(self) -> int:
+        return self.number("broker.id")
+
+    @property
+    def log_dirs(self) -> tuple[str, ...]:
+        return self.items("log.dirs") or self.items("log.dir")
+
+    @property
+    def security_protocols(self) -> dict[str, SecurityProtocol]:
+        """Which protocol each listener name speaks. Without a map of their own, listeners of controllers are PLAINTEXT, as in KRaft."""
+        name = "listener.security.protocol.map"
+        protocols = parse_security_protocol_map(self._values[name], name)
+        if not self.is_set(name):
+            for listener in self.items("controller.listener.names"):
+                protocols.setdefault(normalised(listener), SecurityProtocol.PLAINTEXT)
+        return protocols
+
+    @property
+    def listeners(self) -> list[EndPoint]:
+        return parse_listeners(self.items("listeners"), self.security_protocols)
+
+    @property
+    def broker_listeners(self) -> list[EndPoint]:
+        """Those that clients and brokers may use: all but the ones KRaft would give to controllers."""
+        return self._without_controllers(self.listeners)
+
+    @property
+    def data_plane_listeners(self) -> list[EndPoint]:
+        return [endpoint for endpoint in self.broker_listeners if endpoint.listener_name != self.control_plane_listener_name]
+
+    @property
+    def advertised_listeners(self) -> list[EndPoint]:
+        """What others are told. An end point without a host is to be given the name of this machine."""
+        if self["advertised.listeners"] is None:
+            return self.broker_listeners
+        advertised = parse_listeners(self.items("advertised.listeners"), self.security_protocols, distinct_ports=False)
+        return self._without_controllers(advertised)
+
+    def _without_controllers(self, endpoints: list[EndPoint]) -> list[EndPoint]:
+        controllers = {normalised(name) for name in self.items("controller.listener.names")}
+        return [endpoint for endpoint in endpoints if endpoint.listener_name not in controllers]
+
+    @property
+    def inter_broker_listener_name(self) -> str:
+        return self._inter_broker[0]
+
+    @property
+    def inter_broker_security_protocol(self) -> SecurityProtocol:
+        return self._inter_broker[1]
+
+    @property
+    def _inter_broker(self) -> tuple[str, SecurityProtocol]:
+        by_name, by_protocol = "inter.broker.listener.name", "security.inter.broker.protocol"
+        listener = self.text(by_name)
+        if listener is None:
+            protocol = parse_security_protocol(self._values[by_protocol], by_protocol)
+            return protocol.name, protocol
+        if self.is_set(by_protocol):
+            raise InvalidConfig(f"Only one of {by_name} and {by_protocol} should be set.")
+        if normalised(listener) not in self.security_protocols:
+            raise InvalidConfig(
+                f"Listener with name {normalised(listener)} defined in {by_name} not found in listener.security.protocol.map."
+            )
+        return normalised(listener), self.security_protocols[normalised(listener)]
+
+    @property
+    def control_plane_listener_name(self) -> str | None:
+        name = self.text("control.plane.listener.name")
+        if name is None:
+            return None
+        if normalised(name) not in self.security_protocols:
+            raise InvalidConfig(
+                f"Listener with {normalised(name)} defined in control.plane.listener.name not found in listener.security.protocol.map."
+            )
+        return normalised(name)
+
+    @property
+    def max_connections_per_ip_overrides(self) -> dict[str, int]:
+        name = "max.connections.per.ip.overrides"
+        overrides = parse_map(self._values[name], name)
+        try:
+            return {address: int(count) for address, count in overrides.items()}
+        except ValueError:
+            raise InvalidConfig(f"Invalid value {self._values[name]} for configuration {name}: Each entry should be host:count") from None
+
+    def topic_default(self, name: str) -> Any:
+        """The value a topic has that does not set it: the broker's, under the first of its names that is set, or Kafka's."""
+        key = topic_config_key(name)
+        for synonym in key.synonyms:
+            if (value := self._values[synonym.name]) is not None:
+                scaled = value * synonym.unit if synonym.unit != 1 else value
+                # Every negative time is for ever.
+                return -1 if name == "retention.ms" and scaled < 0 else scaled
+        return key.default
+
+    def log_config(self) -> LogConfig:
+        """What logs of topics without settings of their own are kept by."""
+        defaults = {name: value_text(self.topic_default(name)) for name in TOPIC_CONFIGS}
+        return LogConfig.from_properties({name: text for name, text in defaults.items() if text is not None})
+
+
+def _with_node_id(properties: Mapping[str, str]) -> dict[str, str]:
+    """broker.id and node.id are one: where one is set it counts for both."""
+    found = dict(properties)
+    for name, other in (("broker.id", "node.id"), ("node.id", "broker.id")):
+        if name in found and other not in found:
+            found[other] = found[name]
+    return found

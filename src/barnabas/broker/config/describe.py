@@ -1,0 +1,122 @@
+"""What DescribeConfigs answers: each setting with its value, where it comes from, and every other place that gives it one.
+
+The synonyms stand in the order in which they win: the topic's, this broker's, the default of all brokers, server.properties, Kafka's own.
+A password is never shown, and neither is a setting nobody knows, since it may be one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+
+from barnabas.broker.config.definitions import BROKER_CONFIGS
+from barnabas.broker.config.dynamic import DynamicBrokerConfig, is_read_only
+from barnabas.broker.config.synonyms import broker_config_synonyms, config_key
+from barnabas.config_def import ConfigKey, value_text
+from barnabas.storage.topic_configs import TOPIC_CONFIGS, topic_config_key
+
+UNKNOWN_TYPE = 0
+
+
+class ConfigSource(IntEnum):
+    """Kafka's numbers, and the names its tools print."""
+
+    UNKNOWN = 0
+    DYNAMIC_TOPIC_CONFIG = 1
+    DYNAMIC_BROKER_CONFIG = 2
+    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
+    STATIC_BROKER_CONFIG = 4
+    DEFAULT_CONFIG = 5
+    DYNAMIC_BROKER_LOGGER_CONFIG = 6
+    DYNAMIC_CLIENT_METRICS_CONFIG = 7
+    DYNAMIC_GROUP_CONFIG = 8
+
+
+@dataclass(frozen=True)
+class ConfigSynonym:
+    name: str
+    value: str | None
+    source: ConfigSource
+
+
+@dataclass(frozen=True)
+class ConfigEntry:
+    name: str
+    value: str | None
+    source: ConfigSource
+    sensitive: bool
+    read_only: bool
+    synonyms: tuple[ConfigSynonym, ...]
+    type: int
+    doc: str | None
+
+
+def describe_broker(config: DynamicBrokerConfig, names: Collection[str] | None = None) -> list[ConfigEntry]:
+    """All settings of this broker, or those named, by name."""
+    current = config.current
+    shown = {name for name, key in BROKER_CONFIGS.items() if not key.hidden} | set(current.properties)
+    return [_broker_entry(config, name, _broker_value(config, name)) for name in sorted(shown) if names is None or name in names]
+
+
+def describe_broker_default(config: DynamicBrokerConfig, names: Collection[str] | None = None) -> list[ConfigEntry]:
+    """What is set as the default of all brokers, and nothing else."""
+    return [
+        _broker_entry(config, name, text, only=ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG)
+        for name, text in sorted(config.default.items())
+        if names is None or name in names
+    ]
+
+
+def describe_topic(config: DynamicBrokerConfig, topic: Mapping[str, str], names: Collection[str] | None = None) -> list[ConfigEntry]:
+    """All settings of a topic that has set these."""
+    shown = {name for name, key in TOPIC_CONFIGS.items() if not key.hidden} | set(topic)
+    return [_topic_entry(config, topic, name) for name in sorted(shown) if names is None or name in names]
+
+
+def _broker_value(config: DynamicBrokerConfig, name: str) -> str | None:
+    return value_text(config.current[name]) if name in BROKER_CONFIGS else config.current.properties[name]
+
+
+def _broker_entry(config: DynamicBrokerConfig, name: str, value: str | None, only: ConfigSource | None = None) -> ConfigEntry:
+    key = config_key(name)
+    synonyms = tuple(synonym for synonym in _synonyms(config, name, _hides(key)) if only is None or synonym.source is only)
+    return _entry(name, value, key, synonyms, is_read_only(name))
+
+
+def _topic_entry(config: DynamicBrokerConfig, topic: Mapping[str, str], name: str) -> ConfigEntry:
+    key = topic_config_key(name)
+    own = name in topic
+    value = value_text(key.parse(topic[name]) if own else config.current.topic_default(name))
+    synonyms = _synonyms(config, key.synonyms[0].name, hide=False) if key.synonyms else ()
+    if own:
+        synonyms = (ConfigSynonym(name, value, ConfigSource.DYNAMIC_TOPIC_CONFIG), *synonyms)
+    return _entry(name, value, key, synonyms, read_only=False)
+
+
+def _entry(name: str, value: str | None, key: ConfigKey | None, synonyms: tuple[ConfigSynonym, ...], read_only: bool) -> ConfigEntry:
+    source = synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG
+    hides = _hides(key)
+    kind, doc = (UNKNOWN_TYPE, None) if key is None else (int(key.type), key.doc)
+    return ConfigEntry(name, None if hides else value, source, hides, read_only, synonyms, kind, doc)
+
+
+def _hides(key: ConfigKey | None) -> bool:
+    return key is None or key.sensitive
+
+
+def _synonyms(config: DynamicBrokerConfig, name: str, hide: bool) -> tuple[ConfigSynonym, ...]:
+    """Every place that gives a value to one of the names of a setting. What stands before the first under the asked name is not its own."""
+    aliases = broker_config_synonyms(name)
+    defaults = {alias: value_text(BROKER_CONFIGS[alias].default) for alias in aliases if alias in BROKER_CONFIGS}
+    places: tuple[tuple[ConfigSource, Mapping[str, str | None]], ...] = (
+        (ConfigSource.DYNAMIC_BROKER_CONFIG, config.broker),
+        (ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG, config.default),
+        (ConfigSource.STATIC_BROKER_CONFIG, config.static.properties),
+        (ConfigSource.DEFAULT_CONFIG, {alias: text for alias, text in defaults.items() if text is not None}),
+    )
+    found = [
+        ConfigSynonym(alias, None if hide else texts[alias], source) for source, texts in places for alias in aliases if alias in texts
+    ]
+    first = next((at for at, synonym in enumerate(found) if synonym.name == name), len(found))
+    return tuple(found[first:])

@@ -1,0 +1,139 @@
+"""Settings that change while the broker runs: for this broker, or as the default of all.
+
+The metadata tree holds them; the broker hands them over here when they change, and asks here before a client may change them. What is read
+from the tree may be bad without harm: it is left out and logged. What a client asks for is refused.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from barnabas.broker.config.broker_config import BrokerConfig
+from barnabas.broker.config.definitions import BROKER_CONFIGS
+from barnabas.broker.config.keys import UpdateMode
+from barnabas.broker.config.synonyms import base_name, broker_config_synonyms, config_key
+from barnabas.config_def import InvalidConfig
+
+_log = logging.getLogger(__name__)
+
+# Certificates belong to a listener: the plain names cannot be changed.
+_ONLY_BY_LISTENER: Final = frozenset(
+    {
+        "ssl.key.password",
+        "ssl.keystore.certificate.chain",
+        "ssl.keystore.key",
+        "ssl.keystore.location",
+        "ssl.keystore.password",
+        "ssl.keystore.type",
+        "ssl.truststore.certificates",
+        "ssl.truststore.location",
+        "ssl.truststore.password",
+        "ssl.truststore.type",
+    }
+)
+# What a listener may have of its own that is not a matter of one broker.
+_CLUSTER_WIDE_BY_LISTENER: Final = frozenset({"max.connections", "max.connection.creation.rate", "num.network.threads"})
+
+
+class DynamicBrokerConfig:
+    """`current` is the config in force. What is set for this broker wins over the default of all, and that over server.properties."""
+
+    def __init__(self, static: BrokerConfig) -> None:
+        self.static: Final = static
+        self.broker: dict[str, str] = {}
+        self.default: dict[str, str] = {}
+        self.current = static
+
+    def validate(self, properties: Mapping[str, str], per_broker: bool) -> None:
+        """Whether these may be the dynamic settings; `properties` are all of them, not the change. Raises InvalidConfig."""
+        validate_dynamic(properties, per_broker)
+        if per_broker:
+            self._merged(self.default, properties)
+        else:
+            self._merged(properties, self.broker)
+
+    def update_broker(self, properties: Mapping[str, str]) -> frozenset[str]:
+        """The dynamic settings of this broker are now these. Returns the names whose effective value has changed."""
+        return self._update(_usable(properties, per_broker=True), self.default)
+
+    def update_default(self, properties: Mapping[str, str]) -> frozenset[str]:
+        """The same for those of all brokers."""
+        return self._update(self.broker, _usable(properties, per_broker=False))
+
+    def _update(self, broker: dict[str, str], default: dict[str, str]) -> frozenset[str]:
+        try:
+            updated = self._merged(default, broker)
+        except InvalidConfig as error:
+            _log.error("Dynamic configs could not be applied, the ones before stay in force: %s", error)
+            return frozenset()
+        before, self.current = self.current, updated
+        self.broker, self.default = broker, default
+        candidates = {*BROKER_CONFIGS, *before.properties, *updated.properties}
+        return frozenset(name for name in candidates if _value(before, name) != _value(updated, name))
+
+    def _merged(self, default: Mapping[str, str], broker: Mapping[str, str]) -> BrokerConfig:
+        properties = dict(self.static.properties)
+        for level in (default, broker):
+            for name, text in level.items():
+                # log.retention.ms in server.properties must not win over log.retention.hours set later.
+                for synonym in broker_config_synonyms(name, match_listener_override=False):
+                    properties.pop(synonym, None)
+                properties[name] = text
+        return BrokerConfig(properties)
+
+
+def validate_dynamic(properties: Mapping[str, str], per_broker: bool) -> None:
+    """Whether each of these may be set dynamically at all, at this level, to this value."""
+    _refuse(_read_only(properties), "Cannot update these configs dynamically")
+    by_listener = "These security configs can be dynamically updated only per-listener using the listener prefix"
+    _refuse(_ONLY_BY_LISTENER & properties.keys(), by_listener)
+    for name, text in properties.items():
+        if (key := config_key(name)) is not None:
+            key.parse(text)
+    if not per_broker:
+        _refuse(_per_broker(properties), "Cannot update these configs at default cluster level, broker id must be specified")
+
+
+def is_read_only(name: str) -> bool:
+    """What DescribeConfigs says: only the plain names of dynamic settings can be altered as they stand."""
+    key = BROKER_CONFIGS.get(name)
+    return key is None or key.update_mode is UpdateMode.READ_ONLY
+
+
+def _refuse(names: Iterable[str], message: str) -> None:
+    if found := sorted(names):
+        raise InvalidConfig(f"{message}: Set({', '.join(found)})")
+
+
+def _read_only(properties: Iterable[str]) -> set[str]:
+    return {name for name in properties if name in BROKER_CONFIGS and is_read_only(name)}
+
+
+def _per_broker(properties: Iterable[str]) -> set[str]:
+    return {name for name in properties if _is_per_broker(name)}
+
+
+def _is_per_broker(name: str) -> bool:
+    base = base_name(name)
+    if base is not None:
+        return base not in _CLUSTER_WIDE_BY_LISTENER
+    return name in BROKER_CONFIGS and BROKER_CONFIGS[name].update_mode is UpdateMode.PER_BROKER
+
+
+def _usable(properties: Mapping[str, str], per_broker: bool) -> dict[str, str]:
+    """Without what cannot be used: the tree may hold settings of an older broker, or written by hand."""
+    usable: dict[str, str] = {}
+    for name, text in properties.items():
+        try:
+            validate_dynamic({name: text}, per_broker)
+        except InvalidConfig as error:
+            _log.error("The dynamic config %s is ignored: %s", name, error)
+        else:
+            usable[name] = text
+    return usable
+
+
+def _value(config: BrokerConfig, name: str) -> object:
+    return config[name] if name in BROKER_CONFIGS or (config_key(name) is not None and config.is_set(name)) else config.properties.get(name)

@@ -1,0 +1,144 @@
+"""Listeners as text: NAME://host:port, and which security protocol a name speaks.
+
+Only the configuration reads these texts; all others are given end points. Errors have Kafka's words, which name the whole list.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import Final
+
+from barnabas.config_def import InvalidConfig
+
+PORT_MAX: Final = 65_535
+
+_LISTENER: Final = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
+
+
+class SecurityProtocol(IntEnum):
+    """Kafka's numbers, as they stand in UpdateMetadata and LeaderAndIsr."""
+
+    PLAINTEXT = 0
+    SSL = 1
+    SASL_PLAINTEXT = 2
+    SASL_SSL = 3
+
+    @property
+    def uses_sasl(self) -> bool:
+        return self in (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
+
+
+@dataclass(frozen=True)
+class EndPoint:
+    """Where a listener is. No host is all interfaces; port 0 is any free one."""
+
+    host: str | None
+    port: int
+    listener_name: str
+    security_protocol: SecurityProtocol
+
+    @property
+    def connection_string(self) -> str:
+        host = f"[{self.host}]" if self.host is not None and ":" in self.host else self.host or ""
+        return f"{self.listener_name}://{host}:{self.port}"
+
+
+def normalised(listener_name: str) -> str:
+    if not listener_name.strip():
+        raise InvalidConfig("The provided listener name is null or empty string")
+    return listener_name.upper()
+
+
+def config_prefix(listener_name: str) -> str:
+    """What stands before a setting that is meant for one listener."""
+    return f"listener.name.{listener_name.lower()}."
+
+
+def parse_security_protocol(name: str, config: str) -> SecurityProtocol:
+    try:
+        return SecurityProtocol[name.upper()]
+    except KeyError:
+        raise InvalidConfig(f"Invalid security protocol `{name}` defined in {config}") from None
+
+
+def parse_map(text: str, config: str) -> dict[str, str]:
+    """`key:value` pairs with commas; the value stands behind the last colon, since the key may be an IPv6 address."""
+    found: dict[str, str] = {}
+    for entry in filter(None, re.split(r"\s*,\s*", text.strip())):
+        key, colon, value = entry.rpartition(":")
+        if not colon:
+            raise InvalidConfig(f"Error parsing configuration property '{config}': `{entry}` should be in the form key:value")
+        found[key.strip()] = value.strip()
+    return found
+
+
+def parse_security_protocol_map(text: str, config: str) -> dict[str, SecurityProtocol]:
+    found: dict[str, SecurityProtocol] = {}
+    for name, protocol in parse_map(text, config).items():
+        if normalised(name) in found:
+            raise InvalidConfig(f"Error parsing configuration property '{config}': the listener {normalised(name)} is named twice")
+        found[normalised(name)] = parse_security_protocol(protocol, config)
+    return found
+
+
+def parse_listeners(listeners: Sequence[str], protocols: Mapping[str, SecurityProtocol], distinct_ports: bool = True) -> list[EndPoint]:
+    """End points of a list of listeners. Only advertised ones may share a port: a proxy in front may tell them apart."""
+    shown = f"[{', '.join(listeners)}]"
+    try:
+        found = [_parse_listener(listener, protocols) for listener in listeners]
+    except InvalidConfig as error:
+        raise InvalidConfig(f"Error creating broker listeners from '{shown}': {error}") from None
+    if len({endpoint.listener_name for endpoint in found}) != len(found):
+        raise InvalidConfig(f"Each listener must have a different name, listeners: {shown}")
+    if distinct_ports:
+        by_port: defaultdict[int, list[EndPoint]] = defaultdict(list)
+        for endpoint in found:
+            by_port[endpoint.port].append(endpoint)
+        for port, sharing in by_port.items():
+            if port != 0 and len(sharing) > 1:
+                _check_shared_port(port, sharing, shown)
+    return found
+
+
+def _parse_listener(listener: str, protocols: Mapping[str, SecurityProtocol]) -> EndPoint:
+    match = _LISTENER.fullmatch(listener)
+    if match is None:
+        raise InvalidConfig(f"Unable to parse {listener} to a broker endpoint")
+    name = normalised(match[1])
+    if name not in protocols:
+        raise InvalidConfig(f"No security protocol defined for listener {name}")
+    if len(match[3]) > 6 or not 0 <= int(match[3]) <= PORT_MAX:
+        raise InvalidConfig(f"The port of {listener} must be between 0 and {PORT_MAX}")
+    return EndPoint(match[2] or None, int(match[3]), name, protocols[name])
+
+
+def _check_shared_port(port: int, sharing: Sequence[EndPoint], shown: str) -> None:
+    """Two listeners may have the same port if one is on an IPv4 address and the other on an IPv6 address."""
+    addresses = [address for endpoint in sharing if (address := _address(endpoint.host)) is not None]
+    if len(sharing) - len(addresses) > 1:
+        raise InvalidConfig(f"Each listener must have a different port, listeners: {shown}")
+    if len(addresses) > 2:
+        raise InvalidConfig(
+            "Each listener must have a different port unless exactly one listener has "
+            f"an IPv4 address and the other IPv6 address, listeners: {shown}, port: {port}"
+        )
+    if {type(address) for address in addresses} != {IPv4Address, IPv6Address} or len(addresses) != len(sharing):
+        raise InvalidConfig(
+            f"If you have two listeners on the same port then one needs to be IPv4 and the other IPv6, listeners: {shown}, port: {port}"
+        )
+
+
+def _address(host: str | None) -> IPv4Address | IPv6Address | None:
+    try:
+        return None if host is None else ip_address(host)
+    except ValueError:
+        return None
+
+
+def names(endpoints: Iterable[EndPoint]) -> list[str]:
+    return [endpoint.listener_name for endpoint in endpoints]

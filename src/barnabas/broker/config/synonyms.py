@@ -1,0 +1,58 @@
+"""Which names a setting goes by: units of time, and prefixes of listeners.
+
+A setting may stand under several names, the more precise ones first. The order here is the one DescribeConfigs lists them in and the one in
+which they win.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from barnabas.broker.config.definitions import BROKER_CONFIGS, DYNAMIC_ONLY_CONFIGS
+from barnabas.broker.config.keys import BrokerConfigKey
+
+_LISTENER_CONFIG: Final = re.compile(r"listener\.name\.[^.]*\.(.*)")
+
+# These stand behind listener and mechanism: listener.name.sasl_ssl.plain.sasl.jaas.config.
+_MECHANISM_CONFIGS: Final = (
+    "sasl.jaas.config",
+    "sasl.login.callback.handler.class",
+    "sasl.login.class",
+    "sasl.server.callback.handler.class",
+    "connections.max.reauth.ms",
+)
+
+_FAMILIES: Final = (
+    ("log.roll.ms", "log.roll.hours"),
+    ("log.roll.jitter.ms", "log.roll.jitter.hours"),
+    ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
+)
+_SYNONYMS: Final = {name: family for family in _FAMILIES for name in family} | {
+    # One way only: the scheduler's interval is a setting of its own that also serves as a default.
+    "log.flush.interval.ms": ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
+}
+
+
+def broker_config_synonyms(name: str, match_listener_override: bool = True) -> tuple[str, ...]:
+    """All names of a setting, itself among them, the winning one first."""
+    if name in _SYNONYMS:
+        return _SYNONYMS[name]
+    base = base_name(name) if match_listener_override else None
+    return (name,) if base is None else (name, base)
+
+
+def base_name(name: str) -> str | None:
+    """The setting that a listener's own one stands for; None for a name without a listener's prefix."""
+    match = _LISTENER_CONFIG.fullmatch(name) if name.startswith("listener.name.") else None
+    if match is None:
+        return None
+    return next((config for config in _MECHANISM_CONFIGS if match[1].endswith(config)), match[1])
+
+
+def config_key(name: str) -> BrokerConfigKey | None:
+    """The definition of a setting, also under the prefix of a listener; None if there is none."""
+    for candidate in (name, base_name(name)):
+        if candidate is not None and (key := BROKER_CONFIGS.get(candidate) or DYNAMIC_ONLY_CONFIGS.get(candidate)) is not None:
+            return key
+    return None
