@@ -1,0 +1,243 @@
+"""One broker's hold on the tree: typed calls, handlers that outlive a watch, and a new session when the old one expired.
+
+It is what Kafka's ZooKeeperClient is to KafkaZkClient. A handler is registered for a path first; from then on every GetData or Exists
+(children: GetChildren) of that path leaves a watch, so whoever hears of a change and reads again is listening again, with no gap between.
+It starts no task and keeps no clock: that a session expired is told to `on_expired`, and the owner then awaits `reinitialize()`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol, TypeVar, cast
+
+from barnabas.metadata import paths
+from barnabas.metadata.errors import NodeExists, NoNode, SessionExpired
+from barnabas.metadata.tree import (
+    MATCH_ANY_VERSION,
+    Children,
+    Create,
+    Created,
+    CreateMode,
+    Delete,
+    EventType,
+    Exists,
+    GetChildren,
+    GetData,
+    Multi,
+    NodeData,
+    Operation,
+    Request,
+    Response,
+    Session,
+    SetData,
+    Stat,
+    Tree,
+    WatchedEvent,
+)
+
+log = logging.getLogger(__name__)
+
+R = TypeVar("R")
+
+
+class ZNodeChangeHandler(Protocol):
+    """Hears of one node. It should only note the event and return: it runs inside the commit of whoever made the change."""
+
+    @property
+    def path(self) -> str: ...
+
+    def handle_creation(self) -> None: ...
+
+    def handle_deletion(self) -> None: ...
+
+    def handle_data_change(self) -> None: ...
+
+
+class ZNodeChildChangeHandler(Protocol):
+    @property
+    def path(self) -> str: ...
+
+    def handle_child_change(self) -> None: ...
+
+
+class StateChangeHandler(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    async def before_initializing_session(self) -> None:
+        """The old session is gone with its ephemerals: the controller resigns here."""
+        ...
+
+    async def after_initializing_session(self) -> None:
+        """A new session is open, without ephemerals and without watches: register the broker, read and watch everything again."""
+        ...
+
+
+class TreeClient:
+    def __init__(self, tree: Tree, on_expired: Callable[[], None]) -> None:
+        self._tree = tree
+        self._on_expired = on_expired
+        self._session: Session | None = None
+        self._change_handlers: dict[str, ZNodeChangeHandler] = {}
+        self._child_change_handlers: dict[str, ZNodeChildChangeHandler] = {}
+        self._state_change_handlers: dict[str, StateChangeHandler] = {}
+
+    @property
+    def session_id(self) -> int:
+        """0 before `connect` and after `close`."""
+        return self._session.session_id if self._session is not None else 0
+
+    async def connect(self) -> None:
+        self._session = await self._tree.open_session(self._on_event)
+
+    async def close(self) -> None:
+        self._change_handlers.clear()
+        self._child_change_handlers.clear()
+        self._state_change_handlers.clear()
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def reinitialize(self) -> None:
+        """A new session for an expired one. Handlers stay registered; what they watched is watched again when it is read again."""
+        if self._session is not None and self._session.is_alive:
+            return
+        for handler in list(self._state_change_handlers.values()):
+            await _guarded(handler.name, handler.before_initializing_session)
+        await self.connect()
+        for handler in list(self._state_change_handlers.values()):
+            await _guarded(handler.name, handler.after_initializing_session)
+
+    def register_change_handler(self, handler: ZNodeChangeHandler) -> None:
+        """Local: the watch is left by the next GetData or Exists of the path. Only Exists can watch a node that is not there."""
+        self._change_handlers[handler.path] = handler
+
+    def unregister_change_handler(self, path: str) -> None:
+        self._change_handlers.pop(path, None)
+
+    def register_child_change_handler(self, handler: ZNodeChildChangeHandler) -> None:
+        self._child_change_handlers[handler.path] = handler
+
+    def unregister_child_change_handler(self, path: str) -> None:
+        self._child_change_handlers.pop(path, None)
+
+    def register_state_change_handler(self, handler: StateChangeHandler) -> None:
+        self._state_change_handlers[handler.name] = handler
+
+    def unregister_state_change_handler(self, name: str) -> None:
+        self._state_change_handlers.pop(name, None)
+
+    async def handle(self, requests: Sequence[Request[R]]) -> list[Response[R]]:
+        """Many at once; reads of paths that have a handler leave a watch. Their own `watch` is not asked."""
+        if self._session is None:
+            return [Response(request, None, SessionExpired("/", "There is no session with the metadata tree")) for request in requests]
+        return await self._session.handle([self._watching(request) for request in requests])
+
+    async def get(self, path: str) -> NodeData | None:
+        """Data and stat, or None if there is no such node; in that case no watch is left, use `exists` for that."""
+        try:
+            return await self._one(GetData(path))
+        except NoNode:
+            return None
+
+    async def exists(self, path: str) -> Stat | None:
+        return await self._one(Exists(path))
+
+    async def children(self, path: str) -> Children | None:
+        try:
+            return await self._one(GetChildren(path))
+        except NoNode:
+            return None
+
+    async def create(self, path: str, data: bytes | None = None, mode: CreateMode = CreateMode.PERSISTENT) -> Created:
+        return await self._one(Create(path, data, mode))
+
+    async def create_recursive(self, path: str, data: bytes | None = None) -> None:
+        """The node and the parents that are missing, which hold nothing. Raises NodeExists if the node itself was there."""
+        try:
+            await self._one(Create(path, data))
+        except NoNode:
+            await self.ensure(paths.parent(path))
+            await self._one(Create(path, data))
+
+    async def ensure(self, path: str) -> None:
+        """That the node is there, with its parents; if somebody else made it in the meantime that is as good."""
+        try:
+            await self.create_recursive(path)
+        except NodeExists:
+            pass
+
+    async def set_data(self, path: str, data: bytes | None, version: int = MATCH_ANY_VERSION) -> Stat:
+        return await self._one(SetData(path, data, version))
+
+    async def set_or_create(self, path: str, data: bytes | None) -> None:
+        try:
+            await self._one(SetData(path, data))
+        except NoNode:
+            await self.create_recursive(path, data)
+
+    async def delete(self, path: str, version: int = MATCH_ANY_VERSION) -> bool:
+        """Whether there was something to delete."""
+        try:
+            await self._one(Delete(path, version))
+        except NoNode:
+            return False
+        return True
+
+    async def delete_recursive(self, path: str) -> bool:
+        """The node and all below it, children first, level by level in one batch each. Not atomic, as in Kafka."""
+        levels = [[path]]
+        while levels[-1]:
+            answers = await self.handle([GetChildren(each) for each in levels[-1]])
+            found = zip(levels[-1], answers, strict=True)
+            levels.append([f"{each}/{name}" for each, answer in found if answer.error is None for name in answer.value.names])
+        deleted = False
+        for level in reversed(levels):
+            for answer in await self.handle([Delete(each) for each in level]):
+                if answer.error is not None and not isinstance(answer.error, NoNode):
+                    raise answer.error
+                deleted = answer.error is None
+        return deleted
+
+    async def multi(self, operations: Sequence[Operation]) -> list[Created | Stat | None]:
+        return await self._one(Multi(operations))
+
+    async def _one(self, request: Request[R]) -> R:
+        (response,) = await self.handle([request])
+        return response.value
+
+    def _watching(self, request: Request[R]) -> Request[R]:
+        if isinstance(request, (GetData, Exists)):
+            watch = request.path in self._change_handlers
+        elif isinstance(request, GetChildren):
+            watch = request.path in self._child_change_handlers
+        else:
+            return request
+        return cast("Request[R]", request if watch == request.watch else type(request)(request.path, watch))
+
+    def _on_event(self, event: WatchedEvent) -> None:
+        if event.type is EventType.SESSION_EXPIRED:
+            self._on_expired()
+        elif event.type is EventType.NODE_CHILDREN_CHANGED:
+            child_handler = self._child_change_handlers.get(event.path)
+            if child_handler is not None:
+                child_handler.handle_child_change()
+        else:
+            handler = self._change_handlers.get(event.path)
+            if handler is None:
+                return
+            if event.type is EventType.NODE_CREATED:
+                handler.handle_creation()
+            elif event.type is EventType.NODE_DELETED:
+                handler.handle_deletion()
+            else:
+                handler.handle_data_change()
+
+
+async def _guarded(name: str, step: Callable[[], Awaitable[None]]) -> None:
+    """One handler that fails must not keep the others from their new session."""
+    try:
+        await step()
+    except Exception:
+        log.exception("The state change handler %s failed", name)

@@ -1,0 +1,71 @@
+"""Who waits for a change of which node: ZooKeeper's one-shot watches.
+
+Data watches are left by GetData and Exists, child watches by GetChildren; a change uses up those that it concerns. The table only says
+who is to hear of it: delivering is the store's part, after the change is durable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from barnabas.metadata import paths
+from barnabas.metadata.errors import QuotaExceeded
+from barnabas.metadata.tree import EventType, WatchedEvent
+
+_Table = dict[str, dict[int, None]]  # by path, the sessions; dicts for their order
+
+
+class Watches:
+    def __init__(self, watches_max: int) -> None:
+        self._watches_max = watches_max
+        self._data: _Table = {}
+        self._children: _Table = {}
+        self._of_session: dict[int, dict[tuple[bool, str], None]] = {}  # (is a child watch, path)
+
+    def __len__(self) -> int:
+        return sum(len(watches) for watches in self._of_session.values())
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._of_session
+
+    def watch_data(self, path: str, session_id: int) -> None:
+        self._watch(self._data, False, path, session_id)
+
+    def watch_children(self, path: str, session_id: int) -> None:
+        self._watch(self._children, True, path, session_id)
+
+    def forget(self, session_id: int) -> None:
+        for is_child, path in self._of_session.pop(session_id, {}):
+            table = self._children if is_child else self._data
+            del table[path][session_id]
+            if not table[path]:
+                del table[path]
+
+    def trigger(self, change: EventType, path: str) -> Iterator[tuple[int, WatchedEvent]]:
+        """The sessions to tell about a change of a node, each at most once per event, and what."""
+        concerned = self._take(self._data, False, path)
+        if change is EventType.NODE_DELETED:
+            concerned |= self._take(self._children, True, path)
+        for session_id in concerned:
+            yield session_id, WatchedEvent(change, path)
+        if change is not EventType.NODE_DATA_CHANGED:
+            parent = paths.parent(path)
+            for session_id in self._take(self._children, True, parent):
+                yield session_id, WatchedEvent(EventType.NODE_CHILDREN_CHANGED, parent)
+
+    def _watch(self, table: _Table, is_child: bool, path: str, session_id: int) -> None:
+        mine = self._of_session.setdefault(session_id, {})
+        if len(mine) >= self._watches_max and (is_child, path) not in mine:
+            raise QuotaExceeded(path, f"Session 0x{session_id:x} holds {len(mine)} watches, its limit")
+        mine[is_child, path] = None
+        table.setdefault(path, {})[session_id] = None
+
+    def _take(self, table: _Table, is_child: bool, path: str) -> dict[int, None]:
+        sessions = table.pop(path, {})
+        for session_id in sessions:
+            mine = self._of_session[session_id]
+            del mine[is_child, path]
+            if not mine:
+                del self._of_session[session_id]
+        return sessions

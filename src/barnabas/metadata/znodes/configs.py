@@ -1,0 +1,58 @@
+"""Dynamic configs: /config/(topics|brokers|clients|users|ips)/… and the notifications in /config/changes that tell brokers to read them.
+
+Names of users and client ids may hold anything, so they stand in paths URL-encoded (`sanitize`); `<default>` stands for all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import quote_plus, unquote_plus
+
+from barnabas.metadata import paths
+from barnabas.metadata.znodes import json_text, ordering
+
+DEFAULT_ENTITY: Final = "<default>"
+
+
+def encode_config(config: Mapping[str, str]) -> bytes:
+    return json_text.encode({"version": 1, "config": {key: config[key] for key in ordering.java_properties(config)}})
+
+
+def decode_config(entity_path: str, data: bytes | None) -> dict[str, str]:
+    """Empty for a node without data: /config/users/alice exists as soon as one of her clients has a config."""
+    if not data:
+        return {}
+    config = json_text.decode(paths.config_entity(entity_path), data).optional_nested("config")
+    return {key: config.text(key) for key in config}
+
+
+def encode_config_change(entity_path: str) -> bytes:
+    """`entity_path` is what follows /config/ in the path of the changed node."""
+    return json_text.encode({"version": 2, "entity_path": entity_path})
+
+
+def decode_config_change(path: str, data: bytes | None) -> str:
+    """The entity path. Version 1, of Kafka 0.9, named type and name apart."""
+    fields = json_text.decode(path, data)
+    version = fields.integer("version")
+    if version == 1:
+        entity_type, name = fields.text("entity_type"), fields.text("entity_name")
+        if entity_type not in ("topics", "clients"):
+            raise fields.fault(f"Version 1 config change notification must have entity_type 'clients' or 'topics', not {entity_type!r}")
+        return f"{entity_type}/{name}"
+    if version != 2:
+        raise fields.fault(f"Config change notification has unsupported version {version}; supported are 1 and 2")
+    entity_path = fields.text("entity_path")
+    if entity_path.split("/", 1)[0] not in paths.CONFIG_TYPES:
+        raise fields.fault(f"entity_path {entity_path!r} begins with no known entity type")
+    return entity_path
+
+
+def sanitize(name: str) -> str:
+    """As Java's URLEncoder, with %20 for a space and %2A for a star."""
+    return quote_plus(name, safe="").replace("+", "%20").replace("~", "%7E")
+
+
+def desanitize(name: str) -> str:
+    return unquote_plus(name)

@@ -1,0 +1,94 @@
+"""The order in which Kafka's maps come out on paper: that of the hash maps of Scala and Java.
+
+A reader of JSON does not care. But znodes are compared byte for byte with Kafka's, and an order that is Kafka's can be checked where one of
+our own could only be explained. Each function takes keys in the order in which Kafka put them in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+_MASK: Final = 0xFFFFFFFF
+_SMALL_MAP: Final = 4  # Scala's immutable maps of up to four keys keep the order of insertion
+
+
+def scala_mutable(keys: Iterable[str]) -> list[str]:
+    """scala.collection.mutable.HashMap, begun empty: 16 buckets, doubled at three quarters, each bucket sorted by hash."""
+    keys = list(dict.fromkeys(keys))
+    buckets = 16
+    while len(keys) >= buckets * 3 // 4:
+        buckets *= 2
+    spread = {key: _spread(java_hash(key)) for key in keys}
+    return sorted(keys, key=lambda key: (spread[key] & (buckets - 1), _signed(spread[key])))
+
+
+def scala_immutable(keys: Iterable[str]) -> list[str]:
+    """scala.collection.immutable.Map: insertion order up to four keys, above that a trie of 5 bits of the hash per level."""
+    keys = list(dict.fromkeys(keys))
+    if len(keys) <= _SMALL_MAP:
+        return keys
+    return _trie([(_improve(java_hash(key)), key) for key in keys], 0)
+
+
+def java_properties(keys: Iterable[str]) -> list[str]:
+    """java.util.Properties, a ConcurrentHashMap inside: 16 bins, doubled when three quarters are reached, new keys last in their bin."""
+    bins: list[list[tuple[int, str]]] = [[] for _ in range(16)]
+    for count, key in enumerate(dict.fromkeys(keys), 1):
+        spread = _spread(java_hash(key)) & 0x7FFFFFFF
+        bins[spread & (len(bins) - 1)].append((spread, key))
+        if count >= len(bins) * 3 // 4:
+            bins = _doubled(bins)
+    return [key for each in bins for _, key in each]
+
+
+def java_hash(text: str) -> int:
+    """String.hashCode, as an unsigned 32-bit number."""
+    result = 0
+    for unit in memoryview(text.encode("utf-16-le", "surrogatepass")).cast("H"):
+        result = (31 * result + unit) & _MASK
+    return result
+
+
+def _spread(hashed: int) -> int:
+    return hashed ^ (hashed >> 16)
+
+
+def _signed(hashed: int) -> int:
+    return hashed - (1 << 32) if hashed >> 31 else hashed
+
+
+def _improve(hashed: int) -> int:
+    hashed = (hashed + ~(hashed << 9)) & _MASK
+    hashed ^= hashed >> 14
+    hashed = (hashed + (hashed << 4)) & _MASK
+    return hashed ^ (hashed >> 10)
+
+
+def _trie(entries: Sequence[tuple[int, str]], shift: int) -> list[str]:
+    """A node lists first its own entries, then its sub-nodes, both by their 5 bits."""
+    if shift >= 32:  # full collision: insertion order
+        return [key for _, key in entries]
+    slots: dict[int, list[tuple[int, str]]] = {}
+    for entry in entries:
+        slots.setdefault((entry[0] >> shift) & 31, []).append(entry)
+    ordered = [slots[slot] for slot in sorted(slots)]
+    here = [slot[0][1] for slot in ordered if len(slot) == 1]
+    return here + [key for slot in ordered if len(slot) > 1 for key in _trie(slot, shift + 5)]
+
+
+def _doubled(bins: list[list[tuple[int, str]]]) -> list[list[tuple[int, str]]]:
+    """As Java moves bins: the tail that goes one way as a whole keeps its order, what stands before it is put in front, one by one."""
+    size = len(bins)
+    result: list[list[tuple[int, str]]] = [[] for _ in range(size * 2)]
+    for index, each in enumerate(bins):
+        if not each:
+            continue
+        tail = len(each) - 1
+        while tail > 0 and (each[tail - 1][0] & size) == (each[-1][0] & size):
+            tail -= 1
+        target = index + (each[-1][0] & size)
+        result[target] = each[tail:]
+        for entry in each[:tail]:
+            result[index + (entry[0] & size)].insert(0, entry)
+    return result
