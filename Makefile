@@ -19,7 +19,7 @@ FORM  := $(if $(filter 1,$(BARNABAS_PURE)),pure,compiled)
 export PYTHON
 export BARNABAS_EXPECT := $(FORM)
 .DEFAULT_GOAL := help
-.PHONY: help run install test check lint unit unit-pure integration bench crash kafka clean
+.PHONY: help run install test check lint unit unit-pure integration bench crash kafka protocol clean
 
 help:  ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/make \1 \t\2/p' Makefile | expand -t 20
@@ -60,6 +60,11 @@ crash: $(VENV)/tested  ## The slow proof: kill and tear the log thousands of tim
 kafka: $(VENV)/tested
 	@scripts/system-packages test
 	@$(BIN)/python -m tests.kafka
+
+protocol: $(VENV)/tested  ## Write the wire codec anew from the message schemas in Apache Kafka's jars
+	@scripts/system-packages test
+	$(BIN)/python scripts/kafka-schemas
+	$(BIN)/python -m barnabas.protocol.generator
 
 $(VENV)/made:
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Barnabas needs Python 3.11 or newer: make PYTHON=python3.11 ...")'

@@ -1,0 +1,107 @@
+"""Frames: a size of four bytes, a header, a message.
+
+The network layer cuts its receive buffer with `frame_size`, hands each whole frame to `parse_request`, and sends what `response_frame`
+makes. A size is judged before a byte of the frame is waited for, and whatever a peer sends, the answer is a request or
+MalformedMessage: the caller closes that connection and no other.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.strings import read_i16_be, write_i32_be
+
+from barnabas.protocol import api_keys
+from barnabas.protocol.errors import MalformedMessage
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages.request_header import RequestHeader
+from barnabas.protocol.reader import Reader
+from barnabas.protocol.registry import APIS, Api
+from barnabas.protocol.writer import Writer, write_uvarint
+
+SIZE_PREFIX: Final = 4
+REQUEST_MAX_BYTES: Final = 104857600  # socket.request.max.bytes, its default
+_HEADER_SIZE_MIN: Final = 8  # key, version and correlation id stand first in every header
+
+
+class Request:
+    """A frame whose header has been read. `reader` stands at the message, which is parsed only when its turn comes."""
+
+    __slots__ = ("api", "version", "correlation_id", "client_id", "reader")  # noqa: RUF023 - in the order of the constructor
+
+    def __init__(self, api: Api, version: int, correlation_id: int, client_id: str, reader: Reader) -> None:
+        self.api = api
+        self.version = version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.reader = reader
+
+    @property
+    def is_unsupported_api_versions(self) -> bool:
+        """An ApiVersions of a newer client: not parsed, but answered in version 0 with UNSUPPORTED_VERSION and what there is."""
+        return not self.api.has_version(self.version)
+
+    def message(self) -> Message:
+        """The request itself; raises MalformedMessage, also for bytes that are left over."""
+        message = self.api.request.read(self.reader, self.version)
+        self.reader.finish()
+        return message
+
+
+def frame_size(data: bytes | bytearray | memoryview, at: int, max_bytes: int = REQUEST_MAX_BYTES) -> int:
+    """The size of the frame whose prefix stands at `at`, without the prefix; raises MalformedMessage where no frame may be that large."""
+    size = int.from_bytes(data[at : at + SIZE_PREFIX], "big", signed=True)
+    if size < 0:
+        raise MalformedMessage(f"Invalid receive (size = {size})")
+    if size > max_bytes:
+        raise MalformedMessage(f"Invalid receive (size = {size} larger than {max_bytes}): see socket.request.max.bytes")
+    return size
+
+
+def parse_request(frame: bytes) -> Request:
+    """The header of a frame, without its size prefix; raises MalformedMessage for what no client of this broker may send."""
+    if len(frame) < _HEADER_SIZE_MIN:
+        raise MalformedMessage(f"A request of {len(frame)} bytes is too short for a header")
+    api = APIS.get(read_i16_be(frame, 0))
+    version = read_i16_be(frame, 2)
+    if api is None:
+        raise MalformedMessage(f"Unknown API key {read_i16_be(frame, 0)}")
+    if not api.has_version(version) and (api.key != api_keys.API_VERSIONS or version < 0):
+        raise MalformedMessage(f"Received request for api with key {api.key} ({api.name}) and unsupported version {version}")
+    header_version = api.request_header_version(version)
+    reader = Reader(frame)
+    header = RequestHeader.read(reader, header_version)
+    return Request(api, version, header.correlation_id, header.client_id or "", reader)
+
+
+def request_frame(message: Message, api: Api, version: int, correlation_id: int, client_id: str | None) -> list[bytes | memoryview]:
+    """A request as a client sends it."""
+    writer = Writer()
+    writer.begin_frame()
+    header_version = api.request_header_version(version)
+    header = RequestHeader(api.key, version, correlation_id, client_id)
+    header.write(writer, header_version)
+    message.write(writer, version)
+    writer.end_frame()
+    return writer.buffers()
+
+
+def response_frame(message: Message, correlation_id: int, version: int, header_version: int) -> list[bytes | memoryview]:
+    """A response as a broker sends it: buffers for one `writelines`, large records among them as they are."""
+    writer = Writer()
+    writer.begin_frame()
+    write_i32_be(writer.out, correlation_id)
+    if header_version > 0:
+        write_uvarint(writer.out, 0)
+    message.write(writer, version)
+    writer.end_frame()
+    return writer.buffers()
+
+
+def parse_response_header(frame: bytes, header_version: int) -> tuple[int, Reader]:
+    """The correlation id of a response frame, without its size prefix, and a reader that stands at the message."""
+    reader = Reader(frame)
+    correlation_id = reader.int32()
+    if header_version > 0:
+        reader.skip_tagged_fields()
+    return correlation_id, reader

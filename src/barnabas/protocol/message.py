@@ -1,0 +1,78 @@
+"""What every message of the protocol is: a plain object with typed fields that reads itself from bytes and writes itself to them.
+
+The classes in `messages/` and `coordinator_records/` are generated; this is what they share. A message covers all versions of its API at
+once, so a handler sees one class and never asks for a version; which fields travel is decided in `read` and `write` alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Final, TypeVar
+
+from mypy_extensions import i64, mypyc_attr
+
+from barnabas.protocol.errors import UnsupportedVersion
+from barnabas.protocol.reader import Reader
+from barnabas.protocol.writer import Writer
+
+EMPTY: Final[list[Any]] = []  # stands for "a new empty list" where a field is left out; never stored, never changed
+
+M = TypeVar("M", bound="Message")
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Message:
+    """A message, or a structure inside one. Two are equal when their fields are."""
+
+    __slots__ = ()
+
+    FIELDS: ClassVar[tuple[str, ...]] = ()
+
+    @staticmethod
+    def read(reader: Reader, version: i64) -> Message:
+        """The message of this class at the reader's position; raises MalformedMessage."""
+        raise NotImplementedError
+
+    def write(self, writer: Writer, version: i64) -> None:
+        """Append the message; raises UnsupportedVersion where a field that matters cannot be said in `version`."""
+        raise NotImplementedError
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self.field_names())
+
+    def __repr__(self) -> str:
+        fields = ", ".join([f"{name}={getattr(self, name)!r}" for name in self.field_names()])
+        return f"{type(self).__name__}({fields})"
+
+    def field_names(self) -> tuple[str, ...]:
+        names: tuple[str, ...] = type(self).FIELDS
+        return names
+
+
+def parse(kind: type[M], data: bytes, version: int) -> M:
+    """The message that `data` holds, and nothing else; raises MalformedMessage, also for bytes that are left over."""
+    reader = Reader(data, 0, len(data))
+    message = kind.read(reader, version)
+    reader.finish()
+    assert isinstance(message, kind)
+    return message
+
+
+def serialize(message: Message, version: int) -> bytes:
+    """The bytes of a message in one piece. A response that carries records is sent by `framing` instead, which does not copy them."""
+    writer = Writer()
+    message.write(writer, version)
+    return b"".join(writer.buffers())
+
+
+def unknown_version(name: str, version: i64, lowest: int, highest: int) -> UnsupportedVersion:
+    return UnsupportedVersion(f"{name} has the versions {lowest} to {highest}, not {version}")
+
+
+def not_in_version(field: str, version: i64) -> UnsupportedVersion:
+    return UnsupportedVersion(f"Attempted to write a non-default {field} at version {version}")
+
+
+def null_not_allowed(field: str, version: i64) -> UnsupportedVersion:
+    return UnsupportedVersion(f"Attempted to write a null {field} at version {version}, where it may not be null")
