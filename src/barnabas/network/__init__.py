@@ -1,0 +1,1 @@
+"""Sockets and frames: the front door of the broker. It knows bytes and order, and nothing of messages."""

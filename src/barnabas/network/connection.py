@@ -1,0 +1,347 @@
+"""One connection: bytes in, whole frames to the dispatcher, responses out in the order of the requests.
+
+It stands between the event loop and the dispatcher, which it is given. One request is in process at a time, except that those the
+dispatcher calls pipelinable (Produce) are handed over up to a bound. It must never read on for a peer that is at a bound, is throttled or
+does not take its responses; and no fault of a peer or of the dispatcher may reach another connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import perf_counter_ns
+from typing import Any, Final, cast
+
+from barnabas.errors import KafkaError
+from barnabas.network.config import NetworkConfig
+from barnabas.network.exchange import Buffer, Dispatcher, Exchange
+from barnabas.network.frames import FrameReader, InvalidFrame
+from barnabas.network.idle_connections import IdleConnections
+from barnabas.network.metrics import ListenerMetrics
+from barnabas.network.request_gate import RequestGate
+
+# A peer that sends many small frames at once gets so many of them handled before others have their turn.
+FRAMES_PER_TURN: Final = 64
+
+# Writing one buffer is so much cheaper than writing many that it pays to copy them together, up to this size.
+JOIN_BYTES_MAX: Final = 16384
+
+# Why a connection is muted: it is heard again when none of these is left.
+AT_BOUND: Final = 1  # its next request has to wait for one in process
+WRITES_FULL: Final = 2  # it does not read its responses
+THROTTLED: Final = 4  # a quota says so
+QUEUE_FULL: Final = 8  # queued.max.requests of the plane is reached
+TURN_OVER: Final = 16  # others have their turn
+CLOSING: Final = 32  # nothing more is taken, for good
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class ConnectionContext:
+    """What the connections of one listener share."""
+
+    listener_name: str
+    config: NetworkConfig
+    dispatcher: Dispatcher
+    gate: RequestGate
+    metrics: ListenerMetrics
+    idle: IdleConnections[Connection]
+    receive_view: memoryview
+    loop: asyncio.AbstractEventLoop
+    now_ms: Callable[[], int]
+    opened: Callable[[Connection], None]
+    closed: Callable[[Connection], None]
+
+
+class Connection(asyncio.BufferedProtocol):
+    """`remote_ip` is the address the quotas counted, as long as `is_counted`. `session` belongs to the dispatcher: who is at the other end,
+    and how far that is proven."""
+
+    __slots__ = (
+        "_corked",
+        "_frames",
+        "_held",
+        "_in_flight",
+        "_is_reading",
+        "_muted",
+        "_out",
+        "_out_size",
+        "_resume_scheduled",
+        "_throttle_timer",
+        "_transport",
+        "context",
+        "id",
+        "is_counted",
+        "remote_ip",
+        "session",
+        "throttled_until_ms",
+    )
+
+    def __init__(self, context: ConnectionContext, connection_id: str, remote_ip: str) -> None:
+        self.context = context
+        self.id = connection_id
+        self.remote_ip = remote_ip
+        self.is_counted = True
+        self.session: object = None
+        self.throttled_until_ms = 0
+        self._transport: asyncio.Transport | None = None
+        self._frames = FrameReader(context.config.socket_request_max_bytes)
+        self._held: bytes | None = None  # a frame that was cut and may not be handed over yet
+        self._in_flight: list[Exchange] = []
+        self._muted = 0
+        self._is_reading = True
+        self._resume_scheduled = False
+        self._corked = False
+        self._out: list[Buffer] = []
+        self._out_size = 0
+        self._throttle_timer: asyncio.TimerHandle | None = None
+
+    # What others may ask of it
+
+    @property
+    def in_process(self) -> int:
+        """How many of its requests have been handed over and not been answered in their turn."""
+        return len(self._in_flight)
+
+    @property
+    def is_muted(self) -> bool:
+        return self._muted != 0
+
+    @property
+    def is_reading(self) -> bool:
+        """Whether the loop takes bytes from the peer. A muted connection stops it when the first bytes come that it may not look at."""
+        return self._is_reading
+
+    @property
+    def is_open(self) -> bool:
+        return self._transport is not None and not self._transport.is_closing()
+
+    def extra_info(self, name: str) -> Any:
+        """What asyncio's transports tell: `peername`, `peercert`, `ssl_object` …"""
+        return None if self._transport is None else self._transport.get_extra_info(name)
+
+    def throttle(self, until_ms: int) -> None:
+        """Mutes the connection until then, by the clock of the server; responses go out all the same."""
+        self.throttled_until_ms = max(self.throttled_until_ms, until_ms)
+        if self._throttle_timer is None and self._transport is not None:
+            self._muted |= THROTTLED
+            self._wait_for_throttle()
+
+    def close(self) -> None:
+        """Takes nothing more and closes when what has been answered is sent, or when the peer has not taken it for `linger_ms`."""
+        self._muted |= CLOSING
+        self._held = None
+        self._frames.clear()
+        if self._transport is None or self._transport.is_closing():
+            return
+        self._flush()
+        self._transport.close()
+        if self._transport.get_write_buffer_size():
+            self.context.loop.call_later(self.context.config.linger_ms / 1000, self.abort)
+
+    def close_when_answered(self) -> None:
+        """Takes nothing more; lets the requests in process be answered, then closes."""
+        self._muted |= CLOSING
+        if not self._in_flight:
+            self.close()
+
+    def abort(self) -> None:
+        """Closes at once, and drops what has not been sent."""
+        self._muted |= CLOSING
+        if self._transport is not None:
+            self._transport.abort()
+
+    # What the loop calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's do not derive from asyncio's
+        self._transport.set_write_buffer_limits(high=self.context.config.write_high_water_bytes)
+        self.context.metrics.connections += 1
+        self._show_life()
+        self.context.opened(self)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._transport = None
+        self._muted |= CLOSING
+        self._held = None
+        self._frames.clear()
+        self._out.clear()
+        self._in_flight.clear()
+        self.context.gate.forget(self)
+        if self._throttle_timer is not None:
+            self._throttle_timer.cancel()
+            self._throttle_timer = None
+        self.context.metrics.connections -= 1
+        self.context.closed(self)
+
+    def get_buffer(self, size_hint: int) -> memoryview:
+        # One buffer serves all connections: between this call and buffer_updated the loop turns to no other.
+        return self.context.receive_view
+
+    def buffer_updated(self, size: int) -> None:
+        self.context.metrics.bytes_in += size
+        if self._muted & CLOSING:
+            return
+        self._show_life()
+        self._frames.feed(self.context.receive_view[:size])
+        self._take_turn()
+
+    def pause_writing(self) -> None:
+        self._muted |= WRITES_FULL
+
+    def resume_writing(self) -> None:
+        self._show_life()
+        self._unmute(WRITES_FULL)
+
+    # What the gate and the exchanges call
+
+    def gate_opened(self) -> None:
+        self._muted &= ~QUEUE_FULL
+        if not self._muted:
+            self._take_turn()
+
+    def answered(self) -> None:
+        """One of its exchanges has been answered: sends the responses whose turn has come."""
+        if self._transport is None:
+            return
+        in_flight = self._in_flight
+        while in_flight and (response := in_flight[0].response) is not None:
+            exchange = in_flight.pop(0)
+            if response:
+                self._send(response)
+            if exchange.closes:
+                in_flight.clear()
+                self.close()
+                return
+        if not self._corked:
+            self._show_life()
+            self._flush()
+        if self._muted & CLOSING:
+            self.close_when_answered()
+        elif self._muted & AT_BOUND:
+            self._unmute(AT_BOUND)
+
+    # The way of a frame
+
+    def _take_turn(self) -> None:
+        """Hands over what may be handed over, sends what was answered at once in one write, and reads on or stops reading."""
+        started_ns = perf_counter_ns()
+        self._corked = True
+        try:
+            self._hand_over_frames(started_ns)
+        except Exception as error:
+            self._give_up(error)
+        self._corked = False
+        self._frames.keep_rest()
+        if self._out:
+            self._flush()
+        self._steer_reading()
+        self.context.metrics.busy_ns += perf_counter_ns() - started_ns
+
+    def _hand_over_frames(self, now_ns: int) -> None:
+        context = self.context
+        dispatcher, gate, in_flight = context.dispatcher, context.gate, self._in_flight
+        for _ in range(FRAMES_PER_TURN):
+            if self._muted:
+                return
+            frame = self._held if self._held is not None else self._frames.next_frame()
+            if frame is None:
+                return
+            is_pipelinable = dispatcher.is_pipelinable(frame)
+            if in_flight and not (
+                is_pipelinable and in_flight[-1].is_pipelinable and len(in_flight) < context.config.pipelined_requests_max
+            ):
+                self._hold(frame, AT_BOUND)
+                return
+            if not gate.enter(self, len(frame)):
+                self._hold(frame, QUEUE_FULL)
+                return
+            self._held = None
+            context.metrics.requests += 1
+            exchange = Exchange(self, len(frame), is_pipelinable, now_ns)
+            in_flight.append(exchange)
+            try:
+                dispatcher.dispatch(exchange, frame)
+            except Exception:
+                exchange.leave_queue()
+                raise
+        self._muted |= TURN_OVER
+        context.loop.call_soon(self._unmute, TURN_OVER)
+
+    def _hold(self, frame: bytes, reason: int) -> None:
+        self._held = frame
+        self._muted |= reason
+
+    def _give_up(self, error: Exception) -> None:
+        """The peer or the dispatcher did what may not be: this connection goes, and no other is touched."""
+        metrics, listener = self.context.metrics, self.context.listener_name
+        if isinstance(error, (InvalidFrame, KafkaError)):
+            metrics.connections_closed_invalid += 1
+            _log.warning("Closing connection %s on listener %s: %s", self.id, listener, error)
+        else:
+            metrics.connections_closed_failed += 1
+            _log.error("Closing connection %s on listener %s: handling a request failed", self.id, listener, exc_info=error)
+        self.close()
+
+    def _steer_reading(self) -> None:
+        """Reading stops only when there is something that may not be handled: one request at a time costs no system call for it."""
+        if self._transport is None or self._transport.is_closing():
+            return
+        should_read = not (self._muted and (self._held is not None or self._frames.unread))
+        if should_read != self._is_reading:
+            self._is_reading = should_read
+            if should_read:
+                self._transport.resume_reading()
+            else:
+                self._transport.pause_reading()
+
+    def _unmute(self, reason: int) -> None:
+        """Goes on in a turn of its own, never inside the call of whoever answered: that may be in the middle of another's request."""
+        if self._muted & reason:
+            self._muted &= ~reason
+            if not self._muted and not self._resume_scheduled:
+                self._resume_scheduled = True
+                self.context.loop.call_soon(self._resume)
+
+    def _resume(self) -> None:
+        self._resume_scheduled = False
+        if not self._muted:
+            self._take_turn()
+
+    def _wait_for_throttle(self) -> None:
+        self._throttle_timer = None
+        left_ms = self.throttled_until_ms - self.context.now_ms()
+        if left_ms > 0:
+            self._throttle_timer = self.context.loop.call_later(left_ms / 1000, self._wait_for_throttle)
+        else:
+            self._unmute(THROTTLED)
+
+    # The way of a response
+
+    def _send(self, buffers: Sequence[Buffer]) -> None:
+        self.context.metrics.responses += 1
+        self._out.extend(buffers)
+        for buffer in buffers:
+            self._out_size += len(buffer)
+        # Held back to be one write with others, but never more than the transport itself may hold: only it knows that a peer is slow.
+        if self._out_size >= self.context.config.write_high_water_bytes:
+            self._flush()
+
+    def _flush(self) -> None:
+        if not self._out:
+            return
+        out, size = self._out, self._out_size
+        self._out, self._out_size = [], 0
+        if self._transport is None or self._transport.is_closing():
+            return
+        self.context.metrics.bytes_out += size
+        if size <= JOIN_BYTES_MAX:
+            self._transport.write(b"".join(out))
+        else:
+            self._transport.writelines(out)
+
+    def _show_life(self) -> None:
+        self.context.idle.active(self, self.context.now_ms())

@@ -1,0 +1,147 @@
+"""Who may connect: `max.connections`, `max.connections.per.ip` with its overrides, `max.connection.creation.rate`; some also per listener.
+
+A listener asks for each connection it has taken from the kernel, and obeys: go on, hang up, or keep it waiting and take no other meanwhile.
+It is a plain object: time, address and listener are given, nothing is closed and nothing waits here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from ipaddress import ip_address
+from typing import Final
+
+from barnabas.network.config import INT_MAX, ListenerLimits, NetworkConfig
+
+DELAY_MAX_MS: Final = 1000  # Kafka's quota window: no single connection waits longer for the rate
+_NO_LIMITS: Final = ListenerLimits()
+
+
+class Verdict(Enum):
+    ACCEPT = "accept"
+    REJECT = "reject"
+    DELAY = "delay"  # go on after `delay_ms`
+    WAIT = "wait"  # ask again when a connection has been released
+
+
+@dataclass(frozen=True)
+class Admission:
+    verdict: Verdict
+    delay_ms: int = 0
+    reason: str = ""
+
+
+_ACCEPTED: Final = Admission(Verdict.ACCEPT)
+_NO_SLOT: Final = Admission(Verdict.WAIT, reason="max.connections is reached")
+
+
+class ConnectionQuotas:
+    """Counts the connections it admitted until they are released. The inter-broker listener, if there are others beside it, is above
+    `max.connections` of the broker: a broker flooded by clients must not lose its place in the cluster."""
+
+    def __init__(self, config: NetworkConfig, inter_broker_listener: str = "") -> None:
+        self.total = 0
+        self._inter_broker_listener = inter_broker_listener
+        self._per_listener: dict[str, int] = {}
+        self._per_ip: dict[str, int] = {}
+        self._listener_rates: dict[str, TokenBucket] = {}
+        self._broker_rate = TokenBucket(INT_MAX)
+        self.reconfigure(config)
+
+    def reconfigure(self, config: NetworkConfig) -> None:
+        """Takes new limits. Connections that are open stay, except that `exceeded` may now name some."""
+        self.max_connections = config.max_connections
+        self._max_per_ip = config.max_connections_per_ip
+        self._per_ip_overrides = {normalised_ip(ip): most for ip, most in config.max_connections_per_ip_overrides.items()}
+        self._listener_limits: Mapping[str, ListenerLimits] = config.listener_limits
+        self._broker_rate.rate = config.max_connection_creation_rate
+        for name, bucket in self._listener_rates.items():
+            bucket.rate = self._limits(name).max_connection_creation_rate
+
+    def add_listener(self, listener: str) -> None:
+        self._per_listener[listener] = 0
+        self._listener_rates[listener] = TokenBucket(self._limits(listener).max_connection_creation_rate)
+
+    def admit(self, now_ms: int, ip: str, listener: str) -> Admission:
+        """Decides about a new connection. Accepted and delayed ones are counted, and have to be released when they have ended."""
+        if not self.has_slot(listener):
+            return _NO_SLOT
+        most = self._per_ip_overrides.get(ip, self._max_per_ip)
+        if self._per_ip.get(ip, 0) >= most:
+            return Admission(
+                Verdict.REJECT,
+                reason=f"Rejected connection from {ip}, address already has the configured maximum of {most} connections: "
+                "raise max.connections.per.ip or add the address to max.connections.per.ip.overrides",
+            )
+        self.total += 1
+        self._per_ip[ip] = self._per_ip.get(ip, 0) + 1
+        self._per_listener[listener] += 1
+        delay_ms = self._listener_rates[listener].take(now_ms)
+        if not self._is_protected(listener):
+            delay_ms = max(delay_ms, self._broker_rate.take(now_ms))
+        return Admission(Verdict.DELAY, delay_ms, "max.connection.creation.rate is reached") if delay_ms else _ACCEPTED
+
+    def release(self, ip: str, listener: str) -> None:
+        left = self._per_ip[ip] - 1
+        if left:
+            self._per_ip[ip] = left
+        else:
+            del self._per_ip[ip]
+        self._per_listener[listener] -= 1
+        self.total -= 1
+
+    def has_slot(self, listener: str) -> bool:
+        if self._per_listener[listener] >= self._limits(listener).max_connections:
+            return False
+        return self._is_protected(listener) or self.total < self.max_connections
+
+    def exceeded(self, listener: str) -> bool:
+        """Whether this listener should close its quietest connection, to make room that the inter-broker listener has taken."""
+        return self.total > self.max_connections and not self._is_protected(listener)
+
+    def connections_of(self, ip: str) -> int:
+        return self._per_ip.get(ip, 0)
+
+    def connections_on(self, listener: str) -> int:
+        return self._per_listener[listener]
+
+    def _is_protected(self, listener: str) -> bool:
+        return listener == self._inter_broker_listener and len(self._per_listener) > 1
+
+    def _limits(self, listener: str) -> ListenerLimits:
+        return self._listener_limits.get(listener, _NO_LIMITS)
+
+
+class TokenBucket:
+    """So many a second, and a second's worth at once. Who finds it empty is still let through, after the delay it names."""
+
+    def __init__(self, rate: int) -> None:
+        self.rate = rate
+        self._taken = 0.0
+        self._as_of_ms = 0
+
+    def take(self, now_ms: int) -> int:
+        """Takes one and tells how long to wait for it, in milliseconds."""
+        if self.rate >= INT_MAX:
+            self._taken = 0.0
+            return 0
+        if self.rate <= 0:
+            return DELAY_MAX_MS
+        self._taken = max(0.0, self._taken - (now_ms - self._as_of_ms) * self.rate / 1000) + 1
+        self._as_of_ms = now_ms
+        delay_ms = int((self._taken - self.rate) * 1000 / self.rate + 0.5)
+        if delay_ms <= DELAY_MAX_MS:
+            return max(0, delay_ms)
+        self._taken = self.rate * (1 + DELAY_MAX_MS / 1000)
+        return DELAY_MAX_MS
+
+
+def normalised_ip(ip: str) -> str:
+    """One spelling for each address; an IPv4 address that came through an IPv6 socket is an IPv4 address. A host name stays as it is."""
+    try:
+        address = ip_address(ip.partition("%")[0])
+    except ValueError:
+        return ip
+    mapped = getattr(address, "ipv4_mapped", None)
+    return str(mapped or address)

@@ -1,0 +1,63 @@
+"""A request and its answer to come, and the interface of what answers it.
+
+This is all the rest of the broker sees of the network: frames come through `Dispatcher.dispatch`, responses go back through the `Exchange`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from barnabas.network.connection import Connection
+
+Buffer = bytes | bytearray | memoryview
+
+
+class Dispatcher(Protocol):
+    """What requests are handed to. It runs on the loop: it answers the exchange at once, or keeps it and answers later."""
+
+    def is_pipelinable(self, frame: bytes) -> bool:
+        """Whether this request may be handed over while another such one of its connection is in process. Looks at the first bytes only."""
+
+    def dispatch(self, exchange: Exchange, frame: bytes) -> None:
+        """Handles a request. What it raises closes the connection: a KafkaError with one line in the log, anything else with its trace."""
+
+
+class Exchange:
+    """One request and its answer to come. Exactly one of `respond`, `no_response` and `close_connection` has to be called, at any time."""
+
+    __slots__ = ("_in_queue", "closes", "connection", "is_pipelinable", "received_ns", "response", "size")
+
+    def __init__(self, connection: Connection, size: int, is_pipelinable: bool, received_ns: int) -> None:
+        self.connection = connection
+        self.size = size
+        self.is_pipelinable = is_pipelinable
+        self.received_ns = received_ns  # of time.perf_counter_ns
+        self.response: Sequence[Buffer] | None = None
+        self.closes = False  # the connection, after the response
+        self._in_queue = True
+
+    def respond(self, buffers: Sequence[Buffer], close: bool = False) -> None:
+        """Sends the response, a whole frame with its size, when those before it have been sent; then closes the connection, if asked to.
+        The buffers must not change afterwards."""
+        if self.response is not None:
+            raise RuntimeError(f"A request of {self.connection.id} was answered twice")
+        self.response = buffers
+        self.closes = close
+        self.leave_queue()
+        self.connection.answered()
+
+    def no_response(self) -> None:
+        """The request is done and the peer expects nothing: Produce with acks=0."""
+        self.respond(())
+
+    def close_connection(self) -> None:
+        """Closes the connection in this request's turn: how a peer that expects no response learns of an error."""
+        self.respond((), close=True)
+
+    def leave_queue(self) -> None:
+        """From here on the request waits for an event and not for the broker: it no longer counts against queued.max.requests."""
+        if self._in_queue:
+            self._in_queue = False
+            self.connection.context.gate.leave(self.size)

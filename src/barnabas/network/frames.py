@@ -1,0 +1,108 @@
+"""Cuts what a peer sends into frames: four bytes of size, then as many bytes.
+
+A connection feeds it each run of bytes as it stands in the receive buffer of the loop, takes the whole frames out, and lets it keep the
+rest before that buffer is used again. A size is judged before a byte of the frame is kept, and memory grows only with what has arrived.
+"""
+
+from __future__ import annotations
+
+from io import BytesIO
+from struct import Struct
+from typing import Final
+
+SIZE_PREFIX: Final = 4
+_size_at = Struct(">i").unpack_from
+
+
+class InvalidFrame(Exception):
+    """A size no request may have: what follows cannot be understood, so the connection has to go."""
+
+
+class FrameReader:
+    """`max_bytes` is socket.request.max.bytes."""
+
+    __slots__ = ("_at", "_data", "_end", "_max_bytes", "_missing", "_partial")
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._data: memoryview | bytes = b""
+        self._at = 0
+        self._end = 0
+        # A frame that has not come whole. BytesIO gives its bytes away without copying them once more.
+        self._partial: BytesIO | None = None
+        self._missing = 0
+
+    @property
+    def unread(self) -> int:
+        """How many bytes were fed and have not been looked at."""
+        return self._end - self._at
+
+    def feed(self, data: memoryview) -> None:
+        """Gives it the next bytes of the stream. They are not copied: take the frames, then call `keep_rest`."""
+        if self._at < self._end:
+            joined = bytes(self._data[self._at :]) + data
+            self._data, self._end = joined, len(joined)
+        else:
+            self._data, self._end = data, len(data)
+        self._at = 0
+
+    def next_frame(self) -> bytes | None:
+        """The next whole frame without its size, or None when more bytes are needed; raises InvalidFrame."""
+        if self._partial is not None:
+            return self._finish_partial(self._partial)
+        body = self._at + SIZE_PREFIX
+        if body > self._end:
+            return None
+        size: int = _size_at(self._data, self._at)[0]
+        if not 0 <= size <= self._max_bytes:
+            raise InvalidFrame(_complaint(size, self._max_bytes))
+        self._at = body + size
+        if self._at <= self._end:
+            return bytes(self._data[body : self._at])
+        self._partial = BytesIO()
+        self._partial.write(self._data[body:])
+        self._missing = self._at - self._end
+        self._at = self._end
+        return None
+
+    def keep_rest(self) -> None:
+        """Copies what has not been read, because the bytes that were fed are about to be overwritten."""
+        if self._at == self._end:
+            self._data = b""
+            self._at = self._end = 0
+        elif isinstance(self._data, memoryview):
+            self._data = bytes(self._data[self._at :])
+            self._at, self._end = 0, len(self._data)
+
+    def clear(self) -> None:
+        self._data, self._at, self._end = b"", 0, 0
+        self._partial, self._missing = None, 0
+
+    def _finish_partial(self, partial: BytesIO) -> bytes | None:
+        taken = min(self._missing, self._end - self._at)
+        partial.write(self._data[self._at : self._at + taken])
+        self._at += taken
+        self._missing -= taken
+        if self._missing:
+            return None
+        self._partial = None
+        return partial.getvalue()
+
+
+_HTTP_METHODS: Final = (b"GET ", b"POST", b"PUT ", b"HEAD", b"OPTI", b"DELE", b"PATC", b"CONN", b"TRAC")
+_TLS_HANDSHAKE: Final = b"\x16\x03"
+
+
+def _complaint(size: int, max_bytes: int) -> str:
+    """What is wrong, in Kafka's words, and what to do about it."""
+    start = size.to_bytes(SIZE_PREFIX, "big", signed=True)
+    if start in _HTTP_METHODS:
+        return f"Invalid receive (size = {size}): it begins with {start.decode()!r} like HTTP; this port speaks Kafka's protocol"
+    if start.startswith(_TLS_HANDSHAKE):
+        return (
+            f"Invalid receive (size = {size}): this is the beginning of TLS on a listener without it; "
+            "set security.protocol of the client to that of the listener, or connect to a listener with SSL"
+        )
+    if size < 0:
+        return f"Invalid receive (size = {size}): the peer does not speak Kafka's protocol; check what connects to this port"
+    return f"Invalid receive (size = {size} larger than {max_bytes}): send smaller requests, or raise socket.request.max.bytes"

@@ -1,0 +1,218 @@
+"""One listening socket: takes connections from the kernel, asks the quotas, and makes each a `Connection` of its own.
+
+It accepts by hand instead of through `loop.create_server`, so that it can stop accepting: while a quota keeps a connection waiting, the
+next ones stay in the kernel's backlog, as with Kafka's acceptor. It must never hold more than one that has not been admitted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+import ssl
+from typing import Any, Final
+
+from barnabas.network.config import INT_MAX, NetworkConfig
+from barnabas.network.connection import Connection, ConnectionContext
+from barnabas.network.connection_quotas import ConnectionQuotas, Verdict, normalised_ip
+from barnabas.network.endpoint import EndPoint, host_and_port
+
+ACCEPTS_PER_TURN: Final = 20  # so many new connections before the open ones have their turn
+_RETRY_SECONDS: Final = 0.5  # after the system has refused us a descriptor
+
+_log = logging.getLogger(__name__)
+
+
+class Listener:
+    """Bound by `open_listening_socket`, it accepts nothing before `start_accepting`. It releases in the quotas what it has admitted."""
+
+    def __init__(
+        self,
+        endpoint: EndPoint,
+        listening: socket.socket,
+        context: ConnectionContext,
+        quotas: ConnectionQuotas,
+        tls: ssl.SSLContext | None,
+    ) -> None:
+        self.endpoint = endpoint
+        self.port: int = listening.getsockname()[1]
+        self.context = context
+        self._listening = listening
+        self._quotas = quotas
+        self._tls = tls
+        self._accepting = False
+        self._waiting: tuple[socket.socket, Any] | None = None  # with its address, the one connection the quotas keep waiting for a slot
+        self._timer: asyncio.TimerHandle | None = None
+        self._opening: set[asyncio.Task[None]] = set()
+        self._next_index = 0
+
+    @property
+    def name(self) -> str:
+        return self.endpoint.listener_name
+
+    @property
+    def is_accepting(self) -> bool:
+        """False also while a quota makes it pause."""
+        return self._accepting
+
+    def start_accepting(self) -> None:
+        if not self._accepting:
+            self._accepting = True
+            self.context.loop.add_reader(self._listening.fileno(), self._accept)
+
+    def slot_freed(self) -> None:
+        """A connection has ended somewhere: the one that waits, if any, may try again."""
+        if self._waiting is not None and self._quotas.has_slot(self.name):
+            accepted, address = self._waiting
+            self._waiting = None
+            self.start_accepting()
+            self._admit(accepted, address)
+
+    def release(self, connection: Connection) -> None:
+        """The connection has ended, or never came to be: the quotas count it no more."""
+        if connection.is_counted:
+            connection.is_counted = False
+            self._quotas.release(connection.remote_ip, self.name)
+
+    async def close(self) -> None:
+        """Stops listening, and ends the connections that have not been opened; open ones are not its business any more."""
+        self._pause()
+        self._listening.close()
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._waiting is not None:
+            self._waiting[0].close()
+            self._waiting = None
+        for task in self._opening:
+            task.cancel()
+        if self._opening:
+            await asyncio.wait(self._opening)
+
+    def _accept(self) -> None:
+        for _ in range(ACCEPTS_PER_TURN):
+            if not self._accepting:
+                return
+            try:
+                accepted, address = self._listening.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                self._no_descriptor(error)
+                return
+            self._admit(accepted, address)
+
+    def _no_descriptor(self, error: OSError) -> None:
+        """The kernel would tell of the waiting connection again at once: it gets a moment to close some."""
+        _log.error(
+            "Listener %s cannot accept a connection: %s; raise the limit of open files (ulimit -n) or lower max.connections",
+            self.name,
+            error,
+        )
+        self._pause_for(_RETRY_SECONDS)
+
+    def _admit(self, accepted: socket.socket, address: Any) -> None:
+        ip = normalised_ip(address[0])
+        admission = self._quotas.admit(self.context.now_ms(), ip, self.name)
+        metrics = self.context.metrics
+        if admission.verdict is Verdict.REJECT:
+            metrics.connections_rejected += 1
+            _log.info("%s", admission.reason)
+            accepted.close()
+        elif admission.verdict is Verdict.WAIT:
+            metrics.connections_delayed += 1
+            self._waiting = (accepted, address)
+            self._pause()
+        else:
+            if admission.delay_ms:
+                metrics.connections_delayed += 1
+                self._pause_for(admission.delay_ms / 1000)
+            connection = Connection(self.context, self._connection_id(accepted, ip, address[1]), ip)
+            task = self.context.loop.create_task(self._open(connection, accepted, admission.delay_ms / 1000))
+            self._opening.add(task)
+            task.add_done_callback(self._opening.discard)
+
+    async def _open(self, connection: Connection, accepted: socket.socket, delay_seconds: float) -> None:
+        """Configures the socket and, if there is TLS, shakes hands; the loop then makes the connection."""
+        context = self.context
+        timeout = context.config.tls_handshake_timeout_ms / 1000 if self._tls is not None else None
+        try:
+            if delay_seconds:
+                await asyncio.sleep(delay_seconds)
+            configure_accepted(accepted, context.config)
+            await context.loop.connect_accepted_socket(lambda: connection, accepted, ssl=self._tls, ssl_handshake_timeout=timeout)
+            context.metrics.connections_accepted += 1
+        except (Exception, asyncio.CancelledError) as error:
+            context.metrics.handshakes_failed += 1
+            _log.info("Connection %s on listener %s was not established: %r", connection.id, self.name, error)
+            accepted.close()
+            self.release(connection)
+
+    def _connection_id(self, accepted: socket.socket, ip: str, port: int) -> str:
+        """Kafka's form. The index keeps apart two connections of one port, of which the first has ended with requests in process."""
+        local = accepted.getsockname()
+        index = self._next_index
+        self._next_index = 0 if index == INT_MAX else index + 1
+        return f"{host_and_port(normalised_ip(local[0]), local[1])}-{host_and_port(ip, port)}-{index}"
+
+    def _pause(self) -> None:
+        if self._accepting:
+            self._accepting = False
+            self.context.loop.remove_reader(self._listening.fileno())
+
+    def _pause_for(self, seconds: float) -> None:
+        self._pause()
+        self._timer = self.context.loop.call_later(seconds, self.start_accepting)
+
+
+async def open_listening_socket(endpoint: EndPoint, config: NetworkConfig, loop: asyncio.AbstractEventLoop) -> socket.socket:
+    """Binds and listens; an empty host is every address, of IPv6 too where there is any. Raises OSError with the address and what to do."""
+    try:
+        family, address = await _resolve(endpoint, loop)
+        listening = socket.socket(family, socket.SOCK_STREAM)
+    except OSError as error:
+        raise _bind_error(endpoint, error) from error
+    try:
+        listening.setblocking(False)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if not endpoint.host else 1)
+        # Accepted sockets inherit it, and only if it is set before can the window grow beyond 64 KB.
+        if config.socket_receive_buffer_bytes >= 0:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, config.socket_receive_buffer_bytes)
+        listening.bind(address)
+        listening.listen(config.socket_listen_backlog_size)
+    except OSError as error:
+        listening.close()
+        raise _bind_error(endpoint, error) from error
+    return listening
+
+
+def configure_accepted(accepted: socket.socket, config: NetworkConfig) -> None:
+    accepted.setblocking(False)
+    accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if config.socket_send_buffer_bytes >= 0:
+        accepted.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, config.socket_send_buffer_bytes)
+
+
+async def _resolve(endpoint: EndPoint, loop: asyncio.AbstractEventLoop) -> tuple[int, tuple[str, int]]:
+    if not endpoint.host:
+        return (socket.AF_INET6, ("::", endpoint.port)) if socket.has_dualstack_ipv6() else (socket.AF_INET, ("0.0.0.0", endpoint.port))
+    found = await loop.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
+    # A name with addresses of both kinds is the IPv4 one, as Java takes it.
+    family, _, _, _, address = min(found, key=lambda entry: entry[0] != socket.AF_INET)
+    return family, address  # type: ignore[return-value]
+
+
+_BIND_ADVICE: Final = {
+    errno.EADDRINUSE: "stop what listens there, or set another port in listeners",
+    errno.EACCES: "ports below 1024 are the system's, set another port in listeners",
+    errno.EADDRNOTAVAIL: "the host is not an address of this machine, correct it in listeners",
+}
+
+
+def _bind_error(endpoint: EndPoint, error: OSError) -> OSError:
+    advice = _BIND_ADVICE.get(error.errno or 0, "correct the host or port in listeners")
+    text = f"Socket server failed to bind to {host_and_port(endpoint.host, endpoint.port)} (listener {endpoint.listener_name})"
+    return OSError(error.errno, f"{text}: {error.strerror}; {advice}")

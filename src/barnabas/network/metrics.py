@@ -1,0 +1,40 @@
+"""What the network layer counts: plain attributes, raised where it happens and read by whoever shows them."""
+
+from __future__ import annotations
+
+
+class ListenerMetrics:
+    """Counters of one listener since it started; `connections` is what is open now."""
+
+    __slots__ = (
+        "busy_ns",
+        "bytes_in",
+        "bytes_out",
+        "connections",
+        "connections_accepted",
+        "connections_closed_excess",
+        "connections_closed_failed",
+        "connections_closed_idle",
+        "connections_closed_invalid",
+        "connections_delayed",
+        "connections_rejected",
+        "handshakes_failed",
+        "requests",
+        "responses",
+    )
+
+    def __init__(self) -> None:
+        self.connections = 0
+        self.connections_accepted = 0
+        self.connections_rejected = 0  # by max.connections.per.ip
+        self.connections_delayed = 0  # by max.connections or max.connection.creation.rate
+        self.connections_closed_idle = 0  # by connections.max.idle.ms
+        self.connections_closed_excess = 0  # by max.connections, to make room for another broker
+        self.connections_closed_invalid = 0  # a frame or message that cannot be understood
+        self.connections_closed_failed = 0  # an error in what handles requests
+        self.handshakes_failed = 0
+        self.requests = 0
+        self.responses = 0
+        self.bytes_in = 0
+        self.bytes_out = 0
+        self.busy_ns = 0  # in handling what was received: over a time, what is missing from it is NetworkProcessorAvgIdlePercent

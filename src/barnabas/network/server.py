@@ -1,0 +1,193 @@
+"""Kafka's SocketServer: the listeners of a broker, their connections, and the bounds they share.
+
+It is given a dispatcher and endpoints. Starting has two steps, so that the ports are known and taken before the first request is let in;
+stopping has two as well, so that what is in process is answered before the door closes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from barnabas.network.config import UNLIMITED, NetworkConfig
+from barnabas.network.connection import Connection, ConnectionContext
+from barnabas.network.connection_quotas import ConnectionQuotas
+from barnabas.network.endpoint import EndPoint
+from barnabas.network.exchange import Dispatcher
+from barnabas.network.idle_connections import IdleConnections
+from barnabas.network.listener import Listener, open_listening_socket
+from barnabas.network.metrics import ListenerMetrics
+from barnabas.network.request_gate import RequestGate
+
+_log = logging.getLogger(__name__)
+
+
+def monotonic_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
+
+
+class SocketServer:
+    """To be made on the loop it will run on. `now_ms` is the clock of idle times, throttling and creation rates."""
+
+    def __init__(
+        self,
+        config: NetworkConfig,
+        dispatcher: Dispatcher,
+        *,
+        inter_broker_listener: str = "",
+        control_plane_listener: str | None = None,
+        now_ms: Callable[[], int] = monotonic_ms,
+    ) -> None:
+        self.config = config
+        self.quotas = ConnectionQuotas(config, inter_broker_listener)
+        self.idle: IdleConnections[Connection] = IdleConnections(config.connections_max_idle_ms)
+        self.listeners: dict[str, Listener] = {}
+        self._loop = asyncio.get_running_loop()
+        self._dispatcher = dispatcher
+        self._inter_broker_listener = inter_broker_listener
+        self._control_plane_listener = control_plane_listener
+        self._now_ms = now_ms
+        self.data_plane = RequestGate(config.queued_max_requests, config.queued_max_request_bytes, self._loop.call_soon)
+        self.control_plane = RequestGate(config.control_plane_queued_max_requests, UNLIMITED, self._loop.call_soon)
+        self._receive_view = memoryview(bytearray(config.receive_buffer_bytes))
+        self._connections: set[Connection] = set()
+        self._all_closed: asyncio.Event = asyncio.Event()
+        self._all_closed.set()
+        self._idle_timer: asyncio.TimerHandle | None = None
+        self._is_shutting_down = False
+
+    @property
+    def connections(self) -> Sequence[Connection]:
+        return list(self._connections)
+
+    def port(self, listener_name: str) -> int:
+        """The port a listener is bound to, also where the endpoint asked for any."""
+        return self.listeners[listener_name].port
+
+    async def start(self, endpoints: Sequence[EndPoint], tls: Mapping[str, ssl.SSLContext] | None = None) -> None:
+        """Binds every listener; `tls` has the contexts of those with SSL, by listener name. Clients may connect and are not served yet."""
+        try:
+            for endpoint in endpoints:
+                await self._add_listener(endpoint, (tls or {}).get(endpoint.listener_name))
+        except BaseException:
+            await self.stop_accepting()
+            raise
+
+    def start_processing_requests(self) -> None:
+        """Lets clients in: first the control plane, then the other brokers, then everybody."""
+        for listener in sorted(self.listeners.values(), key=self._rank):
+            listener.start_accepting()
+            _log.info("Listening on %s, port %d", listener.endpoint, listener.port)
+
+    async def stop_accepting(self) -> None:
+        for listener in self.listeners.values():
+            await listener.close()
+
+    async def shutdown(self, timeout_ms: int) -> bool:
+        """Stops accepting and reading, lets requests in process be answered for so long, and closes. False if some were cut off."""
+        self._is_shutting_down = True
+        await self.stop_accepting()
+        for connection in self.connections:
+            connection.close_when_answered()
+        is_clean = await self._closed_within(timeout_ms)
+        if not is_clean:
+            _log.warning("Closing %d connections with requests in process or responses unread", len(self._connections))
+            for connection in self.connections:
+                connection.abort()
+            await self._all_closed.wait()
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+        return is_clean
+
+    def reconfigure_quotas(self, config: NetworkConfig) -> None:
+        """Takes new limits for connections; the other settings are read at the start."""
+        self.quotas.reconfigure(config)
+        self._close_excess_connections()
+        self._slot_freed()
+
+    def close_idle_connections(self) -> None:
+        """Closes those that have been quiet for too long. One that waits for its response is not quiet: it is we who are."""
+        now_ms = self._now_ms()
+        for connection in self.idle.expired(now_ms):
+            if connection.in_process:
+                self.idle.active(connection, now_ms)
+                continue
+            connection.context.metrics.connections_closed_idle += 1
+            _log.debug("Closing connection %s: quiet for connections.max.idle.ms", connection.id)
+            connection.abort()
+            self.idle.remove(connection)
+        self._idle_timer = None
+        self._watch_idle()
+
+    async def _add_listener(self, endpoint: EndPoint, tls: ssl.SSLContext | None) -> None:
+        name = endpoint.listener_name
+        if name in self.listeners:
+            raise ValueError(f"Each listener must have a different name, but {name} stands twice in listeners")
+        if endpoint.uses_tls and tls is None:
+            raise ValueError(f"Listener {name} uses {endpoint.security_protocol} and has no certificate: set ssl.keystore.location")
+        listening = await open_listening_socket(endpoint, self.config, self._loop)
+        self.quotas.add_listener(name)
+        context = ConnectionContext(
+            name,
+            self.config,
+            self._dispatcher,
+            self.control_plane if name == self._control_plane_listener else self.data_plane,
+            ListenerMetrics(),
+            self.idle,
+            self._receive_view,
+            self._loop,
+            self._now_ms,
+            self._opened,
+            self._closed,
+        )
+        self.listeners[name] = Listener(endpoint, listening, context, self.quotas, tls if endpoint.uses_tls else None)
+
+    def _rank(self, listener: Listener) -> int:
+        return 0 if listener.name == self._control_plane_listener else 1 if listener.name == self._inter_broker_listener else 2
+
+    def _opened(self, connection: Connection) -> None:
+        self._connections.add(connection)
+        self._all_closed.clear()
+        if self._is_shutting_down:
+            connection.close()
+        self._watch_idle()
+        self._close_excess_connections()
+
+    def _closed(self, connection: Connection) -> None:
+        self._connections.discard(connection)
+        self.idle.remove(connection)
+        self.listeners[connection.context.listener_name].release(connection)
+        if not self._connections:
+            self._all_closed.set()
+        self._slot_freed()
+
+    def _slot_freed(self) -> None:
+        for listener in self.listeners.values():
+            listener.slot_freed()
+
+    def _close_excess_connections(self) -> None:
+        """Where max.connections was passed for the sake of the inter-broker listener, the quietest connection of another one goes."""
+        excess = self.quotas.total - self.quotas.max_connections
+        if excess <= 0:
+            return
+        candidates = (each for each in self.idle.least_recently_active() if self.quotas.exceeded(each.context.listener_name))
+        for connection in [each for each, _ in zip(candidates, range(excess), strict=False)]:
+            connection.context.metrics.connections_closed_excess += 1
+            _log.info("Closing connection %s, the quietest one: max.connections is exceeded", connection.id)
+            connection.abort()
+
+    def _watch_idle(self) -> None:
+        """Sets the timer to when the quietest connection would have been quiet for too long."""
+        expiry_ms = self.idle.next_expiry_ms()
+        if expiry_ms is not None and self._idle_timer is None and not self._is_shutting_down:
+            self._idle_timer = self._loop.call_later(max(0, expiry_ms - self._now_ms()) / 1000, self.close_idle_connections)
+
+    async def _closed_within(self, timeout_ms: int) -> bool:
+        try:
+            await asyncio.wait_for(self._all_closed.wait(), timeout_ms / 1000)
+        except TimeoutError:
+            pass
+        return self._all_closed.is_set()

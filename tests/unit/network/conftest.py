@@ -1,0 +1,29 @@
+"""Runs `async def` tests, each on asyncio's loop and on uvloop's, with a deadline."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from typing import Any
+
+import pytest
+
+from barnabas.network.event_loop import new_event_loop
+
+DEADLINE_SECONDS = 60
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if inspect.iscoroutinefunction(metafunc.function):
+        metafunc.fixturenames.append("loop_factory")
+        metafunc.parametrize("loop_factory", [asyncio.new_event_loop, new_event_loop], ids=["asyncio", "uvloop"])
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: Any) -> bool | None:
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames if name != "loop_factory"}
+    with asyncio.Runner(loop_factory=pyfuncitem.callspec.params["loop_factory"]) as runner:
+        runner.run(asyncio.wait_for(pyfuncitem.obj(**arguments), DEADLINE_SECONDS))
+    return True
