@@ -13,10 +13,10 @@ import socket
 import ssl
 from typing import Any, Final
 
+from barnabas.endpoint import EndPoint, host_and_port
 from barnabas.network.config import INT_MAX, NetworkConfig
 from barnabas.network.connection import Connection, ConnectionContext
 from barnabas.network.connection_quotas import ConnectionQuotas, Verdict, normalised_ip
-from barnabas.network.endpoint import EndPoint, host_and_port
 
 ACCEPTS_PER_TURN: Final = 20  # so many new connections before the open ones have their turn
 _RETRY_SECONDS: Final = 0.5  # after the system has refused us a descriptor

@@ -12,10 +12,10 @@ import ssl
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from barnabas.endpoint import EndPoint
 from barnabas.network.config import UNLIMITED, NetworkConfig
 from barnabas.network.connection import Connection, ConnectionContext
 from barnabas.network.connection_quotas import ConnectionQuotas
-from barnabas.network.endpoint import EndPoint
 from barnabas.network.exchange import Dispatcher
 from barnabas.network.idle_connections import IdleConnections
 from barnabas.network.listener import Listener, open_listening_socket
@@ -126,8 +126,8 @@ class SocketServer:
         name = endpoint.listener_name
         if name in self.listeners:
             raise ValueError(f"Each listener must have a different name, but {name} stands twice in listeners")
-        if endpoint.uses_tls and tls is None:
-            raise ValueError(f"Listener {name} uses {endpoint.security_protocol} and has no certificate: set ssl.keystore.location")
+        if endpoint.security_protocol.uses_tls and tls is None:
+            raise ValueError(f"Listener {name} uses {endpoint.security_protocol.name} and has no certificate: set ssl.keystore.location")
         listening = await open_listening_socket(endpoint, self.config, self._loop)
         self.quotas.add_listener(name)
         context = ConnectionContext(
@@ -143,7 +143,7 @@ class SocketServer:
             self._opened,
             self._closed,
         )
-        self.listeners[name] = Listener(endpoint, listening, context, self.quotas, tls if endpoint.uses_tls else None)
+        self.listeners[name] = Listener(endpoint, listening, context, self.quotas, tls if endpoint.security_protocol.uses_tls else None)
 
     def _rank(self, listener: Listener) -> int:
         return 0 if listener.name == self._control_plane_listener else 1 if listener.name == self._inter_broker_listener else 2

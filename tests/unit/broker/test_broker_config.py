@@ -4,8 +4,9 @@ import re
 
 import pytest
 
-from barnabas.broker.config import BrokerConfig, EndPoint, SecurityProtocol, validate_topic
+from barnabas.broker.config import BrokerConfig, validate_topic
 from barnabas.config_def import InvalidConfig
+from barnabas.endpoint import EndPoint, SecurityProtocol
 from barnabas.properties import parse_properties
 
 # server.properties as Apache Kafka 4.2 ships it, without its comments.
@@ -44,7 +45,7 @@ def config(**properties: str) -> BrokerConfig:
 
 
 def endpoints(found: list[EndPoint]) -> list[str]:
-    return [endpoint.connection_string for endpoint in found]
+    return [str(endpoint) for endpoint in found]
 
 
 def refused(properties: dict[str, str], message: str) -> None:
@@ -157,7 +158,7 @@ def test_listeners_are_read(listeners: str, found: list[str]) -> None:
 
 
 def test_a_listener_without_a_host_is_on_all_interfaces() -> None:
-    assert config().listeners == [EndPoint(None, 9092, "PLAINTEXT", SecurityProtocol.PLAINTEXT)]
+    assert config().listeners == [EndPoint("PLAINTEXT")]
 
 
 def test_listeners_may_have_names_of_their_own() -> None:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from barnabas.endpoint import EndPoint, SecurityProtocol
 from barnabas.metadata import paths
 from barnabas.metadata.znodes import admin, cluster, configs, consumers, json_text, ordering, security, topics
 from barnabas.topic_partition import TopicPartition
@@ -132,7 +133,7 @@ def test_the_controller_of_an_old_kafka_without_timestamp_is_read() -> None:
 
 def test_a_broker_of_version_1_has_one_plaintext_endpoint() -> None:
     broker = cluster.decode_broker(0, b'{"version":1,"host":"localhost","port":9092,"jmx_port":9999,"timestamp":"2233345666"}')
-    assert (broker.endpoints, broker.jmx_port) == ((cluster.EndPoint("PLAINTEXT", "PLAINTEXT", "localhost", 9092),), 9999)
+    assert (broker.endpoints, broker.jmx_port) == ((EndPoint("PLAINTEXT", "localhost", 9092),), 9999)
 
 
 def test_a_broker_of_version_3_names_its_listeners_by_their_protocols() -> None:
@@ -140,12 +141,18 @@ def test_a_broker_of_version_3_names_its_listeners_by_their_protocols() -> None:
         b'{"version":3,"host":"h","port":9092,"jmx_port":-1,"timestamp":"1","endpoints":["PLAINTEXT://h:9092","SSL://h:9093"],"rack":"dc1"}'
     )
     broker = cluster.decode_broker(0, data)
-    assert [each.security_protocol for each in broker.endpoints] == ["PLAINTEXT", "SSL"]
+    assert [each.security_protocol.name for each in broker.endpoints] == ["PLAINTEXT", "SSL"]
     assert broker.rack == "dc1"
 
 
+def test_a_listener_whose_protocol_nobody_knows_is_an_error_that_names_the_broker() -> None:
+    data = b'{"version":3,"host":"h","port":9092,"jmx_port":-1,"timestamp":"1","endpoints":["CARRIER_PIGEON://h:9092"]}'
+    with pytest.raises(json_text.CorruptZNode, match=r"/brokers/ids/0.*CARRIER_PIGEON"):
+        cluster.decode_broker(0, data)
+
+
 def test_a_broker_without_plaintext_registers_no_host_for_old_clients() -> None:
-    broker = cluster.BrokerRegistration((cluster.EndPoint("CLIENT", "SASL_SSL", "::1", 9093),), 5)
+    broker = cluster.BrokerRegistration((EndPoint("CLIENT", "::1", 9093, SecurityProtocol.SASL_SSL),), 5)
     assert cluster.encode_broker(broker) == (
         b'{"features":{},"listener_security_protocol_map":{"CLIENT":"SASL_SSL"},"endpoints":["CLIENT://[::1]:9093"],'
         b'"jmx_port":-1,"port":-1,"host":null,"version":5,"timestamp":"5"}'

@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+from barnabas.endpoint import EndPoint
 from barnabas.network.config import NetworkConfig
 from barnabas.network.connection import Connection
-from barnabas.network.endpoint import EndPoint
 from barnabas.network.exchange import Exchange
 from barnabas.network.server import SocketServer
 

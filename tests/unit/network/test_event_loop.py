@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from barnabas.network.endpoint import SASL_SSL, EndPoint
+from barnabas.endpoint import EndPoint, SecurityProtocol
 from barnabas.network.event_loop import new_event_loop, run
 
 
@@ -32,5 +32,5 @@ def test_an_end_point_is_written_as_in_the_settings() -> None:
 
 
 def test_sasl_ssl_is_tls() -> None:
-    assert EndPoint("A", security_protocol=SASL_SSL).uses_tls
-    assert not EndPoint("A").uses_tls
+    assert SecurityProtocol.SASL_SSL.uses_tls
+    assert not EndPoint("A").security_protocol.uses_tls

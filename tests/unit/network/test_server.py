@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.endpoint import EndPoint, SecurityProtocol
 from barnabas.network.config import ListenerLimits, NetworkConfig
-from barnabas.network.endpoint import SSL, EndPoint
 from barnabas.network.server import SocketServer
 from tests.unit.network.harness import LOOPBACK, Client, Clock, Echo, Keeper, client_of, framed, serving, the_connection, until
 
@@ -351,7 +351,7 @@ async def test_requests_come_through_tls(certificate: Path) -> None:
     trusting = ssl.create_default_context(cafile=str(certificate))
     large = b"x" * 1_000_000
     async with (
-        serving(Echo(), EndPoint("SSL", "127.0.0.1", 0, SSL), tls=server_tls(certificate)) as server,
+        serving(Echo(), EndPoint("SSL", "127.0.0.1", 0, SecurityProtocol.SSL), tls=server_tls(certificate)) as server,
         client_of(server, "SSL", ssl=trusting, limit=1 << 22) as client,
     ):
         assert await client.ask(b"secret") == b"secret"
@@ -361,7 +361,7 @@ async def test_requests_come_through_tls(certificate: Path) -> None:
 
 
 async def test_a_failed_handshake_ends_that_connection_and_is_not_counted_on(certificate: Path) -> None:
-    async with serving(Echo(), EndPoint("SSL", "127.0.0.1", 0, SSL), tls=server_tls(certificate)) as server:
+    async with serving(Echo(), EndPoint("SSL", "127.0.0.1", 0, SecurityProtocol.SSL), tls=server_tls(certificate)) as server:
         async with client_of(server, "SSL") as plain:
             plain.send(b"this is not TLS")
             await until(lambda: server.listeners["SSL"].context.metrics.handshakes_failed == 1)
@@ -369,14 +369,17 @@ async def test_a_failed_handshake_ends_that_connection_and_is_not_counted_on(cer
 
 
 async def test_a_peer_that_hangs_up_in_the_handshake_is_released(certificate: Path) -> None:
-    async with serving(Echo(), EndPoint("SSL", "127.0.0.1", 0, SSL), tls=server_tls(certificate)) as server:
+    async with serving(Echo(), EndPoint("SSL", "127.0.0.1", 0, SecurityProtocol.SSL), tls=server_tls(certificate)) as server:
         async with client_of(server, "SSL"):
             await until(lambda: server.quotas.total == 1)
         await until(lambda: server.quotas.total == 0)
 
 
 async def test_a_shutdown_does_not_wait_for_handshakes(certificate: Path) -> None:
-    async with serving(Echo(), EndPoint("SSL", "127.0.0.1", 0, SSL), tls=server_tls(certificate)) as server, client_of(server, "SSL"):
+    async with (
+        serving(Echo(), EndPoint("SSL", "127.0.0.1", 0, SecurityProtocol.SSL), tls=server_tls(certificate)) as server,
+        client_of(server, "SSL"),
+    ):
         await until(lambda: server.quotas.total == 1)
         assert await server.shutdown(10_000) is True
         await until(lambda: server.quotas.total == 0)
@@ -385,4 +388,4 @@ async def test_a_shutdown_does_not_wait_for_handshakes(certificate: Path) -> Non
 async def test_tls_without_a_certificate_is_an_error_that_names_the_setting() -> None:
     server = SocketServer(NetworkConfig(), Echo())
     with pytest.raises(ValueError, match=r"ssl\.keystore\.location"):
-        await server.start([EndPoint("SSL", "127.0.0.1", 0, SSL)])
+        await server.start([EndPoint("SSL", "127.0.0.1", 0, SecurityProtocol.SSL)])

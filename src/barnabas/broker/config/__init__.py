@@ -13,7 +13,6 @@ from barnabas.broker.config.describe import (
     describe_topic,
 )
 from barnabas.broker.config.dynamic import DynamicBrokerConfig, validate_dynamic
-from barnabas.broker.config.listeners import EndPoint, SecurityProtocol
 from barnabas.broker.config.topics import validate_topic
 
 __all__ = [
@@ -24,8 +23,6 @@ __all__ = [
     "ConfigSource",
     "ConfigSynonym",
     "DynamicBrokerConfig",
-    "EndPoint",
-    "SecurityProtocol",
     "describe_broker",
     "describe_broker_default",
     "describe_topic",

@@ -11,8 +11,6 @@ from typing import Any, Final
 from barnabas.broker.config import validation
 from barnabas.broker.config.definitions import BROKER_CONFIGS, DYNAMIC_ONLY_CONFIGS
 from barnabas.broker.config.listeners import (
-    EndPoint,
-    SecurityProtocol,
     config_prefix,
     normalised,
     parse_listeners,
@@ -22,6 +20,7 @@ from barnabas.broker.config.listeners import (
 )
 from barnabas.broker.config.synonyms import config_key
 from barnabas.config_def import InvalidConfig, value_text
+from barnabas.endpoint import EndPoint, SecurityProtocol
 from barnabas.storage.log_config import LogConfig
 from barnabas.storage.topic_configs import TOPIC_CONFIGS, topic_config_key
 

@@ -8,44 +8,15 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from enum import IntEnum
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
 
 from barnabas.config_def import InvalidConfig
+from barnabas.endpoint import EndPoint, SecurityProtocol
 
 PORT_MAX: Final = 65_535
 
 _LISTENER: Final = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
-
-
-class SecurityProtocol(IntEnum):
-    """Kafka's numbers, as they stand in UpdateMetadata and LeaderAndIsr."""
-
-    PLAINTEXT = 0
-    SSL = 1
-    SASL_PLAINTEXT = 2
-    SASL_SSL = 3
-
-    @property
-    def uses_sasl(self) -> bool:
-        return self in (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
-
-
-@dataclass(frozen=True)
-class EndPoint:
-    """Where a listener is. No host is all interfaces; port 0 is any free one."""
-
-    host: str | None
-    port: int
-    listener_name: str
-    security_protocol: SecurityProtocol
-
-    @property
-    def connection_string(self) -> str:
-        host = f"[{self.host}]" if self.host is not None and ":" in self.host else self.host or ""
-        return f"{self.listener_name}://{host}:{self.port}"
 
 
 def normalised(listener_name: str) -> str:
@@ -114,7 +85,7 @@ def _parse_listener(listener: str, protocols: Mapping[str, SecurityProtocol]) ->
         raise InvalidConfig(f"No security protocol defined for listener {name}")
     if len(match[3]) > 6 or not 0 <= int(match[3]) <= PORT_MAX:
         raise InvalidConfig(f"The port of {listener} must be between 0 and {PORT_MAX}")
-    return EndPoint(match[2] or None, int(match[3]), name, protocols[name])
+    return EndPoint(name, match[2], int(match[3]), protocols[name])
 
 
 def _check_shared_port(port: int, sharing: Sequence[EndPoint], shown: str) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from barnabas.endpoint import EndPoint, SecurityProtocol
 from barnabas.metadata import paths
 from barnabas.metadata.znodes import json_text, ordering
 
@@ -49,18 +50,6 @@ def decode_controller_epoch(data: bytes | None) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class EndPoint:
-    listener: str
-    security_protocol: str
-    host: str
-    port: int
-
-    def connection_string(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.listener}://{host}:{self.port}"
-
-
-@dataclass(frozen=True, slots=True)
 class BrokerRegistration:
     endpoints: tuple[EndPoint, ...]
     timestamp: int
@@ -72,15 +61,15 @@ class BrokerRegistration:
 
 def encode_broker(broker: BrokerRegistration) -> bytes:
     """Host and port on their own are of the first PLAINTEXT endpoint, for clients that know no others; null and -1 if there is none."""
-    plain = next((each for each in broker.endpoints if each.security_protocol == "PLAINTEXT"), None)
+    plain = next((each for each in broker.endpoints if each.security_protocol is SecurityProtocol.PLAINTEXT), None)
     fields: dict[str, object] = {}
     if broker.version >= 5:
         fields["features"] = {name: dict(broker.features[name]) for name in ordering.scala_immutable(broker.features)}
     if broker.version >= 4:
-        protocols = {each.listener: each.security_protocol for each in broker.endpoints}
+        protocols = {each.listener_name: each.security_protocol.name for each in broker.endpoints}
         fields["listener_security_protocol_map"] = {name: protocols[name] for name in ordering.scala_immutable(protocols)}
     if broker.version >= 2:
-        fields["endpoints"] = [each.connection_string() for each in broker.endpoints]
+        fields["endpoints"] = [str(each) for each in broker.endpoints]
     if broker.version >= 3 and broker.rack is not None:
         fields["rack"] = broker.rack
     fields["jmx_port"] = broker.jmx_port
@@ -110,7 +99,7 @@ def decode_broker(broker_id: int, data: bytes | None) -> BrokerRegistration:
 
 def _decode_endpoints(fields: json_text.JsonObject, version: int) -> tuple[EndPoint, ...]:
     if version == 1:
-        return (EndPoint("PLAINTEXT", "PLAINTEXT", fields.text("host"), fields.integer("port")),)
+        return (EndPoint("PLAINTEXT", fields.text("host"), fields.integer("port")),)
     protocols = fields.optional_nested("listener_security_protocol_map")
     endpoints = []
     for text in fields.texts("endpoints"):
@@ -120,7 +109,9 @@ def _decode_endpoints(fields: json_text.JsonObject, version: int) -> tuple[EndPo
         listener = found["listener"].upper()
         protocol = protocols.text(listener) if listener in protocols else listener  # before version 4 a listener is named by its protocol
         host = found["ipv6"] if found["ipv6"] is not None else found["host"]
-        endpoints.append(EndPoint(listener, protocol, host, int(found["port"])))
+        if protocol not in SecurityProtocol.__members__:
+            raise fields.fault(f"{protocol!r} is not a security protocol")
+        endpoints.append(EndPoint(listener, host, int(found["port"]), SecurityProtocol[protocol]))
     return tuple(endpoints)
 
 
