@@ -51,16 +51,8 @@ class UnsupportedForMessageFormat(KafkaError):
     code = 43
 
 
-class PolicyViolation(KafkaError):
-    code = 44
-
-
 class OutOfOrderSequence(KafkaError):
     code = 45
-
-
-class DuplicateSequence(KafkaError):
-    code = 46
 
 
 class InvalidProducerEpoch(KafkaError):

@@ -15,7 +15,6 @@ from mypy_extensions import i64
 from barnabas.errors import CorruptRecord
 from barnabas.records.batch import HEADER_SIZE_V2, LOG_OVERHEAD, MAGIC_AT, MAGIC_V2, Batch
 
-CRC_AT_V2: Final = 17
 CHECKED_FROM_V2: Final = 21
 
 # google_crc32c takes only `bytes`, so what it checks is copied first: a copy of this size is still in the cache when it is read.

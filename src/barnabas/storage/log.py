@@ -487,6 +487,9 @@ class Log:
         return self.durability.plan(self.files, self.directory, self.segments, snapshots, below, self._log_end_offset)
 
     def flushed(self, plan: FlushPlan, now_ms: int) -> None:
+        """A plan has run to its end. If the log was let go of meanwhile, the plan found closed files and proves nothing."""
+        if self._closed or self._failure is not None:
+            return
         self.durability.flushed(plan, self.segments.active.base_offset, now_ms)
 
     def flush_below(self, offset: int, now_ms: int = 0) -> None:

@@ -585,24 +585,30 @@ def test_a_plan_can_run_after_a_segment_of_it_was_deleted(disk: SimulatedFiles, 
     log.increment_log_start_offset(2, "test")
     log.delete_old_segments(NOW)
     host.delete_due(2**62)
-    plan.run()
+    assert plan.run()
+    log.flushed(plan, NOW)
+    assert log.recovery_point == 3
 
 
-def test_a_plan_can_run_after_the_directory_was_renamed(disk: SimulatedFiles, log: Log) -> None:
+def test_a_plan_whose_directory_was_renamed_says_so_and_the_next_flush_sees_to_it(disk: SimulatedFiles, log: Log) -> None:
     append_many(log, 3)
     plan = log.prepare_flush(3)
     assert plan is not None
     log.rename_dir("orders-0.abc-delete")
-    plan.run()
+    assert not plan.run()
+    assert log.recovery_point == 0
+    log.flush(NOW)
+    assert log.recovery_point == 3
 
 
-def test_a_plan_that_could_not_sync_everything_does_not_move_the_recovery_point(disk: SimulatedFiles, log: Log) -> None:
+def test_a_flush_that_ran_while_the_log_was_let_go_of_proves_nothing(log: Log) -> None:
     append_many(log, 3)
     plan = log.prepare_flush(3)
     assert plan is not None
-    log.rename_dir("orders-0.abc-delete")
-    if not plan.run():
-        assert log.recovery_point == 0
+    log.close_handlers()
+    plan.run()
+    log.flushed(plan, NOW)
+    assert log.recovery_point == 0
 
 
 def test_a_log_that_stands_alone_flushes_at_once(disk: SimulatedFiles) -> None:

@@ -6,7 +6,6 @@ a cleaning that is under way is aborted first.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from enum import Enum
 from typing import Final
 
@@ -39,10 +38,6 @@ class CleaningStates:
 
     def pauses(self, partition: TopicPartition) -> int:
         return self._pauses.get(partition, 0)
-
-    @property
-    def in_progress(self) -> Collection[TopicPartition]:
-        return [partition for partition, state in self._states.items() if state is CleaningState.IN_PROGRESS]
 
     def begin(self, partition: TopicPartition) -> None:
         self._enter(partition, CleaningState.IN_PROGRESS)
