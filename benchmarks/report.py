@@ -49,6 +49,42 @@ class Figure:
         ]
 
 
+@dataclass
+class Comparison:
+    """The same thing measured on two systems by turns; what counts is the ratio, turn by turn."""
+
+    name: str
+    unit: str
+    aim: float | None  # of the ratio, ours to theirs
+    ours: list[float] = field(default_factory=list)
+    theirs: list[float] = field(default_factory=list)
+    smaller_is_better: bool = False
+
+    @property
+    def ratios(self) -> list[float]:
+        return [ours / theirs for ours, theirs in zip(self.ours, self.theirs, strict=True)]
+
+    @property
+    def reached(self) -> bool:
+        if self.aim is None:
+            return True
+        ratio = statistics.median(self.ratios)
+        return ratio <= self.aim if self.smaller_is_better else ratio >= self.aim
+
+    def row(self) -> list[str]:
+        sign = "≤" if self.smaller_is_better else "≥"
+        return [
+            self.name,
+            f"{_number(statistics.median(self.ours))} {self.unit}",
+            f"{_number(statistics.median(self.theirs))} {self.unit}",
+            f"{statistics.median(self.ratios):.2f}",
+            f"{min(self.ratios):.2f} – {max(self.ratios):.2f}",
+            f"{sign} {self.aim:g}" if self.aim is not None else "",
+            ("yes" if self.reached else "no") if self.aim is not None else "",
+        ]
+
+
+COMPARISON_HEADER = ["what", "Barnabas", "Apache Kafka", "ratio", "spread", "aim", "reached"]
 HEADER = ["what", "median", "spread", "aim", "limit in the same run (median)", "best turn reaches it"]
 
 
@@ -64,11 +100,16 @@ def by_turns(figure: Figure, turns: int, measure: Callable[[], float], limit: Ca
     return figure
 
 
-def table(figures: Sequence[Figure]) -> str:
-    """As Markdown, padded so that it reads well on a terminal too."""
-    rows = [HEADER, *(figure.row() for figure in figures)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADER))]
-    lines = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in rows]
+def table(figures: Sequence[Figure | Comparison]) -> str:
+    """As Markdown, padded so that it reads well on a terminal too; comparisons first, in a table of their own."""
+    comparisons = [each.row() for each in figures if isinstance(each, Comparison)]
+    alone = [each.row() for each in figures if isinstance(each, Figure)]
+    return "\n\n".join(_markdown(header, rows) for header, rows in ((COMPARISON_HEADER, comparisons), (HEADER, alone)) if rows)
+
+
+def _markdown(header: list[str], rows: list[list[str]]) -> str:
+    widths = [max(len(row[column]) for row in [header, *rows]) for column in range(len(header))]
+    lines = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in [header, *rows]]
     lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
     return "\n".join(lines)
 

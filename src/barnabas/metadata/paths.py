@@ -20,6 +20,8 @@ CONFIG: Final = "/config"
 CONFIG_CHANGES: Final = "/config/changes"
 CONFIG_CHANGE_PREFIX: Final = "config_change_"
 CONFIG_TYPES: Final = ("topics", "clients", "users", "brokers", "ips")
+# Kafka has them since KRaft and by these names; in the tree only we keep them, and make their nodes when they are needed.
+LATER_CONFIG_TYPES: Final = ("client-metrics", "groups")
 
 ADMIN: Final = "/admin"
 DELETE_TOPICS: Final = "/admin/delete_topics"

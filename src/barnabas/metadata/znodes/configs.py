@@ -44,7 +44,7 @@ def decode_config_change(path: str, data: bytes | None) -> str:
     if version != 2:
         raise fields.fault(f"Config change notification has unsupported version {version}; supported are 1 and 2")
     entity_path = fields.text("entity_path")
-    if entity_path.split("/", 1)[0] not in paths.CONFIG_TYPES:
+    if entity_path.split("/", 1)[0] not in (*paths.CONFIG_TYPES, *paths.LATER_CONFIG_TYPES):
         raise fields.fault(f"entity_path {entity_path!r} begins with no known entity type")
     return entity_path
 

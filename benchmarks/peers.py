@@ -1,0 +1,145 @@
+"""The brokers that are compared: Apache Kafka and this one, each a process of its own, started alike and asked how much memory it takes."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from benchmarks.wire import Client
+from tests import kafka
+
+_START_SECONDS_MAX = 60
+
+
+class Peer:
+    """A broker that runs."""
+
+    def __init__(self, name: str, process: subprocess.Popen[bytes], port: int, data: Path, start_seconds: float) -> None:
+        self.name = name
+        self.process = process
+        self.port = port
+        self.data = data
+        self.start_seconds = start_seconds
+
+    @property
+    def bootstrap(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def memory_mb(self) -> float:
+        """What it keeps in memory now, of which nothing is the page cache of its logs."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        found = re.search(r"RssAnon:\s+(\d+) kB", status)
+        shared = re.search(r"RssFile:\s+(\d+) kB", status)
+        assert found is not None and shared is not None
+        return (int(found[1]) + int(shared[1])) / 1024
+
+    def open_files(self) -> int:
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+    def stop(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+@contextmanager
+def barnabas(data: Path | None = None, files_max: int | None = None) -> Iterator[Peer]:
+    with _directory(data) as directory:
+        port = _free_port()
+        command = [sys.executable, "-m", "barnabas", "up", "--port", str(port), "--data", str(directory)]
+        if files_max is not None:
+            command = ["sh", "-c", f'ulimit -n {files_max}; exec "$@"', "sh", *command]
+        yield from _running("barnabas", command, port, directory)
+
+
+@contextmanager
+def apache_kafka() -> Iterator[Peer]:
+    """Version 4.2.0 with a heap of 1 GB, one node of KRaft."""
+    with _directory(None) as directory:
+        port = _free_port()
+        properties = directory / "server.properties"
+        properties.write_text(_kafka_properties(port, _free_port(), directory / "logs"))
+        java = ["java", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", f"{kafka.prepare()}/*"]
+        cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        format_storage = [*java, "kafka.tools.StorageTool", "format", "-c", str(properties), "-t", cluster_id]
+        subprocess.run(format_storage, check=True, capture_output=True, timeout=120)
+        heap = ["-Xmx1G", "-Xms1G", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"]
+        yield from _running("Apache Kafka", [java[0], *heap, *java[1:], "kafka.Kafka", str(properties)], port, directory)
+
+
+def _kafka_properties(port: int, controller_port: int, logs: Path) -> str:
+    return f"""process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller_port}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+log.dirs={logs}
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+group.initial.rebalance.delay.ms=0
+"""
+
+
+def _running(name: str, command: list[str], port: int, directory: Path) -> Iterator[Peer]:
+    started = time.perf_counter()
+    with open(directory / f"{name}.out", "wb") as out:
+        process = subprocess.Popen(command, stdout=out, stderr=out)
+    try:
+        _await_metadata(name, process, port, started, directory)
+        peer = Peer(name, process, port, directory, time.perf_counter() - started)
+        yield peer
+        peer.stop()
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _await_metadata(name: str, process: subprocess.Popen[bytes], port: int, started: float, directory: Path) -> None:
+    """Until the first Metadata has been answered."""
+    while True:
+        try:
+            with Client("127.0.0.1", port) as client:
+                if client.metadata([]).brokers:
+                    return
+        except OSError:
+            pass
+        if process.poll() is not None or time.perf_counter() - started > _START_SECONDS_MAX:
+            output = (directory / f"{name}.out").read_text(errors="replace")
+            raise RuntimeError(f"{name} did not start: {output[-2000:]}")
+        time.sleep(0.005)
+
+
+@contextmanager
+def _directory(data: Path | None) -> Iterator[Path]:
+    if data is not None:
+        yield data
+        return
+    directory = Path(tempfile.mkdtemp(prefix="barnabas-bench-"))
+    try:
+        yield directory
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

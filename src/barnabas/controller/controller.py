@@ -1,0 +1,230 @@
+"""The controller of the cluster, as every broker has it: one of them is active, the others wait for /controller to vanish.
+
+It stands between the tree and the brokers. What to do is decided by the parts of a `Term`, in steps; here they are driven, and here is the
+only place of the controller that awaits the tree. Events are processed one at a time; nothing here may be called from another thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from random import Random
+from typing import Any, Final, Protocol, TypeVar
+
+from barnabas.controller import steps
+from barnabas.controller.channel import ControllerChannel
+from barnabas.controller.config import ControllerConfig
+from barnabas.controller.context import INITIAL_CONTROLLER_EPOCH, ControllerContext
+from barnabas.controller.events import (
+    ControllerChange,
+    Event,
+    EventQueue,
+    Expire,
+    Reelect,
+    RegisterBrokerAndReelect,
+    Startup,
+    UncleanLeaderElectionEnable,
+)
+from barnabas.controller.steps import ControllerMoved, Steps
+from barnabas.controller.term import Term
+from barnabas.controller.watches import Watches
+from barnabas.metadata import paths
+from barnabas.metadata.client import TreeClient
+from barnabas.metadata.tree import Request, Response
+
+__all__ = ["Controller", "ControllerConfig"]
+
+T = TypeVar("T")
+
+NO_CONTROLLER: Final = -1
+REQUESTS_AT_ONCE: Final = 1000  # asked of the tree in one go; between two such batches everybody else on the loop gets a turn
+FAILED_FAILOVER_BACKOFF_S: Final = 0.1  # before /controller is given up, so that a failover that cannot succeed is no busy loop
+
+_log = logging.getLogger(__name__)
+
+
+class WallClock(Protocol):
+    def now_ms(self) -> int: ...
+
+
+class Controller:
+    """`register_broker` writes this broker's registration into a new session of the tree, where the old one expired."""
+
+    def __init__(
+        self,
+        *,
+        broker_id: int,
+        tree: TreeClient,
+        channel: ControllerChannel,
+        config: ControllerConfig,
+        clock: WallClock,
+        random: Random,
+        register_broker: Callable[[], Awaitable[object]] | None = None,
+    ) -> None:
+        self.broker_id = broker_id
+        self.config = config
+        self.controller_id = NO_CONTROLLER
+        self._tree = tree
+        self._channel = channel
+        self._clock = clock
+        self._random = random
+        self._register_broker = register_broker
+        self._term: Term | None = None
+        self._events = EventQueue(self._process)
+        self._watches = Watches(tree, self._events.put)
+        self._session_handler = SessionHandler(self._events)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether this broker is the controller, and has not only left its name in /controller in an earlier life."""
+        return self._term is not None and self.controller_id == self.broker_id
+
+    @property
+    def epoch(self) -> int:
+        """Of the controller, if it is this one; else 0."""
+        return self._term.context.epoch if self._term is not None else INITIAL_CONTROLLER_EPOCH
+
+    @property
+    def context(self) -> ControllerContext | None:
+        """What the active controller knows, for reading; None on the others."""
+        return self._term.context if self._term is not None else None
+
+    async def start(self) -> None:
+        """On return this broker is the controller, or knows who is."""
+        self._tree.register_state_change_handler(self._session_handler)
+        self._watches.watch_controller()
+        self._events.start()
+        await settled(self._events.put(Startup()))
+
+    async def shutdown(self) -> None:
+        """Comes before the end of the session, which lets /controller go and another broker be elected."""
+        self._tree.unregister_state_change_handler(self._session_handler.name)
+        self._watches.forget_controller()
+        await self._events.close()
+        self.controller_id = NO_CONTROLLER
+        self._resign()
+
+    def is_topic_queued_for_deletion(self, topic: str) -> bool:
+        return self._term is not None and self._term.context.is_topic_queued_for_deletion(topic)
+
+    def enable_unclean_leader_election(self, topic: str | None = None) -> None:
+        """The config says so now, of a topic or of all: partitions that had to wait for their ISR may be led."""
+        self._events.put(UncleanLeaderElectionEnable(topic))
+
+    async def _process(self, event: Event) -> None:
+        try:
+            await self._dispatch(event)
+        except ControllerMoved as moved:
+            _log.info("Controller moved to another broker when processing %s: %s", event, moved)
+            await self._resign_if_moved(event)
+        except Exception:
+            _log.exception("Error processing event %s", event)
+
+    async def _resign_if_moved(self, event: Event) -> None:
+        try:
+            await self._maybe_resign()
+        except Exception:
+            _log.exception("Error while resigning, after %s", event)
+
+    async def _dispatch(self, event: Event) -> None:
+        match event:
+            case Startup() | Reelect():
+                await self._maybe_resign()
+                await self._elect()
+            case RegisterBrokerAndReelect():
+                if self._register_broker is not None:
+                    await self._register_broker()
+                await self._maybe_resign()
+                await self._elect()
+            case ControllerChange():
+                await self._maybe_resign()
+            case Expire():
+                self.controller_id = NO_CONTROLLER
+                self._resign()
+            case _:
+                if self._term is not None and self.is_active:
+                    await self._run(self._term.process(event))
+
+    async def _elect(self) -> None:
+        self.controller_id = await self._run(steps.read_controller_id())
+        if self.controller_id != NO_CONTROLLER:
+            _log.debug("Broker %d has been elected as the controller, so stopping the election process.", self.controller_id)
+            return
+        try:
+            epoch, version = await self._run(steps.register_controller(self.broker_id, self._clock.now_ms()))
+            _log.info("%d successfully elected as the controller. Epoch incremented to %d", self.broker_id, epoch)
+            context = ControllerContext(epoch=epoch, epoch_version=version)
+            self._term = Term(self.broker_id, context, self.config, self._tree, self._channel, self._events.put, self._random)
+            self.controller_id = self.broker_id
+            await self._run(self._term.fail_over())
+        except ControllerMoved:
+            await self._maybe_resign()
+            _log.debug("Broker %d was elected as controller instead of broker %d", self.controller_id, self.broker_id)
+        except Exception:
+            _log.exception("Error while electing or becoming controller on broker %d. Trigger controller movement", self.broker_id)
+            await self._trigger_move()
+
+    async def _trigger_move(self) -> None:
+        """Gives up /controller, so that somebody else, or this broker with a fresh start, can do better."""
+        self.controller_id = await self._run(steps.read_controller_id())
+        if not self.is_active or self._term is None:
+            self._resign()
+            return
+        version = self._term.context.epoch_version
+        self.controller_id = NO_CONTROLLER
+        self._resign()
+        await asyncio.sleep(FAILED_FAILOVER_BACKOFF_S)
+        try:
+            await self._run(steps.delete_paths([paths.CONTROLLER], version))
+        except ControllerMoved:
+            _log.warning("Controller has already moved when trying to trigger controller movement")
+
+    async def _maybe_resign(self) -> None:
+        was_active = self.is_active
+        await self._tree.exists(paths.CONTROLLER)  # leaves the watch, also where there is no controller now
+        self.controller_id = await self._run(steps.read_controller_id())
+        if was_active and not self.is_active:
+            self._resign()
+
+    def _resign(self) -> None:
+        if self._term is not None:
+            _log.info("Resigned as the controller of epoch %d", self._term.context.epoch)
+            self._term.end()
+            self._term = None
+
+    async def _run(self, work: Steps[T]) -> T:
+        try:
+            requests = next(work)
+            while True:
+                requests = work.send(await self._ask(requests))
+        except StopIteration as finished:
+            result: T = finished.value
+            return result
+
+    async def _ask(self, requests: Sequence[Request[Any]]) -> list[Response[Any]]:
+        answers = await self._tree.handle(requests[:REQUESTS_AT_ONCE])
+        for start in range(REQUESTS_AT_ONCE, len(requests), REQUESTS_AT_ONCE):
+            await asyncio.sleep(0)
+            answers += await self._tree.handle(requests[start : start + REQUESTS_AT_ONCE])
+        return answers
+
+
+class SessionHandler:
+    """A session that expired took /controller with it: resign before the next one, run for it again in the next one."""
+
+    name: Final = "controller-state-change-handler"
+
+    def __init__(self, events: EventQueue) -> None:
+        self._events = events
+
+    async def before_initializing_session(self) -> None:
+        await settled(self._events.clear_and_put(Expire()))
+
+    async def after_initializing_session(self) -> None:
+        await settled(self._events.put(RegisterBrokerAndReelect()))
+
+
+async def settled(event: asyncio.Future[None]) -> None:
+    """Until the event was processed, or preempted by one after which it has no sense any more."""
+    await asyncio.wait([event])

@@ -1,0 +1,168 @@
+"""Everything that can happen to a controller, and the one queue through which it happens.
+
+Watches, answers of brokers and requests of administrators only put events here; one task takes them out, one at a time and each to its end,
+so that nothing in the controller ever sees another thing half done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from barnabas.protocol.messages.leader_and_isr_response import LeaderAndIsrResponse
+from barnabas.protocol.messages.update_metadata_response import UpdateMetadataResponse
+from barnabas.topic_partition import TopicPartition
+
+
+class Event:
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Startup(Event):
+    """The first: look who is the controller, and try to become it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerChange(Event):
+    """/controller was created or changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reelect(Event):
+    """/controller is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterBrokerAndReelect(Event):
+    """A new session: the broker's registration and /controller went with the old one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expire(Event):
+    """The session is gone, and with it the right to be the controller."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerChange(Event):
+    """Children of /brokers/ids."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerModifications(Event):
+    """A registration has other data: the broker's listeners changed."""
+
+    broker_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicChange(Event):
+    """Children of /brokers/topics."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionModifications(Event):
+    """A topic's assignment has other data."""
+
+    topic: str
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDeletion(Event):
+    """Children of /admin/delete_topics."""
+
+
+@dataclass(frozen=True, slots=True)
+class IsrChangeNotification(Event):
+    """Children of /isr_change_notification: leaders of an old inter.broker.protocol.version wrote states by themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirEventNotification(Event):
+    """Children of /log_dir_event_notification: brokers lost a log directory."""
+
+
+@dataclass(frozen=True, slots=True)
+class UncleanLeaderElectionEnable(Event):
+    """unclean.leader.election.enable became true for one topic, or for all that do not say otherwise."""
+
+    topic: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderAndIsrResponseReceived(Event):
+    response: LeaderAndIsrResponse
+    broker_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateMetadataResponseReceived(Event):
+    response: UpdateMetadataResponse
+    broker_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDeletionStopReplicaResponseReceived(Event):
+    """A broker's answer to StopReplica with deletion: an error code of the whole, and one of each partition of a topic being deleted."""
+
+    broker_id: int
+    request_error: int
+    partition_errors: Mapping[TopicPartition, int]
+
+
+class EventQueue:
+    """Every event gets a future that is done when the event was processed, and cancelled when it was preempted."""
+
+    def __init__(self, process: Callable[[Event], Awaitable[None]]) -> None:
+        self._process = process
+        self._waiting: deque[tuple[Event, asyncio.Future[None]]] = deque()
+        self._arrived = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._closed = False
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def start(self) -> None:
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._run(), name="controller-events")
+
+    def put(self, event: Event) -> asyncio.Future[None]:
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if self._closed:
+            done.cancel()
+            return done
+        self._waiting.append((event, done))
+        self._arrived.set()
+        return done
+
+    def clear_and_put(self, event: Event) -> asyncio.Future[None]:
+        """What waits is void and will not happen: its reason is gone."""
+        self._preempt()
+        return self.put(event)
+
+    async def close(self) -> None:
+        """The event in process comes to its end, those that wait are preempted."""
+        self._closed = True
+        self._preempt()
+        self._arrived.set()
+        if self._task is not None:
+            await self._task
+            self._task = None
+
+    def _preempt(self) -> None:
+        while self._waiting:
+            self._waiting.popleft()[1].cancel()
+
+    async def _run(self) -> None:
+        while not self._closed:
+            while self._waiting:
+                event, done = self._waiting.popleft()
+                await self._process(event)
+                if not done.done():
+                    done.set_result(None)
+            self._arrived.clear()
+            if not self._closed:
+                await self._arrived.wait()

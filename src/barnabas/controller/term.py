@@ -1,0 +1,142 @@
+"""One term of this broker as the controller: what it knows, the machines that decide, and which event goes to which of them.
+
+A term begins with a won election and its failover, which reads everything anew; it ends with a resignation, and nothing of it is kept.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from random import Random
+
+from barnabas.controller import steps
+from barnabas.controller.broker_changes import BrokerChanges
+from barnabas.controller.channel import ControllerChannel
+from barnabas.controller.config import ControllerConfig
+from barnabas.controller.context import ControllerContext
+from barnabas.controller.events import (
+    BrokerChange,
+    BrokerModifications,
+    Event,
+    IsrChangeNotification,
+    LeaderAndIsrResponseReceived,
+    LogDirEventNotification,
+    PartitionModifications,
+    TopicChange,
+    TopicDeletion,
+    TopicDeletionStopReplicaResponseReceived,
+    UncleanLeaderElectionEnable,
+    UpdateMetadataResponseReceived,
+)
+from barnabas.controller.partition_states import PartitionStateMachine
+from barnabas.controller.replica_states import ReplicaStateMachine
+from barnabas.controller.request_batch import RequestBatch
+from barnabas.controller.steps import Steps
+from barnabas.controller.topic_changes import TopicChanges
+from barnabas.controller.topic_deletion import TopicDeletionManager
+from barnabas.controller.watches import Watches
+from barnabas.metadata import paths
+from barnabas.metadata.client import TreeClient
+from barnabas.protocol.errors import ErrorCode
+
+_log = logging.getLogger(__name__)
+
+
+class Term:
+    """`tree` is only told what to watch; what is asked of it goes through the steps."""
+
+    def __init__(
+        self,
+        broker_id: int,
+        context: ControllerContext,
+        config: ControllerConfig,
+        tree: TreeClient,
+        channel: ControllerChannel,
+        put_event: Callable[[Event], object],
+        random: Random,
+    ) -> None:
+        self.context = context
+        self._broker_id = broker_id
+        self._config = config
+        self._channel = channel
+        self._put_event = put_event
+        self._ended = False
+        self._watches = Watches(tree, self._put)
+        self._replica_states = ReplicaStateMachine(context, self._new_batch)
+        self._partition_states = PartitionStateMachine(context, config, self._new_batch)
+        self._deletion = TopicDeletionManager(
+            context, config, self._replica_states, self._partition_states, self._new_batch, self._watches.forget_topics
+        )
+        self._brokers = BrokerChanges(
+            context, channel, self._watches, self._replica_states, self._partition_states, self._deletion, self._new_batch
+        )
+        self._topics = TopicChanges(
+            context, random, self._watches, self._replica_states, self._partition_states, self._deletion, self._brokers
+        )
+
+    def fail_over(self) -> Steps[None]:
+        """Kafka's order: watch before reading, know everything before telling, tell who lives before telling who leads."""
+        yield from steps.enable_feature_versioning()
+        self._watches.watch_cluster()
+        for parent in (paths.LOG_DIR_EVENT_NOTIFICATION, paths.ISR_CHANGE_NOTIFICATION):
+            # What they ask for is done by reading everything anew.
+            yield from steps.delete_children(parent, (yield from steps.read_children(parent)), self.context.epoch_version)
+        yield from self._load_context()
+        yield from self._topics.process_deletions_at_failover()
+        self._brokers.send_update_metadata(self.context.live_brokers)
+        yield from self._replica_states.startup()
+        yield from self._partition_states.startup()
+        _log.info("Ready to serve as the new controller with epoch %d", self.context.epoch)
+        yield from self._deletion.resume_deletions()
+
+    def _load_context(self) -> Steps[None]:
+        context = self.context
+        context.set_live_brokers((yield from steps.read_brokers()))
+        names = yield from steps.read_children(paths.TOPICS)
+        context.all_topics = set(names)
+        partitions = yield from self._topics.learn_topics(names)
+        yield from self._brokers.watch_registrations(context.live_or_shutting_down_broker_ids)
+        yield from self._topics.refresh_leadership(partitions)
+        for broker in context.live_brokers.values():
+            self._channel.add_broker(broker.broker_id, broker.registration)
+
+    def end(self) -> None:
+        """Answers that are still to come, and changes of the tree, are not heard any more."""
+        self._ended = True
+        self._watches.forget_cluster()
+        self._channel.shutdown()
+
+    def process(self, event: Event) -> Steps[None]:
+        match event:
+            case BrokerChange():
+                yield from self._brokers.process_broker_change()
+            case BrokerModifications(broker_id):
+                yield from self._brokers.process_broker_modification(broker_id)
+            case TopicChange():
+                yield from self._topics.process_topic_change()
+            case PartitionModifications(topic):
+                yield from self._topics.process_partition_modifications(topic)
+            case TopicDeletion():
+                yield from self._topics.process_topic_deletion()
+            case IsrChangeNotification():
+                yield from self._topics.process_isr_changes()
+            case LogDirEventNotification():
+                yield from self._brokers.process_log_dir_events()
+            case LeaderAndIsrResponseReceived():
+                yield from self._brokers.process_leader_and_isr_response(event)
+            case TopicDeletionStopReplicaResponseReceived():
+                yield from self._topics.process_stop_replica_response(event)
+            case UpdateMetadataResponseReceived(response, broker_id):
+                if response.error_code != ErrorCode.NONE:
+                    _log.error("Received error %d in UpdateMetadata response from broker %d", response.error_code, broker_id)
+            case UncleanLeaderElectionEnable(only_topic):
+                yield from self._partition_states.trigger_online(only_topic)
+            case _:
+                raise ValueError(f"{event} is not for a controller's term")
+
+    def _new_batch(self) -> RequestBatch:
+        return RequestBatch(self._broker_id, self.context, self._channel, self._put, self._config.inter_broker_listener_name)
+
+    def _put(self, event: Event) -> None:
+        if not self._ended:
+            self._put_event(event)
