@@ -10,7 +10,6 @@ PURE  := build/pure
 # Where the compiled modules are, and what they take constants and types from: a change here means compiling again.
 COMPILED_FROM := $(wildcard src/barnabas/*.py src/barnabas/records/*.py src/barnabas/storage/*.py src/barnabas/storage/*/*.py)
 HOT_TESTS := tests/unit/test_compiled.py tests/unit/records tests/unit/storage
-SAMPLE := tests/data/golden-logs/kafka-4.2.0/first/g-txn-0
 PYTEST := $(BIN)/pytest -q -n $(JOBS)
 
 # How the hot modules are installed, and so what tests/unit/test_compiled.py expects to find.
@@ -24,8 +23,8 @@ export BARNABAS_EXPECT := $(FORM)
 help:  ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/make \1 \t\2/p' Makefile | expand -t 20
 
-run: $(VENV)/$(FORM)  ## Install, compile and show a log written by Apache Kafka
-	@$(BIN)/barnabas dump-log --print-data-log --files $$(ls $(SAMPLE)/*.log $(SAMPLE)/*.index $(SAMPLE)/*.txnindex | paste -sd, -)
+run: $(VENV)/$(FORM)  ## Install, compile and run a broker on localhost:9092
+	@exec $(BIN)/barnabas up
 
 install: $(VENV)/$(FORM)  ## Make .venv with the barnabas command, and nothing else
 

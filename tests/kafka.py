@@ -1,4 +1,4 @@
-"""Apache Kafka's own classes as the judge: fetches its jars from Maven once, and runs a main class of theirs.
+"""Apache Kafka's own classes as the judge: fetches its jars from Maven once, and runs a main class or a Java file with them.
 
 The jars go to the user's cache (`$XDG_CACHE_HOME/barnabas`), not into the checkout. Where Java or Maven is missing, the tests that need
 them are skipped with a line that says what to install; `make test` installs both where it may.
@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -21,12 +21,19 @@ import pytest
 
 VERSION = "4.2.0"
 JAVA_VERSION_MIN = 17
-ARTIFACTS = [
+CLIENT_VERSIONS = ("2.8.2", "0.9.0.1")  # older clients, each with its own dependencies
+# The flags make a short-lived JVM start faster, and its output the same on every locale.
+JVM_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Dfile.encoding=UTF-8", "-Dsun.stdout.encoding=UTF-8")
+QUIET = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
+
+Artifact = tuple[str, str, str]  # group, name, version
+LOGGER: Artifact = ("org.slf4j", "slf4j-simple", "1.7.36")
+BROKER: tuple[Artifact, ...] = (
     ("org.apache.kafka", "kafka_2.13", VERSION),
     ("org.apache.kafka", "kafka-tools", VERSION),
     ("org.apache.kafka", "kafka-storage", VERSION),
-    ("org.slf4j", "slf4j-simple", "1.7.36"),
-]
+    LOGGER,
+)
 
 
 @dataclass(frozen=True)
@@ -47,23 +54,44 @@ def dump_log(arguments: Sequence[str], cwd: Path | None = None) -> Result:
 
 def run(main_class: str, arguments: Sequence[str], cwd: Path | None = None) -> Result:
     """Runs a Java main class with Apache Kafka on its class path; skips the test where that is not possible."""
-    try:
-        jars = prepare()
-    except Unavailable as problem:
-        pytest.skip(str(problem))
-    # The flags make a short-lived JVM start faster, and its output the same on every locale.
-    flags = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Dfile.encoding=UTF-8", "-Dsun.stdout.encoding=UTF-8"]
+    jars = available(prepare)
     done = subprocess.run(
-        ["java", *flags, "-cp", f"{jars}/*", main_class, *arguments], cwd=cwd, capture_output=True, timeout=240, check=False
+        ["java", *JVM_FLAGS, "-cp", f"{jars}/*", main_class, *arguments], cwd=cwd, capture_output=True, timeout=240, check=False
     )
     return Result(done.returncode, done.stdout.decode("utf-8"), done.stderr.decode("utf-8"))
 
 
+def source_command(jars: Path, program: Path, *arguments: str) -> list[str]:
+    """The command that compiles and runs one Java file with these jars; in CI and in `make test` there is a JDK for it."""
+    return ["java", *JVM_FLAGS, "-Xmx384m", QUIET, "-cp", f"{jars}/*", str(program), *arguments]
+
+
+def available(make: Callable[[], Path]) -> Path:
+    """What `make` gives; skips the test where that is not possible here."""
+    try:
+        return make()
+    except Unavailable as problem:
+        pytest.skip(str(problem))
+
+
 @cache
 def prepare() -> Path:
-    """The directory of Apache Kafka's jars, fetched if need be. Two processes may do it at once: the first to finish wins."""
+    """The directory of Apache Kafka's jars, fetched if need be."""
+    return _fetch(f"kafka-{VERSION}", BROKER)
+
+
+@cache
+def client_jars(version: str) -> Path:
+    """The directory of the jars of an older Java client; today's is among the broker's."""
+    if version == VERSION:
+        return prepare()
+    return _fetch(f"kafka-clients-{version}", (("org.apache.kafka", "kafka-clients", version), LOGGER))
+
+
+def _fetch(name: str, artifacts: Sequence[Artifact]) -> Path:
+    """Fetches artifacts and all they depend on with Maven. Two processes may do it at once: the first to finish wins."""
     _check_java()
-    jars = cache_dir() / f"kafka-{VERSION}"
+    jars = cache_dir() / name
     if jars.is_dir():
         return jars
     if not shutil.which("mvn"):
@@ -71,18 +99,23 @@ def prepare() -> Path:
     cache_dir().mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache_dir()) as work:
         pom = Path(work, "pom.xml")
-        pom.write_text(_pom())
+        pom.write_text(_pom(artifacts))
         fetched = Path(work, "jars")
         maven = ["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={fetched}"]
         done = subprocess.run(maven, capture_output=True, text=True, timeout=1200, check=False)
         if done.returncode != 0:
-            raise Unavailable(f"Maven could not fetch Apache Kafka {VERSION}: {done.stdout.strip()[-500:]}")
-        try:
-            fetched.rename(jars)
-        except OSError:
-            if not jars.is_dir():
-                raise
+            raise Unavailable(f"Maven could not fetch {name}: {done.stdout.strip()[-500:]}")
+        put_in_place(fetched, jars)
     return jars
+
+
+def put_in_place(made: Path, place: Path) -> None:
+    """Renames a finished directory to where everybody looks for it, unless another process was faster."""
+    try:
+        made.rename(place)
+    except OSError:
+        if not place.is_dir():
+            raise
 
 
 def cache_dir() -> Path:
@@ -90,8 +123,8 @@ def cache_dir() -> Path:
 
 
 def _check_java() -> None:
-    advice = f"install Java {JAVA_VERSION_MIN} or newer (Debian: apt-get install openjdk-17-jre-headless)"
-    if not shutil.which("java"):
+    advice = f"install a JDK {JAVA_VERSION_MIN} or newer (Debian: apt-get install openjdk-17-jdk-headless)"
+    if not shutil.which("java") or not shutil.which("javac"):
         raise Unavailable(f"Apache Kafka needs Java: {advice}")
     told = subprocess.run(["java", "-version"], capture_output=True, text=True, timeout=60, check=False).stderr
     major = re.search(r'version "(\d+)', told)
@@ -99,10 +132,10 @@ def _check_java() -> None:
         raise Unavailable(f"Apache Kafka {VERSION} needs a newer Java than the one found: {advice}")
 
 
-def _pom() -> str:
+def _pom(artifacts: Sequence[Artifact]) -> str:
     dependencies = "".join(
         f"<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version></dependency>"
-        for group, artifact, version in ARTIFACTS
+        for group, artifact, version in artifacts
     )
     return (
         '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
@@ -114,5 +147,7 @@ def _pom() -> str:
 if __name__ == "__main__":
     try:
         print(f"Apache Kafka {VERSION}: {len(list(prepare().glob('*.jar')))} jars ready")
+        for old in CLIENT_VERSIONS:
+            print(f"kafka-clients {old}: {len(list(client_jars(old).glob('*.jar')))} jars ready")
     except Unavailable as problem:
         print(f"The tests against Apache Kafka will be skipped: {problem}", file=sys.stderr)

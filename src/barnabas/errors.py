@@ -27,12 +27,47 @@ class CorruptRecord(KafkaError):
     retriable = True
 
 
+class UnknownTopicOrPartition(KafkaError):
+    code = 3
+    retriable = True
+
+
+class NotLeaderOrFollower(KafkaError):
+    """The client looks for the leader anew."""
+
+    code = 6
+    retriable = True
+
+
+class RequestTimedOut(KafkaError):
+    code = 7
+    retriable = True
+
+
+class BrokerNotAvailable(KafkaError):
+    code = 8
+
+
+class ReplicaNotAvailable(KafkaError):
+    code = 9
+    retriable = True
+
+
 class RecordTooLarge(KafkaError):
     code = 10
 
 
+class InvalidTopic(KafkaError):
+    code = 17
+
+
 class RecordBatchTooLarge(KafkaError):
     code = 18
+
+
+class NotEnoughReplicas(KafkaError):
+    code = 19
+    retriable = True
 
 
 class RejectedRecords(KafkaError):
@@ -47,8 +82,41 @@ class InvalidTimestamp(RejectedRecords):
     code = 32
 
 
+class UnsupportedVersion(KafkaError):
+    code = 35
+
+
+class TopicExists(KafkaError):
+    code = 36
+
+
+class InvalidPartitions(KafkaError):
+    code = 37
+
+
+class InvalidReplicationFactor(KafkaError):
+    code = 38
+
+
+class InvalidReplicaAssignment(KafkaError):
+    code = 39
+
+
+class NotController(KafkaError):
+    code = 41
+    retriable = True
+
+
+class InvalidRequest(KafkaError):
+    code = 42
+
+
 class UnsupportedForMessageFormat(KafkaError):
     code = 43
+
+
+class PolicyViolation(KafkaError):
+    code = 44
 
 
 class OutOfOrderSequence(KafkaError):
@@ -74,6 +142,39 @@ class KafkaStorageError(KafkaError):
     retriable = True
 
 
+class LogDirNotFound(KafkaError):
+    code = 57
+
+
+class ReassignmentInProgress(KafkaError):
+    code = 60
+
+
+class TopicDeletionDisabled(KafkaError):
+    code = 73
+
+
+class FencedLeaderEpoch(KafkaError):
+    """The client knows an older leader than this one."""
+
+    code = 74
+    retriable = True
+
+
+class UnknownLeaderEpoch(KafkaError):
+    """The client knows a newer leader than this one does."""
+
+    code = 75
+    retriable = True
+
+
+class OffsetNotAvailable(KafkaError):
+    """A new leader does not know yet how far its records are replicated."""
+
+    code = 78
+    retriable = True
+
+
 class UnsupportedCompressionType(KafkaError):
     code = 76
 
@@ -82,6 +183,11 @@ class InvalidRecord(RejectedRecords):
     """INVALID_RECORD: the batch is intact but breaks a rule of the topic or of the protocol."""
 
     code = 87
+
+
+class UnknownTopicId(KafkaError):
+    code = 100
+    retriable = True
 
 
 class InconsistentTopicId(KafkaError):

@@ -11,12 +11,13 @@ SOURCES = Path(__file__).parents[2] / "src" / "barnabas"
 # A part may import what stands in the lines above its own, and itself; nothing that stands beside or below.
 LAYERS = [
     {"errors", "uuid", "properties", "topic_partition", "endpoint"},
-    {"config_def"},
+    {"config_def", "topic_name"},
     {"metadata"},
     {"protocol"},
     {"network"},
     {"records"},
     {"storage"},
+    {"controller"},
     {"broker"},
     {"simulation"},
     {"tools"},

@@ -22,11 +22,15 @@ _log = logging.getLogger(__name__)
 
 
 class DelayedOperationPurgatory(Generic[Operation]):
-    """`purge_interval` is a number of operations: so many may be completed and still stand under other keys before all keys are swept."""
+    """`purge_interval` is a number of operations: so many may be completed and still stand under other keys before all keys are swept.
+    `wake_at` is told of every timeout that was set, so that whoever drives the purgatory comes back in time."""
 
-    def __init__(self, name: str, start_ms: int, purge_interval: int = PURGE_INTERVAL) -> None:
+    def __init__(
+        self, name: str, start_ms: int, purge_interval: int = PURGE_INTERVAL, wake_at: Callable[[int], None] = lambda _: None
+    ) -> None:
         self.name = name
         self.purge_interval = purge_interval
+        self._wake_at = wake_at
         self._timer = Timer(start_ms)
         self._watchers: dict[Hashable, list[Operation]] = {}
         self._estimated_total = 0
@@ -52,6 +56,7 @@ class DelayedOperationPurgatory(Generic[Operation]):
             return True
         if not operation.completed:
             self._timer.add(operation, operation.delay_ms, now_ms)
+            self._wake_at(operation.expiration_ms)
         self._purge_if_due()
         return False
 

@@ -71,6 +71,7 @@ class LogManager:
         self.dirs: dict[str, LogDir] = {}
         self.offline_dirs: dict[str, str] = {}  # with what went wrong
         self.on_dir_failure: Callable[[str], None] = lambda _: None
+        self.on_flush_wanted: Callable[[], None] = lambda: None
         self._random = random_source or random.Random()
         self._unique_id = unique_id
         self._logs: dict[TopicPartition, Log] = {}
@@ -279,6 +280,8 @@ class LogManager:
 
     def _dirs_by_load(self) -> list[str]:
         """Live directories, fewest partitions first."""
+        if len(self.dirs) == 1:  # nearly every broker: nothing to count, however many logs it has
+            return list(self.dirs)
         counts = dict.fromkeys(self.dirs, 0)
         for log in self.logs:
             counts[log.log_dir] += 1
@@ -306,6 +309,15 @@ class LogManager:
                 if log.config.compact and not config.compact:
                     self.cleaner.abort(log.partition)
                 log.update_config(config)
+
+    def update_default_config(self, config: LogConfig, topic_configs: Mapping[str, LogConfig]) -> None:
+        """The broker's defaults have changed, and with them the configs of all topics: those given, and the default for all others."""
+        self.default_config, self.topic_configs = config, dict(topic_configs)
+        for log in self.logs:
+            updated = self.topic_configs.get(log.partition.topic, config)
+            if log.config.compact and not updated.compact:
+                self.cleaner.abort(log.partition)
+            log.update_config(updated)
 
     def truncate_to(self, partition: TopicPartition, offset: int, now_ms: int, is_future: bool = False) -> bool:
         """A follower's truncation; the cleaner must not be at work below it."""
@@ -370,6 +382,7 @@ class LogManager:
 
     def flush_later(self, log: Log, offset: int) -> None:
         self._flushes[log] = max(offset, self._flushes.get(log, 0))
+        self.on_flush_wanted()
 
     def disk_failed(self, directory: str, message: str, error: Exception) -> None:
         """Stops serving everything in a directory; what is in the others is not touched."""

@@ -71,7 +71,7 @@ def test_an_update_that_does_not_fit_the_rest_changes_nothing() -> None:
         (
             True,
             {"ssl.keystore.location": "/x"},
-            "These security configs can be dynamically updated only per-listener using the listener prefix: Set(ssl.keystore.location)",
+            "These security configs can be dynamically updated only per-listener using the listener prefix: HashSet(ssl.keystore.location)",
         ),
         (
             False,

@@ -85,8 +85,9 @@ def _broker_entry(config: DynamicBrokerConfig, name: str, value: str | None, onl
 
 
 def _topic_entry(config: DynamicBrokerConfig, topic: Mapping[str, str], name: str) -> ConfigEntry:
-    key = topic_config_key(name)
-    own = name in topic
+    if name not in TOPIC_CONFIGS:  # of an older Kafka
+        return _entry(name, None, None, (ConfigSynonym(name, None, ConfigSource.DYNAMIC_TOPIC_CONFIG),), read_only=False)
+    key, own = topic_config_key(name), name in topic
     value = value_text(key.parse(topic[name]) if own else config.current.topic_default(name))
     synonyms = _synonyms(config, key.synonyms[0].name, hide=False) if key.synonyms else ()
     if own:

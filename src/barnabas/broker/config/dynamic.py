@@ -13,6 +13,7 @@ from typing import Final
 from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.config.definitions import BROKER_CONFIGS
 from barnabas.broker.config.keys import UpdateMode
+from barnabas.broker.config.reconfiguration import validate_reconfiguration
 from barnabas.broker.config.synonyms import base_name, broker_config_synonyms, config_key
 from barnabas.config_def import InvalidConfig
 
@@ -49,10 +50,8 @@ class DynamicBrokerConfig:
     def validate(self, properties: Mapping[str, str], per_broker: bool) -> None:
         """Whether these may be the dynamic settings; `properties` are all of them, not the change. Raises InvalidConfig."""
         validate_dynamic(properties, per_broker)
-        if per_broker:
-            self._merged(self.default, properties)
-        else:
-            self._merged(properties, self.broker)
+        wanted = self._merged(self.default, properties) if per_broker else self._merged(properties, self.broker)
+        validate_reconfiguration(self.current, wanted)
 
     def update_broker(self, properties: Mapping[str, str]) -> frozenset[str]:
         """The dynamic settings of this broker are now these. Returns the names whose effective value has changed."""
@@ -88,7 +87,7 @@ def validate_dynamic(properties: Mapping[str, str], per_broker: bool) -> None:
     """Whether each of these may be set dynamically at all, at this level, to this value."""
     _refuse(_read_only(properties), "Cannot update these configs dynamically")
     by_listener = "These security configs can be dynamically updated only per-listener using the listener prefix"
-    _refuse(_ONLY_BY_LISTENER & properties.keys(), by_listener)
+    _refuse(_ONLY_BY_LISTENER & properties.keys(), by_listener, "HashSet")
     for name, text in properties.items():
         if (key := config_key(name)) is not None:
             key.parse(text)
@@ -102,9 +101,10 @@ def is_read_only(name: str) -> bool:
     return key is None or key.update_mode is UpdateMode.READ_ONLY
 
 
-def _refuse(names: Iterable[str], message: str) -> None:
+def _refuse(names: Iterable[str], message: str, collection: str = "Set") -> None:
+    """Kafka shows the Scala collection it holds the names in, which is another one from five on."""
     if found := sorted(names):
-        raise InvalidConfig(f"{message}: Set({', '.join(found)})")
+        raise InvalidConfig(f"{message}: {collection if len(found) < 5 else 'HashSet'}({', '.join(found)})")
 
 
 def _read_only(properties: Iterable[str]) -> set[str]:

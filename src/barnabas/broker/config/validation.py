@@ -18,6 +18,10 @@ _CODECS: Final = range(5)
 _HOST: Final = re.compile(r"([0-9a-zA-Z\-%._:]*)")
 
 
+class UnmetRequirement(InvalidConfig):
+    """Values that do not go together. To clients Kafka says `requirement failed: ` before it."""
+
+
 def validate(config: BrokerConfig) -> None:
     _identity(config)
     _logs(config)
@@ -30,7 +34,7 @@ def validate(config: BrokerConfig) -> None:
 
 def _require(condition: bool, message: str) -> None:
     if not condition:
-        raise InvalidConfig(message)
+        raise UnmetRequirement(message)
 
 
 def _identity(config: BrokerConfig) -> None:

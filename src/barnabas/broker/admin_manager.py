@@ -1,0 +1,234 @@
+"""Kafka's AdminManager: creates and deletes topics and adds partitions, and waits until the cluster has done it.
+
+The admin handlers give it what a client wants, on the broker that is the active controller. It has the wish checked (`topic_plan`), writes
+it into the tree, where the controller finds it, and lets the request wait in the "topic" purgatory until this broker's metadata cache
+shows the result. It never creates a log nor tells another broker anything: that is the controller's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from random import Random
+from typing import Any, Final, Protocol
+
+from barnabas.broker.clock import Clock
+from barnabas.broker.config import DynamicBrokerConfig
+from barnabas.broker.delayed_admin import DelayedAdmin, DelayedCreatePartitions, DelayedDeleteTopics, DeletionMark
+from barnabas.broker.metadata_cache import MetadataCache
+from barnabas.broker.policies import CREATE_TOPIC_POLICY, CreateTopicPolicy, load_policy
+from barnabas.broker.purgatory import DelayedOperationPurgatory
+from barnabas.broker.topic_plan import PARTITIONS_PER_REQUEST_MAX, Assignment, TopicPlanner
+from barnabas.errors import InvalidTopic, KafkaError, NotController, RequestTimedOut, UnknownTopicOrPartition
+from barnabas.metadata import paths
+from barnabas.metadata.admin_tree import AdminTree, NewTopic
+from barnabas.metadata.client import TreeClient
+from barnabas.metadata.replica_assignment import BrokerMetadata
+from barnabas.metadata.tree import Exists
+from barnabas.metadata.znodes.topics import TopicAssignment
+from barnabas.protocol.messages.create_partitions_request import CreatePartitionsTopic
+from barnabas.protocol.messages.create_topics_request import CreatableTopic
+from barnabas.uuid import Uuid
+
+_log = logging.getLogger(__name__)
+
+# What waits is looked at with every update of the metadata cache, and those come for many topics at once: one key, not one per topic.
+_METADATA: Final = "metadata"
+
+
+class ActiveController(Protocol):
+    @property
+    def is_active(self) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TopicCreation:
+    """What became of a topic to be created. Without an error it is there, or with validate only it could be."""
+
+    name: str
+    error: KafkaError | None = None
+    topic_id: Uuid = Uuid.ZERO
+    assignment: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    config: Mapping[str, str] = field(default_factory=dict)
+
+
+class AdminManager:
+    """`on_wait` of its methods is called when a request goes into the purgatory. A timeout of 0 or less asks for the deed and not for the
+    waiting: as in Kafka the answer is then REQUEST_TIMED_OUT, though the work goes on."""
+
+    def __init__(
+        self,
+        tree: TreeClient,
+        admin_tree: AdminTree,
+        metadata_cache: MetadataCache,
+        controller: ActiveController,
+        config: DynamicBrokerConfig,
+        clock: Clock,
+        purgatory: DelayedOperationPurgatory[Any],
+        random: Random,
+    ) -> None:
+        self._tree = tree
+        self._admin_tree = admin_tree
+        self._cache = metadata_cache
+        self._controller = controller
+        self._clock = clock
+        self._purgatory = purgatory
+        self._random = random
+        self._policy: CreateTopicPolicy | None = load_policy(config.current, CREATE_TOPIC_POLICY)
+        self._planner = TopicPlanner(config, self._policy, random)
+        self._marks: dict[str, DeletionMark] = {}
+        metadata_cache.on_update.append(self._look_again)
+
+    def shutdown(self) -> None:
+        if self._policy is not None:
+            self._policy.close()
+
+    async def create_topics(
+        self, topics: Sequence[CreatableTopic], timeout_ms: int, validate_only: bool = False, on_wait: Callable[[], None] = lambda: None
+    ) -> list[TopicCreation]:
+        """In the order of the request, in which every name stands once."""
+        self._check_controller()
+        planned = await self._plan(topics)
+        new = [plan for plan in planned if isinstance(plan, NewTopic)]
+        if validate_only:
+            ids: list[Uuid | KafkaError] = [Uuid.random(self._random) for _ in new]
+        else:
+            ids = await self._admin_tree.create_topics(new)
+        outcomes = {plan.name: _creation(plan, topic_id) for plan, topic_id in zip(new, ids, strict=True)}
+        created = {name: list(outcome.assignment) for name, outcome in outcomes.items() if outcome.error is None}
+        late = frozenset() if validate_only else await self._until_led(created, timeout_ms, on_wait)
+        outcomes |= {name: TopicCreation(name, RequestTimedOut()) for name in late}
+        return [
+            outcomes[topic.name] if isinstance(plan, NewTopic) else TopicCreation(topic.name, plan)
+            for topic, plan in zip(topics, planned, strict=True)
+        ]
+
+    async def delete_topics(
+        self, names: Sequence[str], timeout_ms: int, on_wait: Callable[[], None] = lambda: None
+    ) -> dict[str, KafkaError | None]:
+        """Why not, by name, or None. A topic that is being deleted already is waited for all the same."""
+        self._check_controller()
+        existing = await self._admin_tree.topic_names()
+        outcomes: dict[str, KafkaError | None] = {
+            name: None if name in existing else UnknownTopicOrPartition("This server does not host this topic-partition.") for name in names
+        }
+        found = [name for name, error in outcomes.items() if error is None]
+        if not found:
+            return outcomes
+        marks = await self._mark(found)
+        if timeout_ms <= 0:
+            late = frozenset(found)
+        else:
+            done: asyncio.Future[frozenset[str]] = asyncio.get_running_loop().create_future()
+            late = await self._wait(DelayedDeleteTopics(timeout_ms, marks, self._cache, done), done, on_wait)
+        return outcomes | dict.fromkeys(late, RequestTimedOut())
+
+    async def create_partitions(
+        self,
+        topics: Sequence[CreatePartitionsTopic],
+        timeout_ms: int,
+        validate_only: bool = False,
+        on_wait: Callable[[], None] = lambda: None,
+    ) -> dict[str, KafkaError | None]:
+        """Why not, by name, or None. Every name stands once in `topics`."""
+        self._check_controller()
+        existing = await self._admin_tree.topic_names()
+        outcomes: dict[str, KafkaError | None] = {}
+        grown: dict[str, Sequence[int]] = {}
+        allowed = PARTITIONS_PER_REQUEST_MAX
+        for wanted in topics:
+            try:
+                if existing.is_marked_for_deletion(wanted.name):
+                    raise InvalidTopic("The topic is queued for deletion.")
+                if wanted.name not in existing:
+                    raise UnknownTopicOrPartition
+                new, grown[wanted.name] = await self._add_partitions(wanted, allowed, validate_only)
+                allowed -= new
+                outcomes[wanted.name] = None
+            except KafkaError as error:
+                outcomes[wanted.name] = error
+        late = frozenset() if validate_only else await self._until_led(grown, timeout_ms, on_wait)
+        return outcomes | dict.fromkeys(late, RequestTimedOut())
+
+    def _check_controller(self) -> None:
+        if not self._controller.is_active:
+            raise NotController("This is not the correct controller for this cluster.")
+
+    async def _plan(self, topics: Sequence[CreatableTopic]) -> list[NewTopic | KafkaError]:
+        """Each topic as it is to be written, or why not. A topic counts for the names that come after it."""
+        try:
+            self._planner.check_total(topics)
+        except KafkaError as error:
+            return [error] * len(topics)
+        names = await self._admin_tree.topic_names()
+        brokers = self._brokers()
+        planned: list[NewTopic | KafkaError] = []
+        for topic in topics:
+            try:
+                plan = self._planner.new_topic(topic, names, brokers)
+                names.add(plan.name)
+                planned.append(plan)
+            except KafkaError as error:
+                planned.append(error)
+            except Exception as error:  # a policy is somebody else's code
+                _log.exception("The check of new topic %s failed", topic.name)
+                planned.append(KafkaError(str(error)))
+        return planned
+
+    async def _add_partitions(self, wanted: CreatePartitionsTopic, allowed: int, validate_only: bool) -> tuple[int, list[int]]:
+        """How many were added, and all that the topic has now."""
+        brokers = self._brokers()
+        added: Assignment = {}
+
+        def plan(topic: TopicAssignment) -> Assignment:
+            nonlocal added
+            added = self._planner.new_partitions(wanted, topic, brokers, allowed)
+            return added
+
+        topic = await self._admin_tree.add_partitions(wanted.name, plan, validate_only=validate_only)
+        return len(added), list(topic.partitions)
+
+    async def _mark(self, names: Sequence[str]) -> dict[str, DeletionMark]:
+        """Marks the topics for deletion and listens for the end of it."""
+        for name in names:
+            if name not in self._marks:
+                mark = self._marks[name] = DeletionMark(paths.delete_topic(name), partial(self._deleted, name))
+                self._tree.register_change_handler(mark)
+        marks = {name: self._marks[name] for name in names}
+        await self._admin_tree.delete_topics(names)
+        for name, answer in zip(names, await self._tree.handle([Exists(mark.path) for mark in marks.values()]), strict=True):
+            if answer.value is None:
+                marks[name].handle_deletion()
+        return marks
+
+    def _deleted(self, name: str) -> None:
+        self._marks.pop(name, None)
+        self._tree.unregister_change_handler(paths.delete_topic(name))
+        self._look_again()
+
+    async def _until_led(self, partitions: Mapping[str, Sequence[int]], timeout_ms: int, on_wait: Callable[[], None]) -> frozenset[str]:
+        """Waits until the partitions have leaders; the topics of which some have none in time."""
+        if not partitions or timeout_ms <= 0:
+            return frozenset(partitions)
+        done: asyncio.Future[frozenset[str]] = asyncio.get_running_loop().create_future()
+        return await self._wait(DelayedCreatePartitions(timeout_ms, partitions, self._cache, done), done, on_wait)
+
+    async def _wait(self, operation: DelayedAdmin, done: asyncio.Future[frozenset[str]], on_wait: Callable[[], None]) -> frozenset[str]:
+        if not self._purgatory.try_complete_else_watch(operation, (_METADATA,), self._clock.monotonic_ms()):
+            on_wait()
+        return await done
+
+    def _look_again(self) -> None:
+        self._purgatory.check_and_complete(_METADATA)
+
+    def _brokers(self) -> list[BrokerMetadata]:
+        return [BrokerMetadata(broker.id, broker.rack) for broker in self._cache.alive_brokers()]
+
+
+def _creation(plan: NewTopic, topic_id: Uuid | KafkaError) -> TopicCreation:
+    if isinstance(topic_id, KafkaError):
+        return TopicCreation(plan.name, topic_id)
+    return TopicCreation(plan.name, None, topic_id, plan.assignment, plan.config)

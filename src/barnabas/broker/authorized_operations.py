@@ -1,0 +1,24 @@
+"""What a client may do with a resource, as the bit field that Metadata and the Describe APIs answer with: bit N is operation N.
+
+Without an authorizer everybody may do everything that can be done with the resource at all.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+NOT_ASKED_FOR: Final = -(2**31)  # what the field holds for a client that did not ask
+
+_READ: Final = 1 << 3
+_WRITE: Final = 1 << 4
+_CREATE: Final = 1 << 5
+_DELETE: Final = 1 << 6
+_ALTER: Final = 1 << 7
+_DESCRIBE: Final = 1 << 8
+_CLUSTER_ACTION: Final = 1 << 9
+_DESCRIBE_CONFIGS: Final = 1 << 10
+_ALTER_CONFIGS: Final = 1 << 11
+_IDEMPOTENT_WRITE: Final = 1 << 12
+
+ALL_ON_CLUSTER: Final = _CREATE | _CLUSTER_ACTION | _DESCRIBE_CONFIGS | _ALTER_CONFIGS | _IDEMPOTENT_WRITE | _ALTER | _DESCRIBE
+ALL_ON_TOPIC: Final = _READ | _WRITE | _CREATE | _DESCRIBE | _DELETE | _ALTER | _DESCRIBE_CONFIGS | _ALTER_CONFIGS

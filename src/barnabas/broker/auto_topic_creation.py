@@ -1,0 +1,140 @@
+"""Topics that nobody created: made when a client asks for their metadata, and the internal ones when a coordinator first needs them.
+
+Metadata and FindCoordinator ask here. The creation itself is the AdminManager's and goes on in the background: the client is told that the
+topic is not there and asks again. A topic is being created at most once at a time, however many clients ask, and never more than a bounded
+number of topics together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
+from typing import Final, Protocol
+
+from barnabas.broker.admin_manager import TopicCreation
+from barnabas.broker.config import BrokerConfig, DynamicBrokerConfig
+from barnabas.errors import KafkaError
+from barnabas.metadata.errors import TreeError
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig
+from barnabas.protocol.messages.metadata_response import MetadataResponseTopic
+from barnabas.topic_name import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE, is_internal, is_valid
+
+_log = logging.getLogger(__name__)
+
+IN_FLIGHT_MAX: Final = 10_000  # topics; who asks for more has to ask again
+
+
+class TopicCreator(Protocol):
+    """What is needed of the AdminManager."""
+
+    async def create_topics(self, topics: Sequence[CreatableTopic], timeout_ms: int) -> list[TopicCreation]: ...
+
+
+class AutoTopicCreation:
+    def __init__(self, config: DynamicBrokerConfig, admin: TopicCreator) -> None:
+        self._config = config
+        self._admin = admin
+        self._in_flight: set[str] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def create_topics(self, names: Iterable[str]) -> list[MetadataResponseTopic]:
+        """Sees to it that the topics come into being; answers with what Metadata says of them now, those that cannot be first."""
+        refused, creatable = [], []
+        for name in names:
+            if not is_valid(name):
+                refused.append(_response(name, ErrorCode.INVALID_TOPIC_EXCEPTION))
+            elif name in self._in_flight or len(self._in_flight) >= IN_FLIGHT_MAX:
+                refused.append(_response(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            else:
+                self._in_flight.add(name)
+                creatable.append(name)
+        if creatable:
+            task = asyncio.get_running_loop().create_task(self._create(creatable))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        return refused + [_response(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) for name in creatable]
+
+    async def settled(self) -> None:
+        """Until nothing is under way."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def close(self) -> None:
+        """Gives up waiting for what is under way; what was written into the tree is created by the controller all the same."""
+        for task in self._tasks:
+            task.cancel()
+        await self.settled()
+
+    async def _create(self, names: list[str]) -> None:
+        config = self._config.current
+        try:
+            created = await self._admin.create_topics(
+                [creatable_topic(name, config) for name in names], config.number("request.timeout.ms")
+            )
+        except (KafkaError, TreeError) as error:
+            _log.warning("Automatic creation of %s failed: %s", names, error)
+        else:
+            for topic in created:
+                if topic.error is None:
+                    _log.info("Created the topic %s, which a client asked for", topic.name)
+                else:
+                    _log.warning("Automatic creation of the topic %s failed: %r", topic.name, topic.error)
+        finally:
+            self._in_flight.difference_update(names)
+
+
+def creatable_topic(name: str, config: BrokerConfig) -> CreatableTopic:
+    """A topic as it is made when nobody says how; the internal ones have settings of their own."""
+    if name == CONSUMER_OFFSETS:
+        return _internal(
+            config,
+            name,
+            "offsets.topic",
+            {
+                "cleanup.policy": "compact",
+                "compression.type": "producer",
+                "segment.bytes": str(config.number("offsets.topic.segment.bytes")),
+            },
+        )
+    if name == TRANSACTION_STATE:
+        return _internal(
+            config,
+            name,
+            "transaction.state.log",
+            {
+                "unclean.leader.election.enable": "false",
+                "compression.type": "uncompressed",
+                "cleanup.policy": "compact",
+                "min.insync.replicas": str(config.number("transaction.state.log.min.isr")),
+                "segment.bytes": str(config.number("transaction.state.log.segment.bytes")),
+            },
+        )
+    if name == SHARE_GROUP_STATE:
+        return _internal(
+            config,
+            name,
+            "share.coordinator.state.topic",
+            {
+                "cleanup.policy": "delete",
+                "compression.type": "producer",
+                "segment.bytes": str(config.number("share.coordinator.state.topic.segment.bytes")),
+                "min.insync.replicas": str(config.number("share.coordinator.state.topic.min.isr")),
+                "retention.ms": "-1",
+            },
+        )
+    return CreatableTopic(name, config.number("num.partitions"), config.number("default.replication.factor"))
+
+
+def _internal(config: BrokerConfig, name: str, prefix: str, settings: dict[str, str]) -> CreatableTopic:
+    return CreatableTopic(
+        name,
+        config.number(f"{prefix}.num.partitions"),
+        config.number(f"{prefix}.replication.factor"),
+        configs=[CreatableTopicConfig(key, value) for key, value in settings.items()],
+    )
+
+
+def _response(name: str, error: ErrorCode) -> MetadataResponseTopic:
+    return MetadataResponseTopic(error, name, is_internal=is_internal(name))

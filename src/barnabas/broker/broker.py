@@ -1,0 +1,45 @@
+"""A broker: its parts, each made once and given to whoever needs it. Handlers get this and take from it what they use.
+
+It holds; it does not act. `server` builds it, starts its parts in order and stops them in reverse.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from random import Random
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from barnabas.broker.admin_manager import AdminManager
+    from barnabas.broker.auto_topic_creation import AutoTopicCreation
+    from barnabas.broker.clock import Clock
+    from barnabas.broker.config import DynamicBrokerConfig
+    from barnabas.broker.config_manager import ConfigManager
+    from barnabas.broker.features import FeatureLevels
+    from barnabas.broker.fetch_session import FetchManager
+    from barnabas.broker.metadata_cache import MetadataCache
+    from barnabas.broker.producer_ids import ProducerIdManager
+    from barnabas.broker.replica_manager import ReplicaManager
+    from barnabas.controller.controller import Controller
+    from barnabas.metadata.client import TreeClient
+
+
+@dataclass
+class Broker:
+    cluster_id: str
+    broker_id: int
+    config: DynamicBrokerConfig
+    clock: Clock
+    random: Random
+    tree: TreeClient
+    disk_threads: Executor
+    metadata_cache: MetadataCache
+    replica_manager: ReplicaManager
+    controller: Controller
+    configs: ConfigManager
+    admin: AdminManager
+    fetch_sessions: FetchManager
+    producer_ids: ProducerIdManager
+    topic_creation: AutoTopicCreation
+    features: FeatureLevels

@@ -1,0 +1,74 @@
+"""What a dynamic change may not do to the settings in force, however good the new values are: Kafka's validateReconfiguration.
+
+Numbers of threads are changed by a factor of two at most, and listeners are not changed at all while the broker runs. There are no threads
+here to be changed; who scripts a change is answered as by Kafka all the same.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from barnabas.broker.config.listeners import config_prefix, normalised
+from barnabas.config_def import InvalidConfig
+
+if TYPE_CHECKING:
+    from barnabas.broker.config.broker_config import BrokerConfig
+
+_THREAD_POOLS: Final = ("num.io.threads", "num.replica.fetchers", "num.recovery.threads.per.data.dir", "background.threads")
+_NETWORK_THREADS: Final = "num.network.threads"
+# What an existing listener may be given of its own while it is open, besides its certificates and SASL.
+_LISTENER_CONFIGS: Final = ("max.connections", "max.connection.creation.rate", _NETWORK_THREADS)
+_SECURITY_CONFIGS: Final = ("ssl.", "sasl.", "principal.builder.class")
+
+
+def validate_reconfiguration(before: BrokerConfig, after: BrokerConfig) -> None:
+    """Raises InvalidConfig, in the words that reach Kafka's clients."""
+    for name in _THREAD_POOLS:
+        _check_thread_count(name, before.number(name), after.number(name))
+    for endpoint in before.broker_listeners:
+        counts = [config.for_listener(endpoint.listener_name, _NETWORK_THREADS) for config in (before, after)]
+        _check_thread_count(_NETWORK_THREADS, *counts)
+    _check_cleaner_threads(before.number("log.cleaner.threads"), after.number("log.cleaner.threads"))
+    _check_listeners(before, after)
+
+
+def _check_thread_count(name: str, before: int, after: int) -> None:
+    failed = f"Dynamic thread count update validation failed for {name}={after}, value should"
+    if after < before // 2:
+        raise _refused(f"{failed} be at least half the current value {before}")
+    if after > before * 2:
+        raise _refused(f"{failed} not be greater than double the current value {before}")
+
+
+def _check_cleaner_threads(before: int, after: int) -> None:
+    if after < before // 2:
+        raise _refused(f"Log cleaner threads cannot be reduced to less than half the current value {before}")
+    if after > before * 2:
+        raise _refused(f"Log cleaner threads cannot be increased to more than double the current value {before}")
+
+
+def _check_listeners(before: BrokerConfig, after: BrokerConfig) -> None:
+    old, new = before.security_protocols, after.security_protocols
+    for endpoint in before.listeners:
+        name = endpoint.listener_name
+        if _fixed(before, name) != _fixed(after, name):
+            raise _refused(
+                f"Configs cannot be updated dynamically for existing listener ListenerName({name}), "
+                "restart broker or create a new listener for update"
+            )
+        if name in new and old[name] != new[name]:
+            raise _refused(f"Security protocol cannot be updated for existing listener ListenerName({name})")
+    if before.advertised_listeners != after.advertised_listeners or before.listeners != after.listeners:
+        raise _refused("Advertised listeners cannot be altered when using a Raft-based metadata quorum.")
+
+
+def _fixed(config: BrokerConfig, listener_name: str) -> dict[str, str]:
+    prefix = config_prefix(normalised(listener_name))
+    own = {name.removeprefix(prefix): text for name, text in config.properties.items() if name.startswith(prefix)}
+    return {name: text for name, text in own.items() if name not in _LISTENER_CONFIGS and not name.startswith(_SECURITY_CONFIGS)}
+
+
+def _refused(message: str) -> InvalidConfig:
+    return InvalidConfig(
+        f"Invalid value org.apache.kafka.common.config.ConfigException: {message} for configuration Invalid dynamic configuration"
+    )

@@ -1,0 +1,124 @@
+"""Kafka's ZkNodeChangeNotificationListener for /config/changes: hears that configs were changed, in order, each once.
+
+A notification only names what was changed; whoever hears of it reads it. The watch runs inside the commit of whoever made the change, so
+it only wakes a task here. Old notifications are taken away after a quarter of an hour: by then every broker has heard of them, or will
+read everything at its start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from barnabas.metadata import paths
+from barnabas.metadata.client import TreeClient
+from barnabas.metadata.errors import TreeError
+from barnabas.metadata.tree import Delete, GetData
+from barnabas.metadata.znodes.configs import decode_config_change
+
+CHANGE_EXPIRATION_MS: Final = 15 * 60 * 1000
+
+_log = logging.getLogger(__name__)
+
+
+class ConfigChangeListener:
+    """`on_change` is given what follows /config/ in the path of each node that was changed."""
+
+    def __init__(
+        self,
+        tree: TreeClient,
+        on_change: Callable[[str], Awaitable[None]],
+        now_ms: Callable[[], int],
+        expiration_ms: int = CHANGE_EXPIRATION_MS,
+    ) -> None:
+        self.path: Final = paths.CONFIG_CHANGES
+        self.name: Final = f"change-notification-{self.path}"
+        self._tree = tree
+        self._on_change = on_change
+        self._now_ms = now_ms
+        self._expiration_ms = expiration_ms
+        self._last_change = -1
+        self._created_ms: dict[str, int] = {}  # of those that are there, so that nobody reads them all again to see which are old
+        self._woken = asyncio.Event()
+        self._turn = asyncio.Lock()
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Listens from now on. What was changed before is passed over: who starts reads all configs after this."""
+        self._tree.register_state_change_handler(self)
+        self._tree.register_child_change_handler(self)
+        await self._tree.ensure(self.path)
+        changes = await self._changes()
+        if changes:
+            self._last_change = paths.sequence_number(changes[-1])
+        await self._purge(changes)
+        self._task = asyncio.ensure_future(self._run())
+
+    async def close(self) -> None:
+        self._tree.unregister_state_change_handler(self.name)
+        self._tree.unregister_child_change_handler(self.path)
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+
+    def handle_child_change(self) -> None:
+        self._woken.set()
+
+    async def before_initializing_session(self) -> None:
+        """Nothing of it is ephemeral."""
+
+    async def after_initializing_session(self) -> None:
+        """The watch went with the old session, and changes may have come in between."""
+        self._woken.set()
+
+    async def process(self) -> None:
+        """All that is new. Who changed a config awaits this to see his own change applied."""
+        async with self._turn:
+            changes = await self._changes()
+            for name in changes:
+                if (number := paths.sequence_number(name)) > self._last_change:
+                    await self._process(f"{self.path}/{name}")
+                    self._last_change = number
+            await self._purge(changes)
+
+    async def _run(self) -> None:
+        while True:
+            await self._woken.wait()
+            self._woken.clear()
+            try:
+                await self.process()
+            except Exception:
+                _log.exception("Error while processing notification change for path = %s", self.path)
+
+    async def _changes(self) -> list[str]:
+        children = await self._tree.children(self.path)
+        names = children.names if children is not None else []
+        known = [name for name in names if name.startswith(paths.CONFIG_CHANGE_PREFIX)]
+        return sorted(known, key=paths.sequence_number)
+
+    async def _process(self, path: str) -> None:
+        """One that cannot be read or applied is logged and passed over: it must not hold up those behind it."""
+        node = await self._tree.get(path)
+        if node is None or node.data is None:
+            _log.warning("Nothing to read in %s", path)
+            return
+        try:
+            await self._on_change(decode_config_change(path, node.data))
+        except TreeError:
+            raise  # it was not the notification: it is tried again when the session is back
+        except Exception:
+            _log.exception("Error processing change notification %r from %s", node.data, path)
+
+    async def _purge(self, names: list[str]) -> None:
+        unknown = [name for name in names if name not in self._created_ms]
+        answers = await self._tree.handle([GetData(f"{self.path}/{name}") for name in unknown])
+        created = {name: answer.value.stat.ctime for name, answer in zip(unknown, answers, strict=True) if answer.error is None}
+        self._created_ms = {name: self._created_ms.get(name, created.get(name, 0)) for name in names}
+        oldest_ms = self._now_ms() - self._expiration_ms
+        expired = [name for name, created_ms in self._created_ms.items() if created_ms < oldest_ms]
+        for name in expired:
+            del self._created_ms[name]
+        await self._tree.handle([Delete(f"{self.path}/{name}") for name in expired])

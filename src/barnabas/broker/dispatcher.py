@@ -1,0 +1,80 @@
+"""Kafka's KafkaApis: gives each request to the handler of its API, and sees to it that it gets an answer or its connection is closed.
+
+It stands between the network layer, which knows frames, and the handlers, which know messages. It decides nothing itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from barnabas.broker.handlers import HANDLERS, Handler
+from barnabas.broker.request import Request
+from barnabas.errors import KafkaError
+from barnabas.network.exchange import Exchange
+from barnabas.protocol.errors import ErrorCode, MalformedMessage
+from barnabas.protocol.framing import parse_request
+from barnabas.protocol.message import Message
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+
+_log = logging.getLogger(__name__)
+
+_PRODUCE: Final = b"\x00\x00"  # its API key, the first bytes of the frame
+
+
+class RequestDispatcher:
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._handlers: dict[int, Handler] = {}
+        self._running: set[asyncio.Task[None]] = set()  # tasks that nobody holds may be collected
+
+    def is_pipelinable(self, frame: bytes) -> bool:
+        return frame[:2] == _PRODUCE
+
+    def dispatch(self, exchange: Exchange, frame: bytes) -> None:
+        header = parse_request(frame)
+        handler = self._handlers.get(header.api.key) or self._handler(header.api.key)
+        if header.is_unsupported_api_versions:
+            request: Request[Any] = Request(exchange, header, None)
+        else:
+            request = Request(exchange, header, header.message())
+        result = handler.handle(self._broker, request)
+        if result is None:
+            return
+        if handler.is_async:
+            self._await(request, cast("Awaitable[Message]", result))
+        else:
+            request.respond(cast("Message", result))
+
+    def _handler(self, key: int) -> Handler:
+        if key not in HANDLERS:
+            raise MalformedMessage(f"API key {key} is not served by this broker: ask ApiVersions for those that are")
+        self._handlers[key] = handler = Handler(HANDLERS[key])
+        return handler
+
+    def _await(self, request: Request[Any], response: Awaitable[Message]) -> None:
+        task = asyncio.ensure_future(self._respond_when_done(request, response))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+    async def _respond_when_done(self, request: Request[Any], response: Awaitable[Message]) -> None:
+        try:
+            request.respond(await response)
+        except Exception as error:
+            if not isinstance(error, KafkaError):
+                _log.exception("Handling %s failed", request)
+            self._refuse(request, error)
+
+    def _refuse(self, request: Request[Any], error: Exception) -> None:
+        """Answers with the error where the response can carry one as a whole; where it cannot, the connection goes."""
+        code = error.code if isinstance(error, KafkaError) else ErrorCode.UNKNOWN_SERVER_ERROR
+        response: Any = request.api.response()
+        if "error_code" not in response.field_names():
+            request.exchange.close_connection()
+            return
+        response.error_code = int(code)
+        request.respond(response)

@@ -1,0 +1,67 @@
+"""Fetched batches for consumers that know only message format v0 or v1, converted a slice at a time.
+
+Stands between the bytes that were read and a Fetch response of version 3 or less. It must never hold the loop for a whole fetch, nor give
+more than was read – except for the first batch, without which the consumer would never get on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from barnabas.errors import CorruptRecord, InvalidRecord, UnsupportedCompressionType
+from barnabas.records.batch import MAGIC_V0, MAGIC_V1, read_intact_batches
+from barnabas.records.conversion import down_convert_batch
+
+SLICE_BYTES: Final = 128 * 1024  # of what was read, between two slices
+
+# The beginning of a batch that is longer than the response. A consumer takes it for a message that its fetch size is too small for, and
+# says so; with nothing at all it would ask for the same offset for ever.
+OVERFLOW: Final = (-1).to_bytes(8, "big", signed=True) + (61).to_bytes(4, "big")
+
+
+def magic_for(version: int) -> int | None:
+    """The newest message format that a Fetch of this version may carry; None: any."""
+    if version <= 1:
+        return MAGIC_V0
+    return MAGIC_V1 if version <= 3 else None
+
+
+class DownConversion:
+    """`slices()` is to be run to its end, with a pause after each; `converted` is the result then. It raises UnsupportedCompressionType, or
+    what is wrong with the data, for the first batch only: what comes before a bad batch is delivered first."""
+
+    def __init__(self, data: bytes, magic: int, first_offset: int) -> None:
+        self._data = data
+        self._magic = magic
+        self._first_offset = first_offset
+        self._pieces: list[bytes] = []
+
+    @property
+    def converted(self) -> bytes:
+        if self._pieces or not self._data:
+            return b"".join(self._pieces)
+        return OVERFLOW
+
+    def slices(self) -> Iterator[None]:
+        batches, damage = read_intact_batches(self._data)
+        if not batches and damage is not None:
+            raise damage
+        size = 0
+        since_pause = 0
+        for batch in batches:
+            try:
+                piece = down_convert_batch(self._data, batch, self._magic, self._first_offset)
+            except (UnsupportedCompressionType, CorruptRecord, InvalidRecord):
+                if self._pieces:
+                    return
+                raise
+            if self._pieces and size + len(piece) > len(self._data):
+                return
+            if piece:
+                self._pieces.append(piece)
+                size += len(piece)
+            since_pause += batch.size
+            if since_pause >= SLICE_BYTES:
+                since_pause = 0
+                yield

@@ -1,0 +1,128 @@
+"""Feature levels: which features this broker supports, and on which level the cluster has agreed to run each of them.
+
+ApiVersions tells both to clients, who choose their protocols by them. What the cluster agreed on stands in /barnabas/features, whose
+version is the epoch that clients compare. A feature is named here only once it truly works; a level that this broker does not support is
+never run under, the broker does not start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from barnabas.metadata import paths
+from barnabas.metadata.client import TreeClient
+from barnabas.metadata.errors import NodeExists, TreeError
+from barnabas.metadata.znodes.cluster import Features, decode_features, encode_features
+from barnabas.metadata.znodes.json_text import CorruptZNode
+
+_log = logging.getLogger(__name__)
+
+UNKNOWN_EPOCH: Final = -1
+
+
+class Levels(NamedTuple):
+    """The lowest and the highest level of a feature that work here."""
+
+    lowest: int
+    highest: int
+
+
+SUPPORTED: Final[Mapping[str, Levels]] = {}
+
+
+class UnsupportedFeatures(Exception):
+    """The cluster runs on levels that this broker does not know; the text names them and the fix."""
+
+
+class FeatureLevels:
+    """It is its own handler for changes of the node (`ZNodeChangeHandler`)."""
+
+    def __init__(self, tree: TreeClient, supported: Mapping[str, Levels] = SUPPORTED) -> None:
+        self.supported = supported
+        self.finalized: Mapping[str, int] = {}
+        self.epoch = UNKNOWN_EPOCH
+        self._tree = tree
+        self._reading: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Reads the levels and follows them from then on. In a new cluster it is the first broker that sets them, to the highest."""
+        self._tree.register_change_handler(self)
+        await self.read()
+        if self.epoch == UNKNOWN_EPOCH and self.supported:
+            await self._set_first_levels()
+            await self.read()
+
+    async def close(self) -> None:
+        self._tree.unregister_change_handler(self.path)
+        if self._reading is not None:
+            self._reading.cancel()
+            await asyncio.wait([self._reading])
+
+    async def read(self) -> None:
+        """Takes over what the tree holds; raises UnsupportedFeatures, or CorruptZNode, and keeps what it had."""
+        await self._tree.exists(self.path)  # only this watches a node that is not there yet
+        node = await self._tree.get(self.path)
+        if node is None:
+            self.finalized, self.epoch = {}, UNKNOWN_EPOCH
+            return
+        levels = decode_features(node.data, self.path).levels
+        self._check(levels)
+        self.finalized, self.epoch = levels, node.stat.version
+
+    async def finalize(self, levels: Mapping[str, int]) -> None:
+        """Makes these the levels of the cluster, unless somebody else changed them since they were read (BadVersion)."""
+        self._check(levels)
+        data = encode_features(Features(dict(levels)))
+        if self.epoch == UNKNOWN_EPOCH:
+            await self._tree.create_recursive(self.path, data)
+        else:
+            await self._tree.set_data(self.path, data, self.epoch)
+        await self.read()
+
+    @property
+    def path(self) -> str:
+        return paths.BARNABAS_FEATURES
+
+    def handle_creation(self) -> None:
+        self._read_again()
+
+    def handle_deletion(self) -> None:
+        self._read_again()
+
+    def handle_data_change(self) -> None:
+        self._read_again()
+
+    def _check(self, levels: Mapping[str, int]) -> None:
+        unknown = {name: level for name, level in levels.items() if not self._supports(name, level)}
+        if unknown:
+            raise UnsupportedFeatures(
+                f"The cluster runs on feature levels that this broker does not support: {unknown}. It supports {dict(self.supported)}: "
+                f"install the version that the other brokers have"
+            )
+
+    def _supports(self, name: str, level: int) -> bool:
+        levels = self.supported.get(name)
+        return levels is not None and levels.lowest <= level <= levels.highest
+
+    async def _set_first_levels(self) -> None:
+        highest = {name: levels.highest for name, levels in self.supported.items()}
+        try:
+            await self._tree.create_recursive(self.path, encode_features(Features(highest)))
+        except NodeExists:
+            pass  # another broker of the new cluster was faster
+
+    def _read_again(self) -> None:
+        """Called in the midst of somebody's commit: the reading comes after it. A change during a reading is read by the next one."""
+        previous = self._reading
+        self._reading = asyncio.get_running_loop().create_task(self._read_after(previous))
+
+    async def _read_after(self, previous: asyncio.Task[None] | None) -> None:
+        if previous is not None and not previous.done():
+            await asyncio.wait([previous])
+        try:
+            await self.read()
+        except (UnsupportedFeatures, CorruptZNode, TreeError) as error:
+            _log.error("Feature levels stay at %s (epoch %d): %s", dict(self.finalized), self.epoch, error)

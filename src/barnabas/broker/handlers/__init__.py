@@ -1,0 +1,56 @@
+"""What the broker can do, one file per API: a request in, a response out. The table says which file answers which API, in which versions.
+
+A module is imported when its API is first asked for, so that a broker starts with the code it needs. Each has
+`handle(broker, request)`, which returns the response, or None when it will call `request.respond` later; where it has to wait for the
+metadata tree it is `async`. The range of versions in the table is what ApiVersions advertises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from importlib import import_module
+from inspect import iscoroutinefunction
+from typing import TYPE_CHECKING, Any, Final
+
+from barnabas.protocol import api_keys
+from barnabas.protocol.message import Message
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.request import Request
+
+    Handle = Callable[[Broker, Request[Any]], Message | None | Awaitable[Message]]
+
+HANDLERS: Final = {
+    api_keys.PRODUCE: "produce",
+    api_keys.FETCH: "fetch",
+    api_keys.LIST_OFFSETS: "list_offsets",
+    api_keys.METADATA: "metadata",
+    api_keys.FIND_COORDINATOR: "find_coordinator",
+    api_keys.API_VERSIONS: "api_versions",
+    api_keys.CREATE_TOPICS: "create_topics",
+    api_keys.DELETE_TOPICS: "delete_topics",
+    api_keys.DELETE_RECORDS: "delete_records",
+    api_keys.INIT_PRODUCER_ID: "init_producer_id",
+    api_keys.OFFSET_FOR_LEADER_EPOCH: "offset_for_leader_epoch",
+    api_keys.DESCRIBE_CONFIGS: "describe_configs",
+    api_keys.ALTER_CONFIGS: "alter_configs",
+    api_keys.ALTER_REPLICA_LOG_DIRS: "alter_replica_log_dirs",
+    api_keys.DESCRIBE_LOG_DIRS: "describe_log_dirs",
+    api_keys.CREATE_PARTITIONS: "create_partitions",
+    api_keys.INCREMENTAL_ALTER_CONFIGS: "incremental_alter_configs",
+    api_keys.DESCRIBE_CLUSTER: "describe_cluster",
+    api_keys.DESCRIBE_PRODUCERS: "describe_producers",
+    api_keys.LIST_CONFIG_RESOURCES: "list_config_resources",
+    api_keys.DESCRIBE_TOPIC_PARTITIONS: "describe_topic_partitions",
+}
+
+
+class Handler:
+    """One entry of the table, with its module once it was needed."""
+
+    __slots__ = ("handle", "is_async")
+
+    def __init__(self, module: str) -> None:
+        self.handle: Handle = import_module(f"{__name__}.{module}").handle
+        self.is_async = iscoroutinefunction(self.handle)

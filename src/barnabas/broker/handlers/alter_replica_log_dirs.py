@@ -1,0 +1,43 @@
+"""AlterReplicaLogDirs: moves replicas of this broker to other log directories of it.
+
+Versions 0 to 2.
+Behaviour
+- it is answered when the moves have begun. The copies can be watched with DescribeLogDirs; at its end a copy takes the replica's place.
+- for a partition that has no replica here yet, the directory is remembered and used when one is created.
+- of a partition that is named twice the last directory counts.
+Errors, of a partition
+- LOG_DIR_NOT_FOUND: it is not one of log.dirs. KAFKA_STORAGE_ERROR: its disk, or that of the replica, failed.
+- UNKNOWN_TOPIC_OR_PARTITION, REPLICA_NOT_AVAILABLE: there is no replica here. INVALID_TOPIC_EXCEPTION: the name is too long for a copy's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.protocol.messages.alter_replica_log_dirs_response import (
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopicResult,
+)
+from barnabas.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.request import Request
+    from barnabas.protocol.messages.alter_replica_log_dirs_request import AlterReplicaLogDirsRequest
+
+
+def handle(broker: Broker, request: Request[AlterReplicaLogDirsRequest]) -> AlterReplicaLogDirsResponse:
+    dirs = {
+        TopicPartition(topic.name, partition): log_dir.path
+        for log_dir in request.message.dirs
+        for topic in log_dir.topics
+        for partition in topic.partitions
+    }
+    topics: dict[str, AlterReplicaLogDirTopicResult] = {}
+    for (name, partition), error in broker.replica_manager.alter_replica_log_dirs(dirs).items():
+        topic = topics.get(name)
+        if topic is None:
+            topic = topics[name] = AlterReplicaLogDirTopicResult(name)
+        topic.partitions.append(AlterReplicaLogDirPartitionResult(partition, error))
+    return AlterReplicaLogDirsResponse(0, list(topics.values()))

@@ -1,0 +1,72 @@
+"""ApiVersions: which APIs this broker serves, in which versions, and which features it has. Comes before anything is known of the client.
+
+Versions 0 to 4.
+Behaviour
+- computed from the table of handlers and the registry, nothing is typed twice; versions that Kafka may still change are not told.
+- a version that is not known yet is answered in version 0, which every client can read, with the versions there are of ApiVersions.
+Version notes
+- 3: the client tells its name and version, letters, digits, `-` and `.`; features. Before 4 features whose lowest level is 0 are left out:
+  older clients cannot read them.
+Errors: UNSUPPORTED_VERSION, INVALID_REQUEST for a name or version of the client that is none.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from barnabas.broker.handlers import HANDLERS
+from barnabas.protocol import api_keys
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_versions_request import ApiVersionsRequest
+from barnabas.protocol.messages.api_versions_response import ApiVersion, ApiVersionsResponse, FinalizedFeatureKey, SupportedFeatureKey
+from barnabas.protocol.registry import APIS
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.features import FeatureLevels
+    from barnabas.broker.request import Request
+
+_CLIENT_INFORMATION_VERSION: Final = 3
+_LEVEL_ZERO_VERSION: Final = 4
+_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+
+def handle(broker: Broker, request: Request[ApiVersionsRequest]) -> ApiVersionsResponse:
+    if not request.api.has_version(request.version):
+        request.version = 0
+        return ApiVersionsResponse(ErrorCode.UNSUPPORTED_VERSION, [_api_version(api_keys.API_VERSIONS)])
+    if request.version >= _CLIENT_INFORMATION_VERSION and not _is_valid(request.message):
+        return ApiVersionsResponse(ErrorCode.INVALID_REQUEST)
+    features = broker.features
+    return ApiVersionsResponse(
+        ErrorCode.NONE,
+        served_versions(),
+        supported_features=_supported(features, request.version),
+        finalized_features_epoch=features.epoch,
+        finalized_features=[FinalizedFeatureKey(name, level, level) for name, level in features.finalized.items() if level != 0],
+    )
+
+
+@cache
+def served_versions() -> list[ApiVersion]:
+    """What this broker serves, in the order of the keys; shared, and not to be changed."""
+    return [_api_version(key) for key in sorted(HANDLERS)]
+
+
+def _api_version(key: int) -> ApiVersion:
+    api = APIS[key]
+    return ApiVersion(key, api.lowest_version, api.stable_version)
+
+
+def _is_valid(message: ApiVersionsRequest) -> bool:
+    return bool(_SOFTWARE.fullmatch(message.client_software_name) and _SOFTWARE.fullmatch(message.client_software_version))
+
+
+def _supported(features: FeatureLevels, version: int) -> list[SupportedFeatureKey]:
+    return [
+        SupportedFeatureKey(name, levels.lowest, levels.highest)
+        for name, levels in features.supported.items()
+        if levels.lowest > 0 or version >= _LEVEL_ZERO_VERSION
+    ]

@@ -1,0 +1,44 @@
+"""CreatePartitions: more partitions for topics that exist, never fewer.
+
+Versions 0 to 3.
+Behaviour
+- only the active controller answers it; answered when the new partitions have leaders, or after timeout_ms.
+- without an assignment the new replicas go on round the brokers where the first partition began.
+- with validate_only everything is checked and nothing is added.
+Errors, of a topic
+- NOT_CONTROLLER, UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS, INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR,
+  REASSIGNMENT_IN_PROGRESS, INVALID_TOPIC_EXCEPTION (it is being deleted), INVALID_REQUEST, POLICY_VIOLATION, REQUEST_TIMED_OUT.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from barnabas.errors import InvalidRequest, KafkaError, NotController
+from barnabas.protocol.messages.create_partitions_response import CreatePartitionsResponse, CreatePartitionsTopicResult
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.request import Request
+    from barnabas.protocol.messages.create_partitions_request import CreatePartitionsRequest
+
+
+async def handle(broker: Broker, request: Request[CreatePartitionsRequest]) -> CreatePartitionsResponse:
+    message = request.message
+    counts = Counter(topic.name for topic in message.topics)
+    once = [topic for topic in message.topics if counts[topic.name] == 1]
+    outcomes: dict[str, KafkaError | None]
+    try:
+        outcomes = await broker.admin.create_partitions(once, message.timeout_ms, message.validate_only, request.wait)
+    except NotController as error:
+        outcomes = {topic.name: error for topic in once}
+    twice = InvalidRequest("Duplicate topic name.")
+    refused = [_result(name, twice) for name, count in counts.items() if count > 1]
+    return CreatePartitionsResponse(0, refused + [_result(name, error) for name, error in outcomes.items()])
+
+
+def _result(name: str, error: KafkaError | None) -> CreatePartitionsTopicResult:
+    if error is None:
+        return CreatePartitionsTopicResult(name)
+    return CreatePartitionsTopicResult(name, error.code, str(error) or None)

@@ -1,0 +1,85 @@
+"""CreateTopics: new topics, with so many partitions and replicas or with an assignment of the client's, and with configs of their own.
+
+Versions 0 to 7.
+Behaviour
+- only the active controller answers it; a client that asked another broker looks for the controller and asks again.
+- each topic stands for itself: what is wrong with one does not keep the others from being created.
+- it is answered when every partition has a leader, or after timeout_ms; a topic that is late by then is created all the same.
+- with validate_only everything is checked and nothing is made.
+- -1 partitions or replicas: num.partitions, default.replication.factor. A topic named twice is not created.
+Version notes
+- 1: validate_only and error messages. 5: what the topic has now: partitions, replicas, all configs with their sources. 7: topic ids.
+Errors, of a topic
+- NOT_CONTROLLER, TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION, INVALID_PARTITIONS, INVALID_REPLICATION_FACTOR, INVALID_REPLICA_ASSIGNMENT,
+  INVALID_CONFIG, INVALID_REQUEST, POLICY_VIOLATION, REQUEST_TIMED_OUT.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from barnabas.broker.config import describe_topic
+from barnabas.errors import InvalidRequest, NotController
+from barnabas.protocol.messages.create_topics_response import CreatableTopicConfigs, CreatableTopicResult, CreateTopicsResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from barnabas.broker.admin_manager import TopicCreation
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.config import DynamicBrokerConfig
+    from barnabas.broker.request import Request
+    from barnabas.errors import KafkaError
+    from barnabas.protocol.messages.create_topics_request import CreateTopicsRequest
+
+CONFIGS_VERSION: Final = 5
+
+
+async def handle(broker: Broker, request: Request[CreateTopicsRequest]) -> CreateTopicsResponse:
+    message = request.message
+    counts = Counter(topic.name for topic in message.topics)
+    try:
+        creations = await broker.admin.create_topics(
+            [topic for topic in message.topics if counts[topic.name] == 1], message.timeout_ms, message.validate_only, request.wait
+        )
+    except NotController as error:
+        return CreateTopicsResponse(0, [_refused(topic.name, error) for topic in message.topics])
+    describe = _Descriptions(broker.config) if request.version >= CONFIGS_VERSION else None
+    results = [_result(creation, describe) for creation in creations]
+    twice = InvalidRequest("Duplicate topic name.")
+    return CreateTopicsResponse(0, results + [_refused(name, twice) for name, count in counts.items() if count > 1])
+
+
+def _result(creation: TopicCreation, describe: _Descriptions | None) -> CreatableTopicResult:
+    if creation.error is not None:
+        return _refused(creation.name, creation.error)
+    return CreatableTopicResult(
+        name=creation.name,
+        topic_id=creation.topic_id,
+        error_message=None,
+        num_partitions=len(creation.assignment),
+        replication_factor=len(creation.assignment[0]),
+        configs=[] if describe is None else describe.configs(creation.config),
+    )
+
+
+def _refused(name: str, error: KafkaError) -> CreatableTopicResult:
+    return CreatableTopicResult(name=name, error_code=error.code, error_message=str(error) or None)
+
+
+class _Descriptions:
+    """All configs of new topics, worked out once for all that have the same: a request that creates a thousand topics has few kinds."""
+
+    def __init__(self, config: DynamicBrokerConfig) -> None:
+        self._config = config
+        self._known: dict[frozenset[tuple[str, str]], list[CreatableTopicConfigs]] = {}
+
+    def configs(self, config: Mapping[str, str]) -> list[CreatableTopicConfigs]:
+        key = frozenset(config.items())
+        if key not in self._known:
+            self._known[key] = [
+                CreatableTopicConfigs(entry.name, entry.value, entry.read_only, int(entry.source), entry.sensitive)
+                for entry in describe_topic(self._config, config)
+            ]
+        return self._known[key]

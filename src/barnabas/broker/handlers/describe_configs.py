@@ -1,0 +1,76 @@
+"""DescribeConfigs: the settings of topics, brokers, loggers, groups and subscriptions to client metrics.
+
+Versions 0–4.
+- Each resource is answered on its own, with its settings or with an error. Settings come sorted by name; no keys, or null, asks for all.
+- A broker answers for itself, for `""` (the defaults of all brokers) and for what all share; asked for another one: INVALID_REQUEST.
+- Passwords, and settings that nobody here knows, are named and come without a value.
+- A resource type that is none refuses the request as a whole: INVALID_REQUEST for every resource in it.
+Version notes: 0 says only whether a value is a default; 1 adds sources and synonyms, 3 types and documentation.
+Errors: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, INVALID_REQUEST, INVALID_CONFIG.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from barnabas import topic_name
+from barnabas.broker.config.describe import ConfigEntry, ConfigSource
+from barnabas.broker.config.resources import ResourceType
+from barnabas.errors import InvalidRequest, KafkaError
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from barnabas.protocol.messages.describe_configs_response import (
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.request import Request
+
+_FIRST_WITH_SOURCES: Final = 1
+_log = logging.getLogger(__name__)
+
+
+async def handle(broker: Broker, request: Request[DescribeConfigsRequest]) -> DescribeConfigsResponse:
+    asked = request.message.resources
+    if any(ResourceType.of(resource.resource_type) is ResourceType.UNKNOWN for resource in asked):
+        refused = InvalidRequest(ErrorCode.INVALID_REQUEST.message)
+        return DescribeConfigsResponse(0, [_failed(resource, refused) for resource in asked])
+    return DescribeConfigsResponse(0, [await _describe(broker, request, resource) for resource in asked])
+
+
+async def _describe(broker: Broker, request: Request[DescribeConfigsRequest], resource: DescribeConfigsResource) -> DescribeConfigsResult:
+    kind, name = ResourceType.of(resource.resource_type), resource.resource_name
+    try:
+        if kind is ResourceType.TOPIC:
+            topic_name.validate(name)
+            if not broker.metadata_cache.contains(name):
+                return DescribeConfigsResult(int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), "", resource.resource_type, name)
+        entries = await broker.configs.describe(kind, name, frozenset(resource.configuration_keys or ()) or None)
+    except KafkaError as error:
+        return _failed(resource, error)
+    return DescribeConfigsResult(0, "", resource.resource_type, name, [_shown(entry, request) for entry in entries])
+
+
+def _failed(resource: DescribeConfigsResource, error: KafkaError) -> DescribeConfigsResult:
+    _log.info("Configs of %s are not described: %s", resource.resource_name, error)
+    return DescribeConfigsResult(int(error.code), str(error), resource.resource_type, resource.resource_name)
+
+
+def _shown(entry: ConfigEntry, request: Request[DescribeConfigsRequest]) -> DescribeConfigsResourceResult:
+    is_default = entry.source is ConfigSource.DEFAULT_CONFIG
+    asked = request.message
+    result = DescribeConfigsResourceResult(entry.name, entry.value, entry.read_only, is_sensitive=entry.sensitive)
+    if request.version < _FIRST_WITH_SOURCES:
+        result.is_default = is_default
+        return result
+    result.config_source = int(entry.source)
+    result.config_type = entry.type
+    result.documentation = entry.doc if asked.include_documentation or entry.doc == "" else None
+    if asked.include_synonyms:
+        result.synonyms = [DescribeConfigsSynonym(synonym.name, synonym.value, int(synonym.source)) for synonym in entry.synonyms]
+    return result

@@ -1,0 +1,48 @@
+"""DescribeLogDirs: the log directories of this broker, how full they are, and which replicas stand in them.
+
+Versions 0 to 4.
+Behaviour
+- null topics: all replicas. Partitions that are not here are left out; a directory is told even if none of those asked for is in it.
+- the lag of a replica is what it is behind the high watermark, of a copy that is being made what it is behind the replica.
+Version notes
+- 3: an error of the whole. 4: size and free space of the volume.
+Errors, of a directory
+- KAFKA_STORAGE_ERROR: its disk failed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.protocol.messages.describe_log_dirs_response import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+from barnabas.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.log_dirs import LogDirInfo
+    from barnabas.broker.request import Request
+    from barnabas.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
+
+
+def handle(broker: Broker, request: Request[DescribeLogDirsRequest]) -> DescribeLogDirsResponse:
+    topics = request.message.topics
+    wanted: set[TopicPartition] | None = None
+    if topics is not None:
+        wanted = {TopicPartition(topic.topic, partition) for topic in topics for partition in topic.partitions}
+    return DescribeLogDirsResponse(results=[_result(info) for info in broker.replica_manager.describe_log_dirs(wanted)])
+
+
+def _result(info: LogDirInfo) -> DescribeLogDirsResult:
+    topics: dict[str, DescribeLogDirsTopic] = {}
+    for replica in info.replicas:
+        name, partition = replica.partition
+        topic = topics.get(name)
+        if topic is None:
+            topic = topics[name] = DescribeLogDirsTopic(name)
+        topic.partitions.append(DescribeLogDirsPartition(partition, replica.size, replica.offset_lag, replica.is_future))
+    return DescribeLogDirsResult(info.error, info.path, list(topics.values()), info.total_bytes, info.usable_bytes)

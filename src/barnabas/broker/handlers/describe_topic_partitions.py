@@ -1,0 +1,89 @@
+"""DescribeTopicPartitions: what Metadata tells of topics, in pages, for admin clients that describe topics with very many partitions.
+
+Version 0.
+Behaviour
+- topics in the order of their names, partitions in theirs, from the cursor on; no topics in the request means all of them.
+- at most response_partition_limit partitions, and max.request.partition.size.limit whatever was asked for; the cursor of the answer is
+  the first partition that did not fit.
+- the lists of eligible leaders are empty: this cluster keeps none.
+Errors: of a topic UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION (not when all were asked for); INVALID_REQUEST for every topic when
+  the cursor is not on one of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.authorized_operations import ALL_ON_TOPIC
+from barnabas.broker.metadata_cache import MetadataCache
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest
+from barnabas.protocol.messages.describe_topic_partitions_response import (
+    Cursor,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+from barnabas.topic_name import is_internal, is_valid
+from barnabas.uuid import Uuid
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.request import Request
+
+
+def handle(broker: Broker, request: Request[DescribeTopicPartitionsRequest]) -> DescribeTopicPartitionsResponse:
+    message, cache, cursor = request.message, broker.metadata_cache, request.message.cursor
+    first_topic, first_partition = ("", 0) if cursor is None else (cursor.topic_name, cursor.partition_index)
+    asked = [topic.name for topic in message.topics]
+    names = sorted(name for name in set(asked or cache.topics()) if name >= first_topic)
+    if first_partition < 0 or (cursor is not None and asked and first_topic not in names):
+        return DescribeTopicPartitionsResponse(
+            topics=[DescribeTopicPartitionsResponseTopic(ErrorCode.INVALID_REQUEST, name) for name in asked]
+        )
+    limit = max(1, min(message.response_partition_limit, broker.config.current.number("max.request.partition.size.limit")))
+    response = DescribeTopicPartitionsResponse()
+    for name in names:
+        if limit == 0:
+            response.next_cursor = Cursor(name, 0)
+            break
+        count = cache.partition_count(name)
+        if count is None:
+            response.topics.append(_unknown(name))
+            continue
+        start = first_partition if name == first_topic else 0
+        end = min(count, start + limit)
+        topic = _topic(cache, name, range(start, end), request.listener_name)
+        response.topics.append(topic)
+        if end < count:
+            response.next_cursor = Cursor(name, end)
+            break
+        limit -= len(topic.partitions)
+    return response
+
+
+def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
+    error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_valid(name) else ErrorCode.INVALID_TOPIC_EXCEPTION
+    return DescribeTopicPartitionsResponseTopic(error, name, is_internal=is_internal(name), topic_authorized_operations=ALL_ON_TOPIC)
+
+
+def _topic(cache: MetadataCache, name: str, partitions: range, listener_name: str) -> DescribeTopicPartitionsResponseTopic:
+    described = []
+    for partition in partitions:
+        found = cache.partition_metadata(name, partition, listener_name)
+        if found is not None:  # a partition that the controller has not told of yet leaves a gap
+            described.append(
+                DescribeTopicPartitionsResponsePartition(
+                    ErrorCode.NONE,  # a missing leader is told by its id alone
+                    partition,
+                    found.leader_id,
+                    found.leader_epoch,
+                    found.replica_nodes,
+                    found.isr_nodes,
+                    [],
+                    [],
+                    found.offline_replicas,
+                )
+            )
+    topic_id = cache.topic_id(name) or Uuid.ZERO
+    return DescribeTopicPartitionsResponseTopic(ErrorCode.NONE, name, topic_id, is_internal(name), described, ALL_ON_TOPIC)

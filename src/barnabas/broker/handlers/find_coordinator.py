@@ -1,0 +1,95 @@
+"""FindCoordinator: which broker looks after a group, a transactional id or the state of a share group.
+
+Versions 0 to 6.
+Behaviour
+- the key's hash picks a partition of an internal topic, and whoever leads that partition is the coordinator. While there is no such
+  topic or it has no leader, the client hears COORDINATOR_NOT_AVAILABLE and asks again.
+Version notes
+- 0: groups only. 1: transactional ids, a text with the error (also with none, where it is "NONE"). 4: many keys at once, each with its own
+  error and without a text, unless the request as a whole is at fault. 6: share groups.
+Errors: COORDINATOR_NOT_AVAILABLE; INVALID_REQUEST for an unknown type of key, for share groups before version 6, and for a key of a share
+  group that is not group:topic id:partition.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from barnabas.endpoint import EndPoint
+from barnabas.metadata.znodes.ordering import java_hash
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from barnabas.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
+from barnabas.topic_name import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
+from barnabas.uuid import Uuid
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.request import Request
+
+GROUP: Final = 0
+TRANSACTION: Final = 1
+SHARE: Final = 2
+
+_BATCH_VERSION: Final = 4
+_SHARE_VERSION: Final = 6
+_NOBODY: Final = -1  # as broker id, and as its port
+
+# The topic of each type of key, and the setting that says how many partitions it will get.
+_TOPICS: Final = {
+    GROUP: (CONSUMER_OFFSETS, "offsets.topic.num.partitions"),
+    TRANSACTION: (TRANSACTION_STATE, "transaction.state.log.num.partitions"),
+    SHARE: (SHARE_GROUP_STATE, "share.coordinator.state.topic.num.partitions"),
+}
+_PARTITION: Final = re.compile(r"[+-]?[0-9]{1,10}", re.ASCII)
+
+
+def handle(broker: Broker, request: Request[FindCoordinatorRequest]) -> FindCoordinatorResponse:
+    if request.version >= _BATCH_VERSION:
+        return FindCoordinatorResponse(coordinators=[_coordinator(broker, request, key) for key in request.message.coordinator_keys])
+    found = _locate(broker, request, request.message.key)
+    if isinstance(found, ErrorCode):
+        return FindCoordinatorResponse(0, found, found.message, _NOBODY, "", _NOBODY)
+    node_id, endpoint = found
+    return FindCoordinatorResponse(0, ErrorCode.NONE, ErrorCode.NONE.message, node_id, endpoint.host, endpoint.port)
+
+
+def coordinator_partition(broker: Broker, key_type: int, key: str) -> tuple[str, int]:
+    """The topic and the partition that hold the state of a key."""
+    topic, setting = _TOPICS[key_type]
+    count = broker.metadata_cache.partition_count(topic) or broker.config.current.number(setting)
+    return topic, _absolute(java_hash(key)) % count
+
+
+def _coordinator(broker: Broker, request: Request[FindCoordinatorRequest], key: str) -> Coordinator:
+    found = _locate(broker, request, key)
+    if isinstance(found, ErrorCode):
+        return Coordinator(key, _NOBODY, "", _NOBODY, found, "" if request.message.key_type in _TOPICS else found.message)
+    node_id, endpoint = found
+    return Coordinator(key, node_id, endpoint.host, endpoint.port)
+
+
+def _locate(broker: Broker, request: Request[FindCoordinatorRequest], key: str) -> tuple[int, EndPoint] | ErrorCode:
+    key_type = request.message.key_type
+    if key_type not in _TOPICS or (key_type == SHARE and (request.version < _SHARE_VERSION or not _is_share_key(key))):
+        return ErrorCode.INVALID_REQUEST
+    topic, partition = coordinator_partition(broker, key_type, key)
+    return broker.metadata_cache.leader_endpoint(topic, partition, request.listener_name) or ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+def _absolute(hashed: int) -> int:
+    """Kafka's absolute value of a signed 32-bit number, given as an unsigned one: the one that has none becomes 0."""
+    return hashed if hashed < 1 << 31 else (1 << 32) - hashed & 0x7FFFFFFF
+
+
+def _is_share_key(key: str) -> bool:
+    """Judged as Java splits and parses: what is empty at the end does not count."""
+    parts = key.rstrip(":").split(":")
+    if len(parts) != 3 or not parts[0].strip():
+        return False
+    try:
+        Uuid.from_string(parts[1])
+    except ValueError:
+        return False
+    return _PARTITION.fullmatch(parts[2]) is not None and -(1 << 31) <= int(parts[2]) < 1 << 31

@@ -1,0 +1,40 @@
+"""IncrementalAlterConfigs: sets and unsets settings of a resource, and adds to and takes from those that are lists.
+
+Versions 0–1.
+- Each resource is answered on its own, in the order of the request, and changed as a whole or not at all; with validate_only nothing is
+  written.
+- A broker alters its own settings and those of all brokers (`""`), and its own log levels.
+Errors: INVALID_REQUEST, INVALID_CONFIG, UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, POLICY_VIOLATION, UNKNOWN_SERVER_ERROR.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.config.alter import Operation
+from barnabas.broker.config_alterations import Alteration
+from barnabas.protocol.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
+from barnabas.protocol.messages.incremental_alter_configs_response import AlterConfigsResourceResponse, IncrementalAlterConfigsResponse
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.request import Request
+
+
+async def handle(broker: Broker, request: Request[IncrementalAlterConfigsRequest]) -> IncrementalAlterConfigsResponse:
+    alterations = [
+        Alteration(
+            resource.resource_type,
+            resource.resource_name,
+            tuple(Operation(config.name, config.config_operation, config.value) for config in resource.configs),
+        )
+        for resource in request.message.resources
+    ]
+    outcomes = await broker.configs.alter(alterations, request.message.validate_only)
+    return IncrementalAlterConfigsResponse(
+        0,
+        [
+            AlterConfigsResourceResponse(code, message, alteration.type, alteration.name)
+            for alteration, (code, message) in zip(alterations, outcomes, strict=True)
+        ],
+    )

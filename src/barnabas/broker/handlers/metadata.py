@@ -1,0 +1,120 @@
+"""Metadata: which brokers there are, and of some or all topics who leads their partitions. The first thing that a client asks.
+
+Versions 0 to 13.
+Behaviour
+- answered from the metadata cache alone, with the addresses of the listener that the client came in by.
+- unknown topics are created if auto.create.topics.enable and the client allow it, and are told as unknown until they are there.
+- existing topics come first, in the order asked for; all of them are in the order of their names; each is told once.
+- as soon as one topic is asked for by id, names are not looked at.
+Version notes
+- 0: no topics means all of them, and replicas that cannot be reached are left out. 1: null means all, none means none; controller, racks.
+- 2: cluster id. 4: a client may forbid creation. 5: offline replicas. 6: LISTENER_NOT_FOUND, before it LEADER_NOT_AVAILABLE.
+- 7: leader epochs. 8: authorized operations, of the cluster up to 10. 10: topic ids in answers. 12: topic ids in requests.
+Errors
+- of a topic: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, UNKNOWN_TOPIC_ID; of a partition: LEADER_NOT_AVAILABLE,
+  LISTENER_NOT_FOUND, REPLICA_NOT_AVAILABLE (only to version 0).
+- INVALID_REQUEST for every topic: one without a name and without an id, or with an id before version 12.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from barnabas.broker.authorized_operations import ALL_ON_CLUSTER, ALL_ON_TOPIC, NOT_ASKED_FOR
+from barnabas.broker.metadata_cache import HIDE_UNREACHABLE, LEADER_MISSING, LISTENER_MISSING, MetadataCache
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from barnabas.protocol.messages.metadata_response import MetadataResponse, MetadataResponseBroker, MetadataResponseTopic
+from barnabas.topic_name import is_internal, is_valid
+from barnabas.uuid import Uuid
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.request import Request
+
+_NO_CONTROLLER = -1
+_TOPIC_IDS_VERSION = 12
+
+
+def handle(broker: Broker, request: Request[MetadataRequest]) -> MetadataResponse:
+    message, version, cache = request.message, request.version, broker.metadata_cache
+    wanted = message.topics
+    if version == 0 and not wanted:
+        wanted = None
+    if wanted is not None and not all(_is_asked_properly(topic, version) for topic in wanted):
+        return MetadataResponse(topics=[_error(topic.name or "", ErrorCode.INVALID_REQUEST, topic.topic_id) for topic in wanted])
+    unknown_ids: list[MetadataResponseTopic] = []
+    if wanted is None:
+        topics = cache.topic_metadata(sorted(cache.topics()), request.listener_name, _style(version))
+    else:
+        names, unknown_ids = _names(wanted, cache)
+        topics = _named_topics(broker, request, names)
+    if message.include_topic_authorized_operations:
+        topics = [_with_operations(topic, ALL_ON_TOPIC) for topic in topics]
+    controller_id = cache.controller_id
+    return MetadataResponse(
+        brokers=_brokers(cache, request.listener_name),
+        cluster_id=broker.cluster_id,
+        controller_id=_NO_CONTROLLER if controller_id is None else controller_id,
+        topics=unknown_ids + topics,
+        cluster_authorized_operations=ALL_ON_CLUSTER if message.include_cluster_authorized_operations else NOT_ASKED_FOR,
+    )
+
+
+def _is_asked_properly(topic: MetadataRequestTopic, version: int) -> bool:
+    return topic.name is not None if topic.topic_id == Uuid.ZERO else version >= _TOPIC_IDS_VERSION
+
+
+def _names(wanted: list[MetadataRequestTopic], cache: MetadataCache) -> tuple[Iterable[str], list[MetadataResponseTopic]]:
+    """The names that are asked for, and an answer for each id that nobody has."""
+    topic_ids = dict.fromkeys(topic.topic_id for topic in wanted if topic.topic_id != Uuid.ZERO)
+    if not topic_ids:
+        return dict.fromkeys(topic.name for topic in wanted if topic.name is not None), []
+    names, unknown = [], []
+    for topic_id in topic_ids:
+        name = cache.topic_name(topic_id)
+        if name is None:
+            unknown.append(_error(None, ErrorCode.UNKNOWN_TOPIC_ID, topic_id))
+        else:
+            names.append(name)
+    return names, unknown
+
+
+def _named_topics(broker: Broker, request: Request[MetadataRequest], names: Iterable[str]) -> list[MetadataResponseTopic]:
+    cache = broker.metadata_cache
+    topics = cache.topic_metadata(names, request.listener_name, _style(request.version))
+    missing = [name for name in names if not cache.contains(name)]
+    if not missing:
+        return topics
+    if request.message.allow_auto_topic_creation and broker.config.current.flag("auto.create.topics.enable"):
+        return topics + broker.topic_creation.create_topics(missing)
+    return topics + [_error(name, _unknown(name)) for name in missing]
+
+
+def _style(version: int) -> int:
+    if version == 0:
+        return HIDE_UNREACHABLE
+    return LISTENER_MISSING if version >= 6 else LEADER_MISSING
+
+
+def _unknown(name: str) -> ErrorCode:
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_valid(name) else ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
+def _error(name: str | None, error: ErrorCode, topic_id: Uuid = Uuid.ZERO) -> MetadataResponseTopic:
+    return MetadataResponseTopic(error, name, topic_id, name is not None and is_internal(name))
+
+
+def _with_operations(topic: MetadataResponseTopic, operations: int) -> MetadataResponseTopic:
+    """A copy: what the cache gives out is shared."""
+    return MetadataResponseTopic(topic.error_code, topic.name, topic.topic_id, topic.is_internal, topic.partitions, operations)
+
+
+def _brokers(cache: MetadataCache, listener_name: str) -> list[MetadataResponseBroker]:
+    brokers = []
+    for alive in cache.alive_brokers():
+        endpoint = alive.endpoint(listener_name)
+        if endpoint is not None:
+            brokers.append(MetadataResponseBroker(alive.id, endpoint.host, endpoint.port, alive.rack))
+    return brokers

@@ -1,0 +1,214 @@
+"""Produce: a client's records into the logs.
+
+The one request that brings data in. It is taken apart by partition, each partition is answered for itself, and the answer goes out when the
+replicas that `acks` asks for have the records. With acks=0 nobody waits for an answer: there an error closes the connection, since the
+client would not hear of it otherwise. Records are never opened here.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from barnabas.broker.partition_append import PartitionAppend
+from barnabas.errors import InvalidRecord, KafkaError, UnsupportedCompressionType
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from barnabas.protocol.messages.produce_response import (
+    BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionProduceResponse,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from barnabas.protocol.slices import Records
+from barnabas.records.batch import CODEC_MASK, HEADER_SIZE_V2, MAGIC_AT, MAGIC_V2, TRANSACTIONAL_BIT, entry_size
+from barnabas.records.compression import ZSTD
+from barnabas.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.request import Request
+
+_log = logging.getLogger(__name__)
+
+ADMIN_CLIENT: Final = "__admin_client"  # Kafka's own tools, which alone may write to internal topics
+
+# From these versions on …
+_ONE_BATCH_OF_V2: Final = 3
+_ZSTD: Final = 7
+_CURRENT_LEADER: Final = 10
+_TOPIC_IDS: Final = 13
+
+_ATTRIBUTES_AT: Final = 22  # their low byte, in a batch of format v2
+
+_UNKNOWN_TOPIC_OR_PARTITION: Final = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+_UNKNOWN_TOPIC_ID: Final = int(ErrorCode.UNKNOWN_TOPIC_ID)
+_NOT_LEADER_OR_FOLLOWER: Final = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+_TRANSACTIONAL_ID_AUTHORIZATION_FAILED: Final = int(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+
+
+def handle(broker: Broker, request: Request[ProduceRequest]) -> None:
+    """Records of a transaction are refused by their log, with INVALID_TXN_STATE, as long as no coordinator has vouched for them: Kafka's
+    answer to a produce outside of any transaction."""
+    message = request.message
+    answer = _Answer(broker, request)
+    if message.transactional_id is None and _has_transactional_records(message):
+        answer.refuse_all(_TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        return
+    entries = answer.take_entries()
+    if not entries:
+        answer.send()
+        return
+    broker.replica_manager.append_records(
+        message.timeout_ms,
+        message.acks,
+        entries,
+        answer.appended,
+        internal_topics_allowed=request.client_id == ADMIN_CLIENT,
+    )
+    if not answer.is_sent:
+        request.wait()
+
+
+class _Answer:
+    """The response in the making: one part for each partition of the request, in its order, of which some wait for their log."""
+
+    __slots__ = ("_broker", "_request", "_response", "_waiting", "is_sent")
+
+    def __init__(self, broker: Broker, request: Request[ProduceRequest]) -> None:
+        self._broker = broker
+        self._request = request
+        self._response = ProduceResponse()
+        self._waiting: list[PartitionProduceResponse] = []
+        self.is_sent = False
+
+    def take_entries(self) -> list[tuple[TopicPartition, Records]]:
+        """What can be appended; the rest is answered with its error already."""
+        entries: list[tuple[TopicPartition, Records]] = []
+        for topic in self._request.message.topic_data:
+            name = self._name_of(topic)
+            response = TopicProduceResponse(topic.name, topic.topic_id)
+            for data in topic.partition_data:
+                partition = TopicPartition(name or "", data.index)
+                part = PartitionProduceResponse(data.index, 0, -1)
+                part.error_code = _UNKNOWN_TOPIC_ID if name is None else self._error_in(partition, topic, data)
+                response.partition_responses.append(part)
+                if part.error_code == 0 and data.records is not None:
+                    entries.append((partition, data.records))
+                    self._waiting.append(part)
+            self._response.responses.append(response)
+        return entries
+
+    def _name_of(self, topic: TopicProduceData) -> str | None:
+        if self._request.version < _TOPIC_IDS:
+            return topic.name
+        return self._broker.metadata_cache.topic_name(topic.topic_id)
+
+    def _error_in(self, partition: TopicPartition, topic: TopicProduceData, data: PartitionProduceData) -> int:
+        version = self._request.version
+        if not self._broker.metadata_cache.contains(partition.topic, partition.partition):
+            return _UNKNOWN_TOPIC_OR_PARTITION
+        try:
+            validate_records(version, data.records)
+            if version >= _TOPIC_IDS and self._broker.replica_manager.partition(partition) is not None:
+                self._broker.replica_manager.partition_or_raise(partition, topic.topic_id)
+        except KafkaError as error:
+            return error.code
+        return 0
+
+    def appended(self, results: list[PartitionAppend]) -> None:
+        for part, result in zip(self._waiting, results, strict=True):
+            part.error_code = result.error
+            part.base_offset = result.base_offset
+            part.log_append_time_ms = result.log_append_time
+            part.log_start_offset = result.log_start_offset
+            part.error_message = result.error_message
+            if result.record_errors:
+                part.record_errors = [BatchIndexAndErrorMessage(index, message) for index, message in result.record_errors]
+        self.send()
+
+    def refuse_all(self, error: int) -> None:
+        for topic in self._request.message.topic_data:
+            parts = [PartitionProduceResponse(data.index, error, -1) for data in topic.partition_data]
+            self._response.responses.append(TopicProduceResponse(topic.name, topic.topic_id, parts))
+        self.send()
+
+    def send(self) -> None:
+        self.is_sent = True
+        failed = [(topic, part) for topic in self._response.responses for part in topic.partition_responses if part.error_code != 0]
+        if self._request.message.acks == 0:
+            self._end_silently(failed)
+            return
+        if failed and self._request.version >= _CURRENT_LEADER:
+            self._name_leaders(failed)
+        self._request.respond(self._response)
+
+    def _end_silently(self, failed: list[tuple[TopicProduceResponse, PartitionProduceResponse]]) -> None:
+        if not failed:
+            self._request.exchange.no_response()
+            return
+        _log.info(
+            "Closing connection due to error during produce request with correlation id %d from client id %s with ack=0. Error codes by partition: %s",
+            self._request.correlation_id,
+            self._request.client_id,
+            ", ".join(f"{topic.name or topic.topic_id}-{part.index}: {part.error_code}" for topic, part in failed),
+        )
+        self._request.exchange.close_connection()
+
+    def _name_leaders(self, failed: list[tuple[TopicProduceResponse, PartitionProduceResponse]]) -> None:
+        """Spares the client a round of metadata: who leads instead, and where it is."""
+        endpoints: dict[int, NodeEndpoint] = {}
+        for topic, part in failed:
+            if part.error_code != _NOT_LEADER_OR_FOLLOWER:
+                continue
+            name = topic.name or self._broker.metadata_cache.topic_name(topic.topic_id) or ""
+            part.current_leader = leader = self._current_leader(TopicPartition(name, part.index))
+            node = self._node(leader.leader_id)
+            if node is not None:
+                endpoints[node.node_id] = node
+        self._response.node_endpoints = list(endpoints.values())
+
+    def _current_leader(self, partition: TopicPartition) -> LeaderIdAndEpoch:
+        hosted = self._broker.replica_manager.partition(partition)
+        if hosted is not None:
+            return LeaderIdAndEpoch(hosted.leader_id, hosted.leader_epoch)
+        known = self._broker.metadata_cache.partition_info(partition.topic, partition.partition)
+        return LeaderIdAndEpoch() if known is None else LeaderIdAndEpoch(known.leader, known.leader_epoch)
+
+    def _node(self, broker_id: int) -> NodeEndpoint | None:
+        for alive in self._broker.metadata_cache.alive_brokers():
+            if alive.id == broker_id:
+                endpoint = alive.endpoint(self._request.listener_name)
+                return None if endpoint is None else NodeEndpoint(alive.id, endpoint.host, endpoint.port, alive.rack)
+        return None
+
+
+def validate_records(version: int, records: Records | None) -> None:
+    """From version 3 on a partition gets exactly one batch, of format v2; raises what is wrong."""
+    if version < _ONE_BATCH_OF_V2:
+        if records is None:
+            raise InvalidRecord("Produce requests must have records for every partition")
+        return
+    size = 0 if records is None else entry_size(records.data, records.start, records.end)
+    if records is None or size == 0:
+        raise InvalidRecord(f"Produce requests with version {version} must have at least one record batch per partition")
+    data, start = records.data, records.start
+    if data[start + MAGIC_AT] != MAGIC_V2:
+        raise InvalidRecord(f"Produce requests with version {version} are only allowed to contain record batches with magic version 2")
+    if version < _ZSTD and size >= HEADER_SIZE_V2 and data[start + _ATTRIBUTES_AT] & CODEC_MASK == ZSTD:
+        raise UnsupportedCompressionType(f"Produce requests with version {version} are not allowed to use ZStandard compression")
+    if start + size < records.end and entry_size(data, start + size, records.end) != 0:
+        raise InvalidRecord(f"Produce requests with version {version} are only allowed to contain exactly one record batch per partition")
+
+
+def _has_transactional_records(message: ProduceRequest) -> bool:
+    for topic in message.topic_data:
+        for data in topic.partition_data:
+            records = data.records
+            if records is None or records.size < HEADER_SIZE_V2 or records.data[records.start + MAGIC_AT] != MAGIC_V2:
+                continue
+            if records.data[records.start + _ATTRIBUTES_AT] & TRANSACTIONAL_BIT:
+                return True
+    return False

@@ -1,0 +1,71 @@
+"""Rules of whoever runs the cluster: classes of theirs that may refuse a new topic or a change of configs.
+
+`create.topic.policy.class.name` and `alter.config.policy.class.name` name a Python class by its dotted path. It is made once at the start,
+given the broker's settings, asked before anything is written, and closed at the end. What it refuses, it refuses with PolicyViolation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Final, Protocol
+
+from barnabas.broker.config import BrokerConfig
+from barnabas.config_def import InvalidConfig
+
+CREATE_TOPIC_POLICY: Final = "create.topic.policy.class.name"
+ALTER_CONFIG_POLICY: Final = "alter.config.policy.class.name"
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTopicMetadata:
+    """A topic to be. With an assignment of the client's there is no number of partitions and no replication factor."""
+
+    topic: str
+    num_partitions: int | None
+    replication_factor: int | None
+    replicas_assignments: Mapping[int, tuple[int, ...]] | None
+    configs: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class AlterConfigMetadata:
+    """The configs of one resource as the client wants them; `resource_type` is the number of the protocol."""
+
+    resource_type: int
+    resource_name: str
+    configs: Mapping[str, str | None]
+
+
+class CreateTopicPolicy(Protocol):
+    def configure(self, configs: dict[str, str]) -> None: ...
+
+    def validate(self, metadata: CreateTopicMetadata) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class AlterConfigPolicy(Protocol):
+    def configure(self, configs: dict[str, str]) -> None: ...
+
+    def validate(self, metadata: AlterConfigMetadata) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def load_policy(config: BrokerConfig, key: str) -> Any:
+    """The policy that the setting names, configured; None if it names none. Raises InvalidConfig if there is no such class."""
+    name = config.text(key)
+    if not name:
+        return None
+    module_name, _, class_name = name.rpartition(".")
+    try:
+        policy = getattr(import_module(module_name), class_name)()
+    except (ImportError, AttributeError, ValueError, TypeError) as error:
+        raise InvalidConfig(
+            f"Invalid value {name} for configuration {key}: no Python class can be made of it ({error}); "
+            "give the dotted path of a class that is on PYTHONPATH, as in rules.topics.NamingPolicy"
+        ) from error
+    policy.configure(dict(config.properties))
+    return policy

@@ -1,0 +1,112 @@
+"""Producer ids for InitProducerId: one after the other out of a block that this broker took from the metadata tree for itself.
+
+A block is taken by a conditional write of /latest_producer_id_block, so no id is given out twice in the whole cluster, not even after a
+crash: what was left of a block is lost. The next block is fetched while the last tenth of the current one is in use. It never answers a
+client from a block that the tree has not confirmed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+
+from barnabas.errors import KafkaError
+from barnabas.metadata import paths
+from barnabas.metadata.client import TreeClient
+from barnabas.metadata.errors import BadVersion, NodeExists, NoNode, TreeError
+from barnabas.metadata.znodes.cluster import PRODUCER_ID_BLOCK_SIZE, ProducerIdBlock, decode_producer_id_block, encode_producer_id_block
+from barnabas.protocol.errors import ErrorCode
+
+_log = logging.getLogger(__name__)
+
+PREFETCH_THRESHOLD: Final = 0.9  # of a block, after which the next one is fetched
+ID_MAX: Final = 2**63 - 1
+ATTEMPTS_MAX: Final = 100  # each lost attempt is another broker's block, so a broker that loses them all is not alone in trouble
+
+
+class ProducerIdsNotReady(KafkaError):
+    """COORDINATOR_LOAD_IN_PROGRESS, which clients of every age take as "try again": the tree did not answer."""
+
+    code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    retriable = True
+
+
+class ProducerIdsUnavailable(KafkaError):
+    """UNKNOWN_SERVER_ERROR, and trying again is of no use: all 2^63 ids were given out, or the tree holds no block that can be read."""
+
+
+class ProducerIdManager:
+    def __init__(self, broker_id: int, tree: TreeClient) -> None:
+        self._broker_id = broker_id
+        self._tree = tree
+        self._next_id = 0
+        self._last_id = -1
+        self._prefetch_at = -1
+        self._fetch: asyncio.Task[ProducerIdBlock] | None = None
+
+    async def generate(self) -> int:
+        """An id that nobody in the cluster has had; raises ProducerIdsNotReady or ProducerIdsUnavailable."""
+        while self._next_id > self._last_id:
+            await self._begin_next_block()
+        producer_id = self._next_id
+        self._next_id += 1
+        if producer_id == self._prefetch_at:
+            self._start_fetch()
+        return producer_id
+
+    async def close(self) -> None:
+        if self._fetch is not None:
+            self._fetch.cancel()
+            await asyncio.wait([self._fetch])
+            self._fetch = None
+
+    async def _begin_next_block(self) -> None:
+        fetch = self._start_fetch()
+        await asyncio.wait([fetch])  # not awaited itself: whoever gives up waiting must not take the block from the others
+        if fetch.cancelled():
+            raise ProducerIdsNotReady("The broker is shutting down")
+        error = fetch.exception()
+        if isinstance(error, TreeError):
+            raise ProducerIdsNotReady(f"No new block of producer ids, the metadata tree refused it: {error}") from error
+        if error is not None:
+            raise ProducerIdsUnavailable(str(error)) from error
+        if self._fetch is fetch:  # else another waiter was faster; its block may be used up already, the caller looks
+            self._fetch = None
+            block = fetch.result()
+            self._next_id, self._last_id = block.first, block.last
+            self._prefetch_at = block.first + int((block.last - block.first + 1) * PREFETCH_THRESHOLD)
+
+    def _start_fetch(self) -> asyncio.Task[ProducerIdBlock]:
+        if self._fetch is None:
+            self._fetch = asyncio.get_running_loop().create_task(self._take_block())
+            self._fetch.add_done_callback(self._forget_failure)
+        return self._fetch
+
+    def _forget_failure(self, fetch: asyncio.Task[ProducerIdBlock]) -> None:
+        """So that whoever asks next tries again, instead of hearing of a failure of long ago."""
+        if fetch.cancelled() or fetch.exception() is None:
+            return
+        _log.warning("No new block of producer ids could be taken: %s", fetch.exception())
+        self._fetch = None
+
+    async def _take_block(self) -> ProducerIdBlock:
+        for _ in range(ATTEMPTS_MAX):
+            node = await self._tree.get(paths.PRODUCER_ID_BLOCK)
+            block = self._block_after(node.data if node is not None else None)
+            try:
+                if node is None:
+                    await self._tree.create_recursive(paths.PRODUCER_ID_BLOCK, encode_producer_id_block(block))
+                else:
+                    await self._tree.set_data(paths.PRODUCER_ID_BLOCK, encode_producer_id_block(block), node.stat.version)
+            except (BadVersion, NodeExists, NoNode):
+                continue  # another broker took the block in between
+            _log.info("Acquired the block of producer ids %d to %d", block.first, block.last)
+            return block
+        raise BadVersion(paths.PRODUCER_ID_BLOCK, f"{ATTEMPTS_MAX} times another broker wrote {paths.PRODUCER_ID_BLOCK} first")
+
+    def _block_after(self, data: bytes | None) -> ProducerIdBlock:
+        first = decode_producer_id_block(data).last + 1 if data else 0
+        if first > ID_MAX - PRODUCER_ID_BLOCK_SIZE + 1:
+            raise OverflowError(f"Have exhausted all producerIds: the last block in {paths.PRODUCER_ID_BLOCK} ends with {first - 1}")
+        return ProducerIdBlock(self._broker_id, first, first + PRODUCER_ID_BLOCK_SIZE - 1)

@@ -1,0 +1,472 @@
+"""All partitions of this broker: the one way from the handlers and coordinators to the logs.
+
+Produce and fetch pass through here, each to its partition and back, or into a purgatory when they have to wait; the controller's orders end
+here. After everything that may complete a wait the purgatories are told, and always after the answer to whoever caused it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from barnabas.broker import log_dirs, offset_queries, replica_states
+from barnabas.broker.clock import Clock
+from barnabas.broker.config import DynamicBrokerConfig
+from barnabas.broker.delayed_delete_records import DelayedDeleteRecords, DeletedRecords
+from barnabas.broker.delayed_fetch import DelayedFetch, Fetched, Wanted
+from barnabas.broker.delayed_produce import DelayedProduce
+from barnabas.broker.fetch_params import FetchParams, FetchPartition, FetchResult, TopicIdPartition
+from barnabas.broker.isr import IsrUpdates
+from barnabas.broker.log_dir_mover import LogDirMover
+from barnabas.broker.log_dirs import DiskSpace, LogDirInfo, disk_space
+from barnabas.broker.offset_queries import EpochEndOffset
+from barnabas.broker.partition import ACKS_ALL, NOT_YET, Partition, PartitionHost
+from barnabas.broker.partition_append import PartitionAppend
+from barnabas.broker.purgatory import DelayedOperationPurgatory
+from barnabas.errors import (
+    CorruptRecord,
+    InconsistentTopicId,
+    InvalidProducerEpoch,
+    InvalidTopic,
+    KafkaError,
+    KafkaStorageError,
+    NotLeaderOrFollower,
+    RecordBatchTooLarge,
+    RecordTooLarge,
+    RejectedRecords,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.leader_and_isr_request import LeaderAndIsrRequest
+from barnabas.protocol.messages.leader_and_isr_response import LeaderAndIsrResponse
+from barnabas.protocol.messages.stop_replica_request import StopReplicaRequest
+from barnabas.protocol.messages.stop_replica_response import StopReplicaResponse
+from barnabas.protocol.messages.update_metadata_request import UpdateMetadataRequest
+from barnabas.protocol.messages.update_metadata_response import UpdateMetadataResponse
+from barnabas.protocol.slices import Records
+from barnabas.records.validation import CLIENT
+from barnabas.storage.log_manager import LogManager
+from barnabas.storage.producers.append import TRANSACTION_VERSION_UNKNOWN
+from barnabas.storage.producers.entry import ProducerStateEntry
+from barnabas.storage.producers.verification import VerificationGuard
+from barnabas.storage.segment import Found
+from barnabas.topic_name import is_internal
+from barnabas.topic_partition import TopicPartition
+from barnabas.uuid import Uuid
+
+if TYPE_CHECKING:
+    from barnabas.broker.metadata_cache import MetadataCache
+
+_log = logging.getLogger(__name__)
+
+_UNKNOWN_SERVER_ERROR: Final = int(ErrorCode.UNKNOWN_SERVER_ERROR)
+_INVALID_REQUIRED_ACKS: Final = int(ErrorCode.INVALID_REQUIRED_ACKS)
+
+# Everyday errors of producers, of which Kafka answers nothing but the code.
+_EVERYDAY: Final = (UnknownTopicOrPartition, NotLeaderOrFollower, RecordTooLarge, RecordBatchTooLarge, CorruptRecord, KafkaStorageError)
+
+
+class ReplicaManagerMetrics:
+    """Counted here, read when somebody asks."""
+
+    def __init__(self) -> None:
+        self.failed_produces = 0
+        self.failed_fetches = 0
+        self.expired_produces = 0
+        self.expired_follower_fetches = 0
+        self.expired_consumer_fetches = 0
+
+
+class ReplicaManager:
+    """`on_leadership_change` is told of the partitions that this broker began to lead and to follow, `on_partitions_deleted` of those that
+    are no more, `on_log_dir_failure` of a directory whose disk failed: each is for whoever ties the broker together."""
+
+    def __init__(
+        self,
+        config: DynamicBrokerConfig,
+        log_manager: LogManager,
+        metadata_cache: MetadataCache,
+        clock: Clock,
+        *,
+        produce_purgatory: DelayedOperationPurgatory[Any],
+        fetch_purgatory: DelayedOperationPurgatory[Any],
+        delete_records_purgatory: DelayedOperationPurgatory[Any],
+        isr_updates: IsrUpdates | None = None,
+        space_of: DiskSpace = disk_space,
+    ) -> None:
+        self.config = config
+        self.broker_id = metadata_cache.broker_id
+        self.log_manager = log_manager
+        self.metadata_cache = metadata_cache
+        self.clock = clock
+        self.produce_purgatory = produce_purgatory
+        self.fetch_purgatory = fetch_purgatory
+        self.delete_records_purgatory = delete_records_purgatory
+        self.metrics = ReplicaManagerMetrics()
+        self.on_leadership_change: Callable[[list[Partition], list[Partition]], None] = lambda leaders, followers: None
+        self.on_partitions_deleted: Callable[[list[TopicPartition]], None] = lambda partitions: None
+        self.on_log_dir_failure: Callable[[str], None] = lambda path: None
+        self.controller_epoch = 0
+        self.online: dict[TopicPartition, Partition] = {}
+        self.offline: set[TopicPartition] = set()  # on a disk that failed
+        self.mover = LogDirMover(log_manager, self.online)
+        # Read now: the log manager soon writes these files anew, with the logs as it has loaded them.
+        self.high_watermarks = log_dirs.read_high_watermarks(log_manager)
+        self.host = PartitionHost(
+            self.broker_id,
+            log_manager,
+            metadata_cache,
+            clock,
+            config.current.number("replica.lag.time.max.ms"),
+            self.wake,
+            isr_updates,
+        )
+        self._space_of = space_of
+        log_manager.on_dir_failure = self.log_dir_failed
+
+    # -- partitions
+
+    def partition(self, partition: TopicPartition) -> Partition | None:
+        """The partition, if this broker has a replica of it on a disk that works."""
+        return self.online.get(partition)
+
+    def partition_or_raise(self, partition: TopicPartition, topic_id: Uuid = Uuid.ZERO) -> Partition:
+        """The partition, of the topic with this id if one is given."""
+        found = self.online.get(partition)
+        if found is None:
+            raise self._absent(partition)
+        if topic_id != Uuid.ZERO:
+            known = found.topic_id or self.metadata_cache.topic_id(partition.topic)
+            if known != topic_id:
+                raise UnknownTopicId(f"Partition {topic_id}:{partition}'s topic id doesn't match the one on disk {known}.")
+        return found
+
+    def _absent(self, partition: TopicPartition) -> KafkaError:
+        if partition in self.offline:
+            return KafkaStorageError(f"Partition {partition} is in an offline log directory")
+        if self.metadata_cache.contains(partition.topic, partition.partition):
+            # It exists elsewhere: the client must ask for metadata anew, and not give up.
+            return NotLeaderOrFollower(f"Error while fetching partition state for {partition}")
+        return UnknownTopicOrPartition(f"Error while fetching partition state for {partition}")
+
+    def wake(self, partition: TopicPartition) -> None:
+        """Something has happened to a partition that those who wait for it may wait for."""
+        self.produce_purgatory.check_and_complete(partition)
+        self.fetch_purgatory.check_and_complete(partition)
+        self.delete_records_purgatory.check_and_complete(partition)
+
+    # -- produce
+
+    def append_records(
+        self,
+        timeout_ms: int,
+        required_acks: int,
+        entries: list[tuple[TopicPartition, Records]],
+        on_done: Callable[[list[PartitionAppend]], None],
+        *,
+        internal_topics_allowed: bool = False,
+        origin: int = CLIENT,
+        verification_guards: dict[TopicPartition, VerificationGuard] | None = None,
+        transaction_version: int = TRANSACTION_VERSION_UNKNOWN,
+    ) -> None:
+        """Appends, and calls `on_done` with one result for each entry: at once, or when the in-sync replicas have everything.
+
+        Whatever is wrong with one entry is an error in its result and none of the others' business.
+        """
+        if not -1 <= required_acks <= 1:
+            on_done([PartitionAppend(partition, _INVALID_REQUIRED_ACKS) for partition, _ in entries])
+            return
+        now_ms = self.clock.now_ms()
+        results: list[PartitionAppend] = []
+        for partition, records in entries:
+            guard = None if verification_guards is None else verification_guards.get(partition)
+            results.append(
+                self._append(partition, records, required_acks, now_ms, internal_topics_allowed, origin, guard, transaction_version)
+            )
+        if required_acks == ACKS_ALL and not self._settle(results):
+            operation = DelayedProduce(timeout_ms, results, self, on_done)
+            keys = [result.partition for result in results]
+            self.produce_purgatory.try_complete_else_watch(operation, keys, self.clock.monotonic_ms())
+            self._appended(results)
+            return
+        try:
+            on_done(results)
+        finally:
+            self._appended(results)
+
+    def _append(
+        self,
+        partition: TopicPartition,
+        records: Records,
+        required_acks: int,
+        now_ms: int,
+        internal_topics_allowed: bool,
+        origin: int,
+        guard: VerificationGuard | None,
+        transaction_version: int,
+    ) -> PartitionAppend:
+        try:
+            found = self.online.get(partition)
+            if not internal_topics_allowed and (is_internal(partition.topic) if found is None else found.is_internal):
+                raise InvalidTopic(f"Cannot append to internal topic {partition.topic}")
+            if found is None:
+                raise self._absent(partition)
+            return found.append_records_to_leader(
+                records.data, records.start, records.end, required_acks, now_ms, origin, guard, transaction_version
+            )
+        except Exception as error:  # whatever it is, the other partitions of the request must not suffer
+            return self._refused(partition, error)
+
+    def _refused(self, partition: TopicPartition, error: Exception) -> PartitionAppend:
+        if isinstance(error, (*_EVERYDAY, InvalidTopic)):
+            assert isinstance(error, KafkaError)
+            return PartitionAppend(partition, error.code)
+        self.metrics.failed_produces += 1
+        found = self.online.get(partition)
+        log_start_offset = -1 if found is None else found.log_start_offset
+        if not isinstance(error, KafkaError):
+            _log.error("Error processing append operation on partition %s", partition, exc_info=error)
+            return PartitionAppend(partition, _UNKNOWN_SERVER_ERROR, log_start_offset=log_start_offset)
+        level = logging.INFO if isinstance(error, InvalidProducerEpoch) else logging.ERROR
+        _log.log(level, "Error processing append operation on partition %s: %s", partition, error)
+        refused = PartitionAppend(partition, error.code, log_start_offset=log_start_offset)
+        if isinstance(error, RejectedRecords) and error.record_errors:
+            refused.record_errors = error.record_errors
+            refused.error_message = str(error)
+        return refused
+
+    def _settle(self, results: list[PartitionAppend]) -> bool:
+        """Whether nothing has to wait: every entry is refused, or on all replicas that are in sync. Then their errors are final."""
+        settled = True
+        for result in results:
+            if result.error == 0:
+                error = self.check_replicated(result)
+                if error == NOT_YET:
+                    settled = False
+                elif error != 0:
+                    result.error = error
+        return settled
+
+    def check_replicated(self, result: PartitionAppend) -> int:
+        """Whether the records of an append are on all in-sync replicas: an error code, 0 or NOT_YET."""
+        found = self.online.get(result.partition)
+        if found is None:
+            return self._absent(result.partition).code
+        return found.check_replicated(result.last_offset + 1)
+
+    def _appended(self, results: list[PartitionAppend]) -> None:
+        for result in results:
+            if result.high_watermark_moved:
+                self.wake(result.partition)
+            elif result.last_offset >= 0:
+                self.fetch_purgatory.check_and_complete(result.partition)  # followers read up to the log end
+
+    # -- fetch
+
+    def fetch_messages(self, params: FetchParams, wanted: Wanted, on_done: Callable[[Fetched], None]) -> None:
+        """Reads, and calls `on_done`: at once if there is enough, or an error, or no time to wait; else when one of these has come."""
+        fetched = self.read_from_log(params, wanted)
+        if params.max_wait_ms <= 0 or not wanted or _answers_at_once(fetched, params.min_bytes):
+            on_done(fetched)
+            return
+        operation = DelayedFetch(params, wanted, [result.read_at for _, result in fetched], self, on_done)
+        keys = [key.partition for key, _ in wanted]
+        self.fetch_purgatory.try_complete_else_watch(operation, keys, self.clock.monotonic_ms())
+
+    def read_from_log(self, params: FetchParams, wanted: Wanted, *, from_purgatory: bool = False) -> Fetched:
+        """Reads from each partition in turn until `max_bytes` are used up; the first batch found may be larger than any limit.
+
+        A fetch that has waited has told how far its follower is when it came: it does not tell again.
+        """
+        now_ms = self.clock.now_ms()
+        left = params.max_bytes
+        min_one_message = not params.hard_max_bytes
+        fetched: Fetched = []
+        for key, partition in wanted:
+            result = self._read(params, key, partition, min(partition.max_bytes, left), min_one_message, now_ms, not from_purgatory)
+            if result.records is not None and result.records.size > 0:
+                min_one_message = False
+                left = max(0, left - result.records.size)
+            fetched.append((key, result))
+        return fetched
+
+    def _read(
+        self,
+        params: FetchParams,
+        key: TopicIdPartition,
+        wanted: FetchPartition,
+        max_bytes: int,
+        min_one_message: bool,
+        now_ms: int,
+        update_fetch_state: bool,
+    ) -> FetchResult:
+        try:
+            found = self.online.get(key.partition)
+            if found is None:
+                raise self._absent(key.partition)
+            if key.topic_id != Uuid.ZERO and (topic_id := found.topic_id) is not None and topic_id != key.topic_id:
+                raise InconsistentTopicId("Topic ID in the fetch session did not match the topic ID in the log.")
+            read = found.fetch_records(params, wanted, max_bytes, min_one_message, now_ms, update_fetch_state)
+        except KafkaError as error:
+            return FetchResult(error.code)
+        except Exception:
+            self.metrics.failed_fetches += 1
+            _log.exception("Error processing fetch with max size %d from %s", max_bytes, key.partition)
+            return FetchResult(_UNKNOWN_SERVER_ERROR)
+        data = read.fetched
+        # From version 3 on nobody is sent half a batch: where one does not fit, nothing goes out for this partition.
+        records = None if data.first_entry_incomplete and not params.hard_max_bytes else data.records
+        return FetchResult(
+            0,
+            read.high_watermark,
+            read.last_stable_offset,
+            read.log_start_offset,
+            records,
+            data.aborted,
+            read.diverging_epoch,
+            -1,
+            data.offset if data.offset.offset >= 0 else None,
+        )
+
+    # -- deleting records
+
+    def delete_records(self, timeout_ms: int, offsets: dict[TopicPartition, int], on_done: Callable[[list[DeletedRecords]], None]) -> None:
+        """Deletes what is below the offsets (-1: the high watermark), and calls `on_done` when all live replicas have done so."""
+        results = [self._delete_records(partition, offset) for partition, offset in offsets.items()]
+        if all(result.is_done for result in results):
+            on_done(results)
+            return
+        operation = DelayedDeleteRecords(timeout_ms, results, self, on_done)
+        self.delete_records_purgatory.try_complete_else_watch(operation, list(offsets), self.clock.monotonic_ms())
+
+    def _delete_records(self, partition: TopicPartition, offset: int) -> DeletedRecords:
+        try:
+            if is_internal(partition.topic):
+                raise InvalidTopic(f"Cannot delete records of internal topic {partition.topic}")
+            found = self.partition_or_raise(partition)
+            return DeletedRecords(partition, found.delete_records_on_leader(offset), found.low_watermark)
+        except KafkaError as error:
+            return DeletedRecords(partition, offset, error=error.code)
+
+    # -- questions
+
+    def list_offsets(
+        self,
+        partition: TopicPartition,
+        timestamp: int,
+        isolation: int | None,
+        current_leader_epoch: int = -1,
+        fetch_only_from_leader: bool = True,
+    ) -> Found | None:
+        """The offset by time; None where no record is that young. `isolation` is None for brokers, which see everything."""
+        found = self.partition_or_raise(partition)
+        return offset_queries.list_offsets(found, timestamp, isolation, current_leader_epoch, fetch_only_from_leader)
+
+    def legacy_offsets(
+        self, partition: TopicPartition, timestamp: int, max_offsets: int, is_from_consumer: bool = True, only_from_leader: bool = True
+    ) -> list[int]:
+        """ListOffsets v0: offsets where segments begin, newest first."""
+        found = self.partition_or_raise(partition)
+        return offset_queries.legacy_offsets(found, timestamp, max_offsets, is_from_consumer, only_from_leader, self.clock.now_ms())
+
+    def last_offset_for_leader_epoch(self, partition: TopicPartition, current_leader_epoch: int, wanted_epoch: int) -> EpochEndOffset:
+        """Where an epoch ended; an error is part of the answer."""
+        try:
+            found = self.partition_or_raise(partition)
+            return EpochEndOffset(0, *found.last_offset_for_leader_epoch(current_leader_epoch, wanted_epoch, True))
+        except KafkaError as error:
+            return EpochEndOffset(error.code)
+
+    def active_producers(self, partition: TopicPartition) -> list[ProducerStateEntry]:
+        """Who has written to the partition lately."""
+        log = self.partition_or_raise(partition).log
+        if log is None:
+            raise NotLeaderOrFollower(f"Partition {partition} has no log on broker {self.broker_id}")
+        return list(log.producers.active_producers.values())
+
+    def describe_log_dirs(self, partitions: set[TopicPartition] | None = None) -> list[LogDirInfo]:
+        """Every directory in log.dirs with the replicas in it, of these partitions or of all."""
+        return log_dirs.describe(self.log_manager, self.config.current.log_dirs, partitions, self._space_of)
+
+    # -- log directories
+
+    def alter_replica_log_dirs(self, dirs: dict[TopicPartition, str]) -> dict[TopicPartition, int]:
+        """Begins to move replicas to other log directories; `advance_moves` does the moving. Gives an error code for each."""
+        return {partition: self._alter_log_dir(partition, path) for partition, path in dirs.items()}
+
+    def _alter_log_dir(self, partition: TopicPartition, path: str) -> int:
+        try:
+            self.mover.require_possible(partition, path)
+            if partition in self.offline:
+                raise KafkaStorageError(f"Partition {partition} is offline")
+            self.mover.prefer(partition, path)
+            self.partition_or_raise(partition)
+            self.mover.begin(partition, path, self.clock.now_ms())
+        except NotLeaderOrFollower as error:
+            # Kafka keeps the older code for this request.
+            _log.warning("Unable to alter log dirs for %s: %s", partition, error)
+            return int(ErrorCode.REPLICA_NOT_AVAILABLE)
+        except KafkaError as error:
+            _log.warning("Unable to alter log dirs for %s: %s", partition, error)
+            return error.code
+        return int(ErrorCode.NONE)
+
+    def advance_moves(self, now_ms: int) -> bool:
+        """Copies one slice; whether there is more to do at once."""
+        return self.mover.advance(now_ms)
+
+    def log_dir_failed(self, path: str) -> None:
+        """The disk under a log directory failed, and the log manager has let go of its logs."""
+        failed = [found for found in self.online.values() if found.log is not None and found.log.log_dir == path]
+        self.mover.dir_failed(path)
+        _log.warning("Stopped serving replicas in dir %s: %s", path, ", ".join(str(found.partition) for found in failed) or "none")
+        for found in failed:
+            self.mark_offline(found)
+        self.on_log_dir_failure(path)
+        for found in failed:
+            self.wake(found.partition)
+
+    def mark_offline(self, found: Partition) -> None:
+        del self.online[found.partition]
+        self.offline.add(found.partition)
+        found.close()
+
+    # -- the controller's orders
+
+    def become_leader_or_follower(
+        self, request: LeaderAndIsrRequest, version: int = LeaderAndIsrRequest.HIGHEST_VERSION
+    ) -> LeaderAndIsrResponse:
+        return replica_states.become_leader_or_follower(self, request, version)
+
+    def stop_replicas(self, request: StopReplicaRequest) -> StopReplicaResponse:
+        return replica_states.stop_replicas(self, request)
+
+    def update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
+        if request.controller_epoch < self.controller_epoch:
+            _log.warning("Ignoring UpdateMetadata from old controller %d of epoch %d", request.controller_id, request.controller_epoch)
+            return UpdateMetadataResponse(int(ErrorCode.STALE_CONTROLLER_EPOCH))
+        self.controller_epoch = request.controller_epoch
+        deleted = self.metadata_cache.update(request)
+        if deleted:
+            self.on_partitions_deleted(deleted)
+        return UpdateMetadataResponse(int(ErrorCode.NONE))
+
+    # -- what is done regularly
+
+    def shrink_isrs(self, now_ms: int) -> None:
+        """To be called every half of replica.lag.time.max.ms."""
+        self.host.replica_lag_time_max_ms = self.config.current.number("replica.lag.time.max.ms")
+        for found in list(self.online.values()):
+            found.isr.maybe_shrink(now_ms)
+
+
+def _answers_at_once(fetched: Fetched, min_bytes: int) -> bool:
+    size = 0
+    for _, result in fetched:
+        if result.error != 0 or result.diverging_epoch is not None or result.preferred_read_replica >= 0:
+            return True
+        if result.records is not None:
+            size += result.records.size
+    return size >= min_bytes

@@ -1,0 +1,257 @@
+"""The life of a broker: builds its parts, brings them up in order, takes them down in reverse.
+
+The order is Kafka's. Ports are taken first and served last, so that nobody is let in before the broker knows what it leads; at the end
+nobody is let in any more, what is in process is answered, and only then are the logs closed and said to be clean.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, ExitStack
+from dataclasses import replace
+from random import Random, SystemRandom
+from typing import Any, Final
+
+from barnabas.broker import identity
+from barnabas.broker.admin_manager import AdminManager
+from barnabas.broker.auto_topic_creation import AutoTopicCreation
+from barnabas.broker.broker import Broker
+from barnabas.broker.clock import Clock
+from barnabas.broker.config import BrokerConfig, DynamicBrokerConfig
+from barnabas.broker.config_manager import ConfigManager
+from barnabas.broker.dispatcher import RequestDispatcher
+from barnabas.broker.expirations import Expirations
+from barnabas.broker.features import FeatureLevels
+from barnabas.broker.fetch_session import FetchManager, FetchSessionCache
+from barnabas.broker.housekeeping import Housekeeping
+from barnabas.broker.local_channel import LocalChannel
+from barnabas.broker.log_settings import log_manager_config
+from barnabas.broker.metadata_cache import MetadataCache
+from barnabas.broker.network_config import network_config
+from barnabas.broker.producer_ids import ProducerIdManager
+from barnabas.broker.replica_manager import ReplicaManager
+from barnabas.broker.tls import tls_contexts
+from barnabas.controller.config import ControllerConfig
+from barnabas.controller.controller import Controller
+from barnabas.endpoint import EndPoint
+from barnabas.metadata import paths
+from barnabas.metadata.admin_tree import AdminTree
+from barnabas.metadata.client import TreeClient
+from barnabas.metadata.embedded import open_embedded
+from barnabas.metadata.tree import Create, CreateMode
+from barnabas.metadata.znodes import admin as admin_znodes
+from barnabas.metadata.znodes import cluster
+from barnabas.network.server import SocketServer
+from barnabas.storage.files import Files
+from barnabas.storage.log_manager import AllLogDirsFailed, LogManager
+from barnabas.uuid import Uuid
+
+STORE_NAME: Final = "barnabas.db"  # a plain file among the partitions' directories: neither Kafka nor we take it for one
+DISK_THREADS: Final = 4  # for what waits for the disk: fsync, cold reads, unlinking
+SHUTDOWN_TIMEOUT_MS: Final = 10_000
+
+_log = logging.getLogger(__name__)
+
+
+class BrokerServer:
+    """To be made on the loop it will run on. `tree_path` is where the metadata is kept: beside the logs, if nobody says otherwise."""
+
+    broker: Broker
+    sockets: SocketServer
+
+    def __init__(self, config: BrokerConfig, *, tree_path: str | None = None, clock: Clock | None = None) -> None:
+        self.config = config
+        self.clock = clock or Clock()
+        self.failed: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()  # done when it cannot go on
+        self._loop = asyncio.get_running_loop()
+        self._random: Random = SystemRandom()
+        self._tree_path = tree_path or f"{config.text('metadata.log.dir') or config.log_dirs[0]}/{STORE_NAME}"
+        self._telling: set[asyncio.Future[Any]] = set()
+        self._cleanup = AsyncExitStack()  # what has been started, to be stopped in reverse
+
+    @property
+    def endpoints(self) -> list[EndPoint]:
+        """The listeners with the ports they are really bound to."""
+        return [replace(each, port=self.sockets.port(each.listener_name)) for each in self.config.broker_listeners]
+
+    async def start(self) -> None:
+        """Ready to serve when it returns; what was started is stopped again when it raises."""
+        started_ms = self.clock.monotonic_ms()
+        try:
+            await self._start()
+        except BaseException:
+            await self._cleanup.aclose()
+            raise
+        _log.info("[BrokerServer id=%d] started in %d ms", self.broker.broker_id, self.clock.monotonic_ms() - started_ms)
+
+    async def shutdown(self, timeout_ms: int = SHUTDOWN_TIMEOUT_MS) -> None:
+        """Answers what is in process for so long at most, then closes the logs cleanly."""
+        _log.info("[BrokerServer id=%d] shutting down", self.broker.broker_id)
+        await self.sockets.shutdown(timeout_ms)
+        await self._cleanup.aclose()
+        _log.info("[BrokerServer id=%d] shut down completed", self.broker.broker_id)
+
+    async def _start(self) -> None:
+        self._disk_threads = ThreadPoolExecutor(DISK_THREADS, "disk")
+        self._cleanup.callback(self._disk_threads.shutdown)
+        self._expirations = Expirations(self._loop, self.clock)
+        self._cleanup.callback(self._expirations.stop)
+        log_manager = self._open_log_dirs()
+        tree = await self._open_tree()
+        log_dirs = list(log_manager.dirs.values())
+        cluster_id = await identity.cluster_id(tree, log_dirs, self._random)
+        broker_id = await identity.broker_id(tree, log_dirs, self.config)
+        for log_dir in log_dirs:
+            log_dir.claim(cluster_id, broker_id, Uuid.random(self._random), self.clock.now_ms())
+        self.broker = self._build(cluster_id, broker_id, tree, log_manager)
+        await self.broker.configs.start()
+        log_manager.load(self.clock.now_ms())
+        self._cleanup.callback(self._close_logs, log_manager)
+        await self._open_sockets()
+        await self.broker.features.start()
+        await self._register()
+        self._start_housekeeping(log_manager)
+        await self._start_controller()
+        self.sockets.start_processing_requests()
+
+    def _open_log_dirs(self) -> LogManager:
+        """Locks them, so that nothing below is read while another process may be writing it."""
+        log_manager = LogManager(Files(), self.config.log_dirs, self.config.log_config(), log_manager_config(self.config))
+        self._release_dirs = self._cleanup.enter_context(ExitStack())
+        for log_dir in log_manager.dirs.values():
+            self._release_dirs.callback(log_dir.release)
+        return log_manager
+
+    def _close_logs(self, log_manager: LogManager) -> None:
+        self._release_dirs.pop_all()  # closing releases them
+        log_manager.shutdown(self.clock.now_ms(), self._broker_epoch)
+
+    async def _open_tree(self) -> TreeClient:
+        """The embedded store: one process, one file. Its session lives as long as the process does."""
+        store = open_embedded(self._tree_path, self.clock.now_ms)
+        self._cleanup.push_async_callback(store.close)
+        tree = TreeClient(store, self._tree_expired)
+        await tree.connect()
+        self._cleanup.push_async_callback(tree.close)
+        for path in paths.PERSISTENT_PATHS:
+            await tree.ensure(path)
+        return tree
+
+    def _tree_expired(self) -> None:
+        self._fail(RuntimeError(f"The session with the metadata store {self._tree_path} has ended"))
+
+    def _build(self, cluster_id: str, broker_id: int, tree: TreeClient, log_manager: LogManager) -> Broker:
+        config, clock, purgatory = DynamicBrokerConfig(self.config), self.clock, self._expirations.new_purgatory
+        admin_tree = AdminTree(tree, self._random)
+        metadata_cache = MetadataCache(broker_id)
+        replica_manager = ReplicaManager(
+            config,
+            log_manager,
+            metadata_cache,
+            clock,
+            produce_purgatory=purgatory("Produce", self.config.number("producer.purgatory.purge.interval.requests")),
+            fetch_purgatory=purgatory("Fetch", self.config.number("fetch.purgatory.purge.interval.requests")),
+            delete_records_purgatory=purgatory("DeleteRecords", self.config.number("delete.records.purgatory.purge.interval.requests")),
+        )
+        replica_manager.on_log_dir_failure = self._log_dir_failed
+        self._channel = LocalChannel(self._loop, {broker_id: replica_manager})
+        controller = Controller(
+            broker_id=broker_id,
+            tree=tree,
+            channel=self._channel,
+            config=ControllerConfig(
+                self.config.inter_broker_listener_name,
+                self.config.flag("delete.topic.enable"),
+                self.config.flag("unclean.leader.election.enable"),
+            ),
+            clock=clock,
+            random=self._random,
+        )
+        admin = AdminManager(tree, admin_tree, metadata_cache, controller, config, clock, purgatory("topic"), self._random)
+        return Broker(
+            cluster_id=cluster_id,
+            broker_id=broker_id,
+            config=config,
+            clock=clock,
+            random=self._random,
+            tree=tree,
+            disk_threads=self._disk_threads,
+            metadata_cache=metadata_cache,
+            replica_manager=replica_manager,
+            controller=controller,
+            configs=ConfigManager(
+                broker_id=broker_id, tree=tree, admin_tree=admin_tree, config=config, log_manager=log_manager, clock=clock
+            ),
+            admin=admin,
+            fetch_sessions=FetchManager(
+                FetchSessionCache(self.config.number("max.incremental.fetch.session.cache.slots"), random=self._random), clock
+            ),
+            producer_ids=ProducerIdManager(broker_id, tree),
+            topic_creation=AutoTopicCreation(config, admin),
+            features=FeatureLevels(tree),
+        )
+
+    async def _open_sockets(self) -> None:
+        """Takes the ports; who connects is not served yet."""
+        self.sockets = SocketServer(
+            network_config(self.config),
+            RequestDispatcher(self.broker),
+            inter_broker_listener=self.config.inter_broker_listener_name,
+            control_plane_listener=self.config.control_plane_listener_name,
+        )
+        await self.sockets.start(self.config.broker_listeners, tls_contexts(self.config))
+        self._cleanup.push_async_callback(self.sockets.shutdown, 0)
+        self.broker.configs.on_broker_change.append(self._limits_changed)
+
+    def _limits_changed(self, changed: frozenset[str]) -> None:
+        if any("max.connection" in name for name in changed):
+            self.sockets.reconfigure_quotas(network_config(self.broker.config.current))
+
+    async def _register(self) -> None:
+        """From here on the cluster knows this broker. The zxid of the node is its epoch."""
+        registration = cluster.BrokerRegistration(
+            endpoints=tuple(self.advertised), timestamp=self.clock.now_ms(), rack=self.config.text("broker.rack")
+        )
+        path = paths.broker_id(self.broker.broker_id)
+        created = await self.broker.tree.create(path, cluster.encode_broker(registration), CreateMode.EPHEMERAL)
+        self._broker_epoch = created.stat.czxid
+        _log.info("Registered broker %d at path %s with addresses: %s", self.broker.broker_id, path, ",".join(map(str, self.advertised)))
+
+    @property
+    def advertised(self) -> list[EndPoint]:
+        """What clients are told to connect to. Port 0 is the port that the listener got, no host is the name of this machine."""
+        return [
+            replace(each, host=each.host or socket.getfqdn(), port=each.port or self.sockets.port(each.listener_name))
+            for each in self.config.advertised_listeners
+        ]
+
+    def _start_housekeeping(self, log_manager: LogManager) -> None:
+        housekeeping = Housekeeping(log_manager, self.clock, self._disk_threads, self.broker.replica_manager.advance_moves, self._fail)
+        housekeeping.start()
+        self._cleanup.push_async_callback(housekeeping.stop)
+
+    async def _start_controller(self) -> None:
+        """And waits until this broker has heard from it what the cluster is, and what it leads itself."""
+        self._cleanup.push_async_callback(self.broker.controller.shutdown)
+        await self.broker.controller.start()
+        await self._channel.drained()
+
+    def _log_dir_failed(self, path: str) -> None:
+        """The controller hears of it through the tree and gives the partitions to others; without any there is nothing to serve."""
+        if not self.broker.replica_manager.log_manager.dirs:
+            self._fail(AllLogDirsFailed(f"All log directories have failed, the last was {path}: check the disks and start again"))
+            return
+        node = f"{paths.LOG_DIR_EVENT_NOTIFICATION}/{paths.LOG_DIR_EVENT_PREFIX}"
+        event = Create(node, admin_znodes.encode_log_dir_event(self.broker.broker_id), CreateMode.PERSISTENT_SEQUENTIAL)
+        task = asyncio.ensure_future(self.broker.tree.handle([event]))
+        self._telling.add(task)
+        task.add_done_callback(self._telling.discard)
+
+    def _fail(self, error: BaseException) -> None:
+        """Something that the broker cannot do without has broken: whoever runs it shuts it down."""
+        if not self.failed.done():
+            _log.error("The broker cannot go on: %s", error)
+            self.failed.set_result(error)

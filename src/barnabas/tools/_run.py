@@ -1,0 +1,150 @@
+"""Runs one broker in this process, from its settings to its exit code: what `barnabas server` and `barnabas up` have in common.
+
+Standard output gets exactly one line, when the broker is ready, for programs that wait for it; banner and log go to standard error.
+SIGTERM and SIGINT end the broker cleanly, a second one makes it stop waiting for anybody. It must never end with a traceback for what a
+user can mend.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import resource
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from barnabas.endpoint import host_and_port
+from barnabas.network import event_loop
+from barnabas.storage.log_manager import AllLogDirsFailed
+from barnabas.tools import _logs
+from barnabas.tools._exit_codes import CannotRun, ExitCode, explain
+from barnabas.tools._settings import Settings
+
+if TYPE_CHECKING:
+    from barnabas.broker.config import BrokerConfig
+    from barnabas.broker.server import BrokerServer
+
+# Most of what a broker allocates dies at once, by its reference count. The collector only looks for cycles, and every look stops the world.
+GC_THRESHOLDS: Final = (50_000, 20, 50)
+QUICK_TIMEOUT_MS: Final = 0
+
+_log = logging.getLogger(__name__)
+
+
+def run(make_settings: Callable[[], Settings], log_level: str, log_format: str) -> int:
+    """The exit code. Whatever stops the broker is told in one line that begins with `barnabas:`."""
+    _logs.configure(log_level, log_format)
+    try:
+        settings = make_settings()
+        for remark in settings.remarks:
+            _log.warning("%s", remark)
+        _prepare_process()
+        return event_loop.run(_serve(settings.config))
+    except Exception as error:
+        return tell(error)
+
+
+def tell(error: Exception) -> int:
+    """Says on standard error what the error means and gives the exit code for it."""
+    known = explain(error)
+    if known is None:
+        _log.error("%s is a fault in Barnabas itself", type(error).__name__, exc_info=error)
+        known = CannotRun(ExitCode.INTERNAL_ERROR, f"{type(error).__name__}: {error}; please report this, with the last line of the log")
+    print(f"barnabas: {' '.join(str(known).split())}", file=sys.stderr, flush=True)
+    return known.code
+
+
+async def _serve(config: BrokerConfig) -> int:
+    from barnabas.broker.server import BrokerServer
+
+    stop = _StopSignals()
+    server = BrokerServer(config)
+    await server.start()
+    gc.freeze()  # what is loaded stays: it need not be looked at again
+    gc.enable()
+    try:
+        _announce(server, config)
+        failed = server.failed
+        await _either(failed, stop.first)
+    finally:
+        _notify("STOPPING=1")
+        await _shut_down(server, stop)
+    if failed.done():
+        raise _why_it_failed(failed.result(), config)
+    return ExitCode.STOPPED
+
+
+def _why_it_failed(error: BaseException, config: BrokerConfig) -> BaseException:
+    if not isinstance(error, AllLogDirsFailed):
+        return error
+    advice = f"check the disks of {', '.join(config.log_dirs)} and start it again"
+    return CannotRun(ExitCode.LOG_DIRS_FAILED, f"every log directory has failed ({error}); {advice}")
+
+
+async def _shut_down(server: BrokerServer, stop: _StopSignals) -> None:
+    """Waits for connections and requests as long as the server thinks right, or until it is told a second time."""
+    shutting_down = asyncio.ensure_future(server.shutdown())
+    await _either(shutting_down, stop.second)
+    if not shutting_down.done():
+        _log.warning("Told to stop a second time: not waiting for anybody any more")
+        await server.sockets.shutdown(QUICK_TIMEOUT_MS)
+    await shutting_down
+
+
+async def _either(one: asyncio.Future[Any], other: asyncio.Future[Any]) -> None:
+    await asyncio.wait((one, other), return_when=asyncio.FIRST_COMPLETED)
+
+
+class _StopSignals:
+    def __init__(self) -> None:
+        loop = asyncio.get_running_loop()
+        self.first: asyncio.Future[str] = loop.create_future()
+        self.second: asyncio.Future[str] = loop.create_future()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._told, number.name)
+
+    def _told(self, name: str) -> None:
+        for told in (self.first, self.second):
+            if not told.done():
+                _log.info("Stopping on %s", name)
+                told.set_result(name)
+                return
+
+
+def _prepare_process() -> None:
+    gc.disable()  # until all is loaded: nothing is garbage yet
+    gc.set_threshold(*GC_THRESHOLDS)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        except (ValueError, OSError) as error:
+            _log.warning("The limit of open files stays at %d: %s", soft, error)
+
+
+def _announce(server: BrokerServer, config: BrokerConfig) -> None:
+    """The banner for people, the ready line for programs, and a word to the service manager."""
+    listening = [str(each) for each in server.endpoints]
+    cluster_id, node_id = server.broker.cluster_id, server.broker.broker_id
+    addresses = ", ".join(host_and_port(each.host, each.port) for each in server.endpoints)
+    about = f"cluster {cluster_id}, node {node_id}, data in {', '.join(config.log_dirs)}"
+    print(f"Barnabas is ready at {addresses}\n  {about}\n  stop it with Ctrl-C", file=sys.stderr, flush=True)
+    print(f"ready listeners={','.join(listening)} node.id={node_id} cluster.id={cluster_id} pid={os.getpid()}", flush=True)
+    _notify("READY=1")
+
+
+def _notify(state: str) -> None:
+    """systemd's sd_notify, for units of Type=notify."""
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if not address:
+        return
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as manager:
+            manager.sendto(state.encode(), "\0" + address[1:] if address.startswith("@") else address)
+    except OSError as error:
+        _log.warning("The service manager could not be told %s: %s", state, error)

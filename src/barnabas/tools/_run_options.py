@@ -1,0 +1,15 @@
+"""The options that every command which runs a broker has."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+
+from barnabas.tools import _logs
+
+
+def add_run_options(parser: ArgumentParser, log_level: str) -> None:
+    parser.add_argument(
+        "--override", action="append", default=[], metavar="NAME=VALUE", help="set a setting, whatever the file says; may be repeated"
+    )
+    parser.add_argument("--log-level", choices=_logs.LEVELS, default=log_level, help="default: %(default)s")
+    parser.add_argument("--log-format", choices=_logs.FORMATS, default="text", help="default: %(default)s")

@@ -1,0 +1,26 @@
+"""Run a broker with the settings of a server.properties file.
+
+The file is Apache Kafka's, as it is; `--override` comes after it, as in kafka-server-start. Everything else is in `_run`.
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from collections.abc import Sequence
+
+from barnabas.tools._run import run
+from barnabas.tools._run_options import add_run_options
+from barnabas.tools._settings import Settings, parse_overrides, read_properties_file, settings
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = ArgumentParser("barnabas server", description=__doc__.partition("\n")[0], allow_abbrev=False)
+    parser.add_argument("file", nargs="?", metavar="FILE.properties", help="Kafka's server.properties; without it, Kafka's defaults")
+    add_run_options(parser, log_level="info")
+    given = parser.parse_args(arguments)
+
+    def make_settings() -> Settings:
+        properties = read_properties_file(given.file) if given.file is not None else {}
+        return settings({**properties, **parse_overrides(given.override)})
+
+    return run(make_settings, given.log_level, given.log_format)

@@ -1,0 +1,82 @@
+"""Run a broker on this machine, ready for clients on it, with nothing to set up.
+
+For a laptop and for tests: one node, one listener, data in the user's data directory, and replication factors that one node can keep.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Sequence
+from ipaddress import ip_address
+from typing import Final
+
+from barnabas.endpoint import host_and_port
+from barnabas.storage.files import Files
+from barnabas.storage.meta_properties import MetaPropertiesFile
+from barnabas.tools._exit_codes import CannotRun, ExitCode
+from barnabas.tools._run import run
+from barnabas.tools._run_options import add_run_options
+from barnabas.tools._settings import Settings, parse_overrides, settings
+
+PORT_MAX: Final = 65_535
+FIRST_NODE_ID: Final = 1
+# What Kafka's own example of a single node sets: the defaults want three nodes.
+_ONE_NODE: Final = {
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "group.initial.rebalance.delay.ms": "0",
+}
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = ArgumentParser("barnabas up", description=__doc__.partition("\n")[0], allow_abbrev=False)
+    parser.add_argument("--port", type=_port, default=9092, help="0 takes any that is free; default: %(default)s")
+    parser.add_argument("--host", default="localhost", help="the name or address to listen on, IPv6 too; default: %(default)s")
+    parser.add_argument("--data", metavar="DIR", default=None, help=f"default: {_default_data()}")
+    add_run_options(parser, log_level="warning")
+    given = parser.parse_args(arguments)
+    return run(lambda: _settings(given), given.log_level, given.log_format)
+
+
+def _settings(given: Namespace) -> Settings:
+    host = given.host.removeprefix("[").removesuffix("]")
+    data = os.path.abspath(os.path.expanduser(given.data or _default_data()))
+    if "," in data:
+        raise CannotRun(ExitCode.INVALID_CONFIG, f"{data}: log.dirs is a list with commas, so a directory's name cannot have one")
+    own = {"log.dirs": data, "listeners": f"PLAINTEXT://{host_and_port(host, given.port)}"}
+    if _is_every_address(host):  # nobody can connect to that: tell clients the name of this machine
+        own["advertised.listeners"] = f"PLAINTEXT://{host_and_port(socket.gethostname(), given.port)}"
+    overrides = parse_overrides(given.override)
+    if "broker.id" not in overrides and "node.id" not in overrides:
+        own["broker.id"] = _node_id(data)
+    return settings({**_ONE_NODE, **own, **overrides})
+
+
+def _node_id(data: str) -> str:
+    """Whose the directory is; one that is nobody's yet becomes the first node's."""
+    stored = MetaPropertiesFile(Files(), data).read()
+    return str(stored.node_id if stored is not None and stored.node_id is not None else FIRST_NODE_ID)
+
+
+def _is_every_address(host: str) -> bool:
+    try:
+        return ip_address(host).is_unspecified
+    except ValueError:
+        return not host
+
+
+def _default_data() -> str:
+    """XDG's place for the data of a user."""
+    base = os.environ.get("XDG_DATA_HOME", "")
+    return os.path.join(base if os.path.isabs(base) else os.path.expanduser("~/.local/share"), "barnabas")
+
+
+def _port(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) > PORT_MAX:
+        raise ArgumentTypeError(f"a port is a number from 0 to {PORT_MAX}, not {text}")
+    return int(text)

@@ -1,0 +1,83 @@
+"""A broker in a process of its own, as a user starts it: `barnabas up` on a free port, with a data directory that is thrown away.
+
+With BARNABAS_TEST_BOOTSTRAP=host:port the tests use a running broker instead, for example an Apache Kafka to judge the tests by.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+READY = re.compile(r"\bready\b.*?([\w.-]+|\[[0-9a-fA-F:.]+\]):(\d+)")  # the line a broker prints once clients may come
+START_TIMEOUT_S = 30
+STOP_TIMEOUT_S = 30
+LINES_KEPT = 200
+
+
+class NotReady(Exception):
+    """The process ended or stayed silent; the message carries the last lines it printed."""
+
+
+@contextmanager
+def running(data: Path, options: Sequence[str] = ()) -> Generator[str, None, None]:
+    """The bootstrap address of a broker that runs as long as the block does; it must end with code 0 on SIGTERM."""
+    command = [sys.executable, "-m", "barnabas", "up", "--port", "0", "--data", str(data), *options]
+    with started(command, READY, START_TIMEOUT_S) as (process, address):
+        yield f"{address[1]}:{address[2]}"
+        process.terminate()
+        code = process.wait(STOP_TIMEOUT_S)
+    if code != 0:
+        raise AssertionError(f"barnabas up ended with code {code} on SIGTERM")
+
+
+@contextmanager
+def started(command: Sequence[str], ready: re.Pattern[str], timeout_s: float) -> Generator[tuple[subprocess.Popen[str], re.Match[str]], None, None]:
+    """A process once it has printed a line that matches; what it prints is read to its end, so that it never blocks on it."""
+    process = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace"
+    )
+    assert process.stdout is not None
+    output = _Output(process.stdout, ready)
+    try:
+        output.settled.wait(timeout_s)
+        if output.match is None:
+            raise NotReady(f"{' '.join(command)} was not ready within {timeout_s} s:\n{''.join(output.lines)}")
+        yield process, output.match
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+        output.reader.join()
+        process.stdout.close()
+
+
+class _Output:
+    """Reads a process's lines on a thread; `settled` is set by the line waited for, or by the end."""
+
+    def __init__(self, stream: IO[str], ready: re.Pattern[str]) -> None:
+        self.match: re.Match[str] | None = None
+        self.lines: deque[str] = deque(maxlen=LINES_KEPT)
+        self.settled = threading.Event()
+        self.reader = threading.Thread(target=self._read, args=(stream, ready), daemon=True)
+        self.reader.start()
+
+    def _read(self, stream: IO[str], ready: re.Pattern[str]) -> None:
+        for line in stream:
+            self.lines.append(line)
+            if self.match is None:
+                self.match = ready.search(line)
+                if self.match is not None:
+                    self.settled.set()
+        self.settled.set()
+
+
+def given_bootstrap() -> str | None:
+    return os.environ.get("BARNABAS_TEST_BOOTSTRAP") or None

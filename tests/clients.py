@@ -1,0 +1,55 @@
+"""Clients that cannot live in the tests' own environment: an old kafka-python beside today's, and kafkajs. Fetched once to the user's cache."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+from tests.kafka import Unavailable, cache_dir, put_in_place
+
+OLD_KAFKA_PYTHON = ("kafka-python==1.4.7", "six==1.17.0")
+KAFKAJS = "kafkajs@2.2.4"
+
+
+@cache
+def old_kafka_python() -> Path:
+    """The directory to put first on sys.path."""
+    place = cache_dir() / "-".join(name.replace("==", "-") for name in OLD_KAFKA_PYTHON)
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps", "--target"]
+    return _fetch(place, lambda directory: [*pip, str(directory), *OLD_KAFKA_PYTHON])
+
+
+@cache
+def kafkajs() -> Path:
+    """The node_modules directory for NODE_PATH."""
+    if not shutil.which("node") or not shutil.which("npm"):
+        raise Unavailable("kafkajs needs Node.js and npm: install them (Debian: apt-get install nodejs npm)")
+    npm = ["npm", "install", "--silent", "--no-audit", "--no-fund", "--no-save", "--prefix"]
+    return _fetch(cache_dir() / KAFKAJS.replace("@", "-"), lambda directory: [*npm, str(directory), KAFKAJS]) / "node_modules"
+
+
+def _fetch(place: Path, command: Callable[[Path], list[str]]) -> Path:
+    if place.is_dir():
+        return place
+    cache_dir().mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cache_dir()) as work:
+        fetched = Path(work, "fetched")
+        fetched.mkdir()
+        done = subprocess.run(command(fetched), capture_output=True, text=True, timeout=600, check=False)
+        if done.returncode != 0:
+            raise Unavailable(f"could not fetch {place.name}: {(done.stdout + done.stderr).strip()[-500:]}")
+        put_in_place(fetched, place)
+    return place
+
+
+if __name__ == "__main__":
+    for fetch in (old_kafka_python, kafkajs):
+        try:
+            print(f"{fetch().parent if fetch is kafkajs else fetch()} is ready")
+        except Unavailable as problem:
+            print(f"Some clients will not be tested: {problem}", file=sys.stderr)

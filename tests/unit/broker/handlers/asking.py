@@ -1,0 +1,117 @@
+"""A client without a network: its request goes as bytes to the real dispatcher and handler, and their bytes come back as a response.
+
+The broker it asks has the parts that a test gives it, and no others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import fields
+from random import Random
+from types import SimpleNamespace
+from typing import Any, TypeVar, cast
+
+from barnabas.broker.broker import Broker
+from barnabas.broker.clock import Clock
+from barnabas.broker.config import BrokerConfig, DynamicBrokerConfig
+from barnabas.broker.dispatcher import RequestDispatcher
+from barnabas.broker.features import FeatureLevels
+from barnabas.broker.metadata_cache import MetadataCache
+from barnabas.metadata.client import TreeClient
+from barnabas.metadata.local import LocalTree
+from barnabas.network.connection import Connection
+from barnabas.network.exchange import Exchange
+from barnabas.protocol.framing import SIZE_PREFIX, parse_response_header, request_frame
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages.update_metadata_request import (
+    UpdateMetadataBroker,
+    UpdateMetadataEndpoint,
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataTopicState,
+)
+from barnabas.protocol.registry import BY_NAME
+from barnabas.uuid import Uuid
+
+M = TypeVar("M", bound=Message)
+
+TIMEOUT_S = 10
+CLUSTER_ID = "QzrQ8LsRTAG5hPrlEPNqTw"
+
+
+def a_broker(*topics: UpdateMetadataTopicState, settings: Mapping[str, str] | None = None, **parts: Any) -> Broker:
+    """A broker with id 0, which is alone, leads everything and is the controller; with a tree that nobody has written to."""
+    cache = MetadataCache(0)
+    cache.update(update(*topics))
+    tree = TreeClient(LocalTree(now_ms=lambda: 0), lambda: None)
+    given: dict[str, Any] = {
+        "cluster_id": CLUSTER_ID,
+        "broker_id": 0,
+        "config": DynamicBrokerConfig(BrokerConfig({"broker.id": "0", "log.dirs": "/data", **(settings or {})})),
+        "clock": Clock(),
+        "random": Random(0),
+        "tree": tree,
+        "metadata_cache": cache,
+        "features": FeatureLevels(tree),
+    }
+    return Broker(**{field.name: None for field in fields(Broker)} | given | parts)
+
+
+def update(
+    *topics: UpdateMetadataTopicState, brokers: tuple[UpdateMetadataBroker, ...] = (), controller_id: int = 0
+) -> UpdateMetadataRequest:
+    return UpdateMetadataRequest(controller_id, topic_states=list(topics), live_brokers=list(brokers) or [alive(0)])
+
+
+def alive(broker_id: int, *listeners: str, rack: str | None = None) -> UpdateMetadataBroker:
+    endpoints = [UpdateMetadataEndpoint(9092 + broker_id, f"host{broker_id}", listener) for listener in listeners or ("PLAINTEXT",)]
+    return UpdateMetadataBroker(broker_id, endpoints=endpoints, rack=rack)
+
+
+def topic(name: str, partitions: int = 1, leader: int = 0, topic_id: Uuid | None = None) -> UpdateMetadataTopicState:
+    states = [UpdateMetadataPartitionState("", index, 1, leader, 7, [0], 3, [0], []) for index in range(partitions)]
+    return UpdateMetadataTopicState(name, topic_id or id_of(name), states)
+
+
+def id_of(name: str) -> Uuid:
+    return Uuid(name.encode()[:16].ljust(16, b"."))
+
+
+class Closed(Exception):
+    """The broker closed the connection instead of answering."""
+
+
+async def ask(broker: Broker, request: Message, answer: type[M], version: int, listener_name: str = "PLAINTEXT") -> M:
+    """What a client gets for its request; raises what the dispatcher raises, which closes a connection, and Closed."""
+    api = BY_NAME[type(request).__name__.removesuffix("Request")]
+    frame = b"".join(request_frame(request, api, version, 17, "test"))[SIZE_PREFIX:]
+    return read(await exchange(broker, frame, listener_name), answer, version)
+
+
+async def exchange(broker: Broker, frame: bytes, listener_name: str = "PLAINTEXT") -> bytes:
+    """The frame that answers a frame, both without their sizes."""
+    answered = asyncio.Event()
+    gate = SimpleNamespace(leave=lambda size: None)
+    context = SimpleNamespace(listener_name=listener_name, gate=gate)
+    connection = SimpleNamespace(id="test", context=context, answered=answered.set)
+    pending = Exchange(cast("Connection", connection), len(frame), False, 0)
+    RequestDispatcher(broker).dispatch(pending, frame)
+    await asyncio.wait_for(answered.wait(), TIMEOUT_S)
+    if pending.closes:
+        raise Closed
+    return b"".join(pending.response or ())[SIZE_PREFIX:]
+
+
+def read(frame: bytes, answer: type[M], version: int) -> M:
+    api = BY_NAME[answer.__name__.removesuffix("Response")]
+    correlation_id, reader = parse_response_header(frame, api.response_header_version(version))
+    assert correlation_id == 17
+    message = answer.read(reader, version)
+    reader.finish()
+    return cast("M", message)
+
+
+def asked(broker: Broker, request: Message, answer: type[M], version: int, listener_name: str = "PLAINTEXT") -> M:
+    """The same for tests that have nothing else to wait for."""
+    return asyncio.run(ask(broker, request, answer, version, listener_name))

@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+import pytest
+
+from barnabas.broker import auto_topic_creation
+from barnabas.broker.admin_manager import TopicCreation
+from barnabas.broker.auto_topic_creation import AutoTopicCreation, creatable_topic
+from barnabas.broker.config import BrokerConfig, DynamicBrokerConfig
+from barnabas.errors import KafkaError, NotController, PolicyViolation
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.create_topics_request import CreatableTopic
+from barnabas.protocol.messages.metadata_response import MetadataResponseTopic
+
+
+class Admin:
+    """Stands for the AdminManager: notes what it is asked for, and lets a test decide when and how that ends."""
+
+    def __init__(self, error: KafkaError | None = None, outcome: KafkaError | None = None) -> None:
+        self.calls: list[list[str]] = []
+        self.timeouts_ms: list[int] = []
+        self.may_end = asyncio.Event()
+        self._error = error
+        self._outcome = outcome
+
+    async def create_topics(self, topics: Sequence[CreatableTopic], timeout_ms: int) -> list[TopicCreation]:
+        self.calls.append([topic.name for topic in topics])
+        self.timeouts_ms.append(timeout_ms)
+        await self.may_end.wait()
+        if self._error is not None:
+            raise self._error
+        return [TopicCreation(topic.name, self._outcome) for topic in topics]
+
+
+def config(**settings: str) -> BrokerConfig:
+    return BrokerConfig({"broker.id": "0", "log.dirs": "/data", **{name.replace("_", "."): value for name, value in settings.items()}})
+
+
+def creating(
+    scenario: Callable[[AutoTopicCreation, Admin], Awaitable[None]], error: KafkaError | None = None, outcome: KafkaError | None = None
+) -> None:
+    async def run() -> None:
+        admin = Admin(error, outcome)
+        await scenario(AutoTopicCreation(DynamicBrokerConfig(config(request_timeout_ms="1234")), admin), admin)
+
+    asyncio.run(run())
+
+
+async def finished(creation: AutoTopicCreation, admin: Admin) -> None:
+    admin.may_end.set()
+    await asyncio.wait_for(creation.settled(), 5)
+
+
+def told(topics: list[MetadataResponseTopic]) -> list[tuple[str | None, int]]:
+    return [(topic.name, topic.error_code) for topic in topics]
+
+
+def test_topics_are_created_together_and_told_as_unknown_meanwhile() -> None:
+    async def scenario(creation: AutoTopicCreation, admin: Admin) -> None:
+        assert told(creation.create_topics(["a", "b"])) == [("a", 3), ("b", 3)]
+        await finished(creation, admin)
+        assert (admin.calls, admin.timeouts_ms) == ([["a", "b"]], [1234])
+
+    creating(scenario)
+
+
+def test_names_that_no_topic_can_have_are_refused_first() -> None:
+    async def scenario(creation: AutoTopicCreation, admin: Admin) -> None:
+        assert told(creation.create_topics(["a", "b c", ".."])) == [("b c", 17), ("..", 17), ("a", 3)]
+        assert told(creation.create_topics(["b c"])) == [("b c", ErrorCode.INVALID_TOPIC_EXCEPTION)]
+        await finished(creation, admin)
+        assert admin.calls == [["a"]]
+
+    creating(scenario)
+
+
+def test_a_topic_is_created_once_however_many_ask_for_it() -> None:
+    async def scenario(creation: AutoTopicCreation, admin: Admin) -> None:
+        creation.create_topics(["a"])
+        assert told(creation.create_topics(["a", "b"])) == [("a", 3), ("b", 3)]
+        await finished(creation, admin)
+        assert admin.calls == [["a"], ["b"]]
+
+    creating(scenario)
+
+
+@pytest.mark.parametrize(("error", "outcome"), [(None, None), (NotController(), None), (None, PolicyViolation("no"))])
+def test_when_a_creation_is_over_well_or_not_the_topic_can_be_asked_for_again(error: KafkaError | None, outcome: KafkaError | None) -> None:
+    async def scenario(creation: AutoTopicCreation, admin: Admin) -> None:
+        for _ in range(2):
+            creation.create_topics(["a"])
+            await finished(creation, admin)
+        assert admin.calls == [["a"], ["a"]]
+
+    creating(scenario, error, outcome)
+
+
+def test_failures_are_logged_with_their_reason(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(creation: AutoTopicCreation, admin: Admin) -> None:
+        creation.create_topics(["a"])
+        await finished(creation, admin)
+
+    creating(scenario, NotController("not here"))
+    creating(scenario, outcome=PolicyViolation("no such names"))
+    assert "creation of ['a'] failed: not here" in caplog.text
+    assert "no such names" in caplog.text
+
+
+def test_there_is_a_bound_on_what_is_being_created(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(auto_topic_creation, "IN_FLIGHT_MAX", 2)
+
+    async def scenario(creation: AutoTopicCreation, admin: Admin) -> None:
+        assert told(creation.create_topics(["a", "b", "c"])) == [("c", 3), ("a", 3), ("b", 3)]
+        await finished(creation, admin)
+        creation.create_topics(["c"])
+        await finished(creation, admin)
+        assert admin.calls == [["a", "b"], ["c"]]
+
+    creating(scenario)
+
+
+def test_closing_gives_up_what_is_under_way() -> None:
+    async def scenario(creation: AutoTopicCreation, admin: Admin) -> None:
+        creation.create_topics(["a"])
+        await asyncio.wait_for(creation.close(), 5)
+
+    creating(scenario)
+
+
+def test_a_topic_gets_the_defaults_of_the_broker() -> None:
+    assert creatable_topic("t", config(num_partitions="4", default_replication_factor="2")) == CreatableTopic("t", 4, 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("__consumer_offsets", {"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": "104857600"}),
+        (
+            "__transaction_state",
+            {
+                "unclean.leader.election.enable": "false",
+                "compression.type": "uncompressed",
+                "cleanup.policy": "compact",
+                "min.insync.replicas": "2",
+                "segment.bytes": "104857600",
+            },
+        ),
+        (
+            "__share_group_state",
+            {
+                "cleanup.policy": "delete",
+                "compression.type": "producer",
+                "segment.bytes": "104857600",
+                "min.insync.replicas": "2",
+                "retention.ms": "-1",
+            },
+        ),
+    ],
+)
+def test_internal_topics_get_settings_of_their_own(name: str, settings: dict[str, str]) -> None:
+    topic = creatable_topic(name, config(num_partitions="4"))
+    assert (topic.num_partitions, topic.replication_factor) == (50, 3)
+    assert {each.name: each.value for each in topic.configs} == settings
+
+
+def test_internal_topics_are_marked_when_they_are_told() -> None:
+    async def scenario(creation: AutoTopicCreation, admin: Admin) -> None:
+        assert [topic.is_internal for topic in creation.create_topics(["__consumer_offsets", "a"])] == [True, False]
+        await finished(creation, admin)
+
+    creating(scenario)

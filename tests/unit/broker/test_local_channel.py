@@ -1,0 +1,66 @@
+"""The controller's way to a broker of its own process keeps the order of a network, and never answers inside the question."""
+
+from __future__ import annotations
+
+import asyncio
+
+from barnabas.broker.local_channel import LocalChannel
+from barnabas.metadata.znodes.cluster import BrokerRegistration
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages.leader_and_isr_request import LeaderAndIsrRequest
+from barnabas.protocol.messages.leader_and_isr_response import LeaderAndIsrResponse
+from barnabas.protocol.messages.stop_replica_request import StopReplicaRequest
+from barnabas.protocol.messages.stop_replica_response import StopReplicaResponse
+from barnabas.protocol.messages.update_metadata_request import UpdateMetadataRequest
+from barnabas.protocol.messages.update_metadata_response import UpdateMetadataResponse
+
+BROKER = 7
+REGISTRATION = BrokerRegistration((), 0)
+
+
+class Listening:
+    """Notes what it is told."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def become_leader_or_follower(self, request: LeaderAndIsrRequest) -> Message:
+        self.heard.append("LeaderAndIsr")
+        return LeaderAndIsrResponse()
+
+    def stop_replicas(self, request: StopReplicaRequest) -> Message:
+        self.heard.append("StopReplica")
+        return StopReplicaResponse()
+
+    def update_metadata(self, request: UpdateMetadataRequest) -> Message:
+        self.heard.append("UpdateMetadata")
+        return UpdateMetadataResponse()
+
+
+def test_requests_arrive_in_order_and_answers_after_the_question() -> None:
+    async def scenario() -> None:
+        broker, answers = Listening(), list[str]()
+        channel = LocalChannel(asyncio.get_running_loop(), {BROKER: broker})
+        channel.add_broker(BROKER, REGISTRATION)
+        for request in (LeaderAndIsrRequest(), UpdateMetadataRequest(), StopReplicaRequest()):
+            channel.send(BROKER, request, lambda response: answers.append(type(response).__name__))
+        assert broker.heard == [] and answers == []
+        await channel.drained()
+        assert broker.heard == ["LeaderAndIsr", "UpdateMetadata", "StopReplica"]
+        assert answers == ["LeaderAndIsrResponse", "UpdateMetadataResponse", "StopReplicaResponse"]
+
+    asyncio.run(scenario())
+
+
+def test_a_broker_that_was_removed_hears_nothing_more() -> None:
+    async def scenario() -> None:
+        broker = Listening()
+        channel = LocalChannel(asyncio.get_running_loop(), {BROKER: broker})
+        channel.send(BROKER, UpdateMetadataRequest())
+        channel.add_broker(BROKER, REGISTRATION)
+        channel.send(BROKER, UpdateMetadataRequest())
+        channel.remove_broker(BROKER)
+        await channel.drained()
+        assert broker.heard == []
+
+    asyncio.run(scenario())

@@ -1,0 +1,68 @@
+"""What `barnabas up` makes of its options."""
+
+from __future__ import annotations
+
+import socket
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+
+from barnabas.broker.config import BrokerConfig
+from barnabas.tools import up
+from barnabas.tools._exit_codes import CannotRun
+
+
+def config(data: Path, host: str = "localhost", port: int = 9092, override: tuple[str, ...] = ()) -> BrokerConfig:
+    return up._settings(Namespace(host=host, port=port, data=str(data), override=list(override))).config
+
+
+@pytest.mark.parametrize(
+    ("host", "listener"),
+    [
+        ("localhost", "PLAINTEXT://localhost:9092"),
+        ("127.0.0.1", "PLAINTEXT://127.0.0.1:9092"),
+        ("::1", "PLAINTEXT://[::1]:9092"),
+        ("[::1]", "PLAINTEXT://[::1]:9092"),
+    ],
+)
+def test_it_listens_where_it_is_told_and_says_so_to_clients(tmp_path: Path, host: str, listener: str) -> None:
+    found = config(tmp_path, host)
+    assert [str(each) for each in found.listeners] == [str(each) for each in found.advertised_listeners] == [listener]
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "[::]"])
+def test_clients_are_told_a_name_where_it_listens_on_every_address(tmp_path: Path, host: str) -> None:
+    assert [each.host for each in config(tmp_path, host).advertised_listeners] == [socket.gethostname()]
+
+
+def test_a_new_directory_is_of_node_1(tmp_path: Path) -> None:
+    assert config(tmp_path / "new").broker_id == 1
+
+
+def test_a_directory_stays_with_its_node(tmp_path: Path) -> None:
+    (tmp_path / "meta.properties").write_text("version=1\nnode.id=7\ncluster.id=abc\n")
+    assert config(tmp_path).broker_id == 7
+
+
+def test_an_override_comes_last(tmp_path: Path) -> None:
+    found = config(tmp_path, override=("node.id=3", "num.partitions=6"))
+    assert (found.broker_id, found.number("num.partitions")) == (3, 6)
+
+
+def test_a_directory_with_a_comma_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CannotRun, match="cannot have one"):
+        config(tmp_path / "a,b")
+
+
+def test_the_data_of_a_user_is_where_xdg_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", "/somewhere")
+    assert up._default_data() == "/somewhere/barnabas"
+
+
+@pytest.mark.parametrize("port", ["-1", "65536", "x", ""])
+def test_a_port_that_is_none_is_refused(port: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        up.main(["--port", port])
+    assert ended.value.code == 2
+    assert "a port is a number from 0 to 65535" in capsys.readouterr().err
