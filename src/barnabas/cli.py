@@ -11,7 +11,6 @@ import pkgutil
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.metadata import version
 from types import ModuleType
 
 from barnabas import tools
@@ -23,6 +22,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(usage())
         return 0 if words else 1
     if words[0] == "--version":
+        from importlib.metadata import version  # slow to import, and a broker has to start quickly
+
         print(version("barnabas"))
         return 0
     if words[0] not in tool_names():

@@ -24,6 +24,7 @@ from barnabas.topic_name import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION
 _log = logging.getLogger(__name__)
 
 IN_FLIGHT_MAX: Final = 10_000  # topics; who asks for more has to ask again
+_NAMES_LOGGED_MAX: Final = 10
 
 
 class TopicCreator(Protocol):
@@ -74,13 +75,13 @@ class AutoTopicCreation:
                 [creatable_topic(name, config) for name in names], config.number("request.timeout.ms")
             )
         except (KafkaError, TreeError) as error:
-            _log.warning("Automatic creation of %s failed: %s", names, error)
+            _log.warning("Automatic creation of %s failed: %r", _some(names), error)
         else:
-            for topic in created:
-                if topic.error is None:
-                    _log.info("Created the topic %s, which a client asked for", topic.name)
-                else:
-                    _log.warning("Automatic creation of the topic %s failed: %r", topic.name, topic.error)
+            failed = {topic.name: topic.error for topic in created if topic.error is not None}
+            if failed:
+                _log.warning("Automatic creation of %s failed, the first with: %r", _some(list(failed)), next(iter(failed.values())))
+            if len(failed) < len(created):
+                _log.info("Created %s, which clients asked for", _some([topic.name for topic in created if topic.error is None]))
         finally:
             self._in_flight.difference_update(names)
 
@@ -134,6 +135,12 @@ def _internal(config: BrokerConfig, name: str, prefix: str, settings: dict[str, 
         config.number(f"{prefix}.replication.factor"),
         configs=[CreatableTopicConfig(key, value) for key, value in settings.items()],
     )
+
+
+def _some(names: Sequence[str]) -> str:
+    """For the log: clients may ask for thousands."""
+    more = len(names) - _NAMES_LOGGED_MAX
+    return ", ".join(names[:_NAMES_LOGGED_MAX]) + (f" and {more} more" if more > 0 else "")
 
 
 def _response(name: str, error: ErrorCode) -> MetadataResponseTopic:

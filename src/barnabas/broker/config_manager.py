@@ -8,7 +8,7 @@ What DescribeConfigs shows of topics, groups and subscriptions is read from the 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 from barnabas.broker.clock import Clock
@@ -18,7 +18,7 @@ from barnabas.broker.config.groups import describe_group
 from barnabas.broker.config.resources import ResourceType
 from barnabas.broker.config.synonyms import config_key
 from barnabas.broker.config_alterations import Alteration, ConfigAlterations, Outcome, node_id
-from barnabas.broker.config_changes import ConfigChangeListener
+from barnabas.broker.config_changes import ConfigChangeListener, TopicWatch
 from barnabas.broker.log_levels import LogLevels
 from barnabas.broker.policies import ALTER_CONFIG_POLICY, load_policy
 from barnabas.config_def import InvalidConfig
@@ -62,12 +62,14 @@ class ConfigManager:
         self._log_manager = log_manager
         self._topics: dict[str, dict[str, str]] = {}
         self._changes = ConfigChangeListener(tree, self._apply_change, clock.now_ms)
+        self._topic_watch = TopicWatch(tree, self.load_topics, self._forget_topics)
         policy = load_policy(config.static, ALTER_CONFIG_POLICY)
         self._alterations = ConfigAlterations(broker_id, config, admin_tree, tree, self.log_levels, policy)
 
     async def start(self) -> None:
         """Before the logs are opened, so that they are opened with their own configs. Then it listens for changes."""
         await self._changes.start()
+        await self._topic_watch.start()
         self._topics = {name: found for name, found in (await self._admin.fetch_all_configs("topics")).items() if found}
         self.groups = await self._fetch_all("groups")
         self.client_metrics = await self._fetch_all("client-metrics")
@@ -79,11 +81,12 @@ class ConfigManager:
 
     async def close(self) -> None:
         await self._changes.close()
+        await self._topic_watch.close()
         self._alterations.close()
 
-    async def load_topics(self, names: Iterable[str]) -> None:
-        """To be awaited before logs of topics are made that this broker had none of: a new topic's config comes without a notification."""
-        for name, properties in (await self._admin.fetch_configs("topics", list(names))).items():
+    async def load_topics(self, names: Collection[str]) -> None:
+        """Reads the configs of these. Who makes the first log of a topic and must not wait for the watch awaits this before."""
+        for name, properties in (await self._admin.fetch_configs("topics", sorted(names))).items():
             self._update_topic(name, properties)
 
     def topic_properties(self, name: str) -> Mapping[str, str]:
@@ -131,8 +134,7 @@ class ConfigManager:
         if entity_type == "brokers" and entity not in (DEFAULT_ENTITY, str(self._broker_id)):
             return
         properties = await self._admin.fetch_config(entity_type, entity)
-        shown = {name: "[hidden]" if _is_password(name) else text for name, text in properties.items()}
-        _log.info("Processing override for entityPath: %s with config: %s", entity_path, shown if entity_type != "users" else "[hidden]")
+        _log.info("Processing override for entityPath: %s with config: %s", entity_path, _loggable(entity_type, properties))
         if entity_type == "topics":
             self._update_topic(entity, properties)
         elif entity_type == "brokers":
@@ -147,6 +149,11 @@ class ConfigManager:
             return
         _keep(self._topics, name, properties)
         self._log_manager.update_topic_config(name, self._log_config(name))
+
+    def _forget_topics(self, names: Collection[str]) -> None:
+        for name in names:
+            self._topics.pop(name, None)
+            self._log_manager.topic_configs.pop(name, None)
 
     def _update_broker(self, entity: str, properties: dict[str, str]) -> None:
         update = self.config.update_default if entity == DEFAULT_ENTITY else self.config.update_broker
@@ -223,6 +230,16 @@ def _without_passwords(properties: dict[str, str]) -> dict[str, str]:
         if _is_password(name):
             _log.error("The dynamic config %s is ignored: it is encrypted. Set it in server.properties.", name)
     return {name: text for name, text in properties.items() if not _is_password(name)}
+
+
+def _loggable(entity_type: str, properties: dict[str, str]) -> dict[str, str]:
+    """Without what may be a secret: passwords, settings nobody knows, and all of users, whose credentials stand among their quotas."""
+    hidden = {name for name in properties if entity_type == "users" or (entity_type == "brokers" and _is_secret(name))}
+    return {name: "[hidden]" if name in hidden else text for name, text in properties.items()}
+
+
+def _is_secret(name: str) -> bool:
+    return _is_password(name) or config_key(name) is None
 
 
 def _is_password(name: str) -> bool:

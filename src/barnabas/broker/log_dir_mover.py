@@ -11,8 +11,9 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from barnabas.errors import InvalidTopic, KafkaError, KafkaStorageError, LogDirNotFound
+from barnabas.errors import InvalidTopic, KafkaError, KafkaStorageError, LogDirNotFound, StorageFault, UnexpectedAppendOffset
 from barnabas.storage import names
+from barnabas.storage.compaction.states import CleaningState
 from barnabas.storage.fetch import FetchIsolation
 from barnabas.storage.log import Log
 from barnabas.storage.log_manager import LogManager
@@ -99,7 +100,7 @@ class LogDirMover:
             try:
                 if self._advance(partition, now_ms):
                     return True
-            except KafkaError as error:
+            except (KafkaError, StorageFault) as error:
                 # A failed disk has been reported by its log; anything else must not be tried for ever.
                 _log.error("Gave up moving %s: %s", partition, error)
                 self._forget(partition)
@@ -139,7 +140,14 @@ class LogDirMover:
         with current.on_disk("while copying to another log directory"):
             data = found.records.read()
         before = future.log_end_offset
-        future.append_as_follower(data, now_ms)
+        try:
+            future.append_as_follower(data, now_ms)
+        except UnexpectedAppendOffset as error:
+            # The original begins in the middle of a batch, whose first records were deleted: the copy begins with the whole batch.
+            if not (before == future.log_start_offset and error.first_offset < before <= error.last_offset):
+                raise
+            self._log_manager.truncate_fully_and_start_at(future.partition, error.first_offset, now_ms, is_future=True)
+            future.append_as_follower(data, now_ms)
         self._follow_offsets(current, future)
         return future.log_end_offset > before
 
@@ -167,4 +175,6 @@ class LogDirMover:
     def _forget(self, partition: TopicPartition) -> None:
         if partition in self._moving:
             del self._moving[partition]
-            self._log_manager.cleaner.resume(partition)
+            cleaner = self._log_manager.cleaner
+            if cleaner.state(partition) is CleaningState.PAUSED:  # it is forgotten together with a log whose disk failed
+                cleaner.resume(partition)

@@ -22,6 +22,7 @@ from barnabas.broker.broker import Broker
 from barnabas.broker.clock import Clock
 from barnabas.broker.config import BrokerConfig, DynamicBrokerConfig
 from barnabas.broker.config_manager import ConfigManager
+from barnabas.broker.controller_orders import ControllerOrders
 from barnabas.broker.dispatcher import RequestDispatcher
 from barnabas.broker.expirations import Expirations
 from barnabas.broker.features import FeatureLevels
@@ -45,6 +46,7 @@ from barnabas.metadata.tree import Create, CreateMode
 from barnabas.metadata.znodes import admin as admin_znodes
 from barnabas.metadata.znodes import cluster
 from barnabas.network.server import SocketServer
+from barnabas.storage.clean_shutdown import NO_BROKER_EPOCH
 from barnabas.storage.files import Files
 from barnabas.storage.log_manager import AllLogDirsFailed, LogManager
 from barnabas.uuid import Uuid
@@ -70,6 +72,7 @@ class BrokerServer:
         self._random: Random = SystemRandom()
         self._tree_path = tree_path or f"{config.text('metadata.log.dir') or config.log_dirs[0]}/{STORE_NAME}"
         self._telling: set[asyncio.Future[Any]] = set()
+        self._broker_epoch = NO_BROKER_EPOCH  # until it is registered
         self._cleanup = AsyncExitStack()  # what has been started, to be stopped in reverse
 
     @property
@@ -107,6 +110,8 @@ class BrokerServer:
         for log_dir in log_dirs:
             log_dir.claim(cluster_id, broker_id, Uuid.random(self._random), self.clock.now_ms())
         self.broker = self._build(cluster_id, broker_id, tree, log_manager)
+        for part in (self.broker.topic_creation, self.broker.producer_ids, self.broker.features, self.broker.configs):
+            self._cleanup.push_async_callback(part.close)
         await self.broker.configs.start()
         log_manager.load(self.clock.now_ms())
         self._cleanup.callback(self._close_logs, log_manager)
@@ -157,7 +162,8 @@ class BrokerServer:
             delete_records_purgatory=purgatory("DeleteRecords", self.config.number("delete.records.purgatory.purge.interval.requests")),
         )
         replica_manager.on_log_dir_failure = self._log_dir_failed
-        self._channel = LocalChannel(self._loop, {broker_id: replica_manager})
+        configs = ConfigManager(broker_id=broker_id, tree=tree, admin_tree=admin_tree, config=config, log_manager=log_manager, clock=clock)
+        self._channel = LocalChannel({broker_id: ControllerOrders(replica_manager, configs).carry_out})
         controller = Controller(
             broker_id=broker_id,
             tree=tree,
@@ -182,9 +188,7 @@ class BrokerServer:
             metadata_cache=metadata_cache,
             replica_manager=replica_manager,
             controller=controller,
-            configs=ConfigManager(
-                broker_id=broker_id, tree=tree, admin_tree=admin_tree, config=config, log_manager=log_manager, clock=clock
-            ),
+            configs=configs,
             admin=admin,
             fetch_sessions=FetchManager(
                 FetchSessionCache(self.config.number("max.incremental.fetch.session.cache.slots"), random=self._random), clock

@@ -1,7 +1,7 @@
 """The controller's way to the brokers: what it is given to send with, and the versions in which it speaks.
 
 A channel keeps the order of the requests to one broker and has one of them on its way at a time; a request that fails is tried again until
-it is answered or the broker is removed. It never answers inside `send`'s caller's decision: callbacks only note the answer.
+it is answered or the broker is removed. Answers are only noted by the callbacks, so they may come at any time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ class ControllerChannel(Protocol):
         """What was not sent or not answered yet is dropped."""
         ...
 
-    def send(self, broker_id: int, request: ControlRequest, on_response: Callable[[Message], None] | None = None) -> None: ...
+    def send(self, broker_id: int, request: ControlRequest, on_response: Callable[[Message], None] | None = None) -> None:
+        """Dropped if the broker is not there: that it is gone may not have been dealt with yet."""
+        ...
 
     def shutdown(self) -> None:
         """Removes all brokers. A controller that is elected again adds them again."""

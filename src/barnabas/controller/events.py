@@ -121,9 +121,12 @@ class EventQueue:
         self._arrived = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._closed = False
+        self._processing = False
 
-    def __len__(self) -> int:
-        return len(self._waiting)
+    @property
+    def is_idle(self) -> bool:
+        """Nothing waits and nothing is in process: what has happened so far has been dealt with."""
+        return not self._waiting and not self._processing
 
     def start(self) -> None:
         if self._task is None:
@@ -160,7 +163,9 @@ class EventQueue:
         while not self._closed:
             while self._waiting:
                 event, done = self._waiting.popleft()
+                self._processing = True
                 await self._process(event)
+                self._processing = False
                 if not done.done():
                     done.set_result(None)
             self._arrived.clear()

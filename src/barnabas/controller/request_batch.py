@@ -234,7 +234,7 @@ class RequestBatch:
 
 def _described(broker: LiveBroker) -> UpdateMetadataBroker:
     endpoints = [
-        UpdateMetadataEndpoint(endpoint.port, endpoint.host, endpoint.listener_name, endpoint.security_protocol)
+        UpdateMetadataEndpoint(endpoint.port, endpoint.host, endpoint.listener_name, int(endpoint.security_protocol))
         for endpoint in broker.registration.endpoints
     ]
     return UpdateMetadataBroker(id=broker.broker_id, endpoints=endpoints, rack=broker.registration.rack)

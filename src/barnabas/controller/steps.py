@@ -121,7 +121,7 @@ def enable_feature_versioning() -> Steps[None]:
 
 def read_brokers() -> Steps[list[LiveBroker]]:
     """All that are registered, by id."""
-    ids = sorted(int(name) for name in (yield from read_children(paths.BROKER_IDS)))
+    ids = sorted(int(name) for name in (yield from read_children(paths.BROKER_IDS)) if name.isascii() and name.isdecimal())
     return [broker for broker in (yield from read_registrations(ids)) if broker is not None]
 
 

@@ -92,6 +92,9 @@ class TopicChanges:
         yield from self._on_new_partitions(partitions)
 
     def process_partition_modifications(self, topic: str) -> Steps[None]:
+        if topic in self._context.all_topics and topic not in self._context.topic_ids:  # it was ignored, and may be repaired now
+            yield from self._on_new_partitions((yield from self.learn_topics([topic])))
+            return
         found = (yield from steps.read_topics([topic])).get(topic)
         if found is None:
             return

@@ -80,6 +80,9 @@ class LogManager:
         self._later = Later()
         self._flushes: dict[Log, int] = {}
         self._due: dict[str, int] = {}
+        # Directories whose checkpoints may still name logs that are gone. They are written anew before a log is made there: a new log must
+        # not be taken to be flushed as far as an old one of its name was.
+        self._stale_checkpoints: set[str] = set()
         self._open_dirs(list(paths))
         self.cleaner = CleanerManager(self.config.cleaner, self.dirs, self._logs)
 
@@ -109,6 +112,7 @@ class LogManager:
             except KafkaStorageError:
                 if log_dir.path in self.dirs or not self.dirs:
                     raise  # not an error of this disk, which would be offline by now
+        self._stale_checkpoints.update(self.dirs)
         for task, interval in self._tasks():
             self._due[task] = now_ms + min(interval, self.config.initial_task_delay_ms)
 
@@ -267,6 +271,7 @@ class LogManager:
         for path in [directory] if directory is not None else self._dirs_by_load():
             if path not in self.dirs:
                 raise KafkaStorageError(f"Can not create log {name} because log directory {path} is offline")
+            self._refresh_checkpoints(path)
             try:
                 log = load_log(self._request(f"{path}/{name}", partition, now_ms))
                 self.files.sync_dir(path)
@@ -368,7 +373,7 @@ class LogManager:
             log.close_handlers()  # its directory is offline, and was not found to have this log
             raise
         self._delete_later(log, now_ms)
-        self._checkpoint_dir(log.log_dir)
+        self._stale_checkpoints.add(log.log_dir)  # not written now: a thousand logs may be deleted in a row
         _log.info("Log for partition %s is renamed to %s and is scheduled for deletion", log.partition, log.directory)
 
     def _delete_later(self, log: Log, now_ms: int) -> None:
@@ -430,6 +435,8 @@ class LogManager:
             "high-watermarks": lambda _: self.checkpoint_high_watermarks(),
             "producer-expiry": self.expire_producers,
         }
+        for path in list(self._stale_checkpoints):
+            self._refresh_checkpoints(path)
         for task, interval in self._tasks():
             if now_ms >= self._due.get(task, 0):
                 self._due[task] = now_ms + interval
@@ -494,7 +501,12 @@ class LogManager:
         for path in list(self.dirs):
             self._checkpoint(path, LogDir.checkpoint_high_watermarks)
 
+    def _refresh_checkpoints(self, path: str) -> None:
+        if path in self._stale_checkpoints:
+            self._checkpoint_dir(path)
+
     def _checkpoint_dir(self, path: str) -> None:
+        self._stale_checkpoints.discard(path)
         self._checkpoint(path, LogDir.checkpoint_recovery_points)
         self._checkpoint(path, LogDir.checkpoint_log_start_offsets)
 

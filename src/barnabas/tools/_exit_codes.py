@@ -46,7 +46,7 @@ _DISK_ADVICE: Final = {
     errno.EROFS: "mount it writable, or name another directory in log.dirs",
     errno.ENOSPC: "free some space, or name a directory on another disk in log.dirs",
     errno.EDQUOT: "free some space, or name a directory on another disk in log.dirs",
-    errno.ENOTDIR: "name a directory in log.dirs",
+    errno.ENOTDIR: "name another directory in log.dirs",
     errno.EMFILE: "raise the limit of open files (ulimit -n)",
     errno.ENFILE: "raise the limit of open files of this machine (fs.file-max)",
 }

@@ -44,22 +44,26 @@ def run(make_settings: Callable[[], Settings], log_level: str, log_format: str) 
         for remark in settings.remarks:
             _log.warning("%s", remark)
         _prepare_process()
-        return event_loop.run(_serve(settings.config))
+        return event_loop.run(_serve(settings.config, log_format))
     except Exception as error:
-        return tell(error)
+        return tell(error, log_format)
 
 
-def tell(error: Exception) -> int:
+def tell(error: Exception, log_format: str = "text") -> int:
     """Says on standard error what the error means and gives the exit code for it."""
     known = explain(error)
     if known is None:
         _log.error("%s is a fault in Barnabas itself", type(error).__name__, exc_info=error)
         known = CannotRun(ExitCode.INTERNAL_ERROR, f"{type(error).__name__}: {error}; please report this, with the last line of the log")
-    print(f"barnabas: {' '.join(str(known).split())}", file=sys.stderr, flush=True)
+    text = " ".join(str(known).split())
+    if log_format == "json":
+        _log.critical("%s", text, extra={"exit_code": int(known.code)})
+    else:
+        print(f"barnabas: {text}", file=sys.stderr, flush=True)
     return known.code
 
 
-async def _serve(config: BrokerConfig) -> int:
+async def _serve(config: BrokerConfig, log_format: str) -> int:
     from barnabas.broker.server import BrokerServer
 
     stop = _StopSignals()
@@ -68,7 +72,7 @@ async def _serve(config: BrokerConfig) -> int:
     gc.freeze()  # what is loaded stays: it need not be looked at again
     gc.enable()
     try:
-        _announce(server, config)
+        _announce(server, config, log_format)
         failed = server.failed
         await _either(failed, stop.first)
     finally:
@@ -127,14 +131,15 @@ def _prepare_process() -> None:
             _log.warning("The limit of open files stays at %d: %s", soft, error)
 
 
-def _announce(server: BrokerServer, config: BrokerConfig) -> None:
+def _announce(server: BrokerServer, config: BrokerConfig, log_format: str) -> None:
     """The banner for people, the ready line for programs, and a word to the service manager."""
-    listening = [str(each) for each in server.endpoints]
+    listening = ",".join(str(each) for each in server.endpoints)
     cluster_id, node_id = server.broker.cluster_id, server.broker.broker_id
     addresses = ", ".join(host_and_port(each.host, each.port) for each in server.endpoints)
-    about = f"cluster {cluster_id}, node {node_id}, data in {', '.join(config.log_dirs)}"
-    print(f"Barnabas is ready at {addresses}\n  {about}\n  stop it with Ctrl-C", file=sys.stderr, flush=True)
-    print(f"ready listeners={','.join(listening)} node.id={node_id} cluster.id={cluster_id} pid={os.getpid()}", flush=True)
+    if log_format == "text":
+        about = f"cluster {cluster_id}, node {node_id}, data in {', '.join(config.log_dirs)}"
+        print(f"Barnabas is ready at {addresses}\n  {about}\n  stop it with Ctrl-C", file=sys.stderr, flush=True)
+    print(f"ready listeners={listening} node.id={node_id} cluster.id={cluster_id} pid={os.getpid()}", flush=True)
     _notify("READY=1")
 
 

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from tests.integration.clients.records import Record, read_records, write_records
 
-WAIT_S = 60
+WAIT_S = 30
 BEGINNING = "beginning"
 
 

@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-WAIT_S = 60
+WAIT_S = 30
 
 
 def main(library: str, bootstrap: str, age: str) -> None:

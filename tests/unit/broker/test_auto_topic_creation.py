@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 
 import pytest
 
@@ -9,10 +10,13 @@ from barnabas.broker import auto_topic_creation
 from barnabas.broker.admin_manager import TopicCreation
 from barnabas.broker.auto_topic_creation import AutoTopicCreation, creatable_topic
 from barnabas.broker.config import BrokerConfig, DynamicBrokerConfig
+from barnabas.broker.server import BrokerServer
 from barnabas.errors import KafkaError, NotController, PolicyViolation
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.create_topics_request import CreatableTopic
-from barnabas.protocol.messages.metadata_response import MetadataResponseTopic
+from barnabas.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from barnabas.protocol.messages.metadata_response import MetadataResponse, MetadataResponseTopic
+from tests.unit.broker.handlers.asking import ask
 
 
 class Admin:
@@ -104,8 +108,19 @@ def test_failures_are_logged_with_their_reason(caplog: pytest.LogCaptureFixture)
 
     creating(scenario, NotController("not here"))
     creating(scenario, outcome=PolicyViolation("no such names"))
-    assert "creation of ['a'] failed: not here" in caplog.text
-    assert "no such names" in caplog.text
+    assert "creation of a failed: NotController('not here')" in caplog.text
+    assert "creation of a failed, the first with: PolicyViolation('no such names')" in caplog.text
+
+
+def test_a_log_line_does_not_grow_with_what_clients_ask_for(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+
+    async def scenario(creation: AutoTopicCreation, admin: Admin) -> None:
+        creation.create_topics([f"t{index}" for index in range(1000)])
+        await finished(creation, admin)
+
+    creating(scenario)
+    assert "Created t0, t1, t2, t3, t4, t5, t6, t7, t8, t9 and 990 more" in caplog.text
 
 
 def test_there_is_a_bound_on_what_is_being_created(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,3 +186,21 @@ def test_internal_topics_are_marked_when_they_are_told() -> None:
         await finished(creation, admin)
 
     creating(scenario)
+
+
+def test_on_a_real_broker_a_topic_is_there_soon_after_its_metadata_was_asked_for(tmp_path: Path) -> None:
+    async def scenario() -> MetadataResponseTopic:
+        properties = {"log.dirs": str(tmp_path), "listeners": "PLAINTEXT://127.0.0.1:0", "num.partitions": "3", "broker.id": "0"}
+        server = BrokerServer(BrokerConfig.from_properties(properties))
+        await server.start()
+        try:
+            request = MetadataRequest([MetadataRequestTopic(name="new")])
+            first = await ask(server.broker, request, MetadataResponse, 12)
+            assert told(first.topics) == [("new", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
+            await asyncio.wait_for(server.broker.topic_creation.settled(), 10)
+            return (await ask(server.broker, request, MetadataResponse, 12)).topics[0]
+        finally:
+            await server.shutdown()
+
+    topic = asyncio.run(scenario())
+    assert (topic.error_code, [partition.leader_id for partition in topic.partitions]) == (0, [0, 0, 0])

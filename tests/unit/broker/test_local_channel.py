@@ -16,37 +16,35 @@ from barnabas.protocol.messages.update_metadata_response import UpdateMetadataRe
 
 BROKER = 7
 REGISTRATION = BrokerRegistration((), 0)
+ANSWERS: dict[type[Message], type[Message]] = {
+    LeaderAndIsrRequest: LeaderAndIsrResponse,
+    StopReplicaRequest: StopReplicaResponse,
+    UpdateMetadataRequest: UpdateMetadataResponse,
+}
 
 
 class Listening:
-    """Notes what it is told."""
+    """Notes what it is told, and takes a turn of the loop for each."""
 
     def __init__(self) -> None:
         self.heard: list[str] = []
 
-    def become_leader_or_follower(self, request: LeaderAndIsrRequest) -> Message:
-        self.heard.append("LeaderAndIsr")
-        return LeaderAndIsrResponse()
-
-    def stop_replicas(self, request: StopReplicaRequest) -> Message:
-        self.heard.append("StopReplica")
-        return StopReplicaResponse()
-
-    def update_metadata(self, request: UpdateMetadataRequest) -> Message:
-        self.heard.append("UpdateMetadata")
-        return UpdateMetadataResponse()
+    async def carry_out(self, request: Message) -> Message:
+        await asyncio.sleep(0)
+        self.heard.append(type(request).__name__)
+        return ANSWERS[type(request)]()
 
 
 def test_requests_arrive_in_order_and_answers_after_the_question() -> None:
     async def scenario() -> None:
         broker, answers = Listening(), list[str]()
-        channel = LocalChannel(asyncio.get_running_loop(), {BROKER: broker})
+        channel = LocalChannel({BROKER: broker.carry_out})
         channel.add_broker(BROKER, REGISTRATION)
         for request in (LeaderAndIsrRequest(), UpdateMetadataRequest(), StopReplicaRequest()):
             channel.send(BROKER, request, lambda response: answers.append(type(response).__name__))
         assert broker.heard == [] and answers == []
         await channel.drained()
-        assert broker.heard == ["LeaderAndIsr", "UpdateMetadata", "StopReplica"]
+        assert broker.heard == ["LeaderAndIsrRequest", "UpdateMetadataRequest", "StopReplicaRequest"]
         assert answers == ["LeaderAndIsrResponse", "UpdateMetadataResponse", "StopReplicaResponse"]
 
     asyncio.run(scenario())
@@ -55,7 +53,7 @@ def test_requests_arrive_in_order_and_answers_after_the_question() -> None:
 def test_a_broker_that_was_removed_hears_nothing_more() -> None:
     async def scenario() -> None:
         broker = Listening()
-        channel = LocalChannel(asyncio.get_running_loop(), {BROKER: broker})
+        channel = LocalChannel({BROKER: broker.carry_out})
         channel.send(BROKER, UpdateMetadataRequest())
         channel.add_broker(BROKER, REGISTRATION)
         channel.send(BROKER, UpdateMetadataRequest())

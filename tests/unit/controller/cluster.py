@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from random import Random
 
-from barnabas.controller.channel import ControlRequest
+from barnabas.controller.channel import REQUEST_VERSIONS, ControlRequest
 from barnabas.controller.config import ControllerConfig
 from barnabas.controller.controller import Controller
 from barnabas.endpoint import EndPoint
@@ -17,7 +17,7 @@ from barnabas.metadata.client import TreeClient
 from barnabas.metadata.local import LocalSession, LocalTree
 from barnabas.metadata.tree import Create, CreateMode, Delete, Exists, GetData, Response, SetData
 from barnabas.metadata.znodes import cluster, configs, topics
-from barnabas.protocol.message import Message
+from barnabas.protocol.message import Message, parse, serialize
 from barnabas.protocol.messages.leader_and_isr_request import LeaderAndIsrPartitionState, LeaderAndIsrRequest
 from barnabas.protocol.messages.leader_and_isr_response import LeaderAndIsrPartitionError, LeaderAndIsrResponse, LeaderAndIsrTopicError
 from barnabas.protocol.messages.stop_replica_request import StopReplicaRequest
@@ -27,7 +27,7 @@ from barnabas.protocol.messages.update_metadata_response import UpdateMetadataRe
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
 
-DEADLINE_S = 10.0
+DEADLINE_S = 50.0
 
 
 class FixedClock:
@@ -44,8 +44,12 @@ class RecordingChannel:
     errors: dict[tuple[int, TopicPartition], int] = field(default_factory=dict)
     silent: set[int] = field(default_factory=set)
     log: list[str] = field(default_factory=list)
+    failures: int = 0  # so many times a broker cannot be added
 
     def add_broker(self, broker_id: int, registration: cluster.BrokerRegistration) -> None:
+        if self.failures:
+            self.failures -= 1
+            raise OSError("no way to the broker")
         self.connected[broker_id] = registration
         self.log.append(f"+{broker_id}")
 
@@ -54,8 +58,10 @@ class RecordingChannel:
         self.log.append(f"-{broker_id}")
 
     def send(self, broker_id: int, request: ControlRequest, on_response: Callable[[Message], None] | None = None) -> None:
-        assert broker_id in self.connected, f"{request} to broker {broker_id}, which is not there"
-        self.sent.append((broker_id, request))
+        if broker_id not in self.connected:
+            return
+        version = REQUEST_VERSIONS[type(request)]
+        self.sent.append((broker_id, parse(type(request), serialize(request, version), version)))  # as a broker would get it
         if on_response is not None and broker_id not in self.silent:
             asyncio.get_running_loop().call_soon(on_response, self.answer(broker_id, request))
 
@@ -184,7 +190,12 @@ class World:
             quiet = 0
             while quiet < 5:
                 await turn_of_the_loop()
-                quiet = 0 if len(self.controller._events) else quiet + 1
+                quiet = quiet + 1 if self.controller._events.is_idle else 0
+
+    async def until(self, reached: Callable[[], bool]) -> None:
+        async with asyncio.timeout(DEADLINE_S):
+            while not reached():
+                await turn_of_the_loop()
 
     def register_broker(self, broker_id: int, port: int = 9092) -> None:
         session = self.brokers[broker_id] = self.tree.open_session_now(lambda event: None)
@@ -226,6 +237,9 @@ class World:
 
     def data(self, path: str) -> bytes | None:
         return self.admin.handle_now([GetData(path)])[0].value.data
+
+    def partition_count(self, topic: str) -> int:
+        return len(topics.decode_topic(topic, self.data(paths.topic(topic))).partitions)
 
     def state(self, topic: str, partition: int) -> topics.PartitionState:
         return topics.decode_partition_state(topic, partition, self.data(paths.topic_partition_state(topic, partition)))

@@ -157,6 +157,26 @@ async def test_a_topic_node_that_is_no_json_does_not_stop_the_others() -> None:
         assert world.exists(paths.topic_partition_state("B", 0))
 
 
+async def test_a_topic_node_that_is_repaired_is_taken_up() -> None:
+    async with controlling(0, before=lambda world: world.set(paths.topic("A"), b"{}}")) as world:
+        world.set(paths.topic("A"), b'{"version":1,"partitions":{"0":[0]}}')
+        await world.settle()
+        assert world.state("A", 0).leader == 0
+        context = world.controller.context
+        assert context is not None
+        assert "A" in context.topic_ids
+
+
+async def test_a_failover_that_fails_gives_the_controller_node_up_for_the_next_try() -> None:
+    async with controlling(0) as world:
+        world.channel.failures = 1
+        world.delete(paths.CONTROLLER)
+        await world.until(lambda: world.controller.epoch == 3)
+        await world.settle()
+        assert world.controller.is_active
+        assert world.channel.take()[-1] == "0 UpdateMetadata brokers=0"
+
+
 async def test_an_isr_change_is_read_told_and_its_notification_deleted() -> None:
     async with controlling(0, 1) as world:
         world.create_topic("T", {0: (0, 1)})

@@ -549,11 +549,21 @@ def test_a_deletion_that_a_crash_interrupts_is_finished_by_the_next_start(disk: 
     assert dirs_of(files_of(again), A) == []
 
 
-def test_a_deleted_log_is_gone_from_the_checkpoints(disk: SimulatedFiles) -> None:
+def test_a_deleted_log_is_gone_from_the_checkpoints_with_the_next_tick(disk: SimulatedFiles) -> None:
     manager = manage(disk, A)
     manager.get_or_create(ORDERS, NOW)
     manager.checkpoint_recovery_points()
     manager.delete(ORDERS, NOW)
+    manager.tick(NOW)
+    assert checkpoint(disk, A, RECOVERY) == "0\n0\n"
+
+
+def test_a_deleted_log_is_gone_from_the_checkpoints_before_another_of_its_name_is_made(disk: SimulatedFiles) -> None:
+    manager = manage(disk, A)
+    manager.get_or_create(ORDERS, NOW)
+    manager.checkpoint_recovery_points()
+    manager.delete(ORDERS, NOW)
+    manager.get_or_create(ORDERS, NOW)
     assert checkpoint(disk, A, RECOVERY) == "0\n0\n"
 
 

@@ -46,9 +46,8 @@ async def handle(broker: Broker, request: Request[DeleteTopicsRequest]) -> Delet
 
 
 def _disabled(version: int) -> KafkaError:
-    if version < DELETION_DISABLED_VERSION:
-        return InvalidRequest("Topic deletion is disabled.")
-    return TopicDeletionDisabled("Topic deletion is disabled.")
+    """The code says it all; Kafka sends no words with it."""
+    return InvalidRequest() if version < DELETION_DISABLED_VERSION else TopicDeletionDisabled()
 
 
 def _resolve(topics: list[DeleteTopicState], cache: MetadataCache) -> tuple[list[DeletableTopicResult], dict[str, Uuid]]:

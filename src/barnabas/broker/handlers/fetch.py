@@ -8,7 +8,7 @@ Behaviour
 - what the page cache has is read at once; what would wait for the disk is read in a thread, and the answer is sent when all has been read.
 Version notes
 - 0, 1: message format v0; 2, 3: v1; converted where needed. 0 to 2: max_bytes holds even for the first batch.
-- 7: sessions, see `fetch_session`. Before 10: nothing from topics whose compression.type is zstd. 11: rack and preferred read replica.
+- 0 to 3: nothing from topics whose compression.type is zstd. 7: sessions, see `fetch_session`. 11: rack and preferred read replica.
 - 12: truncation detection. 13: topic ids instead of names. 15: replica state. 16: the leader and its address along with "not leader".
 Errors
 - of the whole: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR.
@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Final
 from barnabas.broker.current_leader import current_leader
 from barnabas.broker.down_conversion import DownConversion, magic_for
 from barnabas.broker.fetch_params import (
+    NO_EPOCH,
     READ_COMMITTED,
     READ_UNCOMMITTED,
     ClientMetadata,
@@ -127,7 +128,7 @@ class _Fetch:
 
     def _response(self, answers: Answers) -> FetchResponse:
         response = self.context.response(answers + self.unreadable if self.unreadable else answers)
-        if self.leaders:
+        if self.leaders and not self.is_follower:  # a follower asks the controller
             response.node_endpoints = list(self.leaders.values())
         return response
 
@@ -150,11 +151,7 @@ class _Fetch:
                 if data is None:
                     return None
                 records = Records(data)
-            refusal = self._refusal(partition) if self.version < 10 else ErrorCode.NONE
-            if refusal == ErrorCode.NONE:
-                answers.append((partition, self._answer(partition, result, records)))
-            else:
-                answers.append((partition, _error_data(partition, refusal)))
+            answers.append((partition, self._answer(partition, result, records)))
         return answers
 
     async def _read_and_respond(self, results: list[tuple[TopicIdPartition, FetchResult]]) -> None:
@@ -212,12 +209,12 @@ class _Fetch:
 
     def _refusal(self, partition: TopicIdPartition) -> int:
         """What old clients may not have of a partition, whatever was found."""
-        if self.version >= 10:
+        if self.version > 3:
             return ErrorCode.NONE
         hosted = self.broker.replica_manager.partition(partition.partition)
         if hosted is not None and hosted.log is not None and hosted.log.config.codec == ZSTD:
             return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
-        if self.version <= 3 and not self.is_follower and not self.broker.config.current.flag("log.message.downconversion.enable"):
+        if not self.is_follower and not self.broker.config.current.flag("log.message.downconversion.enable"):
             return ErrorCode.UNSUPPORTED_VERSION
         return ErrorCode.NONE
 
@@ -267,7 +264,11 @@ def _context(broker: Broker, message: FetchRequest, version: int, is_follower: b
         name = (topic_name(topic.topic_id) or "") if uses_ids else topic.topic
         for asked in topic.partitions:
             request = FetchPartition(
-                asked.fetch_offset, asked.partition_max_bytes, asked.current_leader_epoch, asked.last_fetched_epoch, asked.log_start_offset
+                asked.fetch_offset,
+                asked.partition_max_bytes,
+                max(asked.current_leader_epoch, NO_EPOCH),
+                max(asked.last_fetched_epoch, NO_EPOCH),
+                asked.log_start_offset,
             )
             wanted.append((TopicIdPartition(topic.topic_id, TopicPartition(name, asked.partition)), request))
     forgotten: list[TopicIdPartition] = []

@@ -107,6 +107,8 @@ class _Lookup:
         return ListOffsetsPartitionResponse(asked.partition_index, 0, [], found.timestamp, found.offset, leader_epoch)
 
     def _offsets_before(self, partition: TopicPartition, asked: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
+        if asked.max_num_offsets < 0:
+            return _error(asked, ErrorCode.UNKNOWN_SERVER_ERROR)
         offsets = self._replicas.legacy_offsets(partition, asked.timestamp, asked.max_num_offsets, self._is_consumer, self._only_leader)
         return ListOffsetsPartitionResponse(asked.partition_index, 0, offsets)
 

@@ -150,7 +150,7 @@ class _Answer:
             self._request.exchange.no_response()
             return
         _log.info(
-            "Closing connection due to error during produce request with correlation id %d from client id %s with ack=0. Error codes by partition: %s",
+            "Closing connection due to error during produce request with correlation id %d from client id %s with ack=0. Errors: %s",
             self._request.correlation_id,
             self._request.client_id,
             ", ".join(f"{topic.name or topic.topic_id}-{part.index}: {part.error_code}" for topic, part in failed),

@@ -23,7 +23,7 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 public class OldClient {
-    static final long WAIT_MS = 60_000;
+    static final long WAIT_MS = 30_000;
     static String bootstrap;
 
     public static void main(String[] arguments) throws Exception {

@@ -6,7 +6,7 @@ Requests and responses are the bytes that a client would send and get; only the 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 from random import Random
@@ -41,7 +41,8 @@ from barnabas.records.validation import CLIENT
 from barnabas.storage.files import AnyFiles, Files
 from barnabas.storage.log import Log
 from barnabas.storage.log_config import LogConfig
-from barnabas.storage.log_manager import LogManager
+from barnabas.storage.log_manager import LogManager, LogManagerConfig
+from barnabas.storage.producers.state import ProducerStateConfig
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
 
@@ -50,6 +51,7 @@ OTHER_BROKER = 2
 LISTENER = "PLAINTEXT"
 NOW = 1_700_000_000_000
 DEADLINE_S = 10
+UNVERIFIED = ProducerStateConfig(transaction_verification_enabled=False)  # transactions need no coordinator to vouch for them
 DURING_DELETE = -2  # the leader epoch of StopReplica for a topic that is deleted
 
 
@@ -131,7 +133,7 @@ class Leader:
         self.config = DynamicBrokerConfig(
             BrokerConfig({"broker.id": str(BROKER), "zookeeper.connect": "none:2181", "log.dirs": str(directory), **(properties or {})})
         )
-        self.log_manager = LogManager(files or Files(), [str(directory)], LogConfig())
+        self.log_manager = LogManager(files or Files(), [str(directory)], LogConfig(), LogManagerConfig(producers=UNVERIFIED))
         self.log_manager.load(NOW)
         self.metadata_cache = MetadataCache(BROKER)
         self.purgatories = [DelayedOperationPurgatory[Any](name, 0) for name in ("Produce", "Fetch", "DeleteRecords")]
@@ -219,6 +221,21 @@ class Leader:
 
     def fetch(self, topic: str, offset: int = 0, version: int = 12, **settings: Any) -> Asked:
         return self.ask(api_keys.FETCH, fetch_request(topic, offset, **settings), version)
+
+
+def with_leader(
+    directory: Path, test: Callable[[Leader], Awaitable[None]], properties: Mapping[str, str] | None = None, files: AnyFiles | None = None
+) -> None:
+    """Runs a test on a loop of its own."""
+
+    async def run() -> None:
+        leader = Leader(directory, properties, files)
+        try:
+            await test(leader)
+        finally:
+            leader.close()
+
+    asyncio.run(run())
 
 
 def _broker(broker_id: int, port: int) -> UpdateMetadataBroker:

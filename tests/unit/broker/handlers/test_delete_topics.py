@@ -195,7 +195,7 @@ def test_nothing_is_deleted_where_deletion_is_disabled(version: int, code: Error
     async def scenario() -> None:
         broker = await broker_with("a", properties={"delete.topic.enable": "false"})
         (result,) = await delete(broker, DeleteTopicsRequest(topic_names=["a"], timeout_ms=10_000), version)
-        assert (result.name, result.error_code) == ("a", code)
+        assert (result.name, result.error_code, result.error_message) == ("a", code, None)
         assert not await broker.admin_tree.is_marked_for_deletion("a")
 
     asyncio.run(scenario())

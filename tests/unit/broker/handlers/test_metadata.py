@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Sequence
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from barnabas.broker.admin_manager import TopicCreation
 from barnabas.broker.auto_topic_creation import AutoTopicCreation
@@ -189,3 +191,22 @@ def test_asking_for_all_topics_creates_none() -> None:
     admin = Admin()
     assert told(metadata(creating_broker(admin), MetadataRequest(None))) == [("known", 0)]
     assert admin.created == []
+
+
+@given(
+    st.integers(0, 13),
+    st.none()
+    | st.lists(st.tuples(st.sampled_from([Uuid.ZERO, id_of("t"), Uuid(b"x" * 16)]), st.none() | st.text(max_size=5) | st.just("t"))),
+    st.booleans(),
+)
+def test_whatever_is_asked_for_is_answered_once_and_in_the_client_s_version(
+    version: int, wanted: list[tuple[Uuid, str | None]] | None, operations: bool
+) -> None:
+    if version < 12:
+        wanted = [(topic_id if version >= 10 else Uuid.ZERO, name or "") for topic_id, name in wanted or []]
+    topics = None if wanted is None else [MetadataRequestTopic(topic_id, name) for topic_id, name in wanted]
+    request = MetadataRequest(topics, version < 4, include_topic_authorized_operations=operations and version >= 8)
+    response = metadata(a_broker(topic("t"), settings={"auto.create.topics.enable": "false"}), request, version)
+    if not any(found.error_code == ErrorCode.INVALID_REQUEST for found in response.topics):
+        told_of = [(found.name, found.topic_id) for found in response.topics]
+        assert len(told_of) == len(set(told_of))

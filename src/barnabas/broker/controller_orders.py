@@ -1,0 +1,125 @@
+"""What the controller orders, carried out: the way of LeaderAndIsr, StopReplica and UpdateMetadata into this broker.
+
+An order may be long: it is carried out in slices, between which clients have their turn. Orders of the same controller never overtake each
+other; the channel sees to that, and gives the next one when this one is answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages.leader_and_isr_request import LeaderAndIsrRequest, LeaderAndIsrTopicState
+from barnabas.protocol.messages.leader_and_isr_response import LeaderAndIsrResponse
+from barnabas.protocol.messages.stop_replica_request import StopReplicaRequest, StopReplicaTopicState
+from barnabas.protocol.messages.stop_replica_response import StopReplicaResponse
+from barnabas.protocol.messages.update_metadata_request import UpdateMetadataRequest
+from barnabas.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.broker.config_manager import ConfigManager
+    from barnabas.broker.replica_manager import ReplicaManager
+
+T = TypeVar("T", LeaderAndIsrTopicState, StopReplicaTopicState)
+
+PARTITIONS_AT_ONCE: Final = 16  # making the log of one takes a millisecond or two
+
+
+class ControllerOrders:
+    def __init__(self, replica_manager: ReplicaManager, configs: ConfigManager) -> None:
+        self._replica_manager = replica_manager
+        self._configs = configs
+
+    async def carry_out(self, request: Message) -> Message:
+        if isinstance(request, LeaderAndIsrRequest):
+            return await self._lead_or_follow(request)
+        if isinstance(request, StopReplicaRequest):
+            return await self._stop(request)
+        assert isinstance(request, UpdateMetadataRequest), f"A controller does not send {type(request).__name__}"
+        return self._replica_manager.update_metadata(request)
+
+    async def _lead_or_follow(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
+        await self._configs.load_topics(self._topics_without_log(request))
+        whole = LeaderAndIsrResponse()
+        for topics in _slices(request.topic_states, _part_of_led):
+            part = self._replica_manager.become_leader_or_follower(_with_topics(request, topics))
+            whole.error_code = whole.error_code or part.error_code
+            whole.topics += part.topics
+            whole.partition_errors += part.partition_errors
+            await asyncio.sleep(0)
+        return whole
+
+    def _topics_without_log(self, request: LeaderAndIsrRequest) -> list[str]:
+        """Their configs are not known here yet: a new topic has them in the tree before the controller hears of it."""
+        logs = self._replica_manager.log_manager
+        return [
+            topic.topic_name
+            for topic in request.topic_states
+            if any(logs.get(TopicPartition(topic.topic_name, state.partition_index)) is None for state in topic.partition_states)
+        ]
+
+    async def _stop(self, request: StopReplicaRequest) -> StopReplicaResponse:
+        whole = StopReplicaResponse()
+        for topics in _slices(request.topic_states, _part_of_stopped):
+            part = self._replica_manager.stop_replicas(_with_stopped(request, topics))
+            whole.error_code = whole.error_code or part.error_code
+            whole.partition_errors += part.partition_errors
+            await asyncio.sleep(0)
+        self._configs.forget_topics(self._deleted_topics(request))
+        return whole
+
+    def _deleted_topics(self, request: StopReplicaRequest) -> list[str]:
+        """Topics of which nothing is left here; what is left of others keeps their configs."""
+        deleted = {topic.topic_name for topic in request.topic_states if any(state.delete_partition for state in topic.partition_states)}
+        if not deleted:
+            return []
+        kept = {log.partition.topic for log in self._replica_manager.log_manager.logs}
+        return sorted(deleted - kept)
+
+
+def _with_topics(request: LeaderAndIsrRequest, topics: list[LeaderAndIsrTopicState]) -> LeaderAndIsrRequest:
+    return LeaderAndIsrRequest(
+        controller_id=request.controller_id,
+        is_kraft_controller=request.is_kraft_controller,
+        controller_epoch=request.controller_epoch,
+        broker_epoch=request.broker_epoch,
+        type=request.type,
+        topic_states=topics,
+        live_leaders=request.live_leaders,
+    )
+
+
+def _with_stopped(request: StopReplicaRequest, topics: list[StopReplicaTopicState]) -> StopReplicaRequest:
+    return StopReplicaRequest(
+        controller_id=request.controller_id,
+        is_kraft_controller=request.is_kraft_controller,
+        controller_epoch=request.controller_epoch,
+        broker_epoch=request.broker_epoch,
+        topic_states=topics,
+    )
+
+
+def _slices(topics: Sequence[T], part_of: Callable[[T, slice], T]) -> Iterator[list[T]]:
+    """The topics of an order in runs of so many partitions; at least one run, which may be empty: the epoch counts all the same."""
+    run: list[T] = []
+    size = 0
+    for topic in topics:
+        for first in range(0, len(topic.partition_states), PARTITIONS_AT_ONCE):
+            part = part_of(topic, slice(first, first + PARTITIONS_AT_ONCE))
+            run.append(part)
+            size += len(part.partition_states)
+            if size >= PARTITIONS_AT_ONCE:
+                yield run
+                run, size = [], 0
+    if run or not topics:
+        yield run
+
+
+def _part_of_led(topic: LeaderAndIsrTopicState, part: slice) -> LeaderAndIsrTopicState:
+    return LeaderAndIsrTopicState(topic.topic_name, topic.topic_id, topic.partition_states[part])
+
+
+def _part_of_stopped(topic: StopReplicaTopicState, part: slice) -> StopReplicaTopicState:
+    return StopReplicaTopicState(topic.topic_name, topic.partition_states[part])

@@ -1,0 +1,168 @@
+"""The tools of Apache Kafka that are run against both brokers, in this order: what one makes, later ones see.
+
+`{bootstrap}`, `{broker}` and `{directory}` stand for what differs from broker to broker.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+TOOLS = "org.apache.kafka.tools"
+TOPICS = f"{TOOLS}.TopicCommand"
+CONFIGS = "kafka.admin.ConfigCommand"
+OFFSETS = f"{TOOLS}.GetOffsetShell"
+PRODUCER = f"{TOOLS}.ConsoleProducer"
+CONSUMER = f"{TOOLS}.consumer.ConsoleConsumer"
+DELETE_RECORDS = f"{TOOLS}.DeleteRecordsCommand"
+
+
+@dataclass(frozen=True)
+class Command:
+    name: str
+    main_class: str
+    arguments: tuple[str, ...]
+    stdin: str = ""
+    file: str = ""  # written to {directory}/file before the tool runs
+    own_process: bool = False  # for a tool that ends its work in a shutdown hook of its JVM
+
+
+def command(name: str, main_class: str, arguments: str, *, stdin: str = "", file: str = "", own_process: bool = False) -> Command:
+    return Command(name, main_class, ("--bootstrap-server", "{bootstrap}", *arguments.split()), stdin, file, own_process)
+
+
+def _topics() -> list[Command]:
+    return [
+        command("topics: a topic is created", TOPICS, "--create --topic plain --partitions 2 --replication-factor 1"),
+        command("topics: created with defaults", TOPICS, "--create --topic defaults"),
+        command("topics: created with configs", TOPICS, "--create --topic set --config retention.ms=1000000 --config cleanup.policy=compact"),
+        command("topics: created with an assignment", TOPICS, "--create --topic assigned --replica-assignment {broker},{broker},{broker}"),
+        command("topics: created for records with headers", TOPICS, "--create --topic headers --partitions 1"),
+        command("topics: created twice", TOPICS, "--create --topic plain"),
+        command("topics: created if not there", TOPICS, "--create --topic plain --if-not-exists"),
+        command("topics: created with a name that is not allowed", TOPICS, "--create --topic no/slash"),
+        command("topics: created with a name that is too long", TOPICS, f"--create --topic {'n' * 250}"),
+        command("topics: created with a dot", TOPICS, "--create --topic with.dot"),
+        command("topics: created with a name that collides", TOPICS, "--create --topic with_dot"),
+        command("topics: created with an unknown config", TOPICS, "--create --topic bad --config no.such.config=1"),
+        command("topics: created with a bad value", TOPICS, "--create --topic bad --config retention.ms=soon"),
+        command("topics: created with no partitions", TOPICS, "--create --topic bad --partitions 0"),
+        command("topics: created with too many replicas", TOPICS, "--create --topic bad --replication-factor 3"),
+        command("topics: created on a broker that is not there", TOPICS, "--create --topic bad --replica-assignment 77"),
+        command("topics: listed", TOPICS, "--list"),
+        command("topics: listed by pattern", TOPICS, "--list --topic with.*"),
+        command("topics: described", TOPICS, "--describe --topic plain"),
+        command("topics: all described", TOPICS, "--describe"),
+        command("topics: those with overrides described", TOPICS, "--describe --topics-with-overrides"),
+        command("topics: under-replicated described", TOPICS, "--describe --under-replicated-partitions"),
+        command("topics: unavailable described", TOPICS, "--describe --unavailable-partitions"),
+        command("topics: at min isr described", TOPICS, "--describe --at-min-isr-partitions"),
+        command("topics: one that is not there described", TOPICS, "--describe --topic nowhere"),
+        command("topics: given more partitions", TOPICS, "--alter --topic plain --partitions 3"),
+        command("topics: given fewer partitions", TOPICS, "--alter --topic plain --partitions 1"),
+        command("topics: given as many partitions", TOPICS, "--alter --topic plain --partitions 3"),
+        command("topics: given partitions with an assignment", TOPICS, "--alter --topic assigned --partitions 4 --replica-assignment 1,1,1,{broker}"),
+        command("topics: one that is not there altered", TOPICS, "--alter --topic nowhere --partitions 3"),
+        command("topics: described after more partitions", TOPICS, "--describe --topic plain"),
+    ]
+
+
+def _configs() -> list[Command]:
+    topic = "--entity-type topics --entity-name plain"
+    broker = "--entity-type brokers --entity-name {broker}"
+    everyone = "--entity-type brokers --entity-default"
+    return [
+        command("configs: a topic's are described", CONFIGS, f"--describe {topic}"),
+        command("configs: all of a topic's are described", CONFIGS, f"--describe --all {topic}"),
+        command("configs: a topic's are altered", CONFIGS, f"--alter {topic} --add-config max.message.bytes=2000000,cleanup.policy=[compact,delete]"),
+        command("configs: a topic's are described once altered", CONFIGS, f"--describe {topic}"),
+        command("configs: all of a topic's are described once altered", CONFIGS, f"--describe --all {topic}"),
+        command("configs: a topic's is set to a bad value", CONFIGS, f"--alter {topic} --add-config retention.ms=soon"),
+        command("configs: a topic's is set out of range", CONFIGS, f"--alter {topic} --add-config min.insync.replicas=0"),
+        command("configs: a topic's unknown one is set", CONFIGS, f"--alter {topic} --add-config no.such.config=1"),
+        command("configs: a topic's is deleted", CONFIGS, f"--alter {topic} --delete-config cleanup.policy"),
+        command("configs: one that is not set is deleted", CONFIGS, f"--alter {topic} --delete-config flush.ms"),
+        command("configs: a topic's are described once deleted", CONFIGS, f"--describe {topic}"),
+        command("configs: those of all topics are described", CONFIGS, "--describe --entity-type topics"),
+        command("configs: a topic that is not there is described", CONFIGS, "--describe --entity-type topics --entity-name nowhere"),
+        command("configs: a topic that is not there is altered", CONFIGS, "--alter --entity-type topics --entity-name nowhere --add-config flush.ms=1"),
+        command("configs: all of a broker's are described", CONFIGS, f"--describe --all {broker}"),
+        command("configs: a broker's is altered", CONFIGS, f"--alter {broker} --add-config log.cleaner.threads=2"),
+        command("configs: every broker's is altered", CONFIGS, f"--alter {everyone} --add-config log.retention.ms=7000000"),
+        command("configs: a broker's read-only one is altered", CONFIGS, f"--alter {broker} --add-config log.dirs=/elsewhere"),
+        command("configs: a broker's is set to a bad value", CONFIGS, f"--alter {broker} --add-config log.cleaner.threads=none"),
+        command("configs: a broker's are described once altered", CONFIGS, f"--describe {broker}"),
+        command("configs: every broker's are described", CONFIGS, f"--describe {everyone}"),
+        command("configs: a topic follows what every broker has", CONFIGS, "--describe --all --entity-type topics --entity-name defaults"),
+        command("configs: a broker's is deleted", CONFIGS, f"--alter {broker} --delete-config log.cleaner.threads"),
+        command("configs: every broker's is deleted", CONFIGS, f"--alter {everyone} --delete-config log.retention.ms"),
+    ]
+
+
+def _records() -> list[Command]:
+    keyed = "--reader-property parse.key=true --reader-property key.separator=:"
+    everything = " ".join(f"--formatter-property print.{part}=true" for part in ("key", "offset", "partition", "headers"))
+    lines = "".join(f"k{number}:v{number}\n" for number in range(100))
+    delete = '{{"version": 1, "partitions": [{{"topic": "defaults", "partition": 0, "offset": {0}}}]}}'
+    return [
+        command("console-producer: keys and values", PRODUCER, f"--topic defaults {keyed}", stdin=lines),
+        command("console-producer: one record", PRODUCER, "--topic with.dot --sync", stdin="one\n"),
+        command(
+            "console-producer: headers and nulls",
+            PRODUCER,
+            f"--topic headers --sync {keyed} --reader-property parse.headers=true --reader-property headers.delimiter=; "
+            "--reader-property null.marker=NULL --compression-codec zstd",
+            stdin="a:1,b:2;k:v\nc:3;NULL:x\nd:NULL;k:NULL\n",
+        ),
+        command("console-producer: to a topic that it makes", PRODUCER, "--topic made --sync", stdin="first\nsecond\n"),
+        command("console-consumer: headers and nulls", CONSUMER, f"--topic headers --partition 0 --offset earliest --max-messages 3 {everything}"),
+        command("console-consumer: from a topic that was made by a producer", CONSUMER, "--topic made --partition 0 --offset 0 --max-messages 2"),
+        command("console-consumer: from the beginning of a partition", CONSUMER, f"--topic defaults --partition 0 --offset earliest --max-messages 100 {everything}"),
+        command("console-consumer: from an offset", CONSUMER, "--topic defaults --partition 0 --offset 90 --max-messages 10"),
+        command("console-consumer: past the end", CONSUMER, "--topic defaults --partition 0 --offset latest --timeout-ms 1000"),
+        command("get-offsets: the end", OFFSETS, "--topic defaults"),
+        command("get-offsets: of all topics", OFFSETS, ""),
+        command("get-offsets: by pattern and partition", OFFSETS, "--topic-partitions plain:0-2,defaults"),
+        command("get-offsets: the beginning", OFFSETS, "--topic defaults --time earliest"),
+        command("get-offsets: the largest timestamp", OFFSETS, "--topic with.dot --time max-timestamp"),
+        command("get-offsets: a time before all", OFFSETS, "--topic defaults --time 1000"),
+        command("get-offsets: a time after all", OFFSETS, "--topic defaults --time 4102444800000"),
+        command("get-offsets: what is local", OFFSETS, "--topic defaults --time -4"),
+        command("get-offsets: what is remote", OFFSETS, "--topic defaults --time -5"),
+        command("get-offsets: of a topic that is not there", OFFSETS, "--topic nowhere"),
+        command("delete-records: up to an offset", DELETE_RECORDS, "--offset-json-file {directory}/file", file=delete.format(40)),
+        command("get-offsets: the beginning once records are deleted", OFFSETS, "--topic defaults --time earliest"),
+        command("console-consumer: from the beginning once records are deleted", CONSUMER, "--topic defaults --partition 0 --offset earliest --max-messages 5"),
+        command("delete-records: past the end", DELETE_RECORDS, "--offset-json-file {directory}/file", file=delete.format(1000)),
+        command("delete-records: all", DELETE_RECORDS, "--offset-json-file {directory}/file", file=delete.format(-1)),
+        command("get-offsets: the beginning once all is deleted", OFFSETS, "--topic defaults --time earliest"),
+        command("log-dirs: of some topics", f"{TOOLS}.LogDirsCommand", "--describe --topic-list with.dot,plain"),
+        command("log-dirs: of one broker", f"{TOOLS}.LogDirsCommand", "--describe --broker-list {broker} --topic-list with.dot"),
+    ]
+
+
+def _load() -> list[Command]:
+    perf = "--topic plain --num-records 5000 --record-size 100 --throughput -1"
+    verifiable = "--topic set --max-messages 20 --acks -1 --value-prefix 7 --repeating-keys 5"
+    return [
+        command("producer-perf-test", f"{TOOLS}.ProducerPerformance", perf),
+        command("producer-perf-test: without acks", f"{TOOLS}.ProducerPerformance", f"{perf} --command-property acks=0"),
+        command("verifiable-producer", f"{TOOLS}.VerifiableProducer", verifiable, own_process=True),
+        command("get-offsets: after verifiable-producer", OFFSETS, "--topic set"),
+        command("broker-api-versions", f"{TOOLS}.BrokerApiVersionsCommand", ""),
+    ]
+
+
+def _deletion() -> list[Command]:
+    return [
+        command("topics: deleted", TOPICS, "--delete --topic plain"),
+        command("topics: one that is not there deleted", TOPICS, "--delete --topic nowhere"),
+        command("topics: one that may be missing deleted", TOPICS, "--delete --topic nowhere --if-exists"),
+        command("topics: deleted by pattern", TOPICS, "--delete --topic with.*"),
+        command("topics: listed once some are deleted", TOPICS, "--list"),
+        command("topics: described once deleted", TOPICS, "--describe --topic plain"),
+        command("topics: created again", TOPICS, "--create --topic plain --partitions 1"),
+        command("get-offsets: of a topic created again", OFFSETS, "--topic plain"),
+    ]
+
+
+COMMANDS = _topics() + _configs() + _records() + _load() + _deletion()

@@ -1,0 +1,43 @@
+"""What Apache Kafka's tools print against our broker and against Apache Kafka: made once for a whole test run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests import broker, kafka_server
+from tests.integration.tools.commands import COMMANDS
+from tests.integration.tools.runner import Target, broker_id, run_all
+from tests.once import once
+
+
+@pytest.fixture(scope="session")
+def printed(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> dict[str, list[str]]:
+    """By command: what it printed against our broker, and against Apache Kafka."""
+    made = once(tmp_path_factory, worker_id, "kafka-tools.json", lambda: json.dumps(_run(tmp_path_factory.mktemp("tools"))))
+    result: dict[str, list[str]] = json.loads(made)
+    return result
+
+
+def _run(directory: Path) -> dict[str, list[str]]:
+    for name in ("ours", "ours/data", "kafka"):
+        (directory / name).mkdir()
+    with _our_broker(directory / "ours/data") as ours:
+        number = broker_id(ours)
+        with kafka_server.running(directory / "kafka", number) as theirs:
+            return run_all(COMMANDS, [Target(ours, number, directory / "ours"), Target(theirs, number, directory / "kafka")])
+
+
+@contextmanager
+def _our_broker(data: Path) -> Generator[str, None, None]:
+    """A broker without a topic: not the one that other tests use, unless a running one is given."""
+    given = broker.given_bootstrap()
+    if given is not None:
+        yield given
+        return
+    with broker.running(data) as address:
+        yield address

@@ -1,0 +1,66 @@
+"""Apache Kafka's own Java tools print the same against our broker as against Apache Kafka, and end with the same code."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.integration.tools.commands import COMMANDS
+
+pytestmark = pytest.mark.java
+
+BROKER_CONFIGS = "configs: all of a broker's are described"
+API_VERSIONS = "broker-api-versions"
+
+SAME = [command.name for command in COMMANDS if command.name not in (BROKER_CONFIGS, API_VERSIONS)]
+
+# What a broker is told about its place, and what only a broker with a Raft quorum or with a tree of metadata has.
+PLACE = re.compile(
+    r"(advertised\.)?listeners|log\.dirs?|(broker|node)\.id|listener\.security\.protocol\.map|.*\.replication\.factor|.*\.min\.isr"
+    r"|process\.roles|controller\..*|zookeeper\..*|early\.start\.listeners|inter\.broker\.protocol\.version"
+)
+RAFT = re.compile(r"process\.roles|controller\..*|metadata\..*|.*quorum.*|initial\.broker\.registration\.timeout\.ms|broker\.(heartbeat|session)\..*|unstable\..*")
+
+# The APIs that a client needs to produce, to consume without a group, and to administer topics.
+SERVED = """
+Produce Fetch ListOffsets Metadata ApiVersions CreateTopics DeleteTopics CreatePartitions DeleteRecords DescribeConfigs AlterConfigs
+IncrementalAlterConfigs OffsetForLeaderEpoch DescribeCluster DescribeLogDirs AlterReplicaLogDirs DescribeTopicPartitions
+DescribeProducers ListConfigResources FindCoordinator InitProducerId
+""".split()
+API_LINE = re.compile(r"^\t(\w+)\((\d+)\): (\d+)(?: to (\d+))? \[usable: (\d+)\],?$", re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_a_tool_prints_the_same_as_against_kafka(name: str, printed: dict[str, list[str]]) -> None:
+    ours, theirs = printed[name]
+    assert ours == theirs
+
+
+def test_a_brokers_configs_are_described_as_kafkas_are(printed: dict[str, list[str]]) -> None:
+    ours, theirs = map(config_lines, printed[BROKER_CONFIGS])
+    shared = [key for key in theirs if key in ours and not PLACE.fullmatch(key)]
+    assert {key: ours[key] for key in shared} == {key: theirs[key] for key in shared}
+
+
+def test_no_config_of_a_broker_is_missing(printed: dict[str, list[str]]) -> None:
+    ours, theirs = map(config_lines, printed[BROKER_CONFIGS])
+    assert len(theirs) > 200
+    assert [key for key in theirs if key not in ours and not RAFT.fullmatch(key)] == []
+
+
+def test_the_versions_of_apis_are_listed_in_kafkas_format(printed: dict[str, list[str]]) -> None:
+    ours, theirs = printed[API_VERSIONS]
+    assert re.sub(API_LINE, "API", ours).replace("API\n", "") == re.sub(API_LINE, "API", theirs).replace("API\n", "")
+
+
+def test_an_api_is_usable_in_the_version_in_which_kafkas_is(printed: dict[str, list[str]]) -> None:
+    ours, theirs = (
+        {name: (key, newest or oldest, usable) for name, key, oldest, newest, usable in API_LINE.findall(text)} for text in printed[API_VERSIONS]
+    )
+    assert {name: ours.get(name) for name in SERVED} == {name: theirs[name] for name in SERVED}
+
+
+def config_lines(text: str) -> dict[str, str]:
+    """`key=value sensitive=… synonyms={…}` by key."""
+    return {match[1]: match[0] for match in re.finditer(r"^  ([\w.]+)=.*$", text, re.MULTILINE)}

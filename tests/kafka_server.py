@@ -1,0 +1,56 @@
+"""An Apache Kafka broker beside ours, for tests that compare the two: one node on free ports, with a data directory that is thrown away."""
+
+from __future__ import annotations
+
+import re
+import socket
+import subprocess
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests import broker, kafka
+
+CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+STARTED = re.compile(r"Kafka Server started")
+START_TIMEOUT_S = 90
+LOGGING = (
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+    "-Dorg.slf4j.simpleLogger.log.kafka.server.KafkaRaftServer=info",  # says when it has started
+)
+
+
+@contextmanager
+def running(directory: Path, node_id: int) -> Generator[str, None, None]:
+    """The bootstrap address of an Apache Kafka that runs as long as the block does; skips where there is no Java."""
+    jars = kafka.available(kafka.prepare)
+    port, controller_port = _free_ports()
+    properties = directory / "server.properties"
+    properties.write_text(_properties(directory / "logs", node_id, port, controller_port))
+    java = ["java", *kafka.JVM_FLAGS, "-Xmx512m", *LOGGING, "-cp", f"{jars}/*"]
+    # With eligible leader replicas, which only a Raft quorum keeps, it would set min.insync.replicas for all topics by itself.
+    formatting = ["kafka.tools.StorageTool", "format", "-c", str(properties), "-t", CLUSTER_ID, "--feature", "eligible.leader.replicas.version=0"]
+    subprocess.run([*java, *formatting], check=True, capture_output=True, timeout=120)
+    with broker.started([*java, "kafka.Kafka", str(properties)], STARTED, START_TIMEOUT_S):
+        yield f"127.0.0.1:{port}"
+
+
+def _properties(logs: Path, node_id: int, port: int, controller_port: int) -> str:
+    return f"""
+process.roles=broker,controller
+node.id={node_id}
+controller.quorum.voters={node_id}@127.0.0.1:{controller_port}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
+controller.listener.names=CONTROLLER
+log.dirs={logs}
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+"""
+
+
+def _free_ports() -> tuple[int, int]:
+    with socket.create_server(("127.0.0.1", 0)) as first, socket.create_server(("127.0.0.1", 0)) as second:
+        return first.getsockname()[1], second.getsockname()[1]

@@ -1,0 +1,45 @@
+"""A thousand topics of ten partitions: the work grows with what changes, not with its square. Time is the processor's, not the clock's."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from barnabas.metadata import paths
+from barnabas.metadata.embedded import open_embedded
+from tests.unit.controller.cluster import World, controlling
+
+TOPICS = 1000
+PARTITIONS = dict.fromkeys(range(10), (0,))
+SECONDS_MAX = 20.0  # a few are needed; the square of it would take hundreds
+
+
+def create_all(world: World) -> None:
+    for number in range(TOPICS):
+        world.create_topic(f"topic-{number}", PARTITIONS)
+
+
+async def test_a_thousand_topics_are_created_loaded_and_deleted_in_seconds(tmp_path: Path) -> None:
+    path = str(tmp_path / "tree.db")
+    async with controlling(0, tree=open_embedded(path, lambda: 0)) as world:
+        create_all(world)
+        began = time.process_time()
+        await world.settle()
+        assert time.process_time() - began < SECONDS_MAX
+        assert len(world.channel.leader_and_isr(0)) == 10 * TOPICS
+        world.tree.close_now()
+    began = time.process_time()
+    async with controlling(0, tree=open_embedded(path, lambda: 0)) as world:
+        assert time.process_time() - began < SECONDS_MAX
+        told = world.channel.leader_and_isr(0)
+        assert len(told) == 10 * TOPICS
+        assert not any(state.is_new for state in told.values())
+        assert len(world.channel.sent) == 3  # metadata of brokers, then all partitions in one request, then their metadata in one
+        for number in range(TOPICS):
+            world.mark_for_deletion(f"topic-{number}")
+        began = time.process_time()
+        await world.settle()
+        assert time.process_time() - began < SECONDS_MAX
+        assert not world.exists(paths.topic("topic-0"))
+        assert not world.exists(paths.delete_topic(f"topic-{TOPICS - 1}"))
+        world.tree.close_now()
