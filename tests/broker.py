@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -20,6 +20,9 @@ READY = re.compile(r"\bready\b.*?([\w.-]+|\[[0-9a-fA-F:.]+\]):(\d+)")  # the lin
 START_TIMEOUT_S = 30
 STOP_TIMEOUT_S = 30
 LINES_KEPT = 200
+
+TopicMaker = Callable[..., str]  # the fixture new_topic
+Started = tuple[subprocess.Popen[str], re.Match[str]]
 
 
 class NotReady(Exception):
@@ -39,7 +42,7 @@ def running(data: Path, options: Sequence[str] = ()) -> Generator[str, None, Non
 
 
 @contextmanager
-def started(command: Sequence[str], ready: re.Pattern[str], timeout_s: float) -> Generator[tuple[subprocess.Popen[str], re.Match[str]], None, None]:
+def started(command: Sequence[str], ready: re.Pattern[str], timeout_s: float) -> Generator[Started, None, None]:
     """A process once it has printed a line that matches; what it prints is read to its end, so that it never blocks on it."""
     process = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace"

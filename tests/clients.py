@@ -1,4 +1,7 @@
-"""Clients that cannot live in the tests' own environment: an old kafka-python beside today's, and kafkajs. Fetched once to the user's cache."""
+"""Clients that cannot live in the tests' own environment: an old kafka-python beside today's, and kafkajs.
+
+They are fetched once, to the user's cache, and looked for there by the tests that run them in processes of their own.
+"""
 
 from __future__ import annotations
 

@@ -29,7 +29,16 @@ def running(directory: Path, node_id: int) -> Generator[str, None, None]:
     properties.write_text(_properties(directory / "logs", node_id, port, controller_port))
     java = ["java", *kafka.JVM_FLAGS, "-Xmx512m", *LOGGING, "-cp", f"{jars}/*"]
     # With eligible leader replicas, which only a Raft quorum keeps, it would set min.insync.replicas for all topics by itself.
-    formatting = ["kafka.tools.StorageTool", "format", "-c", str(properties), "-t", CLUSTER_ID, "--feature", "eligible.leader.replicas.version=0"]
+    formatting = [
+        "kafka.tools.StorageTool",
+        "format",
+        "-c",
+        str(properties),
+        "-t",
+        CLUSTER_ID,
+        "--feature",
+        "eligible.leader.replicas.version=0",
+    ]
     subprocess.run([*java, *formatting], check=True, capture_output=True, timeout=120)
     with broker.started([*java, "kafka.Kafka", str(properties)], STARTED, START_TIMEOUT_S):
         yield f"127.0.0.1:{port}"
@@ -48,6 +57,7 @@ transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
+group.initial.rebalance.delay.ms=0
 """
 
 

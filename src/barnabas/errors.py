@@ -44,15 +44,6 @@ class RequestTimedOut(KafkaError):
     retriable = True
 
 
-class BrokerNotAvailable(KafkaError):
-    code = 8
-
-
-class ReplicaNotAvailable(KafkaError):
-    code = 9
-    retriable = True
-
-
 class RecordTooLarge(KafkaError):
     code = 10
 
@@ -80,10 +71,6 @@ class RejectedRecords(KafkaError):
 
 class InvalidTimestamp(RejectedRecords):
     code = 32
-
-
-class UnsupportedVersion(KafkaError):
-    code = 35
 
 
 class TopicExists(KafkaError):

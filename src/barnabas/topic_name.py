@@ -49,14 +49,6 @@ def is_internal(name: str) -> bool:
     return name in INTERNAL_TOPICS
 
 
-def has_collision_chars(name: str) -> bool:
-    return "." in name or "_" in name
-
-
 def unify_collision_chars(name: str) -> str:
     """Metric names have `_` where topics have `.`; two topics that are one there may not both exist."""
     return name.replace(".", "_")
-
-
-def has_collision(first: str, second: str) -> bool:
-    return unify_collision_chars(first) == unify_collision_chars(second)

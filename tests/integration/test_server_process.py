@@ -359,3 +359,17 @@ def test_the_start_script_needs_a_file(scripts: Path) -> None:
     done = script("kafka-server-start.sh")
     assert done.returncode == 1
     assert "USAGE:" in done.stderr
+
+
+# -- the service manager
+
+
+def test_systemd_is_told_when_it_is_ready_and_when_it_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp_path / "notify"))
+        manager.settimeout(DEADLINE_S)
+        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+        with running(tmp_path, *up(tmp_path)) as broker:
+            assert manager.recv(100) == b"READY=1"
+            broker.stop()
+            assert manager.recv(100) == b"STOPPING=1"

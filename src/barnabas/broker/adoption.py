@@ -70,7 +70,7 @@ def plan(inventory: Inventory, random: Random, *, broker_retention: bool = False
     for partition in inventory.partitions:
         found[partition.topic][partition.partition] = _leader_epoch(inventory, partition)
     for name in _expected(inventory, node_id):
-        found[name]  # a topic that should be here and is not
+        found.setdefault(name, {})  # also where nothing of it is here
     adopted: list[AdoptedTopic] = []
     for name in sorted(found):
         topic_id = _topic_id(inventory, name)

@@ -1,8 +1,8 @@
-"""How a broker hears of configs: by notifications in /config/changes, and of new and deleted topics by the nodes of their configs.
+"""Kafka's ZkNodeChangeNotificationListener for /config/changes: hears that configs were changed, in order, each once.
 
-A notification (Kafka's ZkNodeChangeNotificationListener) only names what was changed; whoever hears of it reads it. Creating a topic leaves
-none, so the topics themselves are watched. A watch runs inside the commit of whoever made the change, so it only wakes a task here. Old
-notifications are taken away after a quarter of an hour: by then every broker has heard of them, or will read everything at its start.
+A notification only names what was changed; whoever hears of it reads it. The watch runs inside the commit of whoever made the change, so
+it only wakes a task here. Old notifications are taken away after a quarter of an hour: by then every broker has heard of them, or will
+read everything at its start.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from barnabas.metadata import paths
 from barnabas.metadata.client import TreeClient
 from barnabas.metadata.errors import TreeError
-from barnabas.metadata.tree import Children, Delete, GetData
+from barnabas.metadata.tree import Delete, GetData
 from barnabas.metadata.znodes.configs import decode_config_change
 
 CHANGE_EXPIRATION_MS: Final = 15 * 60 * 1000
@@ -25,23 +25,37 @@ _NOTIFICATION: Final = re.compile(rf"{paths.CONFIG_CHANGE_PREFIX}[0-9]{{{paths.S
 _log = logging.getLogger(__name__)
 
 
-class ChildrenWatch:
-    """The children of one node, looked at again whenever one has come or gone. `_look` is never run twice at once."""
+class ConfigChangeListener:
+    """`on_change` is given what follows /config/ in the path of each node that was changed."""
 
-    def __init__(self, tree: TreeClient, path: str) -> None:
-        self.path: Final = path
-        self.name: Final = f"change-notification-{path}"
+    def __init__(
+        self,
+        tree: TreeClient,
+        on_change: Callable[[str], Awaitable[None]],
+        now_ms: Callable[[], int],
+        expiration_ms: int = CHANGE_EXPIRATION_MS,
+    ) -> None:
+        self.path: Final = paths.CONFIG_CHANGES
+        self.name: Final = f"change-notification-{self.path}"
         self._tree = tree
+        self._on_change = on_change
+        self._now_ms = now_ms
+        self._expiration_ms = expiration_ms
+        self._last_change = -1
+        self._created_ms: dict[str, int] = {}  # of those that are there, so that nobody reads them all again to see which are old
         self._woken = asyncio.Event()
         self._turn = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Listens from now on. What was there before is passed over: who starts reads everything after this."""
+        """Listens from now on. What was changed before is passed over: who starts reads all configs after this."""
         self._tree.register_state_change_handler(self)
         self._tree.register_child_change_handler(self)
         await self._tree.ensure(self.path)
-        await self._begin(await self._children())
+        changes = await self._notifications()
+        if changes:
+            self._last_change = paths.sequence_number(changes[-1])
+        await self._purge(changes)
         self._task = asyncio.ensure_future(self._run())
 
     async def close(self) -> None:
@@ -63,10 +77,10 @@ class ChildrenWatch:
         self._woken.set()
 
     async def process(self) -> None:
-        """All that is new. Who made a change awaits this to see it applied; if it fails, the change is made all the same and comes later."""
+        """All that is new. Who made a change awaits this to see it applied; if it fails, it is tried again with the next one."""
         try:
             async with self._turn:
-                await self._look(await self._children())
+                await self._process_new()
         except Exception:
             _log.exception("Error while processing notification change for path = %s", self.path)
 
@@ -76,74 +90,19 @@ class ChildrenWatch:
             self._woken.clear()
             await self.process()
 
-    async def _children(self) -> Children:
-        children = await self._tree.children(self.path)
-        assert children is not None, f"{self.path} was made at the start and is never deleted"
-        return children
-
-    async def _begin(self, children: Children) -> None:
-        raise NotImplementedError
-
-    async def _look(self, children: Children) -> None:
-        raise NotImplementedError
-
-
-class TopicWatch(ChildrenWatch):
-    """Hears of topics that were created, or deleted and created again, and of those that are gone."""
-
-    def __init__(
-        self, tree: TreeClient, on_come: Callable[[Collection[str]], Awaitable[None]], on_gone: Callable[[Collection[str]], None]
-    ) -> None:
-        super().__init__(tree, paths.config_type("topics"))
-        self._on_come = on_come
-        self._on_gone = on_gone
-        self._known: frozenset[str] = frozenset()
-        self._cversion = 0
-
-    async def _begin(self, children: Children) -> None:
-        self._known, self._cversion = frozenset(children.names), children.stat.cversion
-
-    async def _look(self, children: Children) -> None:
-        names = frozenset(children.names)
-        come, gone = names - self._known, self._known - names
-        # More has happened than the names show: one of them is gone and there again.
-        if children.stat.cversion - self._cversion > len(come) + len(gone):
-            come = names
-        self._on_gone(gone)
-        await self._on_come(come)
-        self._known, self._cversion = names, children.stat.cversion
-
-
-class ConfigChangeListener(ChildrenWatch):
-    """`on_change` is given what follows /config/ in the path of each node that was changed."""
-
-    def __init__(
-        self,
-        tree: TreeClient,
-        on_change: Callable[[str], Awaitable[None]],
-        now_ms: Callable[[], int],
-        expiration_ms: int = CHANGE_EXPIRATION_MS,
-    ) -> None:
-        super().__init__(tree, paths.CONFIG_CHANGES)
-        self._on_change = on_change
-        self._now_ms = now_ms
-        self._expiration_ms = expiration_ms
-        self._last_change = -1
-        self._created_ms: dict[str, int] = {}  # of those that are there, so that nobody reads them all again to see which are old
-
-    async def _begin(self, children: Children) -> None:
-        changes = _notifications(children)
-        if changes:
-            self._last_change = paths.sequence_number(changes[-1])
-        await self._purge(changes)
-
-    async def _look(self, children: Children) -> None:
-        changes = _notifications(children)
+    async def _process_new(self) -> None:
+        changes = await self._notifications()
         for name in changes:
             if (number := paths.sequence_number(name)) > self._last_change:
                 await self._process(f"{self.path}/{name}")
                 self._last_change = number
         await self._purge(changes)
+
+    async def _notifications(self) -> list[str]:
+        """In the order in which they were made; what somebody else has put there is not looked at."""
+        children = await self._tree.children(self.path)
+        names = children.names if children is not None else []
+        return sorted((name for name in names if _NOTIFICATION.fullmatch(name)), key=paths.sequence_number)
 
     async def _process(self, path: str) -> None:
         """One that cannot be read or applied is logged and passed over: it must not hold up those behind it."""
@@ -168,8 +127,3 @@ class ConfigChangeListener(ChildrenWatch):
         for name in expired:
             del self._created_ms[name]
         await self._tree.handle([Delete(f"{self.path}/{name}") for name in expired])
-
-
-def _notifications(children: Children) -> list[str]:
-    """In the order in which they were made; what somebody else has put there is not looked at."""
-    return sorted((name for name in children.names if _NOTIFICATION.fullmatch(name)), key=paths.sequence_number)

@@ -18,7 +18,7 @@ from barnabas.broker.config.groups import describe_group
 from barnabas.broker.config.resources import ResourceType
 from barnabas.broker.config.synonyms import config_key
 from barnabas.broker.config_alterations import Alteration, ConfigAlterations, Outcome, node_id
-from barnabas.broker.config_changes import ConfigChangeListener, TopicWatch
+from barnabas.broker.config_changes import ConfigChangeListener
 from barnabas.broker.log_levels import LogLevels
 from barnabas.broker.policies import ALTER_CONFIG_POLICY, load_policy
 from barnabas.config_def import InvalidConfig
@@ -62,14 +62,12 @@ class ConfigManager:
         self._log_manager = log_manager
         self._topics: dict[str, dict[str, str]] = {}
         self._changes = ConfigChangeListener(tree, self._apply_change, clock.now_ms)
-        self._topic_watch = TopicWatch(tree, self.load_topics, self._forget_topics)
         policy = load_policy(config.static, ALTER_CONFIG_POLICY)
         self._alterations = ConfigAlterations(broker_id, config, admin_tree, tree, self.log_levels, policy)
 
     async def start(self) -> None:
         """Before the logs are opened, so that they are opened with their own configs. Then it listens for changes."""
         await self._changes.start()
-        await self._topic_watch.start()
         self._topics = {name: found for name, found in (await self._admin.fetch_all_configs("topics")).items() if found}
         self.groups = await self._fetch_all("groups")
         self.client_metrics = await self._fetch_all("client-metrics")
@@ -81,13 +79,18 @@ class ConfigManager:
 
     async def close(self) -> None:
         await self._changes.close()
-        await self._topic_watch.close()
         self._alterations.close()
 
     async def load_topics(self, names: Collection[str]) -> None:
-        """Reads the configs of these. Who makes the first log of a topic and must not wait for the watch awaits this before."""
-        for name, properties in (await self._admin.fetch_configs("topics", sorted(names))).items():
+        """To be awaited before logs of topics are made that this broker had none of: a new topic's config comes without a notification."""
+        for name, properties in (await self._admin.fetch_configs("topics", list(names))).items():
             self._update_topic(name, properties)
+
+    def forget_topics(self, names: Collection[str]) -> None:
+        """Of topics that were deleted: their configs go from the tree without a notification too."""
+        for name in names:
+            self._topics.pop(name, None)
+            self._log_manager.topic_configs.pop(name, None)
 
     def topic_properties(self, name: str) -> Mapping[str, str]:
         """What is set for a topic, as far as this broker has heard of it."""
@@ -149,11 +152,6 @@ class ConfigManager:
             return
         _keep(self._topics, name, properties)
         self._log_manager.update_topic_config(name, self._log_config(name))
-
-    def _forget_topics(self, names: Collection[str]) -> None:
-        for name in names:
-            self._topics.pop(name, None)
-            self._log_manager.topic_configs.pop(name, None)
 
     def _update_broker(self, entity: str, properties: dict[str, str]) -> None:
         update = self.config.update_default if entity == DEFAULT_ENTITY else self.config.update_broker

@@ -5,7 +5,7 @@ Fetch and Produce say so along with NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPO
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from barnabas.broker.metadata_cache import AliveBroker
 from barnabas.endpoint import EndPoint
@@ -14,8 +14,8 @@ from barnabas.topic_partition import TopicPartition
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
 
-NO_LEADER = -1
-NO_EPOCH = -1
+NO_LEADER: Final = -1
+NO_EPOCH: Final = -1
 
 
 class CurrentLeader(NamedTuple):

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 SLICE_BYTES: Final = 256 * 1024
+PREFERRED_MAX: Final = 10_000  # wishes for replicas that never came; the oldest are forgotten
 _UNIQUE_ID_SIZE: Final = 32
 
 
@@ -56,7 +57,10 @@ class LogDirMover:
     def prefer(self, partition: TopicPartition, path: str) -> None:
         """Notes where a replica is wanted that this broker does not have yet."""
         if self._log_manager.get(partition) is None:
+            self._preferred.pop(partition, None)
             self._preferred[partition] = path
+            if len(self._preferred) > PREFERRED_MAX:
+                del self._preferred[next(iter(self._preferred))]
 
     def begin(self, partition: TopicPartition, path: str, now_ms: int) -> None:
         current, future = self._log_manager.get(partition), self._log_manager.get(partition, is_future=True)

@@ -203,7 +203,7 @@ class Partition:
         log = self.leader_log
         if log is None:
             raise self._not_leader()
-        if required_acks == ACKS_ALL:
+        if required_acks == ACKS_ALL and self.remote_replicas:
             self._require_enough_replicas(log)
         info = log.append_as_leader(
             data,
@@ -252,6 +252,8 @@ class Partition:
             return _NOT_LEADER_OR_FOLLOWER
         if log.high_watermark < required_offset:
             return NOT_YET
+        if not self.remote_replicas:
+            return REPLICATED
         # The set may have shrunk while the records were on their way.
         return REPLICATED if self._effective_min_isr(log) <= len(self.isr.maximal) else _NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
@@ -260,9 +262,11 @@ class Partition:
 
         One that is caught up but not in the set yet is waited for too: else it could join a set whose high watermark is past its end.
         """
+        end = log.end
+        if not self.remote_replicas:
+            return log.maybe_increment_high_watermark(end) is not None
         if len(self.isr.committed) < self._effective_min_isr(log):
             return False
-        end = log.end
         new = end
         for replica in self.remote_replicas.values():
             if replica.end.offset < new.offset and (replica.broker_id in self.isr.maximal or self._may_join(replica, end, now_ms)):

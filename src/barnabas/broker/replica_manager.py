@@ -313,7 +313,8 @@ class ReplicaManager:
             return FetchResult(error.code)
         except Exception:
             self.metrics.failed_fetches += 1
-            _log.exception("Error processing fetch with max size %d from %s", max_bytes, key.partition)
+            # A size below zero is the client's fault, and still UNKNOWN_SERVER_ERROR in Kafka; anything else is ours.
+            _log.error("Error processing fetch with max size %d from %s", max_bytes, key.partition, exc_info=max_bytes >= 0)
             return FetchResult(_UNKNOWN_SERVER_ERROR)
         data = read.fetched
         # From version 3 on nobody is sent half a batch: where one does not fit, nothing goes out for this partition.

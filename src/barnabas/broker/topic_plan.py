@@ -94,7 +94,8 @@ class TopicPlanner:
         if without_value:
             raise InvalidConfig(f"Null value not supported for topic configs: {','.join(without_value)}")
         config = {each.name: each.value for each in topic.configs if each.value is not None}
-        validate_topic(config, self._config.current)
+        if config:
+            validate_topic(config, self._config.current)
         return config
 
     def _placed(self, topic: CreatableTopic, brokers: Sequence[BrokerMetadata]) -> Assignment:

@@ -122,14 +122,6 @@ class ControllerContext:
         for broker_id in broker_ids:
             self.live_brokers.pop(broker_id, None)
 
-    @property
-    def live_broker_ids(self) -> list[int]:
-        return [broker_id for broker_id in self.live_brokers if broker_id not in self.shutting_down_broker_ids]
-
-    @property
-    def live_or_shutting_down_broker_ids(self) -> list[int]:
-        return list(self.live_brokers)
-
     def is_replica_online(self, broker_id: int, partition: TopicPartition, including_shutting_down: bool = False) -> bool:
         if broker_id not in self.live_brokers:
             return False

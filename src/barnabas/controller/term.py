@@ -95,7 +95,7 @@ class Term:
         names = yield from steps.read_children(paths.TOPICS)
         context.all_topics = set(names)
         partitions = yield from self._topics.learn_topics(names)
-        yield from self._brokers.watch_registrations(context.live_or_shutting_down_broker_ids)
+        yield from self._brokers.watch_registrations(list(context.live_brokers))
         yield from self._topics.refresh_leadership(partitions)
         for broker in context.live_brokers.values():
             self._channel.add_broker(broker.broker_id, broker.registration)

@@ -25,9 +25,7 @@ from barnabas.errors import (
 from barnabas.metadata import paths
 from barnabas.metadata.client import TreeClient
 from barnabas.metadata.errors import BadVersion, NodeExists, NoNode, TreeError
-from barnabas.metadata.replica_assignment import BrokerMetadata, without_partial_racks
 from barnabas.metadata.tree import Create, CreateMode, GetData, Multi, SetData
-from barnabas.metadata.znodes.cluster import decode_broker
 from barnabas.metadata.znodes.configs import DEFAULT_ENTITY, decode_config, encode_config, encode_config_change
 from barnabas.metadata.znodes.topics import ReplicaAssignment, TopicAssignment, decode_topic, encode_topic
 from barnabas.uuid import Uuid
@@ -109,18 +107,6 @@ class AdminTree:
 
     async def is_marked_for_deletion(self, name: str) -> bool:
         return await self._tree.exists(paths.delete_topic(name)) is not None
-
-    async def brokers(self) -> list[BrokerMetadata]:
-        """Those that are registered, by id, with their racks where all of them have one (Kafka's RackAwareMode.Safe)."""
-        children = await self._tree.children(paths.BROKER_IDS)
-        ids = sorted(int(name) for name in children.names) if children is not None else []
-        answers = await self._tree.handle([GetData(paths.broker_id(broker_id)) for broker_id in ids])
-        found = [
-            BrokerMetadata(broker_id, decode_broker(broker_id, answer.value.data).rack)
-            for broker_id, answer in zip(ids, answers, strict=True)
-            if not isinstance(answer.error, NoNode)
-        ]
-        return without_partial_racks(found)
 
     async def topic_assignment(self, name: str) -> TopicAssignment | None:
         return (await self.topic_assignments([name])).get(name)
@@ -227,14 +213,6 @@ class AdminTree:
 
     async def fetch_all_configs(self, entity_type: str) -> dict[str, dict[str, str]]:
         return await self.fetch_configs(entity_type, await self._children(paths.config_type(entity_type)))
-
-    async def fetch_all_child_configs(self, entity_type: str, child_type: str) -> dict[str, dict[str, str]]:
-        """Of `users/…/clients/…`: by names like `alice/clients/c1`."""
-        entities = []
-        for entity in await self._children(paths.config_type(entity_type)):
-            parent = f"{entity}/{child_type}"
-            entities += [f"{parent}/{child}" for child in await self._children(_config_path(entity_type, parent))]
-        return await self.fetch_configs(entity_type, entities)
 
     async def change_topic_config(self, name: str, config: Mapping[str, str]) -> None:
         """Replaces all that is set for the topic. The values were checked by the caller."""

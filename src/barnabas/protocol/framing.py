@@ -42,10 +42,11 @@ class Request:
         return not self.api.has_version(self.version)
 
     def message(self) -> Message:
-        """The request itself; raises MalformedMessage, also for bytes that are left over."""
-        message = self.api.request.read(self.reader, self.version)
-        self.reader.finish()
-        return message
+        """The request itself; raises MalformedMessage. Bytes behind it are ignored, as Kafka ignores them.
+
+        librdkafka 2.16 puts three behind a Metadata request for all topics.
+        """
+        return self.api.request.read(self.reader, self.version)
 
 
 def frame_size(data: bytes | bytearray | memoryview, at: int, max_bytes: int = REQUEST_MAX_BYTES) -> int:

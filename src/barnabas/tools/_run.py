@@ -135,7 +135,7 @@ def _announce(server: BrokerServer, config: BrokerConfig, log_format: str) -> No
     """The banner for people, the ready line for programs, and a word to the service manager."""
     listening = ",".join(str(each) for each in server.endpoints)
     cluster_id, node_id = server.broker.cluster_id, server.broker.broker_id
-    addresses = ", ".join(host_and_port(each.host, each.port) for each in server.endpoints)
+    addresses = ", ".join(host_and_port(each.host, each.port) for each in server.advertised)
     if log_format == "text":
         about = f"cluster {cluster_id}, node {node_id}, data in {', '.join(config.log_dirs)}"
         print(f"Barnabas is ready at {addresses}\n  {about}\n  stop it with Ctrl-C", file=sys.stderr, flush=True)

@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import select
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -32,6 +33,9 @@ class Client(Protocol):
         """Reads `count` records of partition 0."""
 
     def close(self) -> None: ...
+
+
+ClientMaker = Callable[[str], Client]  # a client by its name
 
 
 class ProcessClient:
@@ -64,7 +68,8 @@ class ProcessClient:
 
     def close(self) -> None:
         assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.close()
+        with suppress(BrokenPipeError):
+            self._process.stdin.close()
         try:
             self._process.wait(WAIT_S)
         finally:
@@ -76,12 +81,17 @@ class ProcessClient:
 
     def _tell(self, *words: str) -> None:
         assert self._process.stdin is not None and self._process.stdout is not None
+        if self._process.poll() is not None:
+            raise Refused("the client has ended, see what failed before")
         self._process.stdin.write("\t".join(words) + "\n")
         answered, _, _ = select.select([self._process.stdout], [], [], 2 * WAIT_S)
-        answer = self._process.stdout.readline().rstrip("\n") if answered else f"no answer within {2 * WAIT_S} s"
+        if not answered:
+            self._process.kill()  # else a late answer would be taken for that of the next command
+            self._process.wait()
+        answer = self._process.stdout.readline().rstrip("\n")
         if answer != "ok":
             self._errors.seek(0)
-            raise Refused(f"{answer or 'the client ended'}\n{self._errors.read()[-2000:]}".strip())
+            raise Refused(f"{answer or f'no answer within {2 * WAIT_S} s'}\n{self._errors.read()[-2000:]}".strip())
 
 
 def place(start: str) -> tuple[str, int]:

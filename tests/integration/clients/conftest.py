@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 
 from tests import clients, kafka
-from tests.integration.clients.client import Client, ProcessClient
+from tests.integration.clients.client import Client, ClientMaker, ProcessClient
 from tests.integration.clients.python_clients import AioKafka, Confluent, KafkaPython
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
-
-ClientMaker = Callable[[str], Client]
+PYTHON_CLIENTS: dict[str, Callable[[str], Client]] = {"confluent": Confluent, "kafka_python": KafkaPython, "aiokafka": AioKafka}
 
 
 @pytest.fixture(scope="session")
@@ -47,4 +46,4 @@ def _make(name: str, bootstrap: str, directory: Path) -> Client:
         library = kafka.available(clients.old_kafka_python)
         command = [sys.executable, str(HERE / "old_kafka_python.py"), str(library), bootstrap, version]
         return ProcessClient(command, directory, {"PYTHONPATH": str(ROOT)})
-    return {"confluent": Confluent, "kafka_python": KafkaPython, "aiokafka": AioKafka}[kind](bootstrap)
+    return PYTHON_CLIENTS[name](bootstrap)

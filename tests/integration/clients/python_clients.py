@@ -13,6 +13,7 @@ import confluent_kafka
 
 from tests.integration.clients.client import BEGINNING, WAIT_S, Refused, place
 from tests.integration.clients.records import MEGABYTE, Record
+
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # it reads its own files in a way that newer Pythons advise against
     import kafka  # type: ignore[import-untyped]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import random
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,7 +31,9 @@ class Record:
 
     def __repr__(self) -> str:
         """Short enough for a failed comparison of lists with records of a megabyte in them."""
-        key, value = (data if data is None or len(data) < 40 else f"{len(data)} bytes {hash(data):x}" for data in (self.key, self.value))
+        key, value = (
+            data if data is None or len(data) < 40 else f"{len(data)} bytes {zlib.crc32(data):08x}" for data in (self.key, self.value)
+        )
         return f"<{self.offset} @{self.timestamp_ms} {key!r}: {value!r} {self.headers}>"
 
 

@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.integration.clients.client import BEGINNING
-from tests.integration.clients.conftest import ClientMaker
+from tests.broker import TopicMaker
+from tests.integration.clients.client import BEGINNING, ClientMaker, Refused
 from tests.integration.clients.records import CODECS, MEGABYTE, START_MS, STEP_MS, Record, samples
-from tests.integration.conftest import TopicMaker
 
 CLIENTS = ["confluent", "kafka_python", "aiokafka", "java-4.2.0", "java-2.8.2"]
 LARGE = {"max_message_bytes": str(2 * MEGABYTE)}
@@ -42,11 +41,13 @@ def test_a_client_reads_on_from_a_timestamp(name: str, client_named: ClientMaker
 
 
 @pytest.mark.parametrize("name", CLIENTS)
-def test_a_client_hears_that_its_record_is_larger_than_the_topic_allows(name: str, client_named: ClientMaker, new_topic: TopicMaker) -> None:
+def test_a_client_hears_that_its_record_is_larger_than_the_topic_allows(
+    name: str, client_named: ClientMaker, new_topic: TopicMaker
+) -> None:
     client, topic = client_named(name), new_topic(f"{name}-large", max_message_bytes="100000")
     fits, does_not = (Record(0, START_MS, b"k", bytes(size)) for size in (99_000, 100_001))
     client.produce(topic, "none", [fits])
-    with pytest.raises(Exception, match=r"(?i)too.?large"):
+    with pytest.raises(Refused, match=r"(?i)too.?large"):
         client.produce(topic, "none", [does_not])
     assert client.consume(topic, BEGINNING, 1) == [fits]
 

@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.integration.clients.client import BEGINNING, Refused
-from tests.integration.clients.conftest import ClientMaker
+from tests.broker import TopicMaker
+from tests.integration.clients.client import BEGINNING, ClientMaker, Refused
 from tests.integration.clients.records import MEGABYTE, START_MS, Record, samples
-from tests.integration.conftest import TopicMaker
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip"])

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.clients.client import BEGINNING, Refused
-from tests.integration.clients.conftest import ClientMaker
+from tests.broker import TopicMaker
+from tests.integration.clients.client import BEGINNING, ClientMaker, Refused
 from tests.integration.clients.kcat import Kcat
 from tests.integration.clients.records import CODECS, MEGABYTE, START_MS, STEP_MS, Record, text_samples, without_timestamps
-from tests.integration.conftest import TopicMaker
 
 LARGE = {"max_message_bytes": str(2 * MEGABYTE)}
 
@@ -37,7 +36,9 @@ def test_kcat_reads_exactly_what_another_sent(codec: str, kcat: Kcat, client_nam
 
 
 @pytest.mark.parametrize("start", ["offset:3", f"time:{START_MS + 3 * STEP_MS}", f"time:{START_MS + 3 * STEP_MS - 1}"])
-def test_kcat_reads_on_from_an_offset_and_from_a_timestamp(start: str, kcat: Kcat, client_named: ClientMaker, new_topic: TopicMaker) -> None:
+def test_kcat_reads_on_from_an_offset_and_from_a_timestamp(
+    start: str, kcat: Kcat, client_named: ClientMaker, new_topic: TopicMaker
+) -> None:
     topic, sent = new_topic("kcat-start", **LARGE), text_samples()
     client_named("confluent").produce(topic, "lz4", sent)
     assert kcat.consume(topic, start, len(sent) - 3) == sent[3:]

@@ -7,16 +7,29 @@ timestamps before 0.10, no zstd, and no way to ask for a time before 0.10.1.
 from __future__ import annotations
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
-from tests.integration.clients.client import BEGINNING, Refused
-from tests.integration.clients.conftest import ClientMaker
+from tests.broker import TopicMaker
+from tests.integration.clients.client import BEGINNING, ClientMaker, Refused
 from tests.integration.clients.records import MEGABYTE, START_MS, STEP_MS, Record, samples, without_headers, without_timestamps
-from tests.integration.conftest import TopicMaker
 
 WITHOUT_STAMPS = ["old_kafka_python-0.8.2", "old_kafka_python-0.9", "java-0.9.0.1"]
 WITH_STAMPS = ["old_kafka_python-0.10.0", "old_kafka_python-0.10.1"]
 OLD = WITHOUT_STAMPS + WITH_STAMPS
 LARGE = {"max_message_bytes": str(2 * MEGABYTE)}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def offsets_topic(bootstrap: str) -> None:
+    """The consumer of 0.9 wants to know its group's coordinator before it reads, assigned by hand or not; who that is, this topic says."""
+    topic = NewTopic("__consumer_offsets", 1, replication_factor=1, config={"cleanup.policy": "compact"})
+    try:
+        AdminClient({"bootstrap.servers": bootstrap}).create_topics([topic])["__consumer_offsets"].result(timeout=30)
+    except KafkaException as problem:
+        if problem.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+            raise
 
 
 def codecs_of(name: str) -> list[str]:
@@ -55,7 +68,9 @@ def test_a_new_client_reads_what_an_old_one_sent(name: str, codec: str, client_n
 
 
 @pytest.mark.parametrize("name", OLD)
-def test_an_old_client_reads_on_from_an_offset_in_the_middle_of_a_batch(name: str, client_named: ClientMaker, new_topic: TopicMaker) -> None:
+def test_an_old_client_reads_on_from_an_offset_in_the_middle_of_a_batch(
+    name: str, client_named: ClientMaker, new_topic: TopicMaker
+) -> None:
     topic, sent = new_topic(f"{name}-offset", **LARGE), samples()
     client_named("confluent").produce(topic, "gzip", sent)
     assert client_named(name).consume(topic, "offset:150", len(sent) - 150) == known_to(name, sent[150:])

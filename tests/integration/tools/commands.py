@@ -34,7 +34,9 @@ def _topics() -> list[Command]:
     return [
         command("topics: a topic is created", TOPICS, "--create --topic plain --partitions 2 --replication-factor 1"),
         command("topics: created with defaults", TOPICS, "--create --topic defaults"),
-        command("topics: created with configs", TOPICS, "--create --topic set --config retention.ms=1000000 --config cleanup.policy=compact"),
+        command(
+            "topics: created with configs", TOPICS, "--create --topic set --config retention.ms=1000000 --config cleanup.policy=compact"
+        ),
         command("topics: created with an assignment", TOPICS, "--create --topic assigned --replica-assignment {broker},{broker},{broker}"),
         command("topics: created for records with headers", TOPICS, "--create --topic headers --partitions 1"),
         command("topics: created twice", TOPICS, "--create --topic plain"),
@@ -60,7 +62,11 @@ def _topics() -> list[Command]:
         command("topics: given more partitions", TOPICS, "--alter --topic plain --partitions 3"),
         command("topics: given fewer partitions", TOPICS, "--alter --topic plain --partitions 1"),
         command("topics: given as many partitions", TOPICS, "--alter --topic plain --partitions 3"),
-        command("topics: given partitions with an assignment", TOPICS, "--alter --topic assigned --partitions 4 --replica-assignment 1,1,1,{broker}"),
+        command(
+            "topics: given partitions with an assignment",
+            TOPICS,
+            "--alter --topic assigned --partitions 4 --replica-assignment {broker},{broker},{broker},{broker}",
+        ),
         command("topics: one that is not there altered", TOPICS, "--alter --topic nowhere --partitions 3"),
         command("topics: described after more partitions", TOPICS, "--describe --topic plain"),
     ]
@@ -73,7 +79,11 @@ def _configs() -> list[Command]:
     return [
         command("configs: a topic's are described", CONFIGS, f"--describe {topic}"),
         command("configs: all of a topic's are described", CONFIGS, f"--describe --all {topic}"),
-        command("configs: a topic's are altered", CONFIGS, f"--alter {topic} --add-config max.message.bytes=2000000,cleanup.policy=[compact,delete]"),
+        command(
+            "configs: a topic's are altered",
+            CONFIGS,
+            f"--alter {topic} --add-config max.message.bytes=2000000,cleanup.policy=[compact,delete]",
+        ),
         command("configs: a topic's are described once altered", CONFIGS, f"--describe {topic}"),
         command("configs: all of a topic's are described once altered", CONFIGS, f"--describe --all {topic}"),
         command("configs: a topic's is set to a bad value", CONFIGS, f"--alter {topic} --add-config retention.ms=soon"),
@@ -84,7 +94,11 @@ def _configs() -> list[Command]:
         command("configs: a topic's are described once deleted", CONFIGS, f"--describe {topic}"),
         command("configs: those of all topics are described", CONFIGS, "--describe --entity-type topics"),
         command("configs: a topic that is not there is described", CONFIGS, "--describe --entity-type topics --entity-name nowhere"),
-        command("configs: a topic that is not there is altered", CONFIGS, "--alter --entity-type topics --entity-name nowhere --add-config flush.ms=1"),
+        command(
+            "configs: a topic that is not there is altered",
+            CONFIGS,
+            "--alter --entity-type topics --entity-name nowhere --add-config flush.ms=1",
+        ),
         command("configs: all of a broker's are described", CONFIGS, f"--describe --all {broker}"),
         command("configs: a broker's is altered", CONFIGS, f"--alter {broker} --add-config log.cleaner.threads=2"),
         command("configs: every broker's is altered", CONFIGS, f"--alter {everyone} --add-config log.retention.ms=7000000"),
@@ -114,9 +128,19 @@ def _records() -> list[Command]:
             stdin="a:1,b:2;k:v\nc:3;NULL:x\nd:NULL;k:NULL\n",
         ),
         command("console-producer: to a topic that it makes", PRODUCER, "--topic made --sync", stdin="first\nsecond\n"),
-        command("console-consumer: headers and nulls", CONSUMER, f"--topic headers --partition 0 --offset earliest --max-messages 3 {everything}"),
-        command("console-consumer: from a topic that was made by a producer", CONSUMER, "--topic made --partition 0 --offset 0 --max-messages 2"),
-        command("console-consumer: from the beginning of a partition", CONSUMER, f"--topic defaults --partition 0 --offset earliest --max-messages 100 {everything}"),
+        command(
+            "console-consumer: headers and nulls",
+            CONSUMER,
+            f"--topic headers --partition 0 --offset earliest --max-messages 3 {everything}",
+        ),
+        command(
+            "console-consumer: from a topic that was made by a producer", CONSUMER, "--topic made --partition 0 --offset 0 --max-messages 2"
+        ),
+        command(
+            "console-consumer: from the beginning of a partition",
+            CONSUMER,
+            f"--topic defaults --partition 0 --offset earliest --max-messages 100 {everything}",
+        ),
         command("console-consumer: from an offset", CONSUMER, "--topic defaults --partition 0 --offset 90 --max-messages 10"),
         command("console-consumer: past the end", CONSUMER, "--topic defaults --partition 0 --offset latest --timeout-ms 1000"),
         command("get-offsets: the end", OFFSETS, "--topic defaults"),
@@ -131,7 +155,11 @@ def _records() -> list[Command]:
         command("get-offsets: of a topic that is not there", OFFSETS, "--topic nowhere"),
         command("delete-records: up to an offset", DELETE_RECORDS, "--offset-json-file {directory}/file", file=delete.format(40)),
         command("get-offsets: the beginning once records are deleted", OFFSETS, "--topic defaults --time earliest"),
-        command("console-consumer: from the beginning once records are deleted", CONSUMER, "--topic defaults --partition 0 --offset earliest --max-messages 5"),
+        command(
+            "console-consumer: from the beginning once records are deleted",
+            CONSUMER,
+            "--topic defaults --partition 0 --offset earliest --max-messages 5",
+        ),
         command("delete-records: past the end", DELETE_RECORDS, "--offset-json-file {directory}/file", file=delete.format(1000)),
         command("delete-records: all", DELETE_RECORDS, "--offset-json-file {directory}/file", file=delete.format(-1)),
         command("get-offsets: the beginning once all is deleted", OFFSETS, "--topic defaults --time earliest"),

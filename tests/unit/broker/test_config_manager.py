@@ -41,9 +41,9 @@ def alter(broker: ConfigBroker, kind: ResourceType, name: str, *operations: Oper
 
 
 async def heard(broker: ConfigBroker) -> None:
-    """Until the tasks that the watches have woken have taken up the change; the tree answers at once, so then they are done with it."""
+    """Until the task that the watch has woken has taken up the change; the tree answers at once, so then it is done with it."""
     for _ in range(TURNS_MAX):
-        if not broker.manager._changes._woken.is_set() and not broker.manager._topic_watch._woken.is_set():
+        if not broker.manager._changes._woken.is_set():
             return
         await asyncio.sleep(0)  # one turn of the loop
     raise TimeoutError(f"The change was not taken up in {TURNS_MAX} turns of the loop")
@@ -79,41 +79,27 @@ def test_what_stood_in_the_tree_before_the_start_is_known_when_logs_are_opened(t
         assert broker.log_manager.get_or_create(TopicPartition("orders", 0), broker.clock.now_ms()).config.retention_ms == 77
 
 
-def test_a_new_topic_has_its_config_from_its_first_log_on(broker: ConfigBroker) -> None:
+def test_a_new_topic_has_its_config_once_it_was_loaded(broker: ConfigBroker) -> None:
     broker.run(broker.admin.create_topic("new", {0: (1,)}, {"retention.ms": "5"}))
-    broker.run(heard(broker))
+    broker.run(broker.manager.load_topics(["new"]))
     assert retention_ms(broker, "new") == 5
 
 
-def test_who_cannot_wait_loads_the_config_of_a_new_topic(broker: ConfigBroker) -> None:
-    async def create_and_load() -> int:
-        await broker.admin.create_topic("new", {0: (1,)}, {"retention.ms": "5"})
-        await broker.manager.load_topics(["new"])
-        return retention_ms(broker, "new")
-
-    assert broker.run(create_and_load()) == 5
-
-
-@pytest.mark.parametrize("config", [{}, {"retention.ms": "6"}])
-def test_a_topic_that_came_again_does_not_have_the_config_of_the_one_before_it(broker: ConfigBroker, config: dict[str, str]) -> None:
+@pytest.mark.parametrize("forgotten", [False, True])
+def test_a_topic_that_came_again_does_not_have_the_config_of_the_one_before_it(broker: ConfigBroker, forgotten: bool) -> None:
     broker.run(broker.admin.create_topic("new", {0: (1,)}, {"retention.ms": "5"}))
-    broker.run(heard(broker))
-
-    async def delete_and_create_at_once() -> None:
-        await broker.client.delete(paths.topic("new"))
-        await broker.client.delete(paths.config_entity("topics/new"))
-        await broker.admin.create_topic("new", {0: (1,)}, config)
-        await heard(broker)
-
-    broker.run(delete_and_create_at_once())
-    assert retention_ms(broker, "new") == (6 if config else 604_800_000)
+    broker.run(broker.manager.load_topics(["new"]))
+    broker.run(broker.client.delete(paths.config_entity("topics/new")))
+    if forgotten:
+        broker.manager.forget_topics(["new"])
+    broker.run(broker.manager.load_topics(["new"]))
+    assert retention_ms(broker, "new") == 604_800_000
 
 
 def test_a_topic_that_is_gone_is_forgotten(broker: ConfigBroker) -> None:
     broker.run(broker.admin.change_topic_config("orders", {"retention.ms": "77"}))
     broker.run(heard(broker))
-    broker.run(broker.client.delete(paths.config_entity("topics/orders")))
-    broker.run(heard(broker))
+    broker.manager.forget_topics(["orders", "never.seen"])
     assert broker.manager.topic_properties("orders") == {}
     assert "orders" not in broker.log_manager.topic_configs
 

@@ -90,7 +90,7 @@ def told(response: FetchResponse) -> list[tuple[str, int]]:
 
 
 def wanted_of(context: FetchContext) -> list[tuple[str, int]]:
-    return [tuple(partition.partition) for partition, _ in context.wanted]
+    return [(partition.partition.topic, partition.partition.partition) for partition, _ in context.wanted]
 
 
 # Full requests

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from barnabas.broker.log_dir_mover import PREFERRED_MAX
 from barnabas.protocol.errors import ErrorCode
 from barnabas.storage.fetch import FetchIsolation
 from barnabas.storage.log import Log
@@ -195,6 +196,14 @@ def test_a_partition_to_come_is_made_where_it_is_wanted(replicas: Replicas) -> N
     assert alter(replicas, replicas.log().log_dir, later) == ErrorCode.REPLICA_NOT_AVAILABLE
     replicas.lead(later, epoch=1)
     assert replicas.log(later).log_dir == replicas.log().log_dir
+
+
+def test_wishes_for_partitions_that_never_come_are_bounded(replicas: Replicas) -> None:
+    mover = replicas.manager.mover
+    for number in range(PREFERRED_MAX + 1):
+        mover.prefer(TopicPartition("later", number), replicas.paths[0])
+    assert mover.preferred_dir(TopicPartition("later", 0)) is None
+    assert mover.preferred_dir(TopicPartition("later", PREFERRED_MAX)) == replicas.paths[0]
 
 
 def test_a_topic_with_too_long_a_name_cannot_move(replicas: Replicas) -> None:

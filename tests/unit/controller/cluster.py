@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 
 from barnabas.controller.channel import REQUEST_VERSIONS, ControlRequest
@@ -37,12 +38,13 @@ class FixedClock:
 
 @dataclass
 class RecordingChannel:
-    """`errors` says with which code a broker answers for a partition; to a broker in `silent` nothing is answered at all."""
+    """`errors` says with which code a broker answers for a partition; a broker in `silent` does not answer by itself."""
 
     sent: list[tuple[int, ControlRequest]] = field(default_factory=list)
     connected: dict[int, cluster.BrokerRegistration] = field(default_factory=dict)
     errors: dict[tuple[int, TopicPartition], int] = field(default_factory=dict)
     silent: set[int] = field(default_factory=set)
+    unanswered: list[Callable[[], None]] = field(default_factory=list)  # call one to answer late
     log: list[str] = field(default_factory=list)
     failures: int = 0  # so many times a broker cannot be added
 
@@ -62,7 +64,9 @@ class RecordingChannel:
             return
         version = REQUEST_VERSIONS[type(request)]
         self.sent.append((broker_id, parse(type(request), serialize(request, version), version)))  # as a broker would get it
-        if on_response is not None and broker_id not in self.silent:
+        if on_response is not None and broker_id in self.silent:
+            self.unanswered.append(partial(on_response, self.answer(broker_id, request)))
+        elif on_response is not None:
             asyncio.get_running_loop().call_soon(on_response, self.answer(broker_id, request))
 
     def shutdown(self) -> None:

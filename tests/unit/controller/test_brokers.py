@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from barnabas.controller.config import ControllerConfig
-from barnabas.controller.context import ReplicaStatus
+from barnabas.controller.context import ControllerContext, ReplicaStatus
 from barnabas.endpoint import EndPoint
 from barnabas.metadata import paths
-from barnabas.metadata.tree import SetData
+from barnabas.metadata.tree import Multi, SetData
 from barnabas.metadata.znodes import admin, cluster, configs
-from barnabas.metadata.znodes.topics import NO_LEADER, RECOVERING, PartitionState
+from barnabas.metadata.znodes.topics import NO_LEADER, RECOVERING, PartitionState, encode_partition_state
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.update_metadata_request import UpdateMetadataRequest
 from barnabas.topic_partition import TopicPartition
@@ -197,34 +197,67 @@ async def test_notifications_of_an_earlier_term_are_deleted_unread() -> None:
         assert not world.exists(LOG_DIR_EVENT)
 
 
-async def test_a_leader_that_wrote_in_between_does_not_lose_its_isr() -> None:
+async def test_an_isr_that_a_leader_shrank_in_between_is_not_grown_again_when_a_follower_dies() -> None:
     """The state changes between the controller's reading and its writing: it reads again and decides on what is there then."""
     async with controlling(0, 1, 2) as world:
         world.create_topic("T", {0: (0, 1, 2)})
         await world.settle()
-        raced = RacingTree(world)
-        world.client.handle = raced.handle  # type: ignore[method-assign]
+        raced = race(world, PartitionState(0, 0, (0, 1), 1))
         world.kill_broker(1)
         await world.settle()
-        assert raced.raced
+        assert raced == [True]
         assert world.state("T", 0) == PartitionState(0, 1, (0,), 1)
 
 
-class RacingTree:
-    """Before the first write of a state, the leader takes replica 2 out of the ISR."""
+async def test_an_isr_that_a_leader_shrank_in_between_is_not_grown_again_when_that_leader_dies() -> None:
+    async with controlling(0, 1, 2) as world:
+        world.create_topic("T", {0: (1, 2, 0)})
+        await world.settle()
+        raced = race(world, PartitionState(1, 0, (1, 0), 1))
+        world.kill_broker(1)
+        await world.settle()
+        assert raced == [True]
+        assert world.state("T", 0) == PartitionState(0, 1, (0,), 1)
 
-    def __init__(self, world: World) -> None:
-        self.world = world
-        self.handle_really = world.client.handle
-        self.raced = False
 
-    async def handle(self, requests):  # type: ignore[no-untyped-def]
-        if not self.raced and any("/state" in repr(request) and "SetData" in repr(request) for request in requests):
-            self.raced = True
-            self.world.set(
-                paths.topic_partition_state("T", 0), b'{"controller_epoch":1,"leader":0,"version":1,"leader_epoch":0,"isr":[0,1]}'
-            )
-        return await self.handle_really(requests)
+async def test_other_listeners_of_a_broker_that_came_later_are_told_to_all() -> None:
+    async with controlling(0) as world:
+        world.register_broker(1)
+        await world.settle()
+        world.channel.take()
+        moved = cluster.BrokerRegistration((EndPoint("PLAINTEXT", "elsewhere", 1),), 1)
+        world.brokers[1].handle_now([SetData(paths.broker_id(1), cluster.encode_broker(moved))])
+        await world.settle()
+        assert world.channel.take() == ["0 UpdateMetadata brokers=0,1", "1 UpdateMetadata brokers=0,1"]
+
+
+async def test_what_a_broker_answers_to_an_earlier_term_is_not_heard() -> None:
+    async with controlling(0, 1) as world:
+        world.channel.silent.add(1)
+        world.channel.errors[1, T0] = ErrorCode.KAFKA_STORAGE_ERROR
+        world.create_topic("T", {0: (1, 0)})
+        await world.settle()
+        world.delete(paths.CONTROLLER)
+        await world.settle()
+        late = world.channel.unanswered[0]
+        late()
+        await world.settle()
+        assert world.controller.epoch == 2
+        assert world.state("T", 0).leader == 1
+
+
+def race(world: World, written: PartitionState) -> list[bool]:
+    """Before the controller's next write of T-0's state, its leader writes it. Gives where it is noted that this happened."""
+    handle, raced = world.client.handle, list[bool]()
+
+    async def handle_second(requests):  # type: ignore[no-untyped-def]
+        if not raced and any(isinstance(request, Multi) and isinstance(request.operations[1], SetData) for request in requests):
+            raced.append(True)
+            world.set(paths.topic_partition_state("T", 0), encode_partition_state(written))
+        return await handle(requests)
+
+    world.client.handle = handle_second  # type: ignore[method-assign]
+    return raced
 
 
 async def lose_the_isr(world: World, config: dict[str, str] | None = None) -> None:
@@ -240,7 +273,7 @@ async def lose_the_isr(world: World, config: dict[str, str] | None = None) -> No
     await world.settle()
 
 
-def context(world: World):  # type: ignore[no-untyped-def]
+def context(world: World) -> ControllerContext:
     found = world.controller.context
     assert found is not None
     return found

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from barnabas.controller.config import ControllerConfig
 from barnabas.metadata import paths
 from barnabas.metadata.client import TreeClient
@@ -207,12 +209,14 @@ async def test_a_second_broker_waits_until_the_controller_is_gone() -> None:
         await client.close()
 
 
-async def test_a_controller_whose_epoch_was_overtaken_writes_nothing_more() -> None:
+async def test_a_controller_whose_epoch_was_overtaken_writes_nothing_more_and_knows_why(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
     async with controlling(0) as world:
         world.set(paths.CONTROLLER_EPOCH, b"7")
         world.create_topic("T", {0: (0,)})
         await world.settle()
         assert not world.exists(paths.topic_partitions("T"))
+        assert "Controller moved to another broker when processing TopicChange()" in caplog.text
 
 
 async def test_a_controller_that_finds_another_in_its_place_resigns() -> None:

@@ -7,16 +7,30 @@ from pathlib import Path
 
 from barnabas.metadata import paths
 from barnabas.metadata.embedded import open_embedded
-from tests.unit.controller.cluster import World, controlling
+from barnabas.metadata.tree import Create
+from barnabas.metadata.znodes.topics import ReplicaAssignment, TopicAssignment, encode_topic
+from barnabas.uuid import Uuid
+from tests.unit.controller.cluster import World, controlling, done
 
 TOPICS = 1000
-PARTITIONS = dict.fromkeys(range(10), (0,))
 SECONDS_MAX = 20.0  # a few are needed; the square of it would take hundreds
 
 
 def create_all(world: World) -> None:
-    for number in range(TOPICS):
-        world.create_topic(f"topic-{number}", PARTITIONS)
+    """In one commit: what the disk takes for a thousand is not the controller's doing."""
+    partitions = {number: ReplicaAssignment((0,)) for number in range(10)}
+    done(
+        world.admin.handle_now(
+            [
+                Create(paths.topic(f"topic-{number}"), encode_topic(TopicAssignment(partitions, Uuid.random(world.random))))
+                for number in range(TOPICS)
+            ]
+        )
+    )
+
+
+def mark_all(world: World) -> None:
+    done(world.admin.handle_now([Create(paths.delete_topic(f"topic-{number}")) for number in range(TOPICS)]))
 
 
 async def test_a_thousand_topics_are_created_loaded_and_deleted_in_seconds(tmp_path: Path) -> None:
@@ -35,8 +49,7 @@ async def test_a_thousand_topics_are_created_loaded_and_deleted_in_seconds(tmp_p
         assert len(told) == 10 * TOPICS
         assert not any(state.is_new for state in told.values())
         assert len(world.channel.sent) == 3  # metadata of brokers, then all partitions in one request, then their metadata in one
-        for number in range(TOPICS):
-            world.mark_for_deletion(f"topic-{number}")
+        mark_all(world)
         began = time.process_time()
         await world.settle()
         assert time.process_time() - began < SECONDS_MAX

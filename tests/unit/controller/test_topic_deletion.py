@@ -28,6 +28,15 @@ async def test_a_deleted_topic_leaves_nothing_behind() -> None:
         assert not known.replica_states
 
 
+async def test_a_deleted_topic_is_not_watched_any_more() -> None:
+    async with controlling(0) as world:
+        world.create_topic("T", {0: (0,)})
+        await world.settle()
+        world.mark_for_deletion("T")
+        await world.settle()
+        assert paths.topic("T") not in world.client._change_handlers
+
+
 async def test_the_brokers_hear_first_that_the_topic_goes_then_to_stop_then_to_delete() -> None:
     async with controlling(0, 1) as world:
         world.create_topic("T", {0: (0, 1)})

@@ -13,8 +13,6 @@ from barnabas.metadata import paths
 from barnabas.metadata.admin_tree import AdminTree, NewTopic, TopicAlreadyMarkedForDeletion, TopicNames
 from barnabas.metadata.client import TreeClient
 from barnabas.metadata.local import LocalTree
-from barnabas.metadata.replica_assignment import BrokerMetadata
-from barnabas.metadata.znodes import cluster
 from barnabas.metadata.znodes.topics import TopicAssignment
 from barnabas.uuid import Uuid
 
@@ -226,7 +224,6 @@ def test_the_configs_of_a_users_clients_stand_below_the_user(client: TreeClient,
     run(admin.change_config("users", "alice/clients/c1", {"producer_byte_rate": "1024"}))
     assert data(client, "/config/users/alice") is None
     assert run(admin.fetch_config("users", "alice/clients/c1")) == {"producer_byte_rate": "1024"}
-    assert run(admin.fetch_all_child_configs("users", "clients")) == {"alice/clients/c1": {"producer_byte_rate": "1024"}}
     assert changes(client) == [b'{"version":2,"entity_path":"users/alice/clients/c1"}']
 
 
@@ -250,11 +247,3 @@ def test_an_empty_quota_leaves_the_others_of_the_user(client: TreeClient, admin:
 def test_what_was_never_set_is_empty(admin: AdminTree) -> None:
     assert run(admin.fetch_config("topics", "T")) == {}
     assert run(admin.fetch_configs("topics", ["T", "U"])) == {"T": {}, "U": {}}
-
-
-def test_registered_brokers_are_found_with_racks_if_all_have_one(client: TreeClient, admin: AdminTree) -> None:
-    for broker_id in (10, 9):
-        run(client.create(paths.broker_id(broker_id), cluster.encode_broker(cluster.BrokerRegistration((), 1, f"r{broker_id}"))))
-    assert run(admin.brokers()) == [BrokerMetadata(9, "r9"), BrokerMetadata(10, "r10")]
-    run(client.create(paths.broker_id(1), cluster.encode_broker(cluster.BrokerRegistration((), 1))))
-    assert run(admin.brokers()) == [BrokerMetadata(1), BrokerMetadata(9), BrokerMetadata(10)]

@@ -13,6 +13,7 @@ from barnabas.protocol.messages.controlled_shutdown_request import ControlledShu
 from barnabas.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from barnabas.protocol.messages.heartbeat_request import HeartbeatRequest
 from barnabas.protocol.messages.heartbeat_response import HeartbeatResponse
+from barnabas.protocol.messages.metadata_request import MetadataRequest
 from barnabas.protocol.registry import APIS
 from barnabas.protocol.slices import Records
 
@@ -47,6 +48,11 @@ def test_the_first_controlled_shutdown_has_no_client_id() -> None:
     frame = b"".join(request_frame(ControlledShutdownRequest(broker_id=7), api, 0, 9, ""))
     assert frame == b"\x00\x00\x00\x0c" + b"\x00\x07\x00\x00\x00\x00\x00\x09" + b"\x00\x00\x00\x07"
     assert parse_request(frame[4:]).message() == ControlledShutdownRequest(broker_id=7)
+
+
+def test_bytes_behind_a_request_are_ignored_as_kafka_ignores_them() -> None:
+    frame = bytes.fromhex("0003000d00000003000772646b61666b610000000000010000")  # librdkafka 2.16: Metadata for all topics
+    assert parse_request(frame).message() == MetadataRequest(topics=None, allow_auto_topic_creation=False)
 
 
 def test_a_response_goes_through_a_frame() -> None:

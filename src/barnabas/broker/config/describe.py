@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Final
 
 from barnabas.broker.config.definitions import BROKER_CONFIGS
 from barnabas.broker.config.dynamic import DynamicBrokerConfig, is_read_only
@@ -16,7 +17,8 @@ from barnabas.broker.config.synonyms import broker_config_synonyms, config_key
 from barnabas.config_def import ConfigKey, value_text
 from barnabas.storage.topic_configs import TOPIC_CONFIGS, topic_config_key
 
-UNKNOWN_TYPE = 0
+UNKNOWN_TYPE: Final = 0
+_DEFAULTS: Final = {name: text for name, key in BROKER_CONFIGS.items() if (text := value_text(key.default)) is not None}
 
 
 class ConfigSource(IntEnum):
@@ -109,12 +111,11 @@ def _hides(key: ConfigKey | None) -> bool:
 def _synonyms(config: DynamicBrokerConfig, name: str, hide: bool) -> tuple[ConfigSynonym, ...]:
     """Every place that gives a value to one of the names of a setting. What stands before the first under the asked name is not its own."""
     aliases = broker_config_synonyms(name)
-    defaults = {alias: value_text(BROKER_CONFIGS[alias].default) for alias in aliases if alias in BROKER_CONFIGS}
-    places: tuple[tuple[ConfigSource, Mapping[str, str | None]], ...] = (
+    places: tuple[tuple[ConfigSource, Mapping[str, str]], ...] = (
         (ConfigSource.DYNAMIC_BROKER_CONFIG, config.broker),
         (ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG, config.default),
         (ConfigSource.STATIC_BROKER_CONFIG, config.static.properties),
-        (ConfigSource.DEFAULT_CONFIG, {alias: text for alias, text in defaults.items() if text is not None}),
+        (ConfigSource.DEFAULT_CONFIG, _DEFAULTS),
     )
     found = [
         ConfigSynonym(alias, None if hide else texts[alias], source) for source, texts in places for alias in aliases if alias in texts

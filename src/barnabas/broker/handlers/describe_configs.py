@@ -11,6 +11,7 @@ Errors: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, INVALID_REQUEST, IN
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
@@ -40,7 +41,11 @@ async def handle(broker: Broker, request: Request[DescribeConfigsRequest]) -> De
     if any(ResourceType.of(resource.resource_type) is ResourceType.UNKNOWN for resource in asked):
         refused = InvalidRequest(ErrorCode.INVALID_REQUEST.message)
         return DescribeConfigsResponse(0, [_failed(resource, refused) for resource in asked])
-    return DescribeConfigsResponse(0, [await _describe(broker, request, resource) for resource in asked])
+    results = []
+    for resource in asked:
+        results.append(await _describe(broker, request, resource))
+        await asyncio.sleep(0)  # a client may ask for a thousand topics: others have their turn in between
+    return DescribeConfigsResponse(0, results)
 
 
 async def _describe(broker: Broker, request: Request[DescribeConfigsRequest], resource: DescribeConfigsResource) -> DescribeConfigsResult:

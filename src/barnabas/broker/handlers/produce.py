@@ -10,8 +10,9 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
+from barnabas.broker.current_leader import current_leader
 from barnabas.broker.partition_append import PartitionAppend
-from barnabas.errors import InvalidRecord, KafkaError, UnsupportedCompressionType
+from barnabas.errors import CorruptRecord, InvalidRecord, KafkaError, UnsupportedCompressionType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.protocol.messages.produce_response import (
@@ -23,7 +24,16 @@ from barnabas.protocol.messages.produce_response import (
     TopicProduceResponse,
 )
 from barnabas.protocol.slices import Records
-from barnabas.records.batch import CODEC_MASK, HEADER_SIZE_V2, MAGIC_AT, MAGIC_V2, TRANSACTIONAL_BIT, entry_size
+from barnabas.records.batch import (
+    CODEC_MASK,
+    HEADER_SIZE_V2,
+    LOG_OVERHEAD,
+    MAGIC_AT,
+    MAGIC_V2,
+    RECORD_OVERHEAD_V0,
+    TRANSACTIONAL_BIT,
+    entry_size,
+)
 from barnabas.records.compression import ZSTD
 from barnabas.topic_partition import TopicPartition
 
@@ -93,7 +103,10 @@ class _Answer:
             for data in topic.partition_data:
                 partition = TopicPartition(name or "", data.index)
                 part = PartitionProduceResponse(data.index, 0, -1)
-                part.error_code = _UNKNOWN_TOPIC_ID if name is None else self._error_in(partition, topic, data)
+                if name is None:
+                    part.error_code = _UNKNOWN_TOPIC_ID
+                else:
+                    self._check(part, partition, topic, data)
                 response.partition_responses.append(part)
                 if part.error_code == 0 and data.records is not None:
                     entries.append((partition, data.records))
@@ -106,17 +119,22 @@ class _Answer:
             return topic.name
         return self._broker.metadata_cache.topic_name(topic.topic_id)
 
-    def _error_in(self, partition: TopicPartition, topic: TopicProduceData, data: PartitionProduceData) -> int:
+    def _check(
+        self, part: PartitionProduceResponse, partition: TopicPartition, topic: TopicProduceData, data: PartitionProduceData
+    ) -> None:
         version = self._request.version
         if not self._broker.metadata_cache.contains(partition.topic, partition.partition):
-            return _UNKNOWN_TOPIC_OR_PARTITION
+            part.error_code = _UNKNOWN_TOPIC_OR_PARTITION
+            return
         try:
             validate_records(version, data.records)
             if version >= _TOPIC_IDS and self._broker.replica_manager.partition(partition) is not None:
                 self._broker.replica_manager.partition_or_raise(partition, topic.topic_id)
+        except CorruptRecord as error:
+            part.error_code = error.code
+            part.error_message = None if data.records is None else _fault_in(data.records)
         except KafkaError as error:
-            return error.code
-        return 0
+            part.error_code = error.code
 
     def appended(self, results: list[PartitionAppend]) -> None:
         for part, result in zip(self._waiting, results, strict=True):
@@ -164,25 +182,11 @@ class _Answer:
             if part.error_code != _NOT_LEADER_OR_FOLLOWER:
                 continue
             name = topic.name or self._broker.metadata_cache.topic_name(topic.topic_id) or ""
-            part.current_leader = leader = self._current_leader(TopicPartition(name, part.index))
-            node = self._node(leader.leader_id)
-            if node is not None:
-                endpoints[node.node_id] = node
+            leader = current_leader(self._broker, TopicPartition(name, part.index), self._request.listener_name)
+            part.current_leader = LeaderIdAndEpoch(leader.leader_id, leader.leader_epoch)
+            if leader.broker is not None and leader.endpoint is not None:
+                endpoints[leader.leader_id] = NodeEndpoint(leader.leader_id, leader.endpoint.host, leader.endpoint.port, leader.broker.rack)
         self._response.node_endpoints = list(endpoints.values())
-
-    def _current_leader(self, partition: TopicPartition) -> LeaderIdAndEpoch:
-        hosted = self._broker.replica_manager.partition(partition)
-        if hosted is not None:
-            return LeaderIdAndEpoch(hosted.leader_id, hosted.leader_epoch)
-        known = self._broker.metadata_cache.partition_info(partition.topic, partition.partition)
-        return LeaderIdAndEpoch() if known is None else LeaderIdAndEpoch(known.leader, known.leader_epoch)
-
-    def _node(self, broker_id: int) -> NodeEndpoint | None:
-        for alive in self._broker.metadata_cache.alive_brokers():
-            if alive.id == broker_id:
-                endpoint = alive.endpoint(self._request.listener_name)
-                return None if endpoint is None else NodeEndpoint(alive.id, endpoint.host, endpoint.port, alive.rack)
-        return None
 
 
 def validate_records(version: int, records: Records | None) -> None:
@@ -201,6 +205,16 @@ def validate_records(version: int, records: Records | None) -> None:
         raise UnsupportedCompressionType(f"Produce requests with version {version} are not allowed to use ZStandard compression")
     if start + size < records.end and entry_size(data, start + size, records.end) != 0:
         raise InvalidRecord(f"Produce requests with version {version} are only allowed to contain exactly one record batch per partition")
+
+
+def _fault_in(records: Records) -> str | None:
+    """What is wrong with the beginning of a batch, in Kafka's words, where it is so wrong that Kafka says it at all."""
+    data, start = records.data, records.start
+    length = int.from_bytes(data[start + LOG_OVERHEAD - 4 : start + LOG_OVERHEAD], "big", signed=True)
+    if length < RECORD_OVERHEAD_V0:
+        return f"Record size {length} is less than the minimum record overhead ({RECORD_OVERHEAD_V0})"
+    magic = data[start + MAGIC_AT]
+    return f"Invalid magic found in record: {magic}" if magic > MAGIC_V2 else None
 
 
 def _has_transactional_records(message: ProduceRequest) -> bool:

@@ -13,6 +13,7 @@ from random import Random
 from types import SimpleNamespace
 from typing import Any
 
+from barnabas.broker.clock import Clock
 from barnabas.broker.config import BrokerConfig, DynamicBrokerConfig
 from barnabas.broker.dispatcher import RequestDispatcher
 from barnabas.broker.fetch_session import FetchManager, FetchSessionCache
@@ -55,7 +56,7 @@ UNVERIFIED = ProducerStateConfig(transaction_verification_enabled=False)  # tran
 DURING_DELETE = -2  # the leader epoch of StopReplica for a topic that is deleted
 
 
-class StandingClock:
+class StandingClock(Clock):
     """Both clocks stand until they are moved."""
 
     def __init__(self) -> None:
@@ -129,7 +130,7 @@ class Leader:
     """The broker. To be made, used and closed on a running loop."""
 
     def __init__(self, directory: Path, properties: Mapping[str, str] | None = None, files: AnyFiles | None = None) -> None:
-        self.clock: Any = StandingClock()
+        self.clock = StandingClock()
         self.config = DynamicBrokerConfig(
             BrokerConfig({"broker.id": str(BROKER), "zookeeper.connect": "none:2181", "log.dirs": str(directory), **(properties or {})})
         )

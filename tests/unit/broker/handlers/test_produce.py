@@ -240,6 +240,21 @@ def test_internal_topics_are_for_kafkas_own_tools(replicas: Replicas) -> None:
     assert Client(replicas, message, 9, "__admin_client").part.error_code == ErrorCode.NONE
 
 
+@pytest.mark.parametrize(
+    ("at", "value", "message"),
+    [
+        (8, b"\x00\x00\x00\x03", "Record size 3 is less than the minimum record overhead (14)"),
+        (8, b"\xff\xff\xff\xff", "Record size -1 is less than the minimum record overhead (14)"),
+        (16, b"\x09", "Invalid magic found in record: 9"),
+        (8, b"\x00\x00\x00\x14", None),
+    ],
+)
+def test_a_batch_with_an_impossible_header_is_corrupt(replicas: Replicas, at: int, value: bytes, message: str | None) -> None:
+    data = records().data
+    part = produce(replicas, 9, Records(data[:at] + value + data[at + len(value) :])).part
+    assert (part.error_code, part.error_message) == (ErrorCode.CORRUPT_MESSAGE, message)
+
+
 # -- transactions
 
 
