@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import replace
@@ -29,12 +30,13 @@ from barnabas.broker.features import FeatureLevels
 from barnabas.broker.fetch_session import FetchManager, FetchSessionCache
 from barnabas.broker.housekeeping import Housekeeping
 from barnabas.broker.local_channel import LocalChannel
-from barnabas.broker.log_settings import log_manager_config
+from barnabas.broker.log_settings import cleaner_config, log_manager_config
 from barnabas.broker.metadata_cache import MetadataCache
 from barnabas.broker.network_config import network_config
 from barnabas.broker.producer_ids import ProducerIdManager
 from barnabas.broker.replica_manager import ReplicaManager
 from barnabas.broker.tls import tls_contexts
+from barnabas.broker.unsupported import refuse_unsupported
 from barnabas.controller.config import ControllerConfig
 from barnabas.controller.controller import Controller
 from barnabas.endpoint import EndPoint
@@ -48,6 +50,7 @@ from barnabas.metadata.znodes import cluster
 from barnabas.network.server import SocketServer
 from barnabas.storage.clean_shutdown import NO_BROKER_EPOCH
 from barnabas.storage.files import Files
+from barnabas.storage.log import Log
 from barnabas.storage.log_manager import AllLogDirsFailed, LogManager
 from barnabas.uuid import Uuid
 
@@ -65,6 +68,7 @@ class BrokerServer:
     sockets: SocketServer
 
     def __init__(self, config: BrokerConfig, *, tree_path: str | None = None, clock: Clock | None = None) -> None:
+        refuse_unsupported(config)
         self.config = config
         self.clock = clock or Clock()
         self.failed: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()  # done when it cannot go on
@@ -110,10 +114,12 @@ class BrokerServer:
         for log_dir in log_dirs:
             log_dir.claim(cluster_id, broker_id, Uuid.random(self._random), self.clock.now_ms())
         self.broker = self._build(cluster_id, broker_id, tree, log_manager)
+        self._cleanup.callback(self.broker.admin.shutdown)
         for part in (self.broker.topic_creation, self.broker.producer_ids, self.broker.features, self.broker.configs):
             self._cleanup.push_async_callback(part.close)
+        self.broker.configs.on_broker_change.append(self._settings_changed)
         await self.broker.configs.start()
-        log_manager.load(self.clock.now_ms())
+        log_manager.load(self.clock.now_ms(), await self._strays())
         self._cleanup.callback(self._close_logs, log_manager)
         await self._open_sockets()
         await self.broker.features.start()
@@ -201,7 +207,7 @@ class BrokerServer:
     async def _open_sockets(self) -> None:
         """Takes the ports; who connects is not served yet."""
         self.sockets = SocketServer(
-            network_config(self.config),
+            network_config(self.broker.config.current),
             RequestDispatcher(self.broker),
             inter_broker_listener=self.config.inter_broker_listener_name,
             control_plane_listener=self.config.control_plane_listener_name,
@@ -210,9 +216,32 @@ class BrokerServer:
         self._cleanup.push_async_callback(self.sockets.shutdown, 0)
         self.broker.configs.on_broker_change.append(self._limits_changed)
 
+    def _settings_changed(self, changed: frozenset[str]) -> None:
+        """What is set while the broker runs, or was before it was stopped."""
+        current = self.broker.config.current
+        if any(name.startswith("log.cleaner.") for name in changed):
+            self.broker.replica_manager.log_manager.cleaner.reconfigure(cleaner_config(current))
+        controller, is_unclean_enabled = self.broker.controller, current.flag("unclean.leader.election.enable")
+        controller.config.unclean_leader_election_enable = is_unclean_enabled
+        if "unclean.leader.election.enable" in changed and is_unclean_enabled and controller.is_active:
+            controller.enable_unclean_leader_election()
+
     def _limits_changed(self, changed: frozenset[str]) -> None:
         if any("max.connection" in name for name in changed):
             self.sockets.reconfigure_quotas(network_config(self.broker.config.current))
+
+    async def _strays(self) -> Callable[[Log], bool]:
+        """Logs of topics that were deleted, perhaps made anew, while this broker was away are not served."""
+        admin_tree = AdminTree(self.broker.tree, self._random)
+        known = await admin_tree.topic_assignments(await admin_tree.all_topics())
+
+        def is_stray(log: Log) -> bool:
+            topic = known.get(log.partition.topic)
+            if topic is None:
+                return True
+            return log.topic_id is not None and topic.topic_id is not None and log.topic_id != topic.topic_id
+
+        return is_stray
 
     async def _register(self) -> None:
         """From here on the cluster knows this broker. The zxid of the node is its epoch."""

@@ -19,12 +19,6 @@ _PROTOCOLS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersio
 
 def tls_contexts(config: BrokerConfig) -> dict[str, ssl.SSLContext]:
     """For each listener that speaks TLS, by its name. Raises InvalidConfig."""
-    for endpoint in config.broker_listeners:
-        if endpoint.security_protocol.uses_sasl:
-            raise InvalidConfig(
-                f"Listener {endpoint.listener_name} uses {endpoint.security_protocol.name}, and SASL is not spoken here yet: "
-                "use PLAINTEXT or SSL (with ssl.client.auth=required) in listener.security.protocol.map"
-            )
     return {
         endpoint.listener_name: _context(config, endpoint.listener_name)
         for endpoint in config.broker_listeners

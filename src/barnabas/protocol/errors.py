@@ -24,6 +24,12 @@ class UnsupportedVersion(KafkaError):
     code = 35
 
 
+class UnwritableMessage(KafkaError):
+    """UNKNOWN_SERVER_ERROR: a message that the protocol has no way to say, such as one that repeats a name in a text that gets too long."""
+
+    code = -1
+
+
 class ErrorCode(IntEnum):
     """A code as it stands in a response; an `int`, with what Kafka 4.2 says about it."""
 

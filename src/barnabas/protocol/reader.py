@@ -14,6 +14,7 @@ from mypy_extensions import i64
 
 from barnabas.protocol.errors import MalformedMessage
 from barnabas.protocol.slices import Records
+from barnabas.protocol.writer import STRING_SIZE_MAX
 from barnabas.uuid import UUID_SIZE, Uuid
 
 # A frame of the largest size could hold fifty million structures of two bytes, and gigabytes as objects. No honest message has so many: the
@@ -166,6 +167,8 @@ class Reader:
         return at
 
     def _text(self, size: i64) -> str:
+        if size > STRING_SIZE_MAX:
+            raise MalformedMessage(f"The string at byte {self.at} has invalid length {size}")
         at = self._take(size)
         raw = self.data[at : self.at]
         try:

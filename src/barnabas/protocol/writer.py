@@ -11,6 +11,7 @@ from typing import Final, final
 from librt.strings import BytesWriter, write_i16_be, write_i32_be
 from mypy_extensions import i64, u8
 
+from barnabas.protocol.errors import UnwritableMessage
 from barnabas.protocol.slices import Records
 
 STRING_SIZE_MAX: Final = 0x7FFF
@@ -122,7 +123,7 @@ def write_string(out: BytesWriter, value: str, flexible: bool) -> None:
     raw = value.encode("utf-8")
     size: i64 = len(raw)
     if size > STRING_SIZE_MAX:
-        raise ValueError(f"A string of {size} bytes is too long to be serialized")
+        raise UnwritableMessage(f"A string of {size} bytes is too long to be serialized")
     if flexible:
         write_uvarint(out, size + 1)
     else:

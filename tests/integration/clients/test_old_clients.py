@@ -24,9 +24,10 @@ LARGE = {"max_message_bytes": str(2 * MEGABYTE)}
 @pytest.fixture(scope="module", autouse=True)
 def offsets_topic(bootstrap: str) -> None:
     """The consumer of 0.9 wants to know its group's coordinator before it reads, assigned by hand or not; who that is, this topic says."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
     topic = NewTopic("__consumer_offsets", 1, replication_factor=1, config={"cleanup.policy": "compact"})
     try:
-        AdminClient({"bootstrap.servers": bootstrap}).create_topics([topic])["__consumer_offsets"].result(timeout=30)
+        admin.create_topics([topic])["__consumer_offsets"].result(timeout=30)
     except KafkaException as problem:
         if problem.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
             raise

@@ -14,7 +14,7 @@ from barnabas.protocol.messages.fetch_response import FetchableTopicResponse, Fe
 from barnabas.protocol.messages.heartbeat_request import HeartbeatRequest
 from barnabas.protocol.messages.heartbeat_response import HeartbeatResponse
 from barnabas.protocol.messages.metadata_request import MetadataRequest
-from barnabas.protocol.registry import APIS
+from barnabas.protocol.registry import APIS, BY_NAME
 from barnabas.protocol.slices import Records
 
 HEARTBEAT = APIS[api_keys.HEARTBEAT]
@@ -111,3 +111,8 @@ def test_a_size_that_is_negative_or_beyond_the_limit_is_refused() -> None:
         frame_size(b"\x06\x40\x00\x01", 0)
     with pytest.raises(MalformedMessage, match=r"Invalid receive \(size = -1\)"):
         frame_size(memoryview(b"x\xff\xff\xff\xff"), 1)
+
+
+def test_bytes_left_over_after_a_request_are_let_be_as_kafka_does() -> None:
+    frame = b"".join(request_frame(MetadataRequest(topics=[]), BY_NAME["Metadata"], 12, 1, "client"))
+    assert parse_request(frame[4:] + b"\0\0\0").message() == MetadataRequest(topics=[])

@@ -1,0 +1,22 @@
+"""Settings that ask for what this broker cannot do yet, where doing without would be dangerous: they stop the start, with a line that says
+what to do. Settings that merely have no effect are not the business of this file."""
+
+from __future__ import annotations
+
+from barnabas.broker.config import BrokerConfig
+from barnabas.config_def import InvalidConfig
+
+
+def refuse_unsupported(config: BrokerConfig) -> None:
+    """Raises InvalidConfig."""
+    if config.text("authorizer.class.name"):
+        raise InvalidConfig(
+            f"authorizer.class.name is {config.text('authorizer.class.name')}, and there are no access lists here yet: everybody would be "
+            "let in. Remove the setting if that is right, and keep the listeners to networks you trust"
+        )
+    for endpoint in config.broker_listeners:
+        if endpoint.security_protocol.uses_sasl:
+            raise InvalidConfig(
+                f"Listener {endpoint.listener_name} uses {endpoint.security_protocol.name}, and SASL is not spoken here yet: "
+                "use PLAINTEXT or SSL (with ssl.client.auth=required) in listener.security.protocol.map"
+            )
