@@ -184,6 +184,106 @@ class InconsistentTopicId(KafkaError):
     retriable = True
 
 
+class OffsetMetadataTooLarge(KafkaError):
+    code = 12
+
+
+class CoordinatorLoadInProgress(KafkaError):
+    """The records of the group are still being read."""
+
+    code = 14
+    retriable = True
+
+
+class CoordinatorNotAvailable(KafkaError):
+    code = 15
+    retriable = True
+
+
+class NotCoordinator(KafkaError):
+    """The client looks for the coordinator anew."""
+
+    code = 16
+    retriable = True
+
+
+class IllegalGeneration(KafkaError):
+    code = 22
+
+
+class InconsistentGroupProtocol(KafkaError):
+    code = 23
+
+
+class InvalidGroupId(KafkaError):
+    code = 24
+
+
+class UnknownMemberId(KafkaError):
+    code = 25
+
+
+class InvalidSessionTimeout(KafkaError):
+    code = 26
+
+
+class RebalanceInProgress(KafkaError):
+    code = 27
+
+
+class InvalidCommitOffsetSize(KafkaError):
+    code = 28
+
+
+class NonEmptyGroup(KafkaError):
+    code = 68
+
+
+class GroupIdNotFound(KafkaError):
+    code = 69
+
+
+class MemberIdRequired(KafkaError):
+    code = 79
+
+
+class GroupMaxSizeReached(KafkaError):
+    code = 81
+
+
+class FencedInstanceId(KafkaError):
+    code = 82
+
+
+class GroupSubscribedToTopic(KafkaError):
+    code = 86
+
+
+class UnstableOffsetCommit(KafkaError):
+    code = 88
+    retriable = True
+
+
+class FencedMemberEpoch(KafkaError):
+    code = 110
+
+
+class UnreleasedInstanceId(KafkaError):
+    code = 111
+
+
+class UnsupportedAssignor(KafkaError):
+    code = 112
+
+
+class StaleMemberEpoch(KafkaError):
+    code = 113
+
+
+class InvalidRegularExpression(KafkaError):
+    code = 128
+
+
 class StorageFault(Exception):
     """A fault of the files of a log that recovery handles; never sent to a client."""
 

@@ -20,6 +20,7 @@ ROUND = 10_000
 WARM_UP = 2_000  # frames after which all is loaded and cached that ever will be
 WARM_UP_SEED = 0
 MEMORY_GROWTH_MB_MAX = 48
+FINDINGS_MAX = 20  # the rest would say the same
 FILES_GROWTH_MAX = 10
 FILES_AT_REST = 100  # what a broker with these few topics needs
 _PEER_PORT = re.compile(r"-127\.0\.0\.1:(\d+)-\d+")
@@ -51,7 +52,7 @@ def run(directory: Path, seed: int, numbers: range, tell: Callable[[str], None])
                 started = time.monotonic()
                 outcome = _round(broker, seed, numbers[at : at + ROUND], report)
                 tell(f"{_summary(outcome, time.monotonic() - started)}, memory {broker.memory_mb():.0f} MB")
-                if not broker.is_alive or report.findings:
+                if not broker.is_alive or len(report.findings) >= FINDINGS_MAX:
                     break
             _at_rest(broker)
             report.files_after = broker.await_files(report.files_before + FILES_GROWTH_MAX)

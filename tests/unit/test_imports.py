@@ -18,6 +18,7 @@ LAYERS = [
     {"records"},
     {"storage"},
     {"controller"},
+    {"coordinator"},
     {"broker"},
     {"simulation"},
     {"tools"},

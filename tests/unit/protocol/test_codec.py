@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from barnabas.protocol.errors import MalformedMessage, UnsupportedVersion
+from barnabas.protocol.errors import MalformedMessage, UnsupportedVersion, UnwritableMessage
 from barnabas.protocol.generator.emit import default, is_left_out
 from barnabas.protocol.generator.schema import Message
 from barnabas.protocol.message import parse, serialize
@@ -157,10 +157,15 @@ def test_a_string_that_is_no_utf_8_is_read_as_java_reads_it() -> None:
     assert Reader(b"\x00\x03a\xffb").string(False) == "a\N{REPLACEMENT CHARACTER}b"
 
 
+def test_a_compact_string_longer_than_any_may_be_is_refused() -> None:
+    with pytest.raises(MalformedMessage, match="has invalid length 32768"):
+        Reader(b"\x81\x80\x02" + b"x" * 32768).string(True)
+
+
 @pytest.mark.parametrize(("field", "value"), [("acks", 32768), ("timeout_ms", 2**31), ("transactional_id", "x" * 32768)])
 def test_a_value_that_its_type_cannot_hold_is_refused(field: str, value: Any) -> None:
     request = ProduceRequest()
-    with pytest.raises((ValueError, OverflowError)):
+    with pytest.raises((ValueError, OverflowError, UnwritableMessage)):
         setattr(request, field, value)
         serialize(request, 9)
 

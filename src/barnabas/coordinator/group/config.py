@@ -6,10 +6,10 @@ configuration.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 INT_MAX: Final = 2**31 - 1
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 5 * 60 * 1000  # not a setting in Kafka either
@@ -30,6 +30,10 @@ class MigrationPolicy(Enum):
     @property
     def downgrade_enabled(self) -> bool:
         return self in (MigrationPolicy.DOWNGRADE, MigrationPolicy.BIDIRECTIONAL)
+
+
+class Settings(Protocol):
+    def __getitem__(self, name: str, /) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +75,15 @@ class GroupCoordinatorConfig:
         return name in self.group_coordinator_rebalance_protocols
 
     @classmethod
-    def of(cls, values: Mapping[str, Any]) -> GroupCoordinatorConfig:
+    def of(cls, settings: Settings) -> GroupCoordinatorConfig:
         """From a broker's parsed configuration; what it does not hold keeps its default."""
         found: dict[str, Any] = {}
         for name in cls.__dataclass_fields__:
-            key = name.replace("_", ".")
-            if key in values:
-                found[name] = values[key]
-        if "group_consumer_migration_policy" in found:
-            found["group_consumer_migration_policy"] = MigrationPolicy(found["group_consumer_migration_policy"].lower())
+            with suppress(KeyError):
+                found[name] = settings[name.replace("_", ".")]
         for name in ("group_coordinator_rebalance_protocols", "group_consumer_assignors"):
             if name in found:
                 found[name] = tuple(found[name])
+        if "group_consumer_migration_policy" in found:
+            found["group_consumer_migration_policy"] = MigrationPolicy(found["group_consumer_migration_policy"].lower())
         return cls(**found)

@@ -81,11 +81,8 @@ public class OldClient {
         try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(config, new ByteArrayDeserializer(), new ByteArrayDeserializer());
                 PrintWriter out = new PrintWriter(Files.newBufferedWriter(file))) {
             consumer.assign(List.of(partition));
-            if (start.equals("beginning")) {
-                consumer.seekToBeginning(partition);
-            } else {
-                consumer.seek(partition, Long.parseLong(start.substring(7)));
-            }
+            // Not seekToBeginning: this client would look for offsets that its group has committed first, group or not.
+            consumer.seek(partition, start.equals("beginning") ? 0 : Long.parseLong(start.substring(7)));
             long deadline = System.currentTimeMillis() + WAIT_MS;
             while (left > 0 && System.currentTimeMillis() < deadline) {
                 for (ConsumerRecord<byte[], byte[]> record : consumer.poll(500)) {
