@@ -1,7 +1,7 @@
-"""What setuptools cannot read from pyproject.toml: the list of hot modules, and how they are compiled.
+"""What setuptools cannot read from pyproject.toml: the lists of hot modules, and how they are compiled.
 
-HOT is the one list of modules that mypyc compiles to C. All are ordinary typed Python: where they are not compiled, the same source runs as
-it is. `BARNABAS_PURE=1` installs without compiling; a machine without a C compiler gets there by itself, since each extension is optional.
+HOT are the modules that mypyc compiles to C. All are ordinary typed Python: where they are not compiled, the same source runs as it is.
+`BARNABAS_PURE=1` installs without compiling; a machine without a C compiler gets there by itself, since each extension is optional.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from setuptools import Extension, setup
 
-HOT = [
+STORAGE = [
     "barnabas/records/batch.py",
     "barnabas/records/builder.py",
     "barnabas/records/column_encode.py",
@@ -59,6 +59,53 @@ HOT = [
     "barnabas/storage/segment.py",
     "barnabas/storage/segments.py",
 ]
+PROTOCOL = [
+    "barnabas/protocol/framing.py",
+    "barnabas/protocol/message.py",
+    "barnabas/protocol/messages/api_versions_request.py",
+    "barnabas/protocol/messages/api_versions_response.py",
+    "barnabas/protocol/messages/fetch_request.py",
+    "barnabas/protocol/messages/fetch_response.py",
+    "barnabas/protocol/messages/list_offsets_request.py",
+    "barnabas/protocol/messages/list_offsets_response.py",
+    "barnabas/protocol/messages/metadata_request.py",
+    "barnabas/protocol/messages/metadata_response.py",
+    "barnabas/protocol/messages/produce_request.py",
+    "barnabas/protocol/messages/produce_response.py",
+    "barnabas/protocol/messages/request_header.py",
+    "barnabas/protocol/messages/response_header.py",
+    "barnabas/protocol/reader.py",
+    "barnabas/protocol/registry.py",
+    "barnabas/protocol/slices.py",
+    "barnabas/protocol/writer.py",
+]
+BROKER = [
+    "barnabas/broker/delayed_delete_records.py",
+    "barnabas/broker/delayed_fetch.py",
+    "barnabas/broker/delayed_operation.py",
+    "barnabas/broker/delayed_produce.py",
+    "barnabas/broker/dispatcher.py",
+    "barnabas/broker/fetch_params.py",
+    "barnabas/broker/fetch_session.py",
+    "barnabas/broker/fetch_session_cache.py",
+    "barnabas/broker/handlers/fetch.py",
+    "barnabas/broker/handlers/produce.py",
+    "barnabas/broker/isr.py",
+    "barnabas/broker/metadata_cache.py",
+    "barnabas/broker/partition.py",
+    "barnabas/broker/partition_append.py",
+    "barnabas/broker/partition_read.py",
+    "barnabas/broker/purgatory.py",
+    "barnabas/broker/replica.py",
+    "barnabas/broker/replica_manager.py",
+    "barnabas/broker/request.py",
+    "barnabas/broker/timing_wheel.py",
+    "barnabas/network/exchange.py",
+    "barnabas/network/frames.py",
+]
+
+# A group is one C file: calls inside it are plain C calls that the compiler may inline, and the groups are compiled side by side.
+HOT = {"storage": STORAGE, "protocol": PROTOCOL, "broker": BROKER}
 
 METADATA_ONLY = {"egg_info", "dist_info"}  # pip asks for these first, and they need no compiled module
 
@@ -69,12 +116,11 @@ def extensions() -> list[Extension]:
     from mypyc.build import mypycify
 
     os.environ.setdefault("MYPYPATH", "src")
-    # One group, one C file: calls between the modules are plain C calls that the compiler may inline. The name is fixed, so that a build
-    # after a change of HOT replaces the library of the build before.
+    groups = [([str(Path("src", module)) for module in modules], f"barnabas_{name}") for name, modules in HOT.items()]
     compiled = mypycify(
-        ["--strict", "--explicit-package-bases", *(str(Path("src", module)) for module in HOT)],
+        ["--strict", "--explicit-package-bases", *(path for paths, _ in groups for path in paths)],
         opt_level="3",
-        group_name="barnabas",
+        separate=groups,
         target_dir="build/mypyc",
     )
     for extension in compiled:
@@ -83,4 +129,4 @@ def extensions() -> list[Extension]:
     return compiled
 
 
-setup(ext_modules=extensions())
+setup(ext_modules=extensions(), options={"build_ext": {"parallel": os.cpu_count() or 1}})
