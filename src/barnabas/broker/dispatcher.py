@@ -16,7 +16,7 @@ from barnabas.errors import KafkaError
 from barnabas.network.exchange import Exchange
 from barnabas.protocol.errors import ErrorCode, MalformedMessage
 from barnabas.protocol.framing import parse_request
-from barnabas.protocol.message import Message
+from barnabas.protocol.message import Message, serialize
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
@@ -73,8 +73,10 @@ class RequestDispatcher:
         """Answers with the error where the response can carry one as a whole; where it cannot, the connection goes."""
         code = error.code if isinstance(error, KafkaError) else ErrorCode.UNKNOWN_SERVER_ERROR
         response: Any = request.api.response()
-        if "error_code" not in response.field_names():
+        without = serialize(response, request.version)
+        if "error_code" in response.field_names():
+            response.error_code = int(code)
+        if serialize(response, request.version) == without:  # no such field, or not in this version
             request.exchange.close_connection()
-            return
-        response.error_code = int(code)
-        request.respond(response)
+        else:
+            request.respond(response)

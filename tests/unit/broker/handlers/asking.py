@@ -91,12 +91,16 @@ async def ask(broker: Broker, request: Message, answer: type[M], version: int, l
 
 async def exchange(broker: Broker, frame: bytes, listener_name: str = "PLAINTEXT") -> bytes:
     """The frame that answers a frame, both without their sizes."""
+    return await dispatched(RequestDispatcher(broker), frame, listener_name)
+
+
+async def dispatched(dispatcher: RequestDispatcher, frame: bytes, listener_name: str = "PLAINTEXT") -> bytes:
     answered = asyncio.Event()
     gate = SimpleNamespace(leave=lambda size: None)
     context = SimpleNamespace(listener_name=listener_name, gate=gate)
     connection = SimpleNamespace(id="test", context=context, answered=answered.set)
     pending = Exchange(cast("Connection", connection), len(frame), False, 0)
-    RequestDispatcher(broker).dispatch(pending, frame)
+    dispatcher.dispatch(pending, frame)
     await asyncio.wait_for(answered.wait(), TIMEOUT_S)
     if pending.closes:
         raise Closed

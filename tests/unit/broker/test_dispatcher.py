@@ -1,0 +1,84 @@
+"""Whatever comes in, there is an answer or the connection is closed."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from barnabas.broker.dispatcher import RequestDispatcher
+from barnabas.broker.handlers import HANDLERS, Handler
+from barnabas.errors import InvalidRequest
+from barnabas.protocol import api_keys
+from barnabas.protocol.errors import ErrorCode, MalformedMessage
+from barnabas.protocol.framing import request_frame
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages.describe_cluster_request import DescribeClusterRequest
+from barnabas.protocol.messages.describe_cluster_response import DescribeClusterResponse
+from barnabas.protocol.messages.metadata_request import MetadataRequest
+from barnabas.protocol.messages.produce_request import ProduceRequest
+from barnabas.protocol.registry import APIS, BY_NAME
+from tests.unit.broker.handlers.asking import Closed, a_broker, dispatched, read
+
+
+def frame(request: Message, version: int) -> bytes:
+    return b"".join(request_frame(request, BY_NAME[type(request).__name__.removesuffix("Request")], version, 17, "client"))[4:]
+
+
+def failing(error: Exception) -> Handler:
+    async def handle(broker: Any, request: Any) -> Message:
+        raise error
+
+    handler = Handler("describe_cluster")
+    handler.handle, handler.is_async = handle, True
+    return handler
+
+
+def test_only_produce_may_be_pipelined() -> None:
+    dispatcher = RequestDispatcher(a_broker())
+    assert dispatcher.is_pipelinable(frame(ProduceRequest(), 9))
+    assert not dispatcher.is_pipelinable(frame(MetadataRequest(), 9))
+
+
+@pytest.mark.parametrize("key", sorted(APIS.keys() - HANDLERS.keys()))
+def test_an_api_that_is_not_served_closes_the_connection(key: int) -> None:
+    header = key.to_bytes(2, "big") + APIS[key].highest_version.to_bytes(2, "big") + b"\0\0\0\1\0\0\0\0\0\0"
+    with pytest.raises(MalformedMessage, match=f"key {key}"):
+        asyncio.run(dispatched(RequestDispatcher(a_broker()), header))
+
+
+@pytest.mark.parametrize("key", sorted(HANDLERS))
+def test_every_api_of_the_table_has_its_module(key: int) -> None:
+    assert callable(Handler(HANDLERS[key]).handle)
+
+
+@pytest.mark.parametrize("key", sorted(set(HANDLERS) - {api_keys.API_VERSIONS}))
+def test_a_version_that_does_not_exist_closes_the_connection(key: int) -> None:
+    header = key.to_bytes(2, "big") + (APIS[key].highest_version + 1).to_bytes(2, "big") + b"\0\0\0\1\0\0"
+    with pytest.raises(MalformedMessage, match="unsupported version"):
+        asyncio.run(dispatched(RequestDispatcher(a_broker()), header))
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(InvalidRequest("no"), ErrorCode.INVALID_REQUEST), (RuntimeError("a fault of ours"), ErrorCode.UNKNOWN_SERVER_ERROR)],
+)
+def test_a_handler_that_fails_while_it_waits_is_answered_for(error: Exception, code: ErrorCode) -> None:
+    async def scenario() -> int:
+        dispatcher = RequestDispatcher(a_broker())
+        dispatcher._handlers[api_keys.DESCRIBE_CLUSTER] = failing(error)
+        answer = await dispatched(dispatcher, frame(DescribeClusterRequest(), 0))
+        return read(answer, DescribeClusterResponse, 0).error_code
+
+    assert asyncio.run(scenario()) == code
+
+
+def test_a_failure_that_the_response_cannot_carry_closes_the_connection() -> None:
+    async def scenario() -> None:
+        dispatcher = RequestDispatcher(a_broker())
+        dispatcher._handlers[api_keys.METADATA] = failing(RuntimeError("a fault of ours"))
+        with pytest.raises(Closed):
+            await dispatched(dispatcher, frame(MetadataRequest(), 9))
+
+    asyncio.run(scenario())

@@ -1,0 +1,149 @@
+"""The life of a broker in this process: what it finds at the start, what it leaves at the end, what it refuses to serve."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from barnabas.broker.config import BrokerConfig
+from barnabas.broker.server import STORE_NAME, BrokerServer
+from barnabas.errors import InvalidMetaProperties, KafkaStorageError
+from barnabas.metadata import paths
+from barnabas.network.event_loop import run
+from benchmarks.wire import Client
+
+T = TypeVar("T")
+
+
+def properties(data: Path, **settings: str) -> dict[str, str]:
+    return {"listeners": "PLAINTEXT://127.0.0.1:0", "broker.id": "5", "log.dirs": str(data), **settings}
+
+
+def serving(settings: dict[str, str], use: Callable[[BrokerServer], Awaitable[T]]) -> T:
+    """Starts a broker, does something to it, stops it cleanly."""
+
+    async def life() -> T:
+        server = BrokerServer(BrokerConfig.from_properties(settings))
+        await server.start()
+        try:
+            return await asyncio.wait_for(use(server), 30)
+        finally:
+            await server.shutdown(1000)
+
+    return run(life())
+
+
+async def ask(server: BrokerServer, question: Callable[[Client], T]) -> T:
+    """From a thread, as the client is a blocking one."""
+
+    def answered() -> T:
+        with Client("127.0.0.1", server.endpoints[0].port) as client:
+            return question(client)
+
+    return await asyncio.to_thread(answered)
+
+
+async def create(server: BrokerServer, *names: str) -> None:
+    await ask(server, lambda client: client.create_topics(names))
+
+
+async def topic_names(server: BrokerServer) -> list[str]:
+    return [topic.name or "" for topic in (await ask(server, lambda client: client.metadata(None))).topics]
+
+
+def test_a_broker_knows_itself_when_it_lets_clients_in(tmp_path: Path) -> None:
+    async def use(server: BrokerServer) -> None:
+        answer = await ask(server, lambda client: client.metadata(None))
+        assert [(broker.node_id, broker.port) for broker in answer.brokers] == [(5, server.endpoints[0].port)]
+        assert answer.controller_id == 5
+
+    serving(properties(tmp_path), use)
+
+
+def test_topics_are_there_again_after_a_restart(tmp_path: Path) -> None:
+    serving(properties(tmp_path), lambda server: create(server, "kept"))
+    assert serving(properties(tmp_path), topic_names) == ["kept"]
+
+
+def test_a_clean_end_is_noted_beside_the_logs(tmp_path: Path) -> None:
+    serving(properties(tmp_path), lambda server: create(server, "kept"))
+    assert (tmp_path / ".kafka_cleanshutdown").exists()
+
+
+def test_the_cluster_keeps_its_id(tmp_path: Path) -> None:
+    async def cluster_id(server: BrokerServer) -> str:
+        return server.broker.cluster_id
+
+    assert serving(properties(tmp_path), cluster_id) == serving(properties(tmp_path), cluster_id)
+
+
+def test_a_directory_with_logs_and_no_metadata_is_refused_and_adopt_is_named(tmp_path: Path) -> None:
+    serving(properties(tmp_path), lambda server: create(server, "orphan"))
+    for file in tmp_path.glob(f"{STORE_NAME}*"):
+        file.unlink()
+    with pytest.raises(InvalidMetaProperties, match="barnabas adopt"):
+        serving(properties(tmp_path), topic_names)
+
+
+def test_the_directory_of_another_broker_is_refused(tmp_path: Path) -> None:
+    serving(properties(tmp_path), lambda server: create(server, "theirs"))
+    with pytest.raises(InvalidMetaProperties, match=r"stored broker\.id 5"):
+        serving(properties(tmp_path) | {"broker.id": "6"}, topic_names)
+
+
+def test_a_directory_in_use_is_refused(tmp_path: Path) -> None:
+    async def use(server: BrokerServer) -> None:
+        second = BrokerServer(BrokerConfig.from_properties(properties(tmp_path)))
+        with pytest.raises(KafkaStorageError, match="is using this directory"):
+            await second.start()
+
+    serving(properties(tmp_path), use)
+
+
+def test_a_port_in_use_is_refused_and_the_directory_is_free_again(tmp_path: Path) -> None:
+    async def use(server: BrokerServer) -> None:
+        taken = {"listeners": f"PLAINTEXT://127.0.0.1:{server.endpoints[0].port}"}
+        second = BrokerServer(BrokerConfig.from_properties(properties(tmp_path / "second") | taken))
+        with pytest.raises(OSError, match="stop what listens there"):
+            await second.start()
+        third = BrokerServer(BrokerConfig.from_properties(properties(tmp_path / "second")))
+        await third.start()
+        await third.shutdown(0)
+
+    serving(properties(tmp_path / "first"), use)
+
+
+def test_the_log_of_a_topic_that_the_tree_does_not_know_is_set_aside(tmp_path: Path) -> None:
+    async def forget(server: BrokerServer) -> None:
+        await create(server, "forgotten", "kept")
+        await server.broker.controller.shutdown()  # or it would hear of it and delete the log properly
+        await server.broker.tree.delete_recursive(paths.topic("forgotten"))
+
+    serving(properties(tmp_path), forget)
+    assert serving(properties(tmp_path), topic_names) == ["kept"]
+    assert [path.name.rpartition("-")[2] for path in tmp_path.glob("forgotten-0*")] == ["stray"]
+
+
+def test_a_broker_without_id_is_given_one_above_the_reserved_ones_and_keeps_it(tmp_path: Path) -> None:
+    async def broker_id(server: BrokerServer) -> int:
+        return server.broker.broker_id
+
+    settings = properties(tmp_path)
+    del settings["broker.id"]
+    assert [serving(settings, broker_id) for _ in range(2)] == [1001, 1001]
+
+
+def test_a_dynamic_limit_of_connections_counts_at_once_and_after_a_restart(tmp_path: Path) -> None:
+    async def limit(server: BrokerServer) -> int:
+        return server.sockets.quotas.max_connections
+
+    async def set_limit(server: BrokerServer) -> int:
+        await server.broker.configs._admin.change_broker_config(None, {"max.connections": "77"})
+        await server.broker.configs._changes.process()
+        return await limit(server)
+
+    assert [serving(properties(tmp_path), set_limit), serving(properties(tmp_path), limit)] == [77, 77]
