@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 from random import Random
+from typing import Any
 
 import google_crc32c
 
@@ -18,8 +19,22 @@ from barnabas.records.control import end_txn_marker
 
 NOW_MS = 1_767_225_600_000
 CRC_AT, ATTRIBUTES_AT, COUNT_AT, LENGTH_AT, MAGIC_AT = 17, 21, 57, 8, 16
-HEADER_NUMBERS = ((0, 8), (8, 4), (12, 4), (16, 1), (21, 2), (23, 4), (27, 8), (35, 8), (43, 8), (51, 2), (53, 4), (57, 4))  # v2: place, size
-BOMB_BYTES = 600 * 1024 * 1024  # more than any batch may unfold into
+HEADER_NUMBERS = (
+    (0, 8),
+    (8, 4),
+    (12, 4),
+    (16, 1),
+    (21, 2),
+    (23, 4),
+    (27, 8),
+    (35, 8),
+    (43, 8),
+    (51, 2),
+    (53, 4),
+    (57, 4),
+)  # v2: place, size
+BOMB_BYTES = 32 * 1024 * 1024  # out of some kilobytes
+SNAPPY_BYTES_MAX = 16 * 1024 * 1024
 VARINTS = (b"\xff" * 10, b"\xff\xff\xff\xff\x0f", b"\xfe\xff\xff\xff\x0f", b"\x80\x80\x80\x80\x10", b"\x00", b"\x01", b"\x7f")
 
 
@@ -50,15 +65,10 @@ def plain(count: int, now_ms: int, size: int = 100) -> bytes:
 
 
 @cache
-def bomb(codec: int) -> bytes:
-    """One record of zeros that is small only as long as nobody opens it."""
-    packed = compress(codec, bytes(_bomb_size(codec)))
+def bomb(codec: int, size: int = BOMB_BYTES) -> bytes:
+    """A batch of zeros that is small only as long as nobody opens it. Snappy packs 20 to 1 at best: it gets what fits in a message."""
+    packed = compress(codec, bytes(min(size, SNAPPY_BYTES_MAX) if codec == SNAPPY else size))
     return _sealed(bytearray(plain(1, NOW_MS)[:HEADER_SIZE_V2]), packed, codec)
-
-
-def _bomb_size(codec: int) -> int:
-    # Snappy and LZ4 pack 20 and 250 to 1 at best: what fits in a message of a megabyte is all there is to fear.
-    return {GZIP: BOMB_BYTES, ZSTD: BOMB_BYTES, LZ4: 100 * 1024 * 1024, SNAPPY: 10 * 1024 * 1024}[codec]
 
 
 def _whole(random: Random, magic: int) -> bytes:
@@ -72,7 +82,7 @@ def _whole(random: Random, magic: int) -> bytes:
     return builder.build()
 
 
-def _producer(random: Random, magic: int) -> dict[str, int | bool]:
+def _producer(random: Random, magic: int) -> dict[str, Any]:
     if magic < 2 or random.random() < 0.6:
         return {}
     return {
@@ -96,7 +106,9 @@ def _damaged(random: Random, whole: bytes) -> bytes:
         return _sealed(batch[:HEADER_SIZE_V2], bytes(batch[HEADER_SIZE_V2 : random.randrange(HEADER_SIZE_V2, len(batch) + 1)]))
     if kind == 3:  # a number in the header
         at, size = random.choice(HEADER_NUMBERS)
-        batch[at : at + size] = random.choice((b"\xff", b"\x7f", b"\x80", b"\x00", b"\x01")) + random.choice((b"\xff", b"\x00")) * (size - 1)
+        batch[at : at + size] = random.choice((b"\xff", b"\x7f", b"\x80", b"\x00", b"\x01")) + random.choice((b"\xff", b"\x00")) * (
+            size - 1
+        )
         return _resealed(batch) if at not in (LENGTH_AT, MAGIC_AT) else bytes(batch)
     if kind == 4:  # how many records there are
         batch[COUNT_AT : COUNT_AT + 4] = random.choice((0, 2, 2**31 - 1, 1000)).to_bytes(4, "big")

@@ -210,7 +210,9 @@ def _absurd(random: Random, piece: _Piece, is_flexible: bool) -> bytes:
     if kind == "text":
         return random.choice(NOT_UTF8) + piece.data[2:]
     if kind == "tags":
-        return random.choice((uvarint(1), uvarint(2**31 - 1), b"\xff" * 5, b"\x01\x00\x00", b"\x02\x05\x00\x05\x00", b"\x01\x00\xff\xff\xff\xff\x0f"))
+        return random.choice(
+            (uvarint(1), uvarint(2**31 - 1), b"\xff" * 5, b"\x01\x00\x00", b"\x02\x05\x00\x05\x00", b"\x01\x00\xff\xff\xff\xff\x0f")
+        )
     if kind in ("bool", "presence"):
         return bytes([random.choice((2, 127, 128, 255, 0, 1))])
     if kind == "uuid":
@@ -227,7 +229,9 @@ def _damage_bytes(random: Random, body: bytes) -> tuple[str, bytes]:
         return "longer", _framed(body + random.randbytes(random.choice((1, 4, 100))))
     if kind == 2:
         data = _framed(body)
-        return "size lies", random.choice((-1, -(2**31), 2**31 - 1, 104857601, len(body) + 1, 104857600, 0)).to_bytes(4, "big", signed=True) + data[4:]
+        return "size lies", random.choice((-1, -(2**31), 2**31 - 1, 104857601, len(body) + 1, 104857600, 0)).to_bytes(
+            4, "big", signed=True
+        ) + data[4:]
     flipped = bytearray(body)
     if kind == 3:
         at = random.randrange(len(flipped) + 1)

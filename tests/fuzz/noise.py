@@ -47,7 +47,9 @@ def _frames_of_bytes(connection: socket.socket, random: Random) -> None:
 def _plausible_header(connection: socket.socket, random: Random) -> None:
     """An API and a version that may be there, then anything."""
     for _ in range(random.randint(1, 5)):
-        header = pack(">hhih", random.randrange(-1, 100), random.randrange(-1, 20), random.randrange(2**31), random.choice((-1, 0, 1, 4, 32767)))
+        header = pack(
+            ">hhih", random.randrange(-1, 100), random.randrange(-1, 20), random.randrange(2**31), random.choice((-1, 0, 1, 4, 32767))
+        )
         body = header + random.choice((bytes, random.randbytes))(random.choice(SIZES))
         connection.sendall(pack(">i", len(body)) + body)
 
@@ -83,7 +85,9 @@ def _tls(connection: socket.socket, random: Random) -> None:
 
 
 def _http(connection: socket.socket, random: Random) -> None:
-    connection.sendall(random.choice((b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"POST /v2/topics HTTP/1.0\r\n\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")))
+    connection.sendall(
+        random.choice((b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"POST /v2/topics HTTP/1.0\r\n\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))
+    )
 
 
 def _nothing(connection: socket.socket, random: Random) -> None:

@@ -1,4 +1,4 @@
-"""The broker that is attacked: a process of its own, as a user starts it, with its log in a file and its memory and descriptors in sight."""
+"""The broker that is attacked: a process of its own, as a user starts it; its log is in a file, its memory and descriptors in sight."""
 
 from __future__ import annotations
 
@@ -11,19 +11,22 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.broker import READY, START_TIMEOUT_S, started
-from tests.fuzz.values import STABLE
 from barnabas.protocol.messages.delete_topics_request import DeleteTopicsRequest
 from barnabas.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.protocol.slices import Records
 from barnabas.uuid import Uuid
 from benchmarks.wire import Client
+from tests.broker import READY, START_TIMEOUT_S, started
 from tests.fuzz.batches import plain
+from tests.fuzz.values import STABLE
 
 HOST = "127.0.0.1"
 STOP_TIMEOUT_S = 30
 # What nobody may cause from outside: anything with a traceback, and errors other than those that Kafka logs as errors too.
-UNEXPECTED = re.compile(r" CRITICAL | exception=|Traceback|never retrieved|UNKNOWN_SERVER_ERROR| ERROR +\S+ (?!Error processing (?:append operation|fetch with max size -))")
+UNEXPECTED = re.compile(
+    r" CRITICAL | exception=|Traceback|never retrieved|UNKNOWN_SERVER_ERROR"
+    r"| ERROR +\S+ (?!Error processing (?:append operation|fetch with max size -))"
+)
 STABLE_CONFIGS = {
     "fuzz-plain": {},
     "fuzz-compact": {"cleanup.policy": "compact"},
@@ -31,8 +34,13 @@ STABLE_CONFIGS = {
     "fuzz-timed": {"message.timestamp.type": "LogAppendTime", "compression.type": "gzip"},
 }
 PARTITIONS = 3
-SOON_DELETED = ("log.segment.delete.delay.ms=1000",)  # the files of a deleted topic stay open so long, a minute by default
+SETTINGS = (
+    "log.segment.delete.delay.ms=1000",  # the files of a deleted topic stay open so long, a minute by default
+    "log.cleaner.dedupe.buffer.size=4194304",  # the first compaction takes this for good, 128 MB by default: it would hide what leaks
+)
 RECORDS = 50
+PREPARE_TRIES = 10
+LEADER_TIMEOUT_S = 5
 
 
 class Target:
@@ -102,7 +110,7 @@ class Target:
 def running(directory: Path, overrides: tuple[str, ...] = ()) -> Generator[Target, None, None]:
     """A broker for as long as the block lasts; it must then still end cleanly on SIGTERM."""
     log = directory / "broker.log"
-    options = [f"--override={each}" for each in (*SOON_DELETED, *overrides)]
+    options = [f"--override={each}" for each in (*SETTINGS, *overrides)]
     # Its log goes to a file by the shell, which then becomes the broker: what it prints itself is one line.
     command = [sys.executable, "-m", "barnabas", "up", "--port", "0", "--data", str(directory / "data"), *options]
     shell = ["/bin/sh", "-c", 'log=$1; shift; exec "$@" 2>>"$log"', "broker", str(log), *command]
@@ -117,6 +125,15 @@ def running(directory: Path, overrides: tuple[str, ...] = ()) -> Generator[Targe
 
 def prepare_topics(target: Target, keep: str) -> dict[str, Uuid]:
     """Deletes all topics but `keep`, makes those that the fuzzer counts on, with some data, and tells their ids."""
+    for _ in range(PREPARE_TRIES):
+        try:
+            return _prepare_topics(target, keep)
+        except RuntimeError as error:  # a request of the storm that came late has created one of them
+            last = error
+    raise last
+
+
+def _prepare_topics(target: Target, keep: str) -> dict[str, Uuid]:
     with target.client(60) as client:
         names = [topic.name for topic in client.metadata(None).topics if topic.name is not None and topic.name != keep]
         if names:
@@ -129,7 +146,11 @@ def prepare_topics(target: Target, keep: str) -> dict[str, Uuid]:
 
 
 def _produce(client: Client, topic: str, partition: int) -> None:
+    """Tries again as long as the leader does not know yet that it is: that may come a moment after the metadata."""
     data = PartitionProduceData(partition, Records(plain(RECORDS, int(time.time() * 1000))))
-    response = client.ask(ProduceRequest(None, -1, 30_000, [TopicProduceData(topic, partition_data=[data])]), 9)
-    error = response.responses[0].partition_responses[0].error_code
-    assert error == 0, f"Producing to {topic}-{partition}: error {error}"
+    request = ProduceRequest(None, -1, 30_000, [TopicProduceData(topic, partition_data=[data])])
+    until = time.monotonic() + LEADER_TIMEOUT_S
+    while (error := client.ask(request, 9).responses[0].partition_responses[0].error_code) and time.monotonic() < until:
+        pass
+    if error:
+        raise RuntimeError(f"Producing to {topic}-{partition}: error {error}")

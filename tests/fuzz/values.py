@@ -42,7 +42,8 @@ TOPIC_CONFIGS = (
 CONFIG_VALUES = (
     "", "0", "1", "-1", "-2", "2147483647", "2147483648", "9223372036854775807", "9223372036854775808", "1024", "1048588", "0.5", "-0.5",
     "nan", "inf", "true", "false", "TRUE", "delete", "compact", "compact,delete", "delete,delete", "zstd", "gzip", "producer", "zip",
-    "LogAppendTime", "CreateTime", "0.9.0", "9.9", "*", "0:1,1:2", "1:0", "none", "INFO", "FATAL", "\x00", "x" * 10_000, " 5 ", "0x10", "1e3",
+    "LogAppendTime", "CreateTime", "0.9.0", "9.9", "*", "0:1,1:2", "1:0", "none", "INFO", "FATAL", "\x00", "x" * 10_000, " 5 ", "0x10",
+    "1e3",
     "１２", "1_000", "${env:HOME}", "${file:/etc/passwd:root}",
 )  # fmt: skip
 # Settings of a broker that anybody else would feel are only ever tried on brokers that are not there.

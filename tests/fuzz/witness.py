@@ -1,4 +1,4 @@
-"""A well-behaved client in a process of its own: produces and consumes its own topic all the time, and must notice nothing of what others do.
+"""A well-behaved client in a process of its own: produces to and consumes its own topic all the time, and must notice nothing of others.
 
 `python -m tests.fuzz.witness PORT` runs until its standard input ends, then prints one line of JSON. It ends with an error as soon as a
 record is missing, changed, repeated or foreign, or an answer is not the one a quiet broker gives.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from barnabas.protocol.message import Message
@@ -24,13 +25,17 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", LeaderAndIsrTopicState, StopReplicaTopicState)
 
-PARTITIONS_AT_ONCE: Final = 16  # making the log of one takes a millisecond or two
+PARTITIONS_AT_ONCE: Final = 8  # making the log of one takes a millisecond
 
 
 class ControllerOrders:
-    def __init__(self, replica_manager: ReplicaManager, configs: ConfigManager) -> None:
+    """What waits for the disk is done on `disk_threads`; without any, at once on the loop."""
+
+    def __init__(self, replica_manager: ReplicaManager, configs: ConfigManager, disk_threads: Executor | None = None) -> None:
         self._replica_manager = replica_manager
+        self._log_manager = replica_manager.log_manager
         self._configs = configs
+        self._disk_threads = disk_threads
 
     async def carry_out(self, request: Message) -> Message:
         if isinstance(request, LeaderAndIsrRequest):
@@ -41,7 +46,10 @@ class ControllerOrders:
         return self._replica_manager.update_metadata(request)
 
     async def _lead_or_follow(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
-        await self._configs.load_topics(self._topics_without_log(request))
+        new_topics = self._topics_without_log(request)
+        if new_topics:
+            await self._configs.load_topics(new_topics)
+            await self._refresh_checkpoints()
         whole = LeaderAndIsrResponse()
         for topics in _slices(request.topic_states, _part_of_led):
             part = self._replica_manager.become_leader_or_follower(_with_topics(request, topics))
@@ -49,7 +57,29 @@ class ControllerOrders:
             whole.topics += part.topics
             whole.partition_errors += part.partition_errors
             await asyncio.sleep(0)
+        await self._sync_names()
         return whole
+
+    async def _refresh_checkpoints(self) -> None:
+        """Before logs are made; each would see to it itself, but on the loop."""
+        for checkpoint in self._log_manager.refresh_checkpoints():
+            try:
+                await self._on_a_thread(checkpoint.run)
+            except OSError as error:
+                self._log_manager.checkpoint_failed(checkpoint, error)
+
+    async def _sync_names(self) -> None:
+        """Once for all logs of an order, before it is answered: what was made stays, what was deleted does not come back."""
+        sync = self._log_manager.take_dir_sync()
+        if sync is not None:
+            await self._on_a_thread(sync.run)
+            self._log_manager.dirs_synced(sync)
+
+    async def _on_a_thread(self, call: Callable[[], None]) -> None:
+        if self._disk_threads is None:
+            call()
+        else:
+            await asyncio.get_running_loop().run_in_executor(self._disk_threads, call)
 
     def _topics_without_log(self, request: LeaderAndIsrRequest) -> list[str]:
         """Their configs are not known here yet: a new topic has them in the tree before the controller hears of it."""
@@ -67,6 +97,7 @@ class ControllerOrders:
             whole.error_code = whole.error_code or part.error_code
             whole.partition_errors += part.partition_errors
             await asyncio.sleep(0)
+        await self._sync_names()
         self._configs.forget_topics(self._deleted_topics(request))
         return whole
 

@@ -1,7 +1,7 @@
-"""A produce with acks=all that waits for the in-sync replicas to have its records.
+"""A produce that waits for the in-sync replicas to have its records (acks=all), or for the disk to have them (flush.messages), or both.
 
-It is completed by the high watermark passing the last of them, by a lost lead or a lost disk, or by the request's timeout; the records stay
-in the log whatever it says.
+It is completed by the high watermark passing the last of them, by the flush, by a lost lead or a lost disk, or by the request's timeout;
+the records stay in the log whatever it says.
 """
 
 from __future__ import annotations
@@ -33,11 +33,13 @@ class DelayedProduce(DelayedOperation):
         results: list[PartitionAppend],
         replica_manager: ReplicaManager,
         on_done: Callable[[list[PartitionAppend]], None],
+        by_all: bool = True,
     ) -> None:
         super().__init__(delay_ms)
         self._results = results
         self._replica_manager = replica_manager
         self._on_done = on_done
+        self._by_all = by_all
         self._pending = [result for result in results if result.error == _NONE]
         for result in self._pending:
             result.error = _REQUEST_TIMED_OUT  # unless something better is known in time
@@ -45,7 +47,7 @@ class DelayedProduce(DelayedOperation):
     def try_complete(self) -> bool:
         waiting: list[PartitionAppend] = []
         for result in self._pending:
-            error = self._replica_manager.check_replicated(result)
+            error = self._replica_manager.check_replicated(result, self._by_all)
             if error == NOT_YET:
                 waiting.append(result)
             else:

@@ -10,17 +10,20 @@ import asyncio
 import logging
 from collections.abc import Callable
 from concurrent.futures import Executor
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from barnabas.broker.clock import Clock
 from barnabas.errors import KafkaError
+from barnabas.storage.checkpoints import CheckpointWrite
 from barnabas.storage.durability import FlushPlan
 from barnabas.storage.log import Log
-from barnabas.storage.log_manager import AllLogDirsFailed, LogManager
+from barnabas.storage.log_manager import LogManager
 
 T = TypeVar("T")
 
 TICK_S: Final = 0.5  # the shortest interval that a setting can ask for is a second or so
+FLUSHES_AT_ONCE: Final = 4  # each on a thread
+DELETIONS_AT_ONCE: Final = 20
 
 _log = logging.getLogger(__name__)
 
@@ -43,6 +46,7 @@ class Housekeeping:
         self._on_failure = on_failure
         self._flush_wanted = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
+        self._on_threads: set[asyncio.Future[Any]] = set()
 
     def start(self) -> None:
         self._log_manager.on_flush_wanted = self._flush_wanted.set
@@ -51,9 +55,11 @@ class Housekeeping:
             task.add_done_callback(self._ended)
 
     async def stop(self) -> None:
+        """What is on a thread is waited for: the logs are closed next, and nobody else may be writing then."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*self._on_threads, return_exceptions=True)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
@@ -62,17 +68,29 @@ class Housekeeping:
     async def _tick(self) -> None:
         while True:
             now_ms = self._clock.now_ms()
-            self._log_manager.tick(now_ms)
-            for delete in self._log_manager.take_deletions(now_ms):
-                await self._on_a_thread(_delete, delete)
+            for checkpoint in self._log_manager.due(now_ms):
+                if checkpoint is None:
+                    await asyncio.sleep(0)
+                else:
+                    await self._write(checkpoint)
+            deletions = self._log_manager.take_deletions(now_ms)
+            for first in range(0, len(deletions), DELETIONS_AT_ONCE):
+                await self._on_a_thread(_delete, deletions[first : first + DELETIONS_AT_ONCE])
             await asyncio.sleep(TICK_S)
+
+    async def _write(self, checkpoint: CheckpointWrite) -> None:
+        try:
+            await self._on_a_thread(checkpoint.run)
+        except OSError as error:
+            self._log_manager.checkpoint_failed(checkpoint, error)
 
     async def _flush(self) -> None:
         while True:
             await self._flush_wanted.wait()
             self._flush_wanted.clear()
-            for log, plan in self._log_manager.take_flushes():
-                await self._run(log, plan)
+            plans = self._log_manager.take_flushes()
+            for first in range(0, len(plans), FLUSHES_AT_ONCE):
+                await asyncio.gather(*(self._run(log, plan) for log, plan in plans[first : first + FLUSHES_AT_ONCE]))
 
     async def _run(self, log: Log, plan: FlushPlan) -> None:
         try:
@@ -81,8 +99,7 @@ class Housekeeping:
             message = f"Error while flushing log for {log.partition} in dir {log.log_dir}: {error}"
             self._log_manager.disk_failed(log.log_dir, message, error)
         else:
-            if is_durable:
-                log.flushed(plan, self._clock.now_ms())
+            self._log_manager.flush_ran(log, plan, is_durable, self._clock.now_ms())
 
     async def _clean(self) -> None:
         cleaner = self._log_manager.cleaner
@@ -102,14 +119,16 @@ class Housekeeping:
             await asyncio.sleep(0 if is_busy else TICK_S)
 
     async def _on_a_thread(self, call: Callable[..., T], *arguments: object) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._disk_threads, call, *arguments)
+        running: asyncio.Future[T] = asyncio.get_running_loop().run_in_executor(self._disk_threads, call, *arguments)
+        self._on_threads.add(running)
+        running.add_done_callback(self._on_threads.discard)
+        return await asyncio.shield(running)  # a task that is stopped leaves it running, and `stop` waits for it
 
 
-def _delete(delete: Callable[[], None]) -> None:
+def _delete(deletions: list[Callable[[], None]]) -> None:
     """What fails is left for the next start, which removes it too."""
-    try:
-        delete()
-    except AllLogDirsFailed:
-        raise
-    except (OSError, KafkaError) as error:
-        _log.error("Could not delete files: %s", error)
+    for delete in deletions:
+        try:
+            delete()
+        except (OSError, KafkaError) as error:
+            _log.error("Could not delete files: %s", error)

@@ -10,9 +10,13 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, cast
 
+from barnabas.errors import KafkaError
 from barnabas.metadata.znodes.cluster import BrokerRegistration
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.message import Message
+from barnabas.protocol.registry import BY_NAME
 
 _log = logging.getLogger(__name__)
 
@@ -56,8 +60,18 @@ class LocalChannel:
         try:
             while queue := self._queues.get(broker_id):
                 request, on_response = queue.popleft()
-                response = await self._brokers[broker_id](request)
+                response = await self._carry_out(broker_id, request)
                 if on_response is not None and self._queues.get(broker_id) is queue:
                     on_response(response)
         finally:
             del self._workers[broker_id]
+
+    async def _carry_out(self, broker_id: int, request: Message) -> Message:
+        """An order that fails is answered with an error, as over a network: those behind it are carried out all the same."""
+        try:
+            return await self._brokers[broker_id](request)
+        except Exception as error:
+            _log.exception("Broker %d failed to carry out %s", broker_id, type(request).__name__)
+            response: Any = BY_NAME[type(request).__name__.removesuffix("Request")].response()
+            response.error_code = int(error.code if isinstance(error, KafkaError) else ErrorCode.UNKNOWN_SERVER_ERROR)
+            return cast("Message", response)

@@ -73,6 +73,7 @@ class PartitionHost:
         self.clock = clock
         self.replica_lag_time_max_ms = replica_lag_time_max_ms
         self.wake = wake
+        self.flushes_awaited = 0  # so many appends have been made whose acknowledgements wait for the disk
         self.isr_updates = isr_updates
 
 
@@ -217,6 +218,9 @@ class Partition:
         )
         # With nobody else in sync this very append is replicated enough.
         moved = self.maybe_increment_leader_high_watermark(log, now_ms)
+        must_flush = info.last_offset < log.acks_wait_below and info.last_offset >= log.recovery_point
+        if must_flush:
+            self.host.flushes_awaited += 1
         return PartitionAppend(
             self.partition,
             0,
@@ -225,6 +229,7 @@ class Partition:
             info.log_append_time,
             info.log_start_offset,
             high_watermark_moved=moved,
+            must_flush=must_flush,
         )
 
     def _require_enough_replicas(self, log: Log) -> None:
@@ -244,6 +249,13 @@ class Partition:
     def is_under_min_isr(self) -> bool:
         log = self.leader_log
         return log is not None and len(self.isr.committed) < self._effective_min_isr(log)
+
+    def check_flushed(self, required_offset: int) -> int:
+        """Whether everything below an offset is on disk: REPLICATED, NOT_YET, or the error to answer with."""
+        log = self.leader_log
+        if log is None:
+            return _NOT_LEADER_OR_FOLLOWER
+        return REPLICATED if log.recovery_point >= required_offset else NOT_YET
 
     def check_replicated(self, required_offset: int) -> int:
         """Whether everything below an offset is on the in-sync replicas: REPLICATED, NOT_YET, or the error to answer with."""

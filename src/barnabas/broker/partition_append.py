@@ -25,6 +25,7 @@ class PartitionAppend:
         record_errors: list[tuple[int, str]] = NO_RECORD_ERRORS,
         error_message: str | None = None,
         high_watermark_moved: bool = False,
+        must_flush: bool = False,
     ) -> None:
         self.partition = partition
         self.error = error
@@ -35,6 +36,7 @@ class PartitionAppend:
         self.record_errors = record_errors
         self.error_message = error_message
         self.high_watermark_moved = high_watermark_moved
+        self.must_flush = must_flush  # no acknowledgement before the records are on disk: flush.messages asked for it
 
     def __repr__(self) -> str:
         return f"PartitionAppend({self.partition}, error={self.error}, base_offset={self.base_offset}, last_offset={self.last_offset})"

@@ -47,6 +47,7 @@ from barnabas.protocol.messages.update_metadata_request import UpdateMetadataReq
 from barnabas.protocol.messages.update_metadata_response import UpdateMetadataResponse
 from barnabas.protocol.slices import Records
 from barnabas.records.validation import CLIENT
+from barnabas.storage.log import Log
 from barnabas.storage.log_manager import LogManager
 from barnabas.storage.producers.append import TRANSACTION_VERSION_UNKNOWN
 from barnabas.storage.producers.entry import ProducerStateEntry
@@ -62,6 +63,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _UNKNOWN_SERVER_ERROR: Final = int(ErrorCode.UNKNOWN_SERVER_ERROR)
+FLUSH_TIMEOUT_MS: Final = 30_000
+
 _INVALID_REQUIRED_ACKS: Final = int(ErrorCode.INVALID_REQUIRED_ACKS)
 
 # Everyday errors of producers, of which Kafka answers nothing but the code.
@@ -125,6 +128,7 @@ class ReplicaManager:
         )
         self._space_of = space_of
         log_manager.on_dir_failure = self.log_dir_failed
+        log_manager.on_flushed = self._flushed
 
     # -- partitions
 
@@ -179,14 +183,18 @@ class ReplicaManager:
             on_done([PartitionAppend(partition, _INVALID_REQUIRED_ACKS) for partition, _ in entries])
             return
         now_ms = self.clock.now_ms()
+        awaited_before = self.host.flushes_awaited
         results: list[PartitionAppend] = []
         for partition, records in entries:
             guard = None if verification_guards is None else verification_guards.get(partition)
             results.append(
                 self._append(partition, records, required_acks, now_ms, internal_topics_allowed, origin, guard, transaction_version)
             )
-        if required_acks == ACKS_ALL and not self._settle(results):
-            operation = DelayedProduce(timeout_ms, results, self, on_done)
+        must_flush = self.host.flushes_awaited != awaited_before and required_acks != 0
+        if must_flush or (required_acks == ACKS_ALL and not self._settle(results)):
+            if required_acks != ACKS_ALL:
+                timeout_ms = max(timeout_ms, FLUSH_TIMEOUT_MS)  # the client's is for replicas; the disk takes the time it takes
+            operation = DelayedProduce(timeout_ms, results, self, on_done, required_acks == ACKS_ALL)
             keys = [result.partition for result in results]
             self.produce_purgatory.try_complete_else_watch(operation, keys, self.clock.monotonic_ms())
             self._appended(results)
@@ -249,12 +257,19 @@ class ReplicaManager:
                     result.error = error
         return settled
 
-    def check_replicated(self, result: PartitionAppend) -> int:
-        """Whether the records of an append are on all in-sync replicas: an error code, 0 or NOT_YET."""
+    def check_replicated(self, result: PartitionAppend, by_all: bool = True) -> int:
+        """Whether the records of an append are on disk, where they must be, and on all in-sync replicas: an error code, 0 or NOT_YET."""
         found = self.online.get(result.partition)
         if found is None:
             return self._absent(result.partition).code
-        return found.check_replicated(result.last_offset + 1)
+        if result.must_flush:
+            flushed = found.check_flushed(result.last_offset + 1)
+            if flushed != 0:
+                return flushed
+        return found.check_replicated(result.last_offset + 1) if by_all else 0
+
+    def _flushed(self, log: Log) -> None:
+        self.produce_purgatory.check_and_complete(log.partition)
 
     def _appended(self, results: list[PartitionAppend]) -> None:
         for result in results:

@@ -169,7 +169,7 @@ class BrokerServer:
         )
         replica_manager.on_log_dir_failure = self._log_dir_failed
         configs = ConfigManager(broker_id=broker_id, tree=tree, admin_tree=admin_tree, config=config, log_manager=log_manager, clock=clock)
-        self._channel = LocalChannel({broker_id: ControllerOrders(replica_manager, configs).carry_out})
+        self._channel = LocalChannel({broker_id: ControllerOrders(replica_manager, configs, self._disk_threads).carry_out})
         controller = Controller(
             broker_id=broker_id,
             tree=tree,

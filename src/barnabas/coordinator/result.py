@@ -14,10 +14,6 @@ from barnabas.protocol.coordinator_log import write_key, write_value
 from barnabas.protocol.message import Message
 
 R = TypeVar("R")
-R_co = TypeVar("R_co", covariant=True)
-
-NO_PRODUCER_ID = -1
-NO_PRODUCER_EPOCH = -1
 
 
 class Record(NamedTuple):
@@ -65,9 +61,3 @@ class Timer(Protocol):
     def cancel(self, key: str) -> None: ...
 
     def is_scheduled(self, key: str) -> bool: ...
-
-
-class Respond(Protocol, Generic[R]):
-    """Where an answer goes that cannot be given yet; called exactly once."""
-
-    def __call__(self, response: R, /) -> None: ...

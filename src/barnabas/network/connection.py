@@ -16,17 +16,22 @@ from typing import Any, Final, cast
 
 from barnabas.errors import KafkaError
 from barnabas.network.config import NetworkConfig
-from barnabas.network.exchange import Buffer, Dispatcher, Exchange
+from barnabas.network.exchange import Dispatcher, Exchange
 from barnabas.network.frames import FrameReader, InvalidFrame
 from barnabas.network.idle_connections import IdleConnections
 from barnabas.network.metrics import ListenerMetrics
 from barnabas.network.request_gate import RequestGate
+from barnabas.network.streamed import Buffer, ResponseStream, discard
+from barnabas.protocol.slices import Streamed
 
 # A peer that sends many small frames at once gets so many of them handled before others have their turn.
 FRAMES_PER_TURN: Final = 64
 
 # Writing one buffer is so much cheaper than writing many that it pays to copy them together, up to this size.
 JOIN_BYTES_MAX: Final = 16384
+
+# So many pieces of a streamed response for a peer that takes them at once, before others have their turn.
+PIECES_PER_TURN: Final = 4
 
 # Why a connection is muted: it is heard again when none of these is left.
 AT_BOUND: Final = 1  # its next request has to wait for one in process
@@ -35,6 +40,7 @@ THROTTLED: Final = 4  # a quota says so
 QUEUE_FULL: Final = 8  # queued.max.requests of the plane is reached
 TURN_OVER: Final = 16  # others have their turn
 CLOSING: Final = 32  # nothing more is taken, for good
+STREAMING: Final = 64  # a response is being read while it is sent
 
 _log = logging.getLogger(__name__)
 
@@ -69,7 +75,9 @@ class Connection(asyncio.BufferedProtocol):
         "_muted",
         "_out",
         "_out_size",
+        "_reads_piece",
         "_resume_scheduled",
+        "_stream",
         "_throttle_timer",
         "_transport",
         "context",
@@ -97,6 +105,8 @@ class Connection(asyncio.BufferedProtocol):
         self._corked = False
         self._out: list[Buffer] = []
         self._out_size = 0
+        self._stream: ResponseStream | None = None  # what has to go out before anything else may
+        self._reads_piece = False
         self._throttle_timer: asyncio.TimerHandle | None = None
 
     # What others may ask of it
@@ -138,8 +148,11 @@ class Connection(asyncio.BufferedProtocol):
         if self._transport is None or self._transport.is_closing():
             return
         self._flush()
-        self._transport.close()
-        if self._transport.get_write_buffer_size():
+        if self._stream is not None:
+            self._abandon_in_flight()
+        else:
+            self._transport.close()
+        if self._stream is not None or self._transport.get_write_buffer_size():
             self.context.loop.call_later(self.context.config.linger_ms / 1000, self.abort)
 
     def close_when_answered(self) -> None:
@@ -169,7 +182,8 @@ class Connection(asyncio.BufferedProtocol):
         self._held = None
         self._frames.clear()
         self._out.clear()
-        self._in_flight.clear()
+        self._abandon_in_flight()
+        self._drop_stream()
         self.context.gate.forget(self)
         if self._throttle_timer is not None:
             self._throttle_timer.cancel()
@@ -194,7 +208,11 @@ class Connection(asyncio.BufferedProtocol):
 
     def resume_writing(self) -> None:
         self._show_life()
-        self._unmute(WRITES_FULL)
+        if self._stream is not None:
+            self._muted &= ~WRITES_FULL
+            self._send_pieces()
+        else:
+            self._unmute(WRITES_FULL)
 
     # What the gate and the exchanges call
 
@@ -213,7 +231,7 @@ class Connection(asyncio.BufferedProtocol):
             if response:
                 self._send(response)
             if exchange.closes:
-                in_flight.clear()
+                self._abandon_in_flight()
                 self.close()
                 return
         if not self._corked:
@@ -321,10 +339,17 @@ class Connection(asyncio.BufferedProtocol):
 
     # The way of a response
 
-    def _send(self, buffers: Sequence[Buffer]) -> None:
+    def _send(self, buffers: Sequence[Buffer | Streamed]) -> None:
         self.context.metrics.responses += 1
-        self._out.extend(buffers)
-        for buffer in buffers:
+        if self._stream is not None:
+            self._stream.add(buffers)
+            return
+        out = self._out
+        for index, buffer in enumerate(buffers):
+            if isinstance(buffer, Streamed):
+                self._begin_stream(buffers[index:])
+                return
+            out.append(buffer)
             self._out_size += len(buffer)
         # Held back to be one write with others, but never more than the transport itself may hold: only it knows that a peer is slow.
         if self._out_size >= self.context.config.write_high_water_bytes:
@@ -342,6 +367,86 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.write(b"".join(out))
         else:
             self._transport.writelines(out)
+
+    # The way of a response that is read while it is sent
+
+    def _begin_stream(self, parts: Sequence[Buffer | Streamed]) -> None:
+        """Together with what was held back before it. Until its end nothing more is taken from the peer."""
+        if self._transport is None or self._transport.is_closing():
+            discard(parts)
+            return
+        self._stream = ResponseStream(self._out)
+        self._stream.add(parts)
+        self._out, self._out_size = [], 0
+        self._muted |= STREAMING
+        self._send_pieces()
+
+    def _send_pieces(self) -> None:
+        """As many as the peer takes; goes on when it has taken them, when a piece has come from the disk, or after a turn of the others."""
+        stream = self._stream
+        if stream is None or self._reads_piece:
+            return
+        try:
+            for _ in range(PIECES_PER_TURN):
+                if self._muted & WRITES_FULL:
+                    return
+                pieces = stream.take()
+                if pieces:
+                    self._write_pieces(pieces)
+                elif not stream.is_empty:
+                    self._reads_piece = True
+                    stream.take_later(self._piece_came)
+                    return
+                if stream.is_empty:
+                    self._end_stream()
+                    return
+        except (OSError, ValueError) as error:
+            self._stream_failed(error)
+        else:
+            self.context.loop.call_soon(self._send_pieces)
+
+    def _write_pieces(self, pieces: Sequence[Buffer]) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self.context.metrics.bytes_out += sum(map(len, pieces))
+            self._transport.writelines(pieces)
+
+    def _piece_came(self, piece: bytes | None, error: Exception | None) -> None:
+        self._reads_piece = False
+        if self._stream is None:  # the connection has ended meanwhile
+            return
+        if piece is None:
+            self._stream_failed(error)
+            return
+        self._write_pieces((piece,))
+        if self._stream.is_empty:
+            self._end_stream()
+        else:
+            self._send_pieces()
+
+    def _end_stream(self) -> None:
+        self._stream = None
+        self._show_life()
+        if self._muted & CLOSING:
+            self.close_when_answered()
+        else:
+            self._unmute(STREAMING)
+
+    def _stream_failed(self, error: Exception | None) -> None:
+        """Half a frame has been sent, and nothing can come after it."""
+        self._drop_stream()
+        self.context.metrics.connections_closed_failed += 1
+        _log.warning("Closing connection %s on listener %s in the middle of a response: %s", self.id, self.context.listener_name, error)
+        self.close()
+
+    def _drop_stream(self) -> None:
+        if self._stream is not None:
+            self._stream.clear()
+            self._stream = None
+
+    def _abandon_in_flight(self) -> None:
+        for exchange in self._in_flight:
+            exchange.abandon()
+        self._in_flight.clear()
 
     def _show_life(self) -> None:
         self.context.idle.active(self, self.context.now_ms())

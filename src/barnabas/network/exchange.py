@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from barnabas.network.streamed import Buffer, discard
+from barnabas.protocol.slices import Streamed
+
 if TYPE_CHECKING:
     from barnabas.network.connection import Connection
-
-Buffer = bytes | bytearray | memoryview
 
 
 class Dispatcher(Protocol):
@@ -27,26 +28,30 @@ class Dispatcher(Protocol):
 class Exchange:
     """One request and its answer to come. Exactly one of `respond`, `no_response` and `close_connection` has to be called, at any time."""
 
-    __slots__ = ("_in_queue", "closes", "connection", "is_pipelinable", "received_ns", "response", "size")
+    __slots__ = ("_in_queue", "_is_abandoned", "closes", "connection", "is_pipelinable", "received_ns", "response", "size")
 
     def __init__(self, connection: Connection, size: int, is_pipelinable: bool, received_ns: int) -> None:
         self.connection = connection
         self.size = size
         self.is_pipelinable = is_pipelinable
         self.received_ns = received_ns  # of time.perf_counter_ns
-        self.response: Sequence[Buffer] | None = None
+        self.response: Sequence[Buffer | Streamed] | None = None
         self.closes = False  # the connection, after the response
         self._in_queue = True
+        self._is_abandoned = False
 
-    def respond(self, buffers: Sequence[Buffer], close: bool = False) -> None:
+    def respond(self, buffers: Sequence[Buffer | Streamed], close: bool = False) -> None:
         """Sends the response, a whole frame with its size, when those before it have been sent; then closes the connection, if asked to.
-        The buffers must not change afterwards."""
+        The buffers must not change afterwards; streamed parts are read as the peer takes them, and let go whatever happens."""
         if self.response is not None:
             raise RuntimeError(f"A request of {self.connection.id} was answered twice")
         self.response = buffers
         self.closes = close
         self.leave_queue()
-        self.connection.answered()
+        if self._is_abandoned:
+            discard(buffers)
+        else:
+            self.connection.answered()
 
     def no_response(self) -> None:
         """The request is done and the peer expects nothing: Produce with acks=0."""
@@ -55,6 +60,12 @@ class Exchange:
     def close_connection(self) -> None:
         """Closes the connection in this request's turn: how a peer that expects no response learns of an error."""
         self.respond((), close=True)
+
+    def abandon(self) -> None:
+        """The connection has ended: there is nobody to send the response to, which may have come or not."""
+        self._is_abandoned = True
+        if self.response is not None:
+            discard(self.response)
 
     def leave_queue(self) -> None:
         """From here on the request waits for an event and not for the broker: it no longer counts against queued.max.requests."""

@@ -143,6 +143,9 @@ class Listener:
             await context.loop.connect_accepted_socket(lambda: connection, accepted, ssl=self._tls, ssl_handshake_timeout=timeout)
             context.metrics.connections_accepted += 1
         except (Exception, asyncio.CancelledError) as error:
+            if connection.extra_info("peername") is not None:  # it has been made already, and ends as any other does
+                connection.abort()
+                return
             context.metrics.handshakes_failed += 1
             _log.info("Connection %s on listener %s was not established: %r", connection.id, self.name, error)
             accepted.close()

@@ -7,7 +7,7 @@ MalformedMessage: the caller closes that connection and no other.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, cast
 
 from librt.strings import read_i16_be, write_i32_be
 
@@ -17,6 +17,7 @@ from barnabas.protocol.message import Message
 from barnabas.protocol.messages.request_header import RequestHeader
 from barnabas.protocol.reader import Reader
 from barnabas.protocol.registry import APIS, Api
+from barnabas.protocol.slices import Streamed
 from barnabas.protocol.writer import Writer, write_uvarint
 
 SIZE_PREFIX: Final = 4
@@ -84,11 +85,11 @@ def request_frame(message: Message, api: Api, version: int, correlation_id: int,
     header.write(writer, header_version)
     message.write(writer, version)
     writer.end_frame()
-    return writer.buffers()
+    return cast("list[bytes | memoryview]", writer.buffers())  # what a client sends, it has
 
 
-def response_frame(message: Message, correlation_id: int, version: int, header_version: int) -> list[bytes | memoryview]:
-    """A response as a broker sends it: buffers for one `writelines`, large records among them as they are."""
+def response_frame(message: Message, correlation_id: int, version: int, header_version: int) -> list[bytes | memoryview | Streamed]:
+    """A response as a broker sends it: buffers in their order, large records among them as they are or still to be read."""
     writer = Writer()
     writer.begin_frame()
     write_i32_be(writer.out, correlation_id)

@@ -6,7 +6,7 @@ once, so a handler sees one class and never asks for a version; which fields tra
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar, cast
 
 from mypy_extensions import i64, mypyc_attr
 
@@ -63,7 +63,7 @@ def serialize(message: Message, version: int) -> bytes:
     """The bytes of a message in one piece. A response that carries records is sent by `framing` instead, which does not copy them."""
     writer = Writer()
     message.write(writer, version)
-    return b"".join(writer.buffers())
+    return b"".join(cast("list[bytes | memoryview]", writer.buffers()))
 
 
 def unknown_version(name: str, version: i64, lowest: int, highest: int) -> UnsupportedVersion:

@@ -12,7 +12,7 @@ from librt.strings import BytesWriter, write_i16_be, write_i32_be
 from mypy_extensions import i64, u8
 
 from barnabas.protocol.errors import UnwritableMessage
-from barnabas.protocol.slices import Records
+from barnabas.protocol.slices import Records, Streamed
 
 STRING_SIZE_MAX: Final = 0x7FFF
 PASS_THROUGH_SIZE_MIN: Final = 2048  # records below this are cheaper to copy than to send as a buffer of their own
@@ -40,22 +40,24 @@ class Writer:
             return
         size: i64 = records.size
         write_size(self.out, size, flexible)
-        if size < PASS_THROUGH_SIZE_MIN:
+        if size < PASS_THROUGH_SIZE_MIN and records.source is None:
             self.out.write(records.to_bytes())
         else:
             self._slices.append((len(self.out), records))
             self._slices_size += size
 
-    def buffers(self) -> list[bytes | memoryview]:
-        """The frame as buffers for one `writelines`."""
+    def buffers(self) -> list[bytes | memoryview | Streamed]:
+        """The frame as buffers for one `writelines`, unless some of its records have to be read first."""
         gathered = self.out.getvalue()
         if not self._slices:
             return [gathered]
-        buffers: list[bytes | memoryview] = []
+        buffers: list[bytes | memoryview | Streamed] = []
         done = 0
         for at, records in self._slices:
             buffers.append(gathered[done:at])
-            if records.size == len(records.data):
+            if records.source is not None:
+                buffers.append(Streamed(records.size, records.source))
+            elif records.size == len(records.data):
                 buffers.append(records.data)
             else:
                 buffers.append(memoryview(records.data)[records.start : records.end])

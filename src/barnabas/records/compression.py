@@ -25,6 +25,8 @@ ZSTD: Final = 4
 # What one batch may grow to. Kafka streams a batch and so knows no bound; here it is held whole. Five times the largest request a broker
 # takes by default (socket.request.max.bytes, 100 MiB) leaves room for honest batches that compress well and stops a bomb early.
 DECOMPRESSED_SIZE_MAX: Final = 512 * 1024 * 1024
+# What a client may send so: no more than it could have sent uncompressed in the largest request. It is opened while others wait.
+PRODUCED_SIZE_MAX: Final = 100 * 1024 * 1024
 
 _NAMES: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 

@@ -30,25 +30,29 @@ from barnabas.records.varint import read_varint, read_varlong
 
 def read_records(data: bytes, batch: Batch, limit: int = DECOMPRESSED_SIZE_MAX) -> list[Record]:
     """Every record of `batch`, which stands in `data`; `limit` bounds the bytes a compressed batch may unfold into."""
+    return list(each_record(data, batch, limit))
+
+
+def each_record(data: bytes, batch: Batch, limit: int = DECOMPRESSED_SIZE_MAX) -> Iterator[Record]:
+    """The same one by one: a batch of a hostile client may unfold into millions."""
     if batch.magic < MAGIC_V2:
-        return legacy.read_records(data, batch, limit)
+        yield from legacy.read_records(data, batch, limit)
+        return
     count: i64 = batch.count
     if count < 0:
         raise InvalidRecord(f"Found invalid record count {count} in magic v{batch.magic} batch")
-    records: list[Record] = []
     if count == 0:
-        return records
+        return
     body, at, end = records_body(data, batch, limit)
     timestamp_type: i64 = batch.timestamp_type
     read: i64 = 0
     while read < count:
         size, at = _record_size(body, at, end)
-        records.append(_read_record(body, at, size, end, batch, timestamp_type))
+        yield _read_record(body, at, size, end, batch, timestamp_type)
         at += size
         read += 1
     if at != end:
         raise InvalidRecord("Incorrect declared batch size, records still remaining in file")
-    return records
 
 
 def records_of(data: bytes) -> Iterator[Record]:

@@ -6,6 +6,7 @@ another format, with another codec, or with offsets that did not come in order. 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from mypy_extensions import i64
@@ -34,6 +35,7 @@ KEEP_CODEC: Final = -1  # compression.type=producer
 
 # No honest timestamp or delta comes near this, and sums and differences of two below it cannot overflow.
 _TIMESTAMP_MAX: Final = 2**61
+_ERRORS_MAX: Final = 100_000  # told to the client; a batch that unfolds into millions of bad records is not worth a list of them
 _ERRORS_SHOWN: Final = 3
 
 
@@ -113,12 +115,14 @@ class Append:
         return None if self.rules.codec == KEEP_CODEC else self.rules.level
 
 
-def check_records(append: Append, batch: Batch, records: list[Record]) -> None:
-    """Refuse the batch with a list of every record that breaks a rule of the topic."""
+def check_records(append: Append, batch: Batch, records: Iterable[Record]) -> None:
+    """Refuse the batch with a list of the records that break a rule of the topic."""
     rules = append.rules
     errors: list[tuple[int, str]] = []
     bad_timestamps: bool = False
     for index, record in enumerate(records):
+        if len(errors) == _ERRORS_MAX:
+            break
         if rules.compacted and not record.has_key:
             errors.append((index, f"Compacted topic cannot accept message without key in topic partition {rules.topic_partition}"))
             continue

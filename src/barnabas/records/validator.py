@@ -34,10 +34,10 @@ from barnabas.records.batch import (
     read_batches,
 )
 from barnabas.records.builder import encode_batch, write_u32_be
-from barnabas.records.compression import NONE, ZSTD, compress
+from barnabas.records.compression import NONE, PRODUCED_SIZE_MAX, ZSTD, compress
 from barnabas.records.crc import batch_crc, crc32c, extend_crc32c
 from barnabas.records.entry_validator import validate_entries
-from barnabas.records.reader import read_records, records_body
+from barnabas.records.reader import each_record, records_body
 from barnabas.records.record_walk import walk_records
 from barnabas.records.validation import (
     CLIENT,
@@ -168,11 +168,12 @@ def _check_codecs(source_magic: i64, target_magic: i64, source_codec: i64, targe
 
 def _validate_v2(append: Append, batch: Batch, source_codec: i64, target_codec: i64) -> Validated:
     rules = append.rules
-    body, at, end = records_body(append.data, batch)
+    body, at, end = records_body(append.data, batch, PRODUCED_SIZE_MAX)
     try:
         least_delta, greatest_delta, without_key, misplaced = walk_records(body, at, end, batch.count)
     except (CorruptRecord, InvalidRecord, IndexError) as fault:
-        read_records(append.data, batch)  # knows what is wrong, in Kafka's words
+        for _ in each_record(append.data, batch, PRODUCED_SIZE_MAX):
+            pass  # it knows what is wrong, in Kafka's words
         raise InvalidRecord("Found invalid record structure") from fault
     max_timestamp: i64 = _check_records_v2(append, batch, least_delta, greatest_delta, without_key)
     if rules.timestamp_type == LOG_APPEND_TIME:
@@ -208,7 +209,7 @@ def _check_records_v2(append: Append, batch: Batch, least_delta: i64, greatest_d
     if rules.timestamp_type != LOG_APPEND_TIME:
         suspect = suspect or is_out_of_range(append, least) or is_out_of_range(append, greatest)
     if suspect:
-        check_records(append, batch, read_records(append.data, batch))
+        check_records(append, batch, each_record(append.data, batch, PRODUCED_SIZE_MAX))
     return greatest if greatest > NO_TIMESTAMP else NO_TIMESTAMP
 
 

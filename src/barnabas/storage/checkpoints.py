@@ -14,8 +14,9 @@ from __future__ import annotations
 import errno
 import io
 import re
+import threading
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from barnabas.errors import CorruptCheckpoint
 from barnabas.storage.files import AnyFiles
@@ -35,11 +36,18 @@ _INT64: Final = 2**63
 
 
 class OffsetCheckpoint:
-    """One of the four checkpoints of a log directory: an offset for each of its partitions."""
+    """One of the four checkpoints of a log directory: an offset for each of its partitions.
+
+    What is to be written is taken on the loop and may be written on a thread. Writes come one after the other, and one that is older than
+    what is there is left out: it would bring back what has been taken back since, such as the flushed part of a log that was truncated.
+    """
 
     def __init__(self, files: AnyFiles, path: str) -> None:
         self.files = files
         self.path = path
+        self._writing = threading.Lock()
+        self._last_taken = 0
+        self._last_written = 0
 
     def read(self) -> dict[TopicPartition, int]:
         """The offsets last written; none where there is no file yet. Raises CorruptCheckpoint."""
@@ -49,10 +57,38 @@ class OffsetCheckpoint:
         return offsets
 
     def write(self, offsets: Mapping[TopicPartition, int]) -> None:
+        self.take_write(offsets).run()
+
+    def take_write(self, offsets: Mapping[TopicPartition, int]) -> CheckpointWrite:
+        """What writes these offsets, on any thread; nobody may change them any more."""
+        self._last_taken += 1
+        return CheckpointWrite(self, offsets, self._last_taken)
+
+    def write_taken(self, offsets: Mapping[TopicPartition, int], number: int) -> None:
+        """For CheckpointWrite."""
         for topic, _ in offsets:
             if not topic or topic.split() != [topic]:
                 raise ValueError(f"A topic name with white space cannot stand in a checkpoint: {topic!r}")
-        write_checkpoint(self.files, self.path, (f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()))
+        with self._writing:
+            if number > self._last_written:
+                lines = (f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items())
+                write_checkpoint(self.files, self.path, lines)
+                self._last_written = number
+
+
+class CheckpointWrite(NamedTuple):
+    """The content of a checkpoint at one moment."""
+
+    checkpoint: OffsetCheckpoint
+    offsets: Mapping[TopicPartition, int]
+    number: int
+
+    @property
+    def log_dir(self) -> str:
+        return self.checkpoint.path.rpartition("/")[0]
+
+    def run(self) -> None:
+        self.checkpoint.write_taken(self.offsets, self.number)
 
 
 class CheckpointEntry:

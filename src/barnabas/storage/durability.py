@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import NamedTuple, Protocol
 
 from barnabas.storage.files import AnyFiles
+from barnabas.storage.leader_epochs import EpochWrite, LeaderEpochCache
 from barnabas.storage.segments import Segments
 
 
@@ -24,6 +25,8 @@ class FlushPlan(NamedTuple):
     targets: Sequence[Syncable]
     snapshots: Sequence[str]  # producer snapshots that were written without a sync
     directory: str | None  # synced too when it has new files
+    parent: str | None  # synced too while the directory itself may not be in it
+    epochs: EpochWrite | None  # written where the file lacks epochs of these records
     recovery_point: int  # everything below it is durable once the plan has run
     truncations: int  # how often the log had been truncated when the plan was made: one more, and the plan says nothing
 
@@ -36,6 +39,10 @@ class FlushPlan(NamedTuple):
             for snapshot in self.snapshots:
                 with suppress(FileNotFoundError):  # deleted meanwhile, with its segment
                     self.files.sync_file(snapshot)
+            if self.epochs is not None:
+                self.epochs.run()
+            if self.parent is not None:
+                self.files.sync_dir(self.parent)
             if self.directory is not None:
                 self.files.sync_dir(self.directory)
         except FileNotFoundError:
@@ -50,15 +57,27 @@ class Durability:
     change of names is synced with the next flush, the cut at the latest before another segment begins.
     """
 
-    def __init__(self, recovery_point: int, recovered: bool, now_ms: int) -> None:
+    def __init__(self, recovery_point: int, recovered: bool, now_ms: int, is_new: bool) -> None:
         self.recovery_point = recovery_point
+        self.directory_is_new = is_new  # nothing has synced its name yet
         self.last_flush_ms = now_ms
         self.names_changed = recovered
         self.active_was_cut = recovered
         self._truncations = 0
 
+    @property
+    def was_truncated(self) -> bool:
+        return self._truncations > 0
+
     def plan(
-        self, files: AnyFiles, directory: str, segments: Segments, snapshots: Callable[[], list[str]], below: int, log_end_offset: int
+        self,
+        files: AnyFiles,
+        directory: str,
+        segments: Segments,
+        snapshots: Callable[[], list[str]],
+        epochs: LeaderEpochCache,
+        below: int,
+        log_end_offset: int,
     ) -> FlushPlan | None:
         """What makes every record below an offset durable; None if all of them are."""
         if below <= self.recovery_point:
@@ -71,12 +90,16 @@ class Durability:
             [target for segment in unflushed for target in segment.sync_targets()],
             snapshots(),
             directory if names_changed else None,
+            directory.rpartition("/")[0] if self.directory_is_new else None,
+            epochs.take_write() if epochs.is_dirty(below) else None,
             min(below, log_end_offset),
             self._truncations,
         )
 
     def flushed(self, plan: FlushPlan, active_base_offset: int, now_ms: int) -> None:
         """A plan has run. It says nothing if the log was truncated meanwhile: other records stand at those offsets now."""
+        if plan.parent is not None:
+            self.directory_is_new = False
         if plan.recovery_point > self.recovery_point and plan.truncations == self._truncations:
             self.recovery_point = plan.recovery_point
             self.active_was_cut = self.active_was_cut and plan.recovery_point <= active_base_offset

@@ -8,6 +8,7 @@ strictly; an entry that would break this removes those it contradicts.
 from __future__ import annotations
 
 import logging
+import threading
 from bisect import bisect_left, bisect_right
 from operator import attrgetter
 from typing import Final, NamedTuple
@@ -34,22 +35,28 @@ _start_offset: Final = attrgetter("start_offset")
 class LeaderEpochCache:
     """The epochs of one log, in memory and in its leader-epoch-checkpoint.
 
-    A new entry is on disk before `assign` returns, so the file never lacks an epoch that the log holds. Truncation only marks the file as
-    out of date (`flush` writes it): an fsync there would hold up replication, a rename without one could put an empty file in place of a
-    durable one, and entries too many do no harm, because loading truncates the cache to the log again.
+    Changes stay in memory until the records they speak of are flushed: then the file is written with them, on the flush's thread, before
+    the recovery point moves. Until then nothing relies on it. The epochs of records past the recovery point are found again in their
+    batches; an epoch that begins at the log end has no records, and loading drops its entry whether or not it is there, for the next
+    leader begins it again; entries too many do no harm, because loading truncates the cache to the log. So ten thousand partitions get
+    their leaders without ten thousand waits for the disk.
     """
 
     def __init__(self, files: AnyFiles, path: str) -> None:
         self.files = files
         self.path = path
         self.latest_epoch = UNDEFINED_EPOCH  # a plain attribute: every append reads it
-        self.dirty = False
         self._entries: list[EpochEntry] = []
+        self._on_disk: list[EpochEntry] = []
+        self._writing = threading.Lock()  # a flush writes on its thread, and what is cleared at once is written on the loop
+        self._last_taken = 0
+        self._last_written = 0
         for line in read_checkpoint(files, path, 2):
             entry = EpochEntry(line.int32(0), line.int64(1))
             if entry.epoch < 0 or entry.start_offset < 0:
                 raise CorruptCheckpoint(f"Received invalid partition leader epoch entry {entry} from {path} at line {line.number}")
             self._put(entry)
+        self._on_disk = list(self._entries)
 
     # -- what it knows
 
@@ -98,13 +105,10 @@ class LeaderEpochCache:
     # -- changes
 
     def assign(self, epoch: int, start_offset: int) -> bool:
-        """Notes that an epoch begins at an offset and makes it durable; False if it had begun before."""
+        """Notes that an epoch begins at an offset; False if it had begun before."""
         if epoch < 0 or start_offset < 0:
             raise ValueError(f"Received invalid partition leader epoch entry EpochEntry(epoch={epoch}, startOffset={start_offset})")
-        if not self._put(EpochEntry(epoch, start_offset)):
-            return False
-        self._write()
-        return True
+        return self._put(EpochEntry(epoch, start_offset))
 
     def truncate_from_end(self, end_offset: int) -> None:
         """Forgets the epochs that begin at or after an offset."""
@@ -121,20 +125,40 @@ class LeaderEpochCache:
         """Forgets everything; the file stays, for it is about to go with its directory."""
         self._entries = []
         self.latest_epoch = UNDEFINED_EPOCH
-        self.dirty = False
 
     def clear_and_flush(self) -> None:
+        """At once: an entry that came back would vouch for records that it does not know."""
         self.clear()
-        self._write()
+        self.take_write().run()
 
-    def flush(self) -> None:
-        """Writes what truncation changed. A directory renamed away for deletion is no error."""
-        if not self.dirty:
+    # -- the file
+
+    def is_dirty(self, below: int) -> bool:
+        """Whether the file does not tell the epochs of the records below an offset."""
+        if self._entries == self._on_disk:
+            return False
+        return _below(self._entries, below) != _below(self._on_disk, below)
+
+    def take_write(self) -> EpochWrite:
+        """What writes the file as it should be now; to be run on any thread."""
+        self._last_taken += 1
+        return EpochWrite(self, self.path, list(self._entries), self._last_taken)
+
+    def flush(self, below: int) -> None:
+        """Writes the epochs of the records below an offset, where the file lacks them. A directory renamed away is no error."""
+        if not self.is_dirty(below):
             return
         try:
-            self._write()
+            self.take_write().run()
         except FileNotFoundError:
             _log.warning("Failed to write to checkpoint file %s. This is ok if the topic/partition is being deleted", self.path)
+
+    def write(self, path: str, entries: list[EpochEntry], number: int) -> None:
+        """For EpochWrite. Writes come one after the other, and none that is older than what is there."""
+        with self._writing:
+            if number > self._last_written:
+                write_checkpoint(self.files, path, (f"{epoch} {start_offset}" for epoch, start_offset in entries))
+                self._on_disk, self._last_written = entries, number
 
     def moved_to(self, directory: str) -> None:
         """The directory of the log has another name now."""
@@ -157,8 +181,19 @@ class LeaderEpochCache:
         if entries != self._entries:
             self._entries = entries
             self.latest_epoch = entries[-1].epoch if entries else UNDEFINED_EPOCH
-            self.dirty = True
 
-    def _write(self) -> None:
-        write_checkpoint(self.files, self.path, (f"{epoch} {start_offset}" for epoch, start_offset in self._entries))
-        self.dirty = False
+
+class EpochWrite(NamedTuple):
+    """The file of a cache at one moment."""
+
+    cache: LeaderEpochCache
+    path: str
+    entries: list[EpochEntry]
+    number: int
+
+    def run(self) -> None:
+        self.cache.write(self.path, self.entries, self.number)
+
+
+def _below(entries: list[EpochEntry], offset: int) -> list[EpochEntry]:
+    return entries[: bisect_left(entries, offset, key=_start_offset)]

@@ -72,14 +72,17 @@ class _Loader:
         self.now_ms = request.now_ms
         self.segments = Segments()
         self.to_repair: list[tuple[Segment, str]] = []  # segments whose indexes are missing or damaged, and how
+        self.has_recovered = not request.clean_shutdown  # then what is here may not be on disk yet
 
     def load(self) -> Log:
         request = self.request
+        is_new = not self.files.exists(self.directory)
         self.files.make_dirs(self.directory)
         self.epochs = LeaderEpochCache(self.files, f"{self.directory}/{names.LEADER_EPOCH_CHECKPOINT}")
         self.producers = self._producer_state()
-        self._finish_interrupted_swaps()
-        self._load_segments()
+        if not is_new:  # else there is nothing to find, and ten thousand logs may be made in a row
+            self._finish_interrupted_swaps()
+            self._load_segments()
         if self.directory.endswith(names.DELETE_DIR_SUFFIX):
             recovery_point = end = 0
             if not len(self.segments):
@@ -105,7 +108,8 @@ class _Loader:
             log_start_offset=start,
             recovery_point=recovery_point,
             log_end_offset=end,
-            recovered=not request.clean_shutdown,
+            recovered=self.has_recovered,
+            is_new=is_new or self.has_recovered,
             now_ms=self.now_ms,
         )
 
@@ -279,6 +283,7 @@ class _Loader:
 
     def _recover_segment(self, segment: Segment) -> int:
         """Recovers one segment with a producer state of its own, built from the segments before it."""
+        self.has_recovered = True
         producers = self._producer_state()
         rebuild_producer_state(producers, self.segments, self.request.log_start_offset, segment.base_offset, self.now_ms)
         following = self.segments.higher(segment.base_offset)

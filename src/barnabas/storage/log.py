@@ -73,18 +73,23 @@ class Log:
         recovery_point: int,
         log_end_offset: int,
         recovered: bool,
+        is_new: bool,
         now_ms: int,
     ) -> None:
         """Made by `loader.load_log`, from what it found on disk."""
         self.files = files
         self.directory = directory
+        self.log_dir = directory.rpartition("/")[0]
         self.partition = partition
         self.segments = segments
         self.producers = producers
         self.epochs = epochs
         self.metadata_file = metadata_file
         self.host = host
-        self.durability = Durability(recovery_point, recovered, now_ms)
+        self.durability = Durability(recovery_point, recovered, now_ms, is_new)
+        self.acks_wait_below = 0  # acknowledgements of records below it wait for the flush that flush.messages asked for
+        self._loaded_end = -1 if recovered else log_end_offset  # as long as the log ends there, closing has nothing to make durable
+        self._loaded_base = segments.active.base_offset
         self._jitter = jitter
         self._log_end_offset = log_end_offset
         self._high_watermark = LogOffset(log_start_offset)
@@ -105,10 +110,6 @@ class Log:
         )
 
     # -- what it is
-
-    @property
-    def log_dir(self) -> str:
-        return self.directory.rpartition("/")[0]
 
     @property
     def is_future(self) -> bool:
@@ -333,6 +334,7 @@ class Log:
             if updates is not None:
                 self._update_first_unstable()
             if end - self.durability.recovery_point >= self.config.flush_messages:
+                self.acks_wait_below = end
                 self.host.flush_later(self, end)
         except OSError as e:
             raise self._disk_failed("while appending records", e) from e
@@ -484,7 +486,7 @@ class Log:
         Below the log end offset plus one means all of it, an empty active segment included.
         """
         snapshots = self.producers.take_unsynced_snapshots
-        return self.durability.plan(self.files, self.directory, self.segments, snapshots, below, self._log_end_offset)
+        return self.durability.plan(self.files, self.directory, self.segments, snapshots, self.epochs, below, self._log_end_offset)
 
     def flushed(self, plan: FlushPlan, now_ms: int) -> None:
         """A plan has run to its end. If the log was let go of meanwhile, the plan found closed files and proves nothing."""
@@ -609,13 +611,16 @@ class Log:
 
     # -- life cycle
 
-    def rename_dir(self, name: str) -> None:
-        """Moves the log to another directory name beside this one; open files follow."""
+    def rename_dir(self, name: str, sync: bool = True) -> None:
+        """Moves the log to another directory name beside this one; open files follow. Without `sync`, the caller syncs the log directory:
+        that is for logs that are deleted, whose topic ids need not be on disk either."""
         with self.on_disk(f"while renaming the log to {name}"):
             renamed = f"{self.log_dir}/{name}"
-            self.metadata_file.maybe_flush()
+            if sync:
+                self.metadata_file.maybe_flush()
             self.files.rename(self.directory, renamed)
-            self.files.sync_dir(self.log_dir)
+            if sync:
+                self.files.sync_dir(self.log_dir)
             self.directory = renamed
             for segment in self.segments:
                 segment.moved_to(renamed)
@@ -625,17 +630,32 @@ class Log:
             self.durability.names_changed = True  # a flush that is under way finds no such directory any more
 
     def close(self, now_ms: int = 0) -> None:
-        """Leaves on disk, durably, what the next load wants to find: a producer snapshot at the end and complete indexes."""
+        """Leaves on disk, durably, what the next load wants to find: a producer snapshot at the end and complete indexes.
+
+        A log that has not changed since it was loaded has all that, and is only let go of. An empty one needs no topic id on disk.
+        """
         if self._closed:
             return
         with self.on_disk("while closing"):
-            self.metadata_file.maybe_flush()
-            self.epochs.flush()
-            self.producers.take_snapshot()
-            self.segments.active.close_indexes()
-            self.flush(now_ms)
+            if not self._is_as_loaded():
+                if self._log_end_offset > 0:
+                    self.metadata_file.maybe_flush()
+                self.epochs.flush(self._log_end_offset)
+                self.producers.take_snapshot()
+                self.segments.active.close_indexes()
+                self.flush(now_ms)
             self.segments.close()
         self._closed = True
+
+    def _is_as_loaded(self) -> bool:
+        return (
+            self._log_end_offset == self._loaded_end == self.durability.recovery_point
+            and self.segments.active.base_offset == self._loaded_base
+            and not self.durability.was_truncated
+            and not self.durability.names_changed
+            and not self.epochs.is_dirty(self._log_end_offset)
+            and self.producers.map_end_offset <= (self.producers.latest_snapshot_offset or 0)
+        )
 
     def close_handlers(self) -> None:
         """Lets go of everything without writing: the disk has failed."""

@@ -16,6 +16,7 @@ from barnabas.storage.checkpoints import (
     LOG_START_OFFSET_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
     REPLICATION_OFFSET_CHECKPOINT,
+    CheckpointWrite,
     OffsetCheckpoint,
 )
 from barnabas.storage.clean_shutdown import CleanShutdownFile
@@ -106,17 +107,28 @@ class LogDir:
             _log.warning("Error occurred while reading %s: %s. %s", checkpoint.path, e, instead)
             return None
 
-    def checkpoint_recovery_points(self, logs: Iterable[Log]) -> None:
-        self.recovery_points.write({log.partition: log.recovery_point for log in logs})
+    # What is to be written is taken down here and now, and written when the result is run, on whatever thread.
 
-    def checkpoint_log_start_offsets(self, logs: Iterable[Log]) -> None:
+    def take_recovery_points(self, logs: Iterable[Log]) -> CheckpointWrite:
+        return self.recovery_points.take_write({log.partition: log.durability.recovery_point for log in logs})
+
+    def take_log_start_offsets(self, logs: Iterable[Log]) -> CheckpointWrite:
         """Only where it says more than the first segment's name does."""
-        self.log_start_offsets.write(
+        return self.log_start_offsets.take_write(
             {log.partition: log.log_start_offset for log in logs if log.log_start_offset > log.segments.first.base_offset}
         )
 
+    def take_high_watermarks(self, logs: Iterable[Log]) -> CheckpointWrite:
+        return self.high_watermarks.take_write({log.partition: log.high_watermark for log in logs})
+
+    def checkpoint_recovery_points(self, logs: Iterable[Log]) -> None:
+        self.take_recovery_points(logs).run()
+
+    def checkpoint_log_start_offsets(self, logs: Iterable[Log]) -> None:
+        self.take_log_start_offsets(logs).run()
+
     def checkpoint_high_watermarks(self, logs: Iterable[Log]) -> None:
-        self.high_watermarks.write({log.partition: log.high_watermark for log in logs})
+        self.take_high_watermarks(logs).run()
 
     def release(self) -> None:
         self._lock.release()

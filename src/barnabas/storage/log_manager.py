@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import logging
 import random
+import threading
 import uuid
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
+from typing import Final
 
 from barnabas.errors import CorruptCheckpoint, KafkaStorageError
 from barnabas.storage import names
+from barnabas.storage.checkpoints import CheckpointWrite
 from barnabas.storage.compaction.manager import CleanerConfig, CleanerManager
 from barnabas.storage.durability import FlushPlan
 from barnabas.storage.files import AnyFiles
@@ -30,6 +33,16 @@ from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
 
 _log = logging.getLogger(__name__)
+
+LOGS_AT_ONCE: Final = 100  # of which retention looks at the segments before others have their turn
+
+TakeCheckpoint = Callable[[LogDir, list[Log]], CheckpointWrite]
+
+_CHECKPOINTS: Final[dict[str, TakeCheckpoint]] = {
+    "recovery-points": LogDir.take_recovery_points,
+    "log-start-offsets": LogDir.take_log_start_offsets,
+    "high-watermarks": LogDir.take_high_watermarks,
+}
 
 
 @dataclass(frozen=True)
@@ -46,6 +59,23 @@ class LogManagerConfig:
     initial_task_delay_ms: int = 30_000
     cleaner: CleanerConfig = field(default_factory=CleanerConfig)
     producers: ProducerStateConfig = field(default_factory=ProducerStateConfig)
+
+
+class DirSync:
+    """Makes the names in some log directories durable."""
+
+    def __init__(self, files: AnyFiles, paths: list[str], logs: list[Log]) -> None:
+        self.files = files
+        self.paths = paths
+        self.logs = logs  # that were made in them
+        self.failures: list[tuple[str, OSError]] = []
+
+    def run(self) -> None:
+        for path in self.paths:
+            try:
+                self.files.sync_dir(path)
+            except OSError as error:
+                self.failures.append((path, error))
 
 
 class AllLogDirsFailed(KafkaStorageError):
@@ -72,6 +102,7 @@ class LogManager:
         self.offline_dirs: dict[str, str] = {}  # with what went wrong
         self.on_dir_failure: Callable[[str], None] = lambda _: None
         self.on_flush_wanted: Callable[[], None] = lambda: None
+        self.on_flushed: Callable[[Log], None] = lambda _: None
         self._random = random_source or random.Random()
         self._unique_id = unique_id
         self._logs: dict[TopicPartition, Log] = {}
@@ -83,6 +114,13 @@ class LogManager:
         # Directories whose checkpoints may still name logs that are gone. They are written anew before a log is made there: a new log must
         # not be taken to be flushed as far as an old one of its name was.
         self._stale_checkpoints: set[str] = set()
+        # Directories in which logs were made or renamed since they were last synced. Whoever orders many of that syncs once at the end; a
+        # flush of a new log syncs its name itself.
+        self._retired = 0  # so many logs have been deleted
+        self._unsynced_dirs: set[str] = set()
+        self._unsynced_logs: list[Log] = []
+        self._thread = threading.get_ident()
+        self._failures: deque[tuple[str, str, Exception]] = deque()  # reported by other threads
         self._open_dirs(list(paths))
         self.cleaner = CleanerManager(self.config.cleaner, self.dirs, self._logs)
 
@@ -274,14 +312,38 @@ class LogManager:
             self._refresh_checkpoints(path)
             try:
                 log = load_log(self._request(f"{path}/{name}", partition, now_ms))
-                self.files.sync_dir(path)
             except OSError as e:
                 self.disk_failed(path, f"Error while creating log for {partition} in dir {path}: {e}", e)
                 continue
             (self._future_logs if is_future else self._logs)[partition] = log
+            self._unsynced_dirs.add(path)
+            self._unsynced_logs.append(log)
             _log.info("Created log for partition %s in %s", partition, log.directory)
             return log
         raise KafkaStorageError(f"No log directories available to create the log of {partition}")
+
+    def take_dir_sync(self) -> DirSync | None:
+        """What makes the names of logs durable that were made or deleted since the last one: to be run on any thread, and told to
+        `dirs_synced`, before whoever ordered them is told that they are. None if there are none."""
+        if not self._unsynced_dirs:
+            return None
+        sync = DirSync(self.files, sorted(self._unsynced_dirs.intersection(self.dirs)), self._unsynced_logs)
+        self._unsynced_dirs, self._unsynced_logs = set(), []
+        return sync
+
+    def dirs_synced(self, sync: DirSync) -> None:
+        """A sync has run. The directories that failed in it go offline."""
+        for path, error in sync.failures:
+            self.disk_failed(path, f"Error while making the names of logs durable in dir {path}: {error}", error)
+        for log in sync.logs:
+            log.durability.directory_is_new = False
+
+    def sync_dirs(self) -> None:
+        """The same on this thread."""
+        sync = self.take_dir_sync()
+        if sync is not None:
+            sync.run()
+            self.dirs_synced(sync)
 
     def _dirs_by_load(self) -> list[str]:
         """Live directories, fewest partitions first."""
@@ -368,11 +430,13 @@ class LogManager:
     def _retire(self, log: Log, now_ms: int) -> None:
         """For a log that no partition has any more."""
         try:
-            log.rename_dir(names.marked_dir_name(log.partition, self._unique_id(), names.DELETE_DIR_SUFFIX))
+            log.rename_dir(names.marked_dir_name(log.partition, self._unique_id(), names.DELETE_DIR_SUFFIX), sync=False)
         except KafkaStorageError:
             log.close_handlers()  # its directory is offline, and was not found to have this log
             raise
         self._delete_later(log, now_ms)
+        self._unsynced_dirs.add(log.log_dir)
+        self._retired += 1
         self._stale_checkpoints.add(log.log_dir)  # not written now: a thousand logs may be deleted in a row
         _log.info("Log for partition %s is renamed to %s and is scheduled for deletion", log.partition, log.directory)
 
@@ -390,7 +454,10 @@ class LogManager:
         self.on_flush_wanted()
 
     def disk_failed(self, directory: str, message: str, error: Exception) -> None:
-        """Stops serving everything in a directory; what is in the others is not touched."""
+        """Stops serving everything in a directory; what is in the others is not touched. Another thread only reports, to the next tick."""
+        if threading.get_ident() != self._thread:
+            self._failures.append((directory, message, error))
+            return
         if directory not in self.dirs:
             return
         self._mark_offline(directory, message)
@@ -400,7 +467,8 @@ class LogManager:
                 log = logs.pop(partition)
                 self._flushes.pop(log, None)
                 log.close_handlers()
-                self.cleaner.removed(partition)
+                if logs is self._logs:
+                    self.cleaner.removed(partition)
         self.on_dir_failure(directory)
         self._require_a_dir()
 
@@ -427,36 +495,54 @@ class LogManager:
 
     def tick(self, now_ms: int) -> None:
         """Does what has come due. What takes long is driven apart: flushes, removing deleted files, and compaction through `cleaner`."""
-        actions: dict[str, Callable[[int], object]] = {
-            "retention": self.delete_old_segments,
-            "flush": self.flush_dirty,
-            "recovery-points": lambda _: self.checkpoint_recovery_points(),
-            "log-start-offsets": lambda _: self.checkpoint_log_start_offsets(),
-            "high-watermarks": lambda _: self.checkpoint_high_watermarks(),
-            "producer-expiry": self.expire_producers,
-        }
+        for part in self.due(now_ms):
+            if part is not None:
+                self._write(part)
+
+    def due(self, now_ms: int) -> Iterator[CheckpointWrite | None]:
+        """The same in slices, between which others may have their turn. What is given is a checkpoint to write, on any thread, before the
+        next slice; an OSError of it is reported to `checkpoint_failed`."""
+        while self._failures:
+            self.disk_failed(*self._failures.popleft())
         for path in list(self._stale_checkpoints):
-            self._refresh_checkpoints(path)
+            yield from self._take_stale(path)
         for task, interval in self._tasks():
             if now_ms >= self._due.get(task, 0):
                 self._due[task] = now_ms + interval
-                actions[task](now_ms)
+                yield from self._slices_of(task, now_ms)
+
+    def _slices_of(self, task: str, now_ms: int) -> Iterator[CheckpointWrite | None]:
+        if task in _CHECKPOINTS:
+            for path in list(self.dirs):
+                yield from self._take(path, _CHECKPOINTS[task])
+        elif task == "retention":
+            for number, _ in enumerate(self._retention(now_ms)):
+                if number % LOGS_AT_ONCE == 0:
+                    yield None
+        elif task == "flush":
+            self.flush_dirty(now_ms)
+        else:
+            self.expire_producers(now_ms)
 
     def delete_old_segments(self, now_ms: int) -> int:
         """Retention on every log that is not being compacted at this moment."""
-        deleted = 0
+        return sum(self._retention(now_ms))
+
+    def _retention(self, now_ms: int) -> Iterator[int]:
+        """How many segments went from each log."""
         for log in self._live_logs():
+            deleted = 0
             if log.config.compact and not log.config.delete and log.log_start_offset <= log.segments.first.base_offset:
                 continue
             if not self.cleaner.pause(log.partition):
                 continue
             try:
-                deleted += log.delete_old_segments(now_ms)
+                deleted = log.delete_old_segments(now_ms)
             except KafkaStorageError:
                 self._require_a_dir()  # its directory is offline now, and has been reported
             finally:
                 self.cleaner.resume(log.partition)
-        return deleted
+            yield deleted
 
     def flush_dirty(self, now_ms: int) -> None:
         """Asks for a flush of every log that flush.ms says is due."""
@@ -486,20 +572,29 @@ class LogManager:
             except OSError as e:
                 self.disk_failed(log.log_dir, f"Error while flushing log for {log.partition} in dir {log.log_dir}: {e}", e)
             else:
-                if durable:
-                    log.flushed(plan, now_ms)
+                self.flush_ran(log, plan, durable, now_ms)
+
+    def flush_ran(self, log: Log, plan: FlushPlan, is_durable: bool, now_ms: int) -> None:
+        """A plan has run; one whose directory was renamed under it has to be made anew."""
+        if is_durable:
+            log.flushed(plan, now_ms)
+        elif self.get(log.partition, log.is_future) is log:
+            self.flush_later(log, plan.recovery_point)
+        self.on_flushed(log)
 
     def checkpoint_recovery_points(self) -> None:
-        for path in list(self.dirs):
-            self._checkpoint(path, LogDir.checkpoint_recovery_points)
+        self._checkpoint_all(LogDir.take_recovery_points)
 
     def checkpoint_log_start_offsets(self) -> None:
-        for path in list(self.dirs):
-            self._checkpoint(path, LogDir.checkpoint_log_start_offsets)
+        self._checkpoint_all(LogDir.take_log_start_offsets)
 
     def checkpoint_high_watermarks(self) -> None:
-        for path in list(self.dirs):
-            self._checkpoint(path, LogDir.checkpoint_high_watermarks)
+        self._checkpoint_all(LogDir.take_high_watermarks)
+
+    def refresh_checkpoints(self) -> Iterator[CheckpointWrite]:
+        """What is to be written before logs are made, as by `due`. A log that is made before it is done sees to it itself."""
+        for path in list(self._stale_checkpoints):
+            yield from self._take_stale(path)
 
     def _refresh_checkpoints(self, path: str) -> None:
         if path in self._stale_checkpoints:
@@ -507,19 +602,40 @@ class LogManager:
 
     def _checkpoint_dir(self, path: str) -> None:
         self._stale_checkpoints.discard(path)
-        self._checkpoint(path, LogDir.checkpoint_recovery_points)
-        self._checkpoint(path, LogDir.checkpoint_log_start_offsets)
+        for take in (LogDir.take_recovery_points, LogDir.take_log_start_offsets):
+            for write in self._take(path, take):
+                self._write(write)
 
-    def _checkpoint(self, path: str, write: Callable[[LogDir, list[Log]], None]) -> None:
-        if path not in self.dirs:
-            return
+    def _checkpoint_all(self, take: TakeCheckpoint) -> None:
+        for path in list(self.dirs):
+            for write in self._take(path, take):
+                self._write(write)
+
+    def _take_stale(self, path: str) -> Iterator[CheckpointWrite]:
+        """They are fresh once both are written, unless another log went meanwhile."""
+        before = self._retired
+        yield from self._take(path, LogDir.take_recovery_points)
+        yield from self._take(path, LogDir.take_log_start_offsets)
+        if self._retired == before:
+            self._stale_checkpoints.discard(path)
+
+    def _take(self, path: str, take: TakeCheckpoint) -> Iterator[CheckpointWrite]:
+        if path in self.dirs:
+            yield take(self.dirs[path], self._logs_in(path))
+
+    def _write(self, write: CheckpointWrite) -> None:
         try:
-            write(self.dirs[path], self._logs_in(path))
+            write.run()
         except OSError as e:
-            self.disk_failed(path, f"Error while writing checkpoints in dir {path}: {e}", e)
+            self.checkpoint_failed(write, e)
+
+    def checkpoint_failed(self, write: CheckpointWrite, error: OSError) -> None:
+        self.disk_failed(write.log_dir, f"Error while writing checkpoints in dir {write.log_dir}: {error}", error)
 
     def _logs_in(self, path: str) -> list[Log]:
         """A partition has at most one log in a directory: a future one is never beside the current one."""
+        if len(self.dirs) == 1 and not self._future_logs:
+            return list(self._logs.values())
         return [log for log in self.logs if log.log_dir == path]
 
     def _live_logs(self) -> Iterator[Log]:
@@ -557,6 +673,7 @@ class LogManager:
                 log_dir.release()
 
     def _shutdown_dir(self, log_dir: LogDir, now_ms: int, broker_epoch: int) -> None:
+        self.sync_dirs()
         logs = self._logs_in(log_dir.path)
         for log in [*logs, *(stray for stray in self.stray_logs if stray.log_dir == log_dir.path)]:
             log.close(now_ms)

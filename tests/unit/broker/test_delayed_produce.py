@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -7,9 +8,11 @@ from typing import Any
 import pytest
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.simulation.disk import SimulatedFiles
 from barnabas.storage.log_config import LogConfig
+from barnabas.storage.log_manager import AllLogDirsFailed
 from barnabas.topic_partition import TopicPartition
-from tests.unit.broker.replicas import TP, Appended, Replicas, records
+from tests.unit.broker.replicas import NOW, TP, Appended, Replicas, records
 
 
 @pytest.fixture
@@ -109,3 +112,61 @@ def test_a_duplicate_waits_for_the_replication_of_the_original(replicas: Replica
     assert not retry.is_done
     replicas.follow(2, 3)
     assert (retry.error, retry.result.base_offset) == (ErrorCode.NONE, 0)
+
+
+# -- flush.messages
+
+
+@pytest.fixture
+def flushing() -> Replicas:
+    replicas = Replicas(Path("/data"), files=SimulatedFiles(), config=LogConfig(flush_messages=2))
+    replicas.lead()
+    return replicas
+
+
+@pytest.mark.parametrize("acks", [-1, 1])
+def test_an_append_that_makes_a_flush_due_is_answered_when_it_has_run(flushing: Replicas, acks: int) -> None:
+    assert flushing.append(acks=acks).is_done
+    appended = flushing.append(acks=acks)
+    assert not appended.is_done
+    flushing.log_manager.run_flushes(NOW)
+    assert appended.error == ErrorCode.NONE
+    assert (appended.result.base_offset, flushing.log().recovery_point) == (1, 2)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_was_acknowledged_after_a_flush_survives_the_machine(flushing: Replicas, seed: int) -> None:
+    appended = flushing.append(2, acks=1)
+    flushing.log_manager.run_flushes(NOW)
+    assert appended.error == ErrorCode.NONE
+    files = flushing.log_manager.files
+    assert isinstance(files, SimulatedFiles)
+    survivor = Replicas(Path("/data"), files=files.crash(random.Random(seed)))
+    assert survivor.log().log_end_offset == 2
+
+
+def test_acks_0_waits_for_no_flush(flushing: Replicas) -> None:
+    assert flushing.append(2, acks=0).is_done
+
+
+def test_a_flush_that_fails_is_a_storage_error(flushing: Replicas) -> None:
+    appended = flushing.append(2, acks=1)
+    with pytest.raises(AllLogDirsFailed):
+        flushing.log_manager.disk_failed("/data/disk0", "gone", OSError())
+    assert appended.error == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_the_retry_of_an_append_waits_for_the_same_flush(flushing: Replicas) -> None:
+    first = flushing.append(2, acks=1, producer_id=7, producer_epoch=0, base_sequence=0)
+    retry = flushing.append(2, acks=1, producer_id=7, producer_epoch=0, base_sequence=0)
+    assert not retry.is_done
+    flushing.log_manager.run_flushes(NOW)
+    assert (first.error, retry.error) == (ErrorCode.NONE, ErrorCode.NONE)
+
+
+def test_the_disk_may_take_longer_than_the_client_gives_the_replicas(flushing: Replicas) -> None:
+    appended = flushing.append(2, acks=1, timeout_ms=0)
+    flushing.pass_time(29_000)
+    assert not appended.is_done
+    flushing.pass_time(2_000)
+    assert appended.error == ErrorCode.REQUEST_TIMED_OUT

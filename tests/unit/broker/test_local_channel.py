@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from barnabas.broker.local_channel import LocalChannel
 from barnabas.metadata.znodes.cluster import BrokerRegistration
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.leader_and_isr_request import LeaderAndIsrRequest
 from barnabas.protocol.messages.leader_and_isr_response import LeaderAndIsrResponse
@@ -62,3 +65,49 @@ def test_a_broker_that_was_removed_hears_nothing_more() -> None:
         assert broker.heard == []
 
     asyncio.run(scenario())
+
+
+def test_an_order_that_fails_is_answered_with_an_error_and_does_not_hold_up_those_behind_it() -> None:
+    async def scenario() -> None:
+        heard, codes = list[str](), list[int]()
+
+        async def carry_out(request: Message) -> Message:
+            if isinstance(request, LeaderAndIsrRequest):
+                raise RuntimeError("a fault of the broker")
+            heard.append(type(request).__name__)
+            return UpdateMetadataResponse()
+
+        def note(response: Message) -> None:
+            assert isinstance(response, LeaderAndIsrResponse | UpdateMetadataResponse)
+            codes.append(response.error_code)
+
+        channel = LocalChannel({BROKER: carry_out})
+        channel.add_broker(BROKER, REGISTRATION)
+        channel.send(BROKER, LeaderAndIsrRequest(), note)
+        channel.send(BROKER, UpdateMetadataRequest(), note)
+        await channel.drained()
+        assert heard == ["UpdateMetadataRequest"]
+        assert codes == [ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.NONE]
+
+    asyncio.run(scenario())
+
+
+def test_an_order_that_fails_does_not_hold_up_the_next(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        heard: list[str] = []
+
+        async def carry_out(request: Message) -> Message:
+            heard.append(type(request).__name__)
+            if isinstance(request, LeaderAndIsrRequest):
+                raise RuntimeError("a fault of ours")
+            return ANSWERS[type(request)]()
+
+        channel = LocalChannel({BROKER: carry_out})
+        channel.add_broker(BROKER, REGISTRATION)
+        channel.send(BROKER, LeaderAndIsrRequest())
+        channel.send(BROKER, UpdateMetadataRequest())
+        await channel.drained()
+        assert heard == ["LeaderAndIsrRequest", "UpdateMetadataRequest"]
+
+    asyncio.run(scenario())
+    assert "failed to carry out LeaderAndIsrRequest" in caplog.text

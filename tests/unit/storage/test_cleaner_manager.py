@@ -520,3 +520,9 @@ def test_a_cleaning_is_reported_when_it_is_done(broker: Broker, caplog: pytest.L
     assert "cleaned log a-0 (dirty section = [0, 2])" in caplog.text
     assert broker.cleaner.last_stats is not None
     assert broker.cleaner.last_stats.messages_written == 1
+
+
+def test_new_settings_count_from_the_next_cleaning_on() -> None:
+    cleaner = CleanerManager(CleanerConfig(threads=1), {}, {})
+    cleaner.reconfigure(CleanerConfig(threads=2, backoff_ms=7))
+    assert (cleaner.config.threads, cleaner.config.backoff_ms) == (2, 7)

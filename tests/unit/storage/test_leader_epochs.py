@@ -14,6 +14,8 @@ from barnabas.storage.files import Files
 from barnabas.storage.leader_epochs import EpochEntry, LeaderEpochCache
 from tests.golden import LOGS
 
+END = 1000  # of the log; all epochs have records
+
 
 @pytest.fixture
 def cache(tmp_path: Path) -> LeaderEpochCache:
@@ -29,8 +31,10 @@ def on_disk(cache: LeaderEpochCache) -> list[EpochEntry]:
 
 
 def with_entries(cache: LeaderEpochCache, *entries: tuple[int, int]) -> LeaderEpochCache:
+    """A cache that knows these epochs, and has them on disk."""
     for epoch, start_offset in entries:
         cache.assign(epoch, start_offset)
+    cache.flush(END)
     return cache
 
 
@@ -41,10 +45,34 @@ def test_a_new_cache_knows_no_epoch(cache: LeaderEpochCache) -> None:
     assert (cache.latest_epoch, cache.latest_entry, cache.earliest_entry, cache.entries) == (-1, None, None, [])
 
 
-def test_an_assigned_epoch_is_the_latest_and_on_disk(cache: LeaderEpochCache) -> None:
+def test_an_assigned_epoch_is_the_latest(cache: LeaderEpochCache) -> None:
     assert cache.assign(2, 6)
     assert cache.latest_epoch == 2
     assert cache.latest_entry == EpochEntry(2, 6)
+
+
+def test_an_assigned_epoch_reaches_the_disk_when_its_records_are_flushed(cache: LeaderEpochCache) -> None:
+    cache.assign(2, 6)
+    cache.flush(6)
+    assert not Path(cache.path).exists()
+    cache.flush(7)
+    assert on_disk(cache) == [EpochEntry(2, 6)]
+
+
+def test_a_write_that_is_older_than_what_is_on_disk_is_left_out(cache: LeaderEpochCache) -> None:
+    cache.assign(2, 6)
+    late = cache.take_write()
+    cache.clear_and_flush()
+    late.run()
+    assert on_disk(cache) == []
+
+
+def test_a_write_that_failed_is_made_again_by_the_next_flush(cache: LeaderEpochCache) -> None:
+    cache.assign(2, 6)
+    with pytest.raises(FileNotFoundError):
+        cache.take_write()._replace(path="/nowhere/leader-epoch-checkpoint").run()
+    assert cache.is_dirty(END)
+    cache.flush(END)
     assert on_disk(cache) == [EpochEntry(2, 6)]
 
 
@@ -153,7 +181,7 @@ def test_truncating_the_end_keeps_what_began_before(cache: LeaderEpochCache) -> 
 def test_truncating_beyond_the_end_keeps_all(cache: LeaderEpochCache) -> None:
     with_entries(cache, (2, 6), (3, 8)).truncate_from_end(9)
     assert len(cache.entries) == 2
-    assert not cache.dirty
+    assert not cache.is_dirty(END)
 
 
 def test_truncating_the_end_at_an_undefined_offset_keeps_all(cache: LeaderEpochCache) -> None:
@@ -189,15 +217,15 @@ def test_truncating_before_the_first_entry_changes_nothing(cache: LeaderEpochCac
 def test_truncation_reaches_the_disk_with_the_next_flush(cache: LeaderEpochCache) -> None:
     with_entries(cache, (2, 6), (3, 8)).truncate_from_start(7)
     assert on_disk(cache) == [EpochEntry(2, 6), EpochEntry(3, 8)]
-    cache.flush()
+    cache.flush(END)
     assert on_disk(cache) == [EpochEntry(2, 7), EpochEntry(3, 8)]
 
 
 def test_truncation_reaches_the_disk_with_the_next_epoch(cache: LeaderEpochCache) -> None:
     with_entries(cache, (2, 6), (3, 8)).truncate_from_end(8)
-    cache.assign(4, 9)
+    with_entries(cache, (4, 9))
     assert on_disk(cache) == [EpochEntry(2, 6), EpochEntry(4, 9)]
-    assert not cache.dirty
+    assert not cache.is_dirty(END)
 
 
 def test_flushing_into_a_directory_renamed_away_is_no_error(tmp_path: Path) -> None:
@@ -205,7 +233,7 @@ def test_flushing_into_a_directory_renamed_away_is_no_error(tmp_path: Path) -> N
     cache = with_entries(new_cache(tmp_path / "orders-0"), (2, 6))
     (tmp_path / "orders-0").rename(tmp_path / "orders-0.abc-delete")
     cache.truncate_from_end(0)
-    cache.flush()
+    cache.flush(END)
 
 
 def test_a_cache_follows_its_renamed_directory(tmp_path: Path) -> None:
@@ -213,7 +241,7 @@ def test_a_cache_follows_its_renamed_directory(tmp_path: Path) -> None:
     cache = with_entries(new_cache(tmp_path / "orders-0"), (2, 6))
     (tmp_path / "orders-0").rename(tmp_path / "orders-0.abc-delete")
     cache.moved_to(str(tmp_path / "orders-0.abc-delete"))
-    cache.assign(3, 9)
+    with_entries(cache, (3, 9))
     assert on_disk(new_cache(tmp_path / "orders-0.abc-delete")) == [EpochEntry(2, 6), EpochEntry(3, 9)]
 
 
@@ -246,9 +274,7 @@ def test_conflicting_entries_on_disk_are_sorted_out_as_if_assigned(tmp_path: Pat
 def test_kafkas_files_are_written_back_byte_for_byte(tmp_path: Path, path: Path) -> None:
     copy = tmp_path / "leader-epoch-checkpoint"
     copy.write_bytes(path.read_bytes())
-    cache = new_cache(tmp_path)
-    cache.dirty = True
-    cache.flush()
+    new_cache(tmp_path).take_write().run()
     assert copy.read_bytes() == path.read_bytes()
 
 
@@ -298,8 +324,9 @@ def test_epochs_and_offsets_always_grow_and_answers_match_a_linear_search(script
 
 
 @given(steps, st.integers(0, 2**32))
-def test_after_a_machine_crash_no_epoch_is_missing(script: list[tuple[str, int, int]], seed: int) -> None:
+def test_after_a_machine_crash_no_epoch_of_flushed_records_is_missing(script: list[tuple[str, int, int]], seed: int) -> None:
     files, cache = simulated_cache()
     run(cache, script)
+    cache.flush(END)
     survivor = LeaderEpochCache(files.crash(random.Random(seed)), cache.path)
     assert {entry.epoch for entry in cache.entries} <= {entry.epoch for entry in survivor.entries}

@@ -679,7 +679,7 @@ def test_lost_epochs_are_found_in_the_batches(disk: SimulatedFiles) -> None:
     for epoch in (1, 1, 3):
         append(log, epoch=epoch)
     files = restarted(disk)
-    files.remove(f"{DIRECTORY}/leader-epoch-checkpoint")
+    assert not files.exists(f"{DIRECTORY}/leader-epoch-checkpoint")
     assert make_log(files).epochs.entries == [EpochEntry(1, 0), EpochEntry(3, 2)]
 
 

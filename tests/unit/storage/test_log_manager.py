@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import logging
 import random
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from barnabas.errors import InconsistentTopicId, KafkaStorageError
 from barnabas.simulation.disk import SimulatedFiles
 from barnabas.storage.files import Files
 from barnabas.storage.later import Later
+from barnabas.storage.leader_epochs import EpochEntry
 from barnabas.storage.log import Log
 from barnabas.storage.log_config import LONG_MAX, LogConfig
 from barnabas.storage.log_manager import AllLogDirsFailed, LogManager, LogManagerConfig
@@ -879,3 +881,87 @@ def test_what_is_due_comes_in_the_order_of_its_time() -> None:
         action()
     assert done == ["first", "second", "also second"]
     assert len(later) == 1 and later.take_due(29) == []
+
+
+# -- what waits for the disk
+
+
+def test_the_epochs_of_flushed_records_survive_the_machine(disk: SimulatedFiles) -> None:
+    manager = manage(disk, A)
+    log = manager.get_or_create(ORDERS, NOW)
+    for epoch in (1, 1, 3):
+        append(log, epoch=epoch)
+    manager.flush_later(log, log.log_end_offset)
+    manager.run_flushes(NOW)
+    manager.checkpoint_recovery_points()
+    reopened = manage(disk.crash(random.Random(1)), A).get(ORDERS)
+    assert reopened is not None
+    assert reopened.epochs.entries == [EpochEntry(1, 0), EpochEntry(3, 2)]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_flush_makes_the_name_of_a_new_log_durable_too(disk: SimulatedFiles, seed: int) -> None:
+    manager = manage(disk, A)
+    log = manager.get_or_create(ORDERS, NOW)
+    append_many(log, 3)
+    manager.flush_later(log, 3)
+    manager.run_flushes(NOW)
+    reopened = manage(disk.crash(random.Random(seed)), A).get(ORDERS)
+    assert reopened is not None
+    assert reopened.log_end_offset == 3
+
+
+def test_many_new_logs_are_made_durable_by_one_sync(disk: SimulatedFiles) -> None:
+    manager = manage(disk, A)
+    logs = [manager.get_or_create(TopicPartition("many", number), NOW) for number in range(5)]
+    sync = manager.take_dir_sync()
+    assert sync is not None
+    assert sync.paths == [A]
+    sync.run()
+    manager.dirs_synced(sync)
+    assert not any(log.durability.directory_is_new for log in logs)
+    assert manager.take_dir_sync() is None
+
+
+def test_closing_a_log_that_has_not_changed_syncs_nothing(disk: SimulatedFiles) -> None:
+    manager = manage(disk, A)
+    append_many(manager.get_or_create(ORDERS, NOW), 3)
+    manager.get_or_create(TopicPartition("empty", 0), NOW)
+    manager.shutdown(NOW)
+    reopened = manage(disk, A)
+    before = disk.events
+    for log in reopened.logs:
+        log.close(NOW)
+    assert disk.events == before
+
+
+def test_an_old_checkpoint_does_not_take_the_place_of_a_newer_one(disk: SimulatedFiles) -> None:
+    manager = manage(disk, A)
+    log = manager.get_or_create(ORDERS, NOW)
+    append_many(log, 3)
+    manager.flush_later(log, 3)
+    manager.run_flushes(NOW)
+    late = manager.dirs[A].take_recovery_points(manager.logs)
+    manager.truncate_to(ORDERS, 1, NOW)
+    late.run()
+    assert manager.dirs[A].recovery_points.read() == {ORDERS: 1}
+
+
+def test_a_lost_copy_does_not_give_up_the_cleaning_of_the_log(disk: SimulatedFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    manager = manage(disk, A, B)
+    manager.get_or_create(ORDERS, NOW, directory=A)
+    manager.get_or_create(ORDERS, NOW, is_future=True, directory=B)
+    removed: list[TopicPartition] = []
+    monkeypatch.setattr(manager.cleaner, "removed", removed.append)
+    manager.disk_failed(B, "gone", OSError())
+    assert removed == []
+
+
+def test_a_failure_that_another_thread_reports_is_dealt_with_by_the_next_tick(disk: SimulatedFiles) -> None:
+    manager = manage(disk, A, B)
+    reporter = threading.Thread(target=manager.disk_failed, args=(B, "gone", OSError()))
+    reporter.start()
+    reporter.join()
+    assert set(manager.dirs) == {A, B}
+    manager.tick(NOW)
+    assert set(manager.dirs) == {A}

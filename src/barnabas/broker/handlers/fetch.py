@@ -5,7 +5,7 @@ Behaviour
 - waits in the purgatory until min_bytes are there, or for max_wait_ms; a consumer sees up to the high watermark, or with read_committed
   up to the last stable offset, a follower up to the log end.
 - max_bytes, fetch.max.bytes and partition_max_bytes bound the answer, but its first batch is whole however large it is (from version 3 on).
-- what the page cache has is read at once; what would wait for the disk is read in a thread, and the answer is sent when all has been read.
+- a small answer is read at once from the page cache, or in a thread, and then sent; a large one is read while it is sent, in pieces.
 Version notes
 - 0, 1: message format v0; 2, 3: v1; converted where needed. 0 to 2: max_bytes holds even for the first batch.
 - 0 to 3: nothing from topics whose compression.type is zstd. 7: sessions, see `fetch_session`. 11: rack and preferred read replica.
@@ -38,6 +38,7 @@ from barnabas.broker.fetch_params import (
 )
 from barnabas.broker.fetch_session import TOPIC_IDS_VERSION, Answers, FetchContext
 from barnabas.broker.fetch_session_cache import Wanted
+from barnabas.broker.slice_source import SliceSource
 from barnabas.errors import KafkaError
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.fetch_request import FetchRequest
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.request import Request
 
-READ_AT_ONCE_MAX: Final = 4 * 1024 * 1024  # copying more from the page cache than this in one go would keep others waiting
+READ_AT_ONCE_MAX: Final = 1048576  # one partition of a consumer, by default: one read and one write; more is not held for who may be slow
 NO_RECORDS: Final = Records(b"")
 
 _log = logging.getLogger(__name__)
@@ -111,8 +112,12 @@ class _Fetch:
 
     def done(self, results: list[tuple[TopicIdPartition, FetchResult]]) -> None:
         self.is_done = True
+        sources: list[SliceSource] = []
         try:
-            answers = self._read_at_once(results)
+            if self.version > 3 and _size(results) > READ_AT_ONCE_MAX:
+                answers: Answers | None = self._streamed(results, sources)
+            else:
+                answers = self._read_at_once(results)
             if answers is None:
                 task = asyncio.ensure_future(self._read_and_respond(results))
                 _reading.add(task)
@@ -120,6 +125,8 @@ class _Fetch:
                 return
             response = self._response(answers)
         except Exception:
+            for source in sources:
+                source.close()
             if not self.is_waiting:
                 raise
             self._failed()  # whoever completed this fetch has nothing to do with its failure
@@ -140,18 +147,33 @@ class _Fetch:
         """The answers if all that was found is small, in the page cache and in the right format: the common case by far."""
         if self.version <= 3:
             return None
-        size = 0
         answers: Answers = []
         for partition, result in results:
             found = result.records
             records = NO_RECORDS
             if found is not None:
-                size += found.size
-                data = _read_nowait(found) if size <= READ_AT_ONCE_MAX else None
+                data = _read_nowait(found)
                 if data is None:
                     return None
                 records = Records(data)
             answers.append((partition, self._answer(partition, result, records)))
+        return answers
+
+    def _streamed(self, results: list[tuple[TopicIdPartition, FetchResult]], sources: list[SliceSource]) -> Answers:
+        """The answers with records that are still in their files, which are kept open for them."""
+        answers: Answers = []
+        for partition, result in results:
+            found = result.records
+            if found is None:
+                answers.append((partition, self._answer(partition, result, NO_RECORDS)))
+                continue
+            try:
+                source = SliceSource(found, self.broker.disk_threads)
+            except (OSError, ValueError) as error:
+                answers.append((partition, self._unread(partition, error)))
+                continue
+            sources.append(source)
+            answers.append((partition, self._answer(partition, result, Records(b"", 0, found.size, source))))
         return answers
 
     async def _read_and_respond(self, results: list[tuple[TopicIdPartition, FetchResult]]) -> None:
@@ -201,11 +223,14 @@ class _Fetch:
             if magic is not None and data:
                 data = await _down_converted(data, magic, offset)
         except (OSError, ValueError) as error:  # ValueError: the file was closed, since its log is gone
-            _log.warning("Reading %s for %s failed: %s", partition.partition, self.request, error)
-            return self._answer(partition, FetchResult(ErrorCode.KAFKA_STORAGE_ERROR), NO_RECORDS)
+            return self._unread(partition, error)
         except KafkaError as error:
             return _error_data(partition, error.code)
         return self._answer(partition, result, Records(data))
+
+    def _unread(self, partition: TopicIdPartition, error: Exception) -> PartitionData:
+        _log.warning("Reading %s for %s failed: %s", partition.partition, self.request, error)
+        return self._answer(partition, FetchResult(ErrorCode.KAFKA_STORAGE_ERROR), NO_RECORDS)
 
     def _refusal(self, partition: TopicIdPartition) -> int:
         """What old clients may not have of a partition, whatever was found."""
@@ -315,6 +340,14 @@ def _refusal_of_all(message: FetchRequest, version: int, error: int) -> FetchRes
             partitions = [PartitionData(asked.partition, error, -1, records=NO_RECORDS) for asked in topic.partitions]
             topics.append(FetchableTopicResponse(topic.topic, topic.topic_id, partitions))
     return FetchResponse(error_code=error, session_id=message.session_id, responses=topics)
+
+
+def _size(results: list[tuple[TopicIdPartition, FetchResult]]) -> int:
+    size = 0
+    for _, result in results:
+        if result.records is not None:
+            size += result.records.size
+    return size
 
 
 def _read_nowait(found: FileSlice) -> bytes | None:

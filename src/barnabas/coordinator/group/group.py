@@ -13,6 +13,7 @@ from typing import Final
 
 from barnabas.coordinator.result import Record
 from barnabas.protocol.messages.list_groups_response import ListedGroup
+from barnabas.uuid import Uuid
 
 NO_GENERATION: Final = -1
 NO_MEMBER_ID: Final = ""
@@ -44,7 +45,7 @@ class Offset:
         commit_timestamp: int,
         expire_timestamp: int | None = None,
         record_offset: int = -1,
-        topic_id: bytes = bytes(16),
+        topic_id: Uuid = Uuid.ZERO,
     ) -> None:
         self.offset = offset
         self.leader_epoch = leader_epoch  # -1 when the consumer did not say
@@ -52,7 +53,7 @@ class Offset:
         self.commit_timestamp = commit_timestamp
         self.expire_timestamp = expire_timestamp  # only of commits that asked for a retention of their own
         self.record_offset = record_offset  # where in the log this commit was read from; -1 when it was not
-        self.topic_id = topic_id
+        self.topic_id = topic_id  # zero when the consumer named the topic only
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Offset):
@@ -60,8 +61,13 @@ class Offset:
         return all(getattr(self, name) == getattr(other, name) for name in Offset.__slots__ if name != "record_offset")
 
     def __repr__(self) -> str:
-        return f"Offset({self.offset}, leader_epoch={self.leader_epoch}, metadata={self.metadata!r}, commit_timestamp={self.commit_timestamp})"
+        return (
+            f"Offset({self.offset}, leader_epoch={self.leader_epoch}, metadata={self.metadata!r}, commit_timestamp={self.commit_timestamp})"
+        )
 
+
+# Says of one partition of a commit (topic, topic id, partition) whether it may be committed, by raising or not.
+CommitPartitionValidator = Callable[[str, Uuid, int], None]
 
 # From which moment on the retention of an offset counts.
 RetentionBase = Callable[[Offset], int]
@@ -101,7 +107,8 @@ class Group(ABC):
     @abstractmethod
     def validate_offset_commit(
         self, member_id: str, group_instance_id: str | None, generation_or_epoch: int, *, transactional: bool, version: int
-    ) -> None: ...
+    ) -> CommitPartitionValidator | None:
+        """None when every partition may be committed."""
 
     @abstractmethod
     def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> None: ...

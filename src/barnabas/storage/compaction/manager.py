@@ -46,6 +46,12 @@ class CleanerManager:
         self._throttler = Throttler(config.io_max_bytes_per_second)
         self._is_running = config.enable
 
+    def reconfigure(self, config: CleanerConfig) -> None:
+        """Settings that have changed while the broker runs. A cleaning that is under way ends with those it began with."""
+        if config.io_max_bytes_per_second != self.config.io_max_bytes_per_second:
+            self._throttler = Throttler(config.io_max_bytes_per_second)
+        self.config = config
+
     # -- cleaning
 
     def clean_next(self, now_ms: int) -> Cleaning | None:

@@ -35,7 +35,7 @@ from barnabas.protocol.messages.update_metadata_request import (
     UpdateMetadataTopicState,
 )
 from barnabas.protocol.registry import APIS
-from barnabas.protocol.slices import Records
+from barnabas.protocol.slices import Records, Streamed
 from barnabas.records.builder import BatchBuilder
 from barnabas.records.compression import NONE
 from barnabas.records.validation import CLIENT
@@ -87,6 +87,16 @@ class Peer:
         self.answer.set()
 
 
+def _sent(part: bytes | bytearray | memoryview | Streamed) -> bytes | bytearray | memoryview:
+    """What a connection would send of a part, which is to be asked for once."""
+    if not isinstance(part, Streamed):
+        return part
+    piece = part.source.read_nowait(0, part.size)
+    assert piece is not None
+    part.source.close()
+    return piece
+
+
 class Asked:
     """A request that was handed over, and its answer when it has come."""
 
@@ -112,7 +122,7 @@ class Asked:
 
     def response(self) -> Any:
         assert self.exchange.response, "there is no answer"
-        frame = b"".join(self.exchange.response)
+        frame = b"".join(map(_sent, self.exchange.response))
         correlation_id, reader = parse_response_header(frame[4:], self.api.response_header_version(self.version))
         assert correlation_id == 7
         assert int.from_bytes(frame[:4], "big") == len(frame) - 4

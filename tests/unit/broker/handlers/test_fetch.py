@@ -13,6 +13,7 @@ from barnabas.protocol import api_keys
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic, ReplicaState
 from barnabas.protocol.messages.fetch_response import FetchResponse, PartitionData
+from barnabas.protocol.slices import Streamed
 from barnabas.records.batch import read_batches
 from barnabas.records.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
 from barnabas.records.control import end_txn_marker
@@ -21,7 +22,7 @@ from barnabas.records.validation import COORDINATOR
 from barnabas.storage.files import File, Files
 from barnabas.storage.log_config import LogConfig
 from barnabas.uuid import Uuid
-from tests.unit.broker.handlers.leader import OTHER_BROKER, Leader, batch, with_leader
+from tests.unit.broker.handlers.leader import OTHER_BROKER, Asked, Leader, batch, with_leader
 
 FOO_ID = Uuid(b"foo-foo-foo-foo-")
 BAR_ID = Uuid(b"bar-bar-bar-bar-")
@@ -672,18 +673,90 @@ def test_a_read_that_fails_is_an_error_of_its_partition(tmp_path: Path) -> None:
     with_leader(tmp_path, test, files=ColdFiles())
 
 
-def test_a_large_fetch_does_not_keep_the_loop_to_itself(tmp_path: Path) -> None:
+def large_fetch(leader: Leader, partitions: int = 8, version: int = 12) -> Asked:
+    leader.create_topic("foo", partitions)
+    for index in range(partitions):
+        leader.produce("foo", index, batch(1, size=900_000))
+    asked = [FetchPartition(index, partition_max_bytes=1_000_000) for index in range(partitions)]
+    return leader.ask(api_keys.FETCH, FetchRequest(topics=[FetchTopic("foo", partitions=asked)]), version)
+
+
+def test_a_large_fetch_is_answered_without_being_read(tmp_path: Path) -> None:
     async def test(leader: Leader) -> None:
-        leader.create_topic("foo", 8)
-        for index in range(8):
-            leader.produce("foo", index, batch(1, size=900_000))
-        asked = [FetchPartition(index, partition_max_bytes=1_000_000) for index in range(8)]
-        request = leader.ask(api_keys.FETCH, FetchRequest(topics=[FetchTopic("foo", partitions=asked)]), 12)
-        assert not request.is_answered
-        [topic] = (await request.answer()).responses
+        request = large_fetch(leader)
+        assert request.exchange.response is not None
+        assert [part.size > 900_000 for part in request.exchange.response if isinstance(part, Streamed)] == [True] * 8
+        [topic] = request.response().responses
         assert [offsets(answer) for answer in topic.partitions] == [[0]] * 8
 
     with_leader(tmp_path, test)
+
+
+def test_a_large_fetch_can_be_read_after_its_topic_is_gone(tmp_path: Path) -> None:
+    async def test(leader: Leader) -> None:
+        request = large_fetch(leader)
+        files: list[Any] = [leader.log("foo", index).active_segment.file for index in range(8)]
+        leader.delete_topic("foo", 8)
+        for file in files:
+            file.close()
+        [topic] = request.response().responses
+        assert [offsets(answer) for answer in topic.partitions] == [[0]] * 8
+        assert [file.pins for file in files] == [0] * 8
+
+    with_leader(tmp_path, test)
+
+
+def test_a_large_fetch_that_nobody_takes_lets_its_files_go(tmp_path: Path) -> None:
+    async def test(leader: Leader) -> None:
+        request = large_fetch(leader)
+        files: list[Any] = [leader.log("foo", index).active_segment.file for index in range(8)]
+        assert [file.pins for file in files] == [1] * 8
+        request.exchange.abandon()
+        assert [file.pins for file in files] == [0] * 8
+
+    with_leader(tmp_path, test)
+
+
+def test_an_old_client_gets_a_large_fetch_converted(tmp_path: Path) -> None:
+    async def test(leader: Leader) -> None:
+        [topic] = (await large_fetch(leader, version=3).answer()).responses
+        assert [offsets(answer) for answer in topic.partitions] == [[0]] * 8
+
+    with_leader(tmp_path, test)
+
+
+def test_a_file_that_is_cut_while_it_is_sent_is_an_error_of_reading(tmp_path: Path) -> None:
+    async def test(leader: Leader) -> None:
+        request = large_fetch(leader, 2)
+        leader.log("foo").active_segment.file.truncate(500_000)
+        assert request.exchange.response is not None
+        part, other = [part for part in request.exchange.response if isinstance(part, Streamed)]
+        with pytest.raises(OSError, match="truncated while it was being sent"):
+            part.source.read_nowait(0, part.size)
+        part.source.close()
+        other.source.close()
+
+    with_leader(tmp_path, test)
+
+
+def test_a_cold_piece_is_read_in_a_thread_and_outlives_its_reader(tmp_path: Path) -> None:
+    async def test(leader: Leader) -> None:
+        leader.disk_threads = threads = HeldThreads()
+        request = large_fetch(leader, 2)
+        file: Any = leader.log("foo").active_segment.file
+        assert request.exchange.response is not None
+        part, other = [part for part in request.exchange.response if isinstance(part, Streamed)]
+        told: asyncio.Future[bytes | None] = asyncio.get_running_loop().create_future()
+        assert part.source.read_nowait(0, 1000) is None
+        part.source.read_later(100, 1000, lambda piece, error: told.set_result(piece))
+        part.source.close()
+        other.source.close()
+        assert file.pins == 1
+        threads.run()
+        assert await told == file.pread(1000, 100)
+        assert file.pins == 0
+
+    with_leader(tmp_path, test, files=ColdFiles())
 
 
 def test_a_waiting_fetch_that_fails_closes_its_own_connection_only(tmp_path: Path) -> None:

@@ -1,0 +1,35 @@
+"""How an error of the log reads to a client of a coordinator.
+
+The client asked about a group and knows nothing of the partition behind it: it is told to look for the coordinator again, or to wait.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from barnabas.errors import KafkaError
+from barnabas.protocol.errors import ErrorCode
+
+_ANSWERS: Final[dict[int, int]] = {
+    ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+
+
+def error_code(error: Exception) -> int:
+    """The code of an error as it is; one that has none is a fault of ours."""
+    return error.code if isinstance(error, KafkaError) else int(ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+def client_error_code(error: Exception) -> int:
+    """The code a client of the coordinator hears."""
+    code = error_code(error)
+    return int(_ANSWERS.get(code, code))

@@ -1,0 +1,375 @@
+"""The group coordinator as the handlers see it: one method per API, which answers through `respond`, exactly once.
+
+Checks what can be told without a group, finds the partition, runs the operation on its shard, and turns an error into the response of the
+API. `respond` may be called before a method returns.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Final, TypeVar
+
+from barnabas.coordinator.faults import client_error_code, error_code
+from barnabas.coordinator.group.classic_group import ClassicGroup
+from barnabas.coordinator.group.classic_groups import Caller
+from barnabas.coordinator.group.config import GroupCoordinatorConfig
+from barnabas.coordinator.group.group import partition_for
+from barnabas.coordinator.group.shard import GroupShard
+from barnabas.coordinator.result import Result
+from barnabas.coordinator.runtime import CoordinatorRuntime, Producer
+from barnabas.errors import CoordinatorNotAvailable, InvalidGroupId
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.delete_groups_response import DeletableGroupResult
+from barnabas.protocol.messages.describe_groups_response import DescribedGroup
+from barnabas.protocol.messages.heartbeat_request import HeartbeatRequest
+from barnabas.protocol.messages.heartbeat_response import HeartbeatResponse
+from barnabas.protocol.messages.join_group_request import JoinGroupRequest
+from barnabas.protocol.messages.join_group_response import JoinGroupResponse
+from barnabas.protocol.messages.leave_group_request import LeaveGroupRequest
+from barnabas.protocol.messages.leave_group_response import LeaveGroupResponse, MemberResponse
+from barnabas.protocol.messages.list_groups_request import ListGroupsRequest
+from barnabas.protocol.messages.list_groups_response import ListGroupsResponse
+from barnabas.protocol.messages.offset_commit_request import OffsetCommitRequest
+from barnabas.protocol.messages.offset_commit_response import (
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from barnabas.protocol.messages.offset_delete_request import OffsetDeleteRequest
+from barnabas.protocol.messages.offset_delete_response import OffsetDeleteResponse
+from barnabas.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
+from barnabas.protocol.messages.offset_fetch_response import OffsetFetchResponseGroup
+from barnabas.protocol.messages.sync_group_request import SyncGroupRequest
+from barnabas.protocol.messages.sync_group_response import SyncGroupResponse
+from barnabas.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest
+from barnabas.protocol.messages.txn_offset_commit_response import (
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+from barnabas.topic_partition import TopicPartition
+
+R = TypeVar("R")
+Respond = Callable[[R], None]
+
+_PROTOCOL_IS_MANDATORY: Final = 5  # of SyncGroup: from this version on it names the protocol it was told
+_PROTOCOL_NAME_IS_NULLABLE: Final = 7  # of JoinGroup's response
+
+
+class GroupCoordinator:
+    def __init__(self, config: GroupCoordinatorConfig, runtime: CoordinatorRuntime[GroupShard]) -> None:
+        self._config = config
+        self._runtime = runtime
+        self._partition_count = 0  # until it is started
+
+    def start(self, partition_count: int) -> None:
+        """`partition_count` is that of `__consumer_offsets`, or what it will be created with."""
+        self._partition_count = partition_count
+
+    def shutdown(self) -> None:
+        self._partition_count = 0
+        self._runtime.shutdown()
+
+    def partition_for(self, group_id: str) -> int:
+        if not self._partition_count:
+            raise CoordinatorNotAvailable
+        return partition_for(group_id, self._partition_count)
+
+    def on_election(self, partition: int, leader_epoch: int) -> Iterator[None]:
+        """This broker leads a partition of the topic: it is loading until the iterator is exhausted, one slice a step."""
+        return self._runtime.load(partition, leader_epoch)
+
+    def on_resignation(self, partition: int, leader_epoch: int | None) -> None:
+        self._runtime.unload(partition, leader_epoch)
+
+    def high_watermark_updated(self, partition: int, high_watermark: int) -> None:
+        self._runtime.high_watermark_updated(partition, high_watermark)
+
+    # -- the classic protocol
+
+    def join_group(self, caller: Caller, request: JoinGroupRequest, respond: Respond[JoinGroupResponse]) -> None:
+        def answer(response: JoinGroupResponse) -> None:
+            if response.protocol_name is None and caller.version < _PROTOCOL_NAME_IS_NULLABLE:
+                response.protocol_name = ""
+            respond(response)
+
+        once = _once(answer)
+        if request.rebalance_timeout_ms == -1:
+            request.rebalance_timeout_ms = request.session_timeout_ms  # version 0 has one timeout for both
+        fault = self._fault(request.group_id)
+        if fault is None and not self._is_session_timeout_allowed(request.session_timeout_ms):
+            fault = int(ErrorCode.INVALID_SESSION_TIMEOUT)
+        if fault is not None:
+            once(JoinGroupResponse(member_id=request.member_id, error_code=fault))
+            return
+        self._write(
+            request.group_id,
+            lambda shard: shard.join(caller, request, once),
+            _nothing,
+            lambda error: once(JoinGroupResponse(error_code=client_error_code(error))),
+        )
+
+    def _is_session_timeout_allowed(self, session_timeout_ms: int) -> bool:
+        return self._config.group_min_session_timeout_ms <= session_timeout_ms <= self._config.group_max_session_timeout_ms
+
+    def sync_group(self, caller: Caller, request: SyncGroupRequest, respond: Respond[SyncGroupResponse]) -> None:
+        once = _once(respond)
+        fault = None
+        if caller.version >= _PROTOCOL_IS_MANDATORY and (request.protocol_type is None or request.protocol_name is None):
+            fault = int(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        fault = self._fault(request.group_id) if fault is None else fault
+        if fault is not None:
+            once(SyncGroupResponse(error_code=fault))
+            return
+        self._write(
+            request.group_id,
+            lambda shard: shard.sync(request, once),
+            _nothing,
+            lambda error: once(SyncGroupResponse(error_code=client_error_code(error))),
+        )
+
+    def heartbeat(self, request: HeartbeatRequest, respond: Respond[HeartbeatResponse]) -> None:
+        fault = self._fault(request.group_id)
+        if fault is not None:
+            respond(HeartbeatResponse(error_code=fault))
+            return
+
+        def fail(error: Exception) -> None:
+            code = client_error_code(error)
+            # While the group loads nobody's session runs, so the member is told that all is well.
+            respond(HeartbeatResponse(error_code=0 if code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else code))
+
+        self._write(request.group_id, lambda shard: shard.heartbeat(request), respond, fail)
+
+    def leave_group(self, request: LeaveGroupRequest, version: int, respond: Respond[LeaveGroupResponse]) -> None:
+        def answer(response: LeaveGroupResponse) -> None:
+            if version <= 2 and response.members:
+                response = LeaveGroupResponse(error_code=response.error_code or response.members[0].error_code)
+            respond(response)
+
+        fault = self._fault(request.group_id)
+        if fault is not None:
+            answer(LeaveGroupResponse(error_code=fault))
+            return
+
+        def fail(error: Exception) -> None:
+            code = client_error_code(error)
+            if code == ErrorCode.UNKNOWN_MEMBER_ID and version >= 3:
+                members = [MemberResponse(member.member_id, member.group_instance_id, code) for member in request.members]
+                answer(LeaveGroupResponse(members=members))
+            else:
+                answer(LeaveGroupResponse(error_code=code))
+
+        self._write(request.group_id, lambda shard: shard.leave(request, version), answer, fail)
+
+    # -- offsets
+
+    def commit_offsets(self, version: int, request: OffsetCommitRequest, respond: Respond[OffsetCommitResponse]) -> None:
+        """All versions from 1 on; those of version 0 live in the tree and do not come here."""
+
+        def fail(error: Exception) -> None:
+            respond(_commit_error(request, client_error_code(error)))
+
+        self._write(request.group_id, lambda shard: shard.offsets.commit(version, request), respond, fail)
+
+    def commit_transactional_offsets(
+        self, version: int, request: TxnOffsetCommitRequest, respond: Respond[TxnOffsetCommitResponse]
+    ) -> None:
+        """The offsets are pending until `complete_transaction`; whether the transaction is open is verified before."""
+
+        def fail(error: Exception) -> None:
+            respond(_txn_commit_error(request, client_error_code(error)))
+
+        fault = self._fault(request.group_id)
+        if fault is not None:
+            respond(_txn_commit_error(request, fault))
+            return
+        producer = Producer(request.producer_id, request.producer_epoch)
+        self._write(request.group_id, lambda shard: shard.offsets.commit_transactional(version, request), respond, fail, producer)
+
+    def complete_transaction(
+        self, partition: int, producer: Producer, coordinator_epoch: int, *, committed: bool, on_done: Callable[[Exception | None], None]
+    ) -> None:
+        """Writes the end marker of a transaction to a partition of `__consumer_offsets`."""
+        self._runtime.complete_transaction(
+            partition, producer, coordinator_epoch, committed=committed, on_done=on_done, timeout_ms=self._config.offsets_commit_timeout_ms
+        )
+
+    def fetch_offsets(self, request: OffsetFetchRequestGroup, require_stable: bool, respond: Respond[OffsetFetchResponseGroup]) -> None:
+        """One group of an OffsetFetch; `topics` of None asks for everything."""
+
+        def fail(error: Exception) -> None:
+            code = client_error_code(error)
+            if error_code(error) in _NOT_COORDINATOR_ON_FETCH:
+                code = int(ErrorCode.NOT_COORDINATOR)  # what consumers before 3.9 know how to handle
+            respond(OffsetFetchResponseGroup(request.group_id, error_code=code))
+
+        self._read(request.group_id, lambda shard: shard.offsets.fetch(request, require_stable=require_stable), respond, fail)
+
+    def delete_offsets(self, request: OffsetDeleteRequest, respond: Respond[OffsetDeleteResponse]) -> None:
+        fault = self._fault(request.group_id)
+        if fault is not None:
+            respond(OffsetDeleteResponse(error_code=fault))
+            return
+        self._write(
+            request.group_id,
+            lambda shard: shard.offsets.delete(request),
+            respond,
+            lambda error: respond(OffsetDeleteResponse(error_code=client_error_code(error))),
+        )
+
+    def partitions_deleted(self, partitions: Collection[TopicPartition]) -> None:
+        """Topics or partitions are gone from the cluster: so are the offsets committed for them, in every loaded partition."""
+        for partition in self._runtime.partitions():
+            self._runtime.write(
+                partition,
+                lambda shard: shard.partitions_deleted(partitions),
+                _nothing,
+                _nothing,
+                timeout_ms=self._config.offsets_commit_timeout_ms,
+            )
+
+    # -- administration
+
+    def list_groups(self, request: ListGroupsRequest) -> ListGroupsResponse:
+        if not self._partition_count:
+            return ListGroupsResponse(error_code=int(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+        if self._runtime.is_loading:
+            return ListGroupsResponse(error_code=int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
+        groups = [group for shard in self._runtime.shards() for group in shard.list_groups(request.states_filter, request.types_filter)]
+        return ListGroupsResponse(groups=groups)
+
+    def describe_groups(self, group_ids: Sequence[str], version: int, respond: Respond[list[DescribedGroup]]) -> None:
+        """In the order asked. The handler adds the authorized operations."""
+        gather = _Gather[DescribedGroup](len(group_ids), respond)
+        for index, group_id in enumerate(group_ids):
+            self._describe(group_id, version, gather.slot(index))
+        gather.start()
+
+    def _describe(self, group_id: str, version: int, respond: Respond[DescribedGroup]) -> None:
+        def fail(error: Exception) -> None:
+            # An error has no state.
+            respond(DescribedGroup(group_id=group_id, error_code=client_error_code(error)))
+
+        self._read(group_id, lambda shard: shard.describe(group_id, version), respond, fail)
+
+    def delete_groups(self, group_ids: Sequence[str], respond: Respond[list[DeletableGroupResult]]) -> None:
+        unique = list(dict.fromkeys(group_ids))
+        gather = _Gather[DeletableGroupResult](len(unique), respond)
+        for index, group_id in enumerate(unique):
+            self._delete(group_id, gather.slot(index))
+        gather.start()
+
+    def _delete(self, group_id: str, respond: Respond[DeletableGroupResult]) -> None:
+        self._write(
+            group_id,
+            lambda shard: shard.delete_groups([group_id]),
+            lambda results: respond(results[0]),
+            lambda error: respond(DeletableGroupResult(group_id, client_error_code(error))),
+        )
+
+    def gauges(self) -> dict[str, int]:
+        """Kafka's gauges of this coordinator, by name; for `GroupCount` and `ConsumerGroupCount` with their tag behind a colon."""
+        counts: Counter[str] = Counter()
+        for shard in self._runtime.shards():
+            counts["NumOffsets"] += shard.offsets.committed.count
+            for group in shard.groups.values():
+                counts[f"GroupCount:{group.type.value}"] += 1
+                if isinstance(group, ClassicGroup):
+                    counts["NumGroups"] += 1
+                    counts[f"NumGroups{group.state.value}"] += 1
+                else:
+                    counts[f"ConsumerGroupCount:{group.state_name.lower()}"] += 1
+        return dict(counts)
+
+    # -- common
+
+    def _fault(self, group_id: str) -> int | None:
+        if not self._partition_count:
+            return CoordinatorNotAvailable.code
+        return None if group_id else InvalidGroupId.code
+
+    def _write(
+        self,
+        group_id: str,
+        operation: Callable[[GroupShard], Result[R]],
+        respond: Callable[[R], None],
+        fail: Callable[[Exception], None],
+        producer: Producer | None = None,
+    ) -> None:
+        if not self._partition_count:
+            fail(CoordinatorNotAvailable())
+            return
+        timeout_ms = self._config.offsets_commit_timeout_ms
+        self._runtime.write(self.partition_for(group_id), operation, respond, fail, timeout_ms=timeout_ms, producer=producer)
+
+    def _read(
+        self, group_id: str, operation: Callable[[GroupShard], R], respond: Callable[[R], None], fail: Callable[[Exception], None]
+    ) -> None:
+        self._write(group_id, lambda shard: Result(response=operation(shard)), respond, fail)
+
+
+_NOT_COORDINATOR_ON_FETCH: Final = frozenset(
+    {int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), int(ErrorCode.NOT_ENOUGH_REPLICAS), int(ErrorCode.REQUEST_TIMED_OUT)}
+)
+
+
+class _Gather(list[R | None]):
+    """Collects one answer per place, in order, and passes them on when all are there."""
+
+    def __init__(self, count: int, respond: Respond[list[R]]) -> None:
+        super().__init__([None] * count)
+        self._missing = count + 1  # one for `start`, so that nothing is passed on before all were asked
+        self._respond = respond
+
+    def slot(self, index: int) -> Respond[R]:
+        def fill(answer: R) -> None:
+            self[index] = answer
+            self.start()
+
+        return fill
+
+    def start(self) -> None:
+        self._missing -= 1
+        if self._missing == 0:
+            self._respond([answer for answer in self if answer is not None])
+
+
+def _once(respond: Respond[R]) -> Respond[R]:
+    """The first answer counts: a request may be answered by the operation and again by the failure of its append."""
+    answered = False
+
+    def answer(response: R) -> None:
+        nonlocal answered
+        if not answered:
+            answered = True
+            respond(response)
+
+    return answer
+
+
+def _nothing(_: object) -> None:
+    """The answer is given elsewhere."""
+
+
+def _commit_error(request: OffsetCommitRequest, code: int) -> OffsetCommitResponse:
+    return OffsetCommitResponse(
+        topics=[
+            OffsetCommitResponseTopic(
+                topic.name, topic.topic_id, [OffsetCommitResponsePartition(wanted.partition_index, code) for wanted in topic.partitions]
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _txn_commit_error(request: TxnOffsetCommitRequest, code: int) -> TxnOffsetCommitResponse:
+    return TxnOffsetCommitResponse(
+        topics=[
+            TxnOffsetCommitResponseTopic(
+                topic.name, [TxnOffsetCommitResponsePartition(wanted.partition_index, code) for wanted in topic.partitions]
+            )
+            for topic in request.topics
+        ]
+    )

@@ -1,0 +1,128 @@
+"""Keeps the regular expressions of consumer groups resolved.
+
+All expressions of a group are matched together, as a piece of work of its own right after the heartbeat that asked for it: when a new one
+comes, when topics were created, and now and then. The result is written like any other; heartbeats see it when it has been.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+from typing import Final
+
+from barnabas.coordinator.group.config import GroupCoordinatorConfig
+from barnabas.coordinator.group.consumer_group import ConsumerGroup
+from barnabas.coordinator.group.consumer_group_member import ConsumerGroupMember
+from barnabas.coordinator.group.consumer_group_records import group_epoch_record, regex_record, regex_tombstone
+from barnabas.coordinator.group.group import Group
+from barnabas.coordinator.group.metadata_hash import MetadataHashes
+from barnabas.coordinator.group.subscription import NOTHING_RESOLVED, ResolvedRegex, resolve_regexes, validate_regex
+from barnabas.coordinator.group.topics_image import TopicsImage
+from barnabas.coordinator.metrics import Metrics
+from barnabas.coordinator.result import Clock, Record, Result, Timer
+
+CONSUMER_GROUP_REBALANCES: Final = "ConsumerGroupRebalances"
+METADATA_REFRESH_INTERVAL_MS: Final = 2**31 - 1  # a change of a topic asks for a look at once; this only bounds forgetting
+MIN_INTERVAL_MS: Final = 10_000
+
+
+class RegexChange(Enum):
+    NONE = 0
+    UNRESOLVED = 1  # another expression, whose topics are not known yet
+    RESOLVED = 2  # another expression, or none any more, and its topics are known
+
+
+class RegexRefresh:
+    def __init__(
+        self,
+        groups: dict[str, Group],
+        config: GroupCoordinatorConfig,
+        clock: Clock,
+        timer: Timer,
+        image: TopicsImage,
+        hashes: MetadataHashes,
+        metrics: Metrics,
+    ) -> None:
+        self._groups = groups
+        self._config = config
+        self._clock = clock
+        self._timer = timer
+        self._image = image
+        self._hashes = hashes
+        self._metrics = metrics
+        # Grows with every new topic, also over restarts: an expression resolved at an older version has not seen the topic.
+        self._version = clock.now_ms()
+
+    def on_topics_created(self) -> None:
+        self._version = max(self._clock.now_ms(), self._version + 1)
+
+    def update(self, group: ConsumerGroup, old: ConsumerGroupMember, new: ConsumerGroupMember, records: list[Record]) -> RegexChange:
+        """Follow a member's change of expression, and start a refresh when one is due. Raises InvalidRegularExpression."""
+        is_new = bool(new.subscribed_topic_regex) and group.subscribed_regexes.get(new.subscribed_topic_regex or "", 0) == 0
+        change = self._change(group, old, new, records)
+        if change is not RegexChange.NONE and is_new:
+            validate_regex(new.subscribed_topic_regex or "")
+        elif not group.subscribed_regexes:
+            return change
+        regexes = group.regexes_with(old, new)
+        if regexes and self._is_due(group, len(regexes), asked=change is not RegexChange.NONE and is_new):
+            wanted = sorted(regexes)
+            self._timer.schedule(regex_key(group.group_id), 0, lambda: self.refresh(group.group_id, wanted))
+        return change
+
+    def _change(self, group: ConsumerGroup, old: ConsumerGroupMember, new: ConsumerGroupMember, records: list[Record]) -> RegexChange:
+        before, after = old.subscribed_topic_regex, new.subscribed_topic_regex
+        if before == after:
+            return RegexChange.NONE
+        if before and group.subscribed_regexes.get(before) == 1:
+            records.append(regex_tombstone(group.group_id, before))
+        if after:
+            known = group.subscribed_regexes.get(after, 0) > 0 and after in group.resolved_regexes
+            return RegexChange.RESOLVED if known else RegexChange.UNRESOLVED
+        return RegexChange.RESOLVED if before else RegexChange.UNRESOLVED
+
+    def _is_due(self, group: ConsumerGroup, regex_count: int, *, asked: bool) -> bool:
+        if self._timer.is_scheduled(regex_key(group.group_id)):
+            return False
+        last = group.last_regex_refresh
+        if last is None:
+            return True
+        now_ms = self._clock.now_ms()
+        if now_ms <= last.timestamp_ms + MIN_INTERVAL_MS:
+            return False
+        return (
+            asked
+            or regex_count != len(group.resolved_regexes)
+            or last.version < self._version
+            or now_ms > last.timestamp_ms + self._config.group_consumer_regex_refresh_interval_ms
+        )
+
+    def refresh(self, group_id: str, regexes: Iterable[str]) -> Result[None] | None:
+        """Resolve these, write what came of it, and move the group on if it matters."""
+        group = self._groups.get(group_id)
+        if not isinstance(group, ConsumerGroup):
+            return None
+        now_ms = self._clock.now_ms()
+        topics = group.subscribed_topics.copy()
+        records: list[Record] = []
+        changed = False
+        for regex, matches in resolve_regexes(regexes, self._image.names()).items():
+            if group.subscribed_regexes.get(regex, 0) == 0:
+                continue  # its last member left meanwhile
+            before = group.resolved_regexes.get(regex, NOTHING_RESOLVED).topics
+            if before != matches:
+                changed = True
+                topics.remove_matches(before)
+                topics.add_matches(matches)
+            records.append(regex_record(group_id, regex, ResolvedRegex(matches, self._version, now_ms)))
+        metadata_hash = self._hashes.group_hash(topics)
+        if changed or metadata_hash != group.metadata_hash:
+            epoch = group.group_epoch + 1
+            records.append(group_epoch_record(group_id, epoch, metadata_hash))
+            self._metrics.record(CONSUMER_GROUP_REBALANCES, 1)
+            group.set_metadata_refresh(now_ms + METADATA_REFRESH_INTERVAL_MS, epoch)
+        return Result(records)
+
+
+def regex_key(group_id: str) -> str:
+    return f"{group_id}-regex"

@@ -1,0 +1,220 @@
+"""The groups and offsets of one partition of `__consumer_offsets`.
+
+Sends a request to the kind of group it is for, a record to the part that replays it, and looks after what concerns all kinds: listing,
+describing, deleting and expiring. Groups of the consumer protocol are looked after by `consumer`, which the owner sets.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection
+from typing import Final, Protocol
+
+from barnabas.coordinator.group.classic_group import (
+    DEAD,
+    GROUP_METADATA,
+    ClassicGroup,
+    RespondJoin,
+    RespondSync,
+)
+from barnabas.coordinator.group.classic_groups import Caller, ClassicGroups, normalized_members
+from barnabas.coordinator.group.config import GroupCoordinatorConfig
+from barnabas.coordinator.group.group import Group, GroupType
+from barnabas.coordinator.group.offsets import OFFSET_COMMIT, Offsets
+from barnabas.coordinator.metrics import Metrics
+from barnabas.coordinator.result import Clock, Record, Result, Timer
+from barnabas.errors import GroupIdNotFound, KafkaError, UnknownMemberId
+from barnabas.protocol.coordinator_records.group_metadata_key import GroupMetadataKey
+from barnabas.protocol.coordinator_records.group_metadata_value import GroupMetadataValue
+from barnabas.protocol.coordinator_records.legacy_offset_commit_key import LegacyOffsetCommitKey
+from barnabas.protocol.coordinator_records.legacy_offset_commit_value import LegacyOffsetCommitValue
+from barnabas.protocol.coordinator_records.offset_commit_key import OffsetCommitKey
+from barnabas.protocol.coordinator_records.offset_commit_value import OffsetCommitValue
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.delete_groups_response import DeletableGroupResult
+from barnabas.protocol.messages.describe_groups_response import DescribedGroup
+from barnabas.protocol.messages.heartbeat_request import HeartbeatRequest
+from barnabas.protocol.messages.heartbeat_response import HeartbeatResponse
+from barnabas.protocol.messages.join_group_request import JoinGroupRequest
+from barnabas.protocol.messages.join_group_response import JoinGroupResponse
+from barnabas.protocol.messages.leave_group_request import LeaveGroupRequest
+from barnabas.protocol.messages.leave_group_response import LeaveGroupResponse
+from barnabas.protocol.messages.list_groups_response import ListedGroup
+from barnabas.protocol.messages.sync_group_request import SyncGroupRequest
+from barnabas.protocol.messages.sync_group_response import SyncGroupResponse
+from barnabas.topic_partition import TopicPartition
+
+LEGACY_OFFSET_COMMIT: Final = 0
+_EXPIRATION_KEY: Final = "expire-group-metadata"
+
+log = logging.getLogger(__name__)
+
+
+class ConsumerPart(Protocol):
+    """Groups of the consumer protocol, and what members of the classic protocol ask of them while a group migrates."""
+
+    def replay(self, record: Record, /) -> None: ...
+
+    def join(self, group: Group, caller: Caller, request: JoinGroupRequest, respond: RespondJoin, /) -> Result[None]: ...
+
+    def sync(self, group: Group, request: SyncGroupRequest, respond: RespondSync, /) -> Result[None]: ...
+
+    def heartbeat(self, group: Group, request: HeartbeatRequest, /) -> Result[HeartbeatResponse]: ...
+
+    def leave(self, group: Group, request: LeaveGroupRequest, version: int, /) -> Result[LeaveGroupResponse]: ...
+
+    def on_loaded(self, group: Group, /) -> None: ...
+
+    def on_unloaded(self, group: Group, /) -> None: ...
+
+
+class GroupShard:
+    def __init__(self, config: GroupCoordinatorConfig, clock: Clock, timer: Timer, metrics: Metrics, new_id: Callable[[], str]) -> None:
+        self.groups: dict[str, Group] = {}
+        self.classic = ClassicGroups(self.groups, config, clock, timer, metrics, new_id)
+        self.offsets = Offsets(self.groups, self.classic, config, clock, metrics)
+        self.consumer: ConsumerPart | None = None
+        self._config = config
+        self._timer = timer
+
+    # -- the classic protocol, to a group of whatever kind
+
+    def join(self, caller: Caller, request: JoinGroupRequest, respond: RespondJoin) -> Result[None]:
+        group = self.groups.get(request.group_id)
+        if group is None or isinstance(group, ClassicGroup) or (group.type is GroupType.CONSUMER and group.is_empty):
+            return self.classic.join(caller, request, respond)
+        if group.type is GroupType.CONSUMER and self.consumer is not None:
+            return self.consumer.join(group, caller, request, respond)
+        respond(JoinGroupResponse(error_code=int(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)))
+        return Result()
+
+    def sync(self, request: SyncGroupRequest, respond: RespondSync) -> Result[None]:
+        group = self.groups.get(request.group_id)
+        if isinstance(group, ClassicGroup) and not group.is_empty:
+            return self.classic.sync(group, request, respond)
+        if group is not None and group.type is GroupType.CONSUMER and not group.is_empty and self.consumer is not None:
+            return self.consumer.sync(group, request, respond)
+        respond(SyncGroupResponse(error_code=int(ErrorCode.UNKNOWN_MEMBER_ID)))
+        return Result()
+
+    def heartbeat(self, request: HeartbeatRequest) -> Result[HeartbeatResponse]:
+        group = self.groups.get(request.group_id)
+        if isinstance(group, ClassicGroup):
+            return self.classic.heartbeat(group, request)
+        if group is not None and group.type is GroupType.CONSUMER and self.consumer is not None:
+            return self.consumer.heartbeat(group, request)
+        raise UnknownMemberId(f"Group {request.group_id} not found.")
+
+    def leave(self, request: LeaveGroupRequest, version: int) -> Result[LeaveGroupResponse]:
+        group = self.groups.get(request.group_id)
+        if isinstance(group, ClassicGroup):
+            return self.classic.leave(group, normalized_members(request, version))
+        if group is not None and group.type is GroupType.CONSUMER and self.consumer is not None:
+            return self.consumer.leave(group, request, version)
+        raise UnknownMemberId(f"Group {request.group_id} not found.")
+
+    # -- all kinds of group
+
+    def list_groups(self, states: Collection[str], types: Collection[str]) -> list[ListedGroup]:
+        """The groups in one of these states and of one of these types; none given means all. Case does not matter."""
+        wanted_states = {state.strip().lower() for state in states}
+        wanted_types = {GroupType.parse(name) for name in types}
+        return [
+            group.as_listed()
+            for group in self.groups.values()
+            if (not wanted_states or group.is_in_states(wanted_states)) and (not wanted_types or group.type in wanted_types)
+        ]
+
+    def describe(self, group_id: str, version: int) -> DescribedGroup:
+        """A classic group; any other is dead to this API, and from version 6 on that is an error."""
+        group = self.classic.find(group_id)
+        if group is not None:
+            return group.describe()
+        other = self.groups.get(group_id)
+        dead = DescribedGroup(group_id=group_id, group_state=DEAD.value)
+        if version >= 6:
+            dead.error_code = int(ErrorCode.GROUP_ID_NOT_FOUND)
+            dead.error_message = f"Group {group_id} not found." if other is None else f"Group {group_id} is not a classic group."
+        return dead
+
+    def delete_groups(self, group_ids: Collection[str]) -> Result[list[DeletableGroupResult]]:
+        records: list[Record] = []
+        results: list[DeletableGroupResult] = []
+        for group_id in group_ids:
+            try:
+                records += self._deletion(group_id)
+                results.append(DeletableGroupResult(group_id))
+            except KafkaError as error:
+                results.append(DeletableGroupResult(group_id, error.code))
+        return Result(records, results)
+
+    def _deletion(self, group_id: str) -> list[Record]:
+        group = self.groups.get(group_id)
+        if group is None:
+            raise GroupIdNotFound(f"Group {group_id} not found.")
+        group.validate_delete()
+        return [*self.offsets.tombstones_of_group(group_id), *group.tombstones()]
+
+    def partitions_deleted(self, partitions: Collection[TopicPartition]) -> Result[bool]:
+        return Result(self.offsets.tombstones_of_partitions(partitions), True, atomic=False)
+
+    def expire(self) -> Result[None]:
+        """Tombstones of offsets past their retention, and of empty groups that have none left."""
+        records: list[Record] = []
+        for group in self.groups.values():
+            if self.offsets.expire(group, records) and group.is_empty:
+                records += group.tombstones()
+        self._schedule_expiration()
+        return Result(records, atomic=False)
+
+    def _schedule_expiration(self) -> None:
+        self._timer.schedule(_EXPIRATION_KEY, self._config.offsets_retention_check_interval_ms, self.expire)
+
+    # -- the fold
+
+    def replay(self, offset: int, producer_id: int, record: Record) -> None:
+        key, value = record.key, record.value
+        if record.type == OFFSET_COMMIT:
+            assert isinstance(key, OffsetCommitKey) and (value is None or isinstance(value, OffsetCommitValue))
+            self.offsets.replay(offset, producer_id, key, value)
+        elif record.type == LEGACY_OFFSET_COMMIT:
+            self._replay_legacy_offset(offset, producer_id, record)
+        elif record.type == GROUP_METADATA:
+            assert isinstance(key, GroupMetadataKey) and (value is None or isinstance(value, GroupMetadataValue))
+            self._replay_classic_group(key.group, value)
+        elif self.consumer is not None:
+            self.consumer.replay(record)
+
+    def _replay_legacy_offset(self, offset: int, producer_id: int, record: Record) -> None:
+        key, value = record.key, record.value
+        assert isinstance(key, LegacyOffsetCommitKey) and (value is None or isinstance(value, LegacyOffsetCommitValue))
+        latest = None if value is None else OffsetCommitValue(value.offset, -1, value.metadata, value.commit_timestamp)
+        self.offsets.replay(offset, producer_id, OffsetCommitKey(key.group, key.topic, key.partition), latest)
+
+    def _replay_classic_group(self, group_id: str, value: GroupMetadataValue | None) -> None:
+        if value is not None:
+            self.groups[group_id] = ClassicGroup.from_record(group_id, value)
+            return
+        gone = self.groups.get(group_id)
+        if isinstance(gone, ClassicGroup):
+            self.classic.cancel_timers(gone)
+            del self.groups[group_id]
+
+    def replay_end_transaction(self, producer_id: int, *, committed: bool) -> None:
+        self.offsets.replay_end_transaction(producer_id, committed=committed)
+
+    def on_loaded(self) -> None:
+        for group in list(self.groups.values()):
+            if isinstance(group, ClassicGroup):
+                self.classic.on_loaded(group)
+            elif self.consumer is not None:
+                self.consumer.on_loaded(group)
+        self._schedule_expiration()
+        log.info("Loaded %d groups and %d offsets", len(self.groups), self.offsets.committed.count)
+
+    def on_unloaded(self) -> None:
+        for group in list(self.groups.values()):
+            if isinstance(group, ClassicGroup):
+                self.classic.on_unloaded(group)
+            elif self.consumer is not None:
+                self.consumer.on_unloaded(group)

@@ -1,0 +1,432 @@
+"""Runs a coordinator on the partitions of its topic: loads them, writes what it decides, answers when the log has it.
+
+Between the handlers and the log. One shard per partition this broker leads. A write decides, appends, replays, and answers once the high
+watermark has passed; an append that fails leaves the state alone. It must never answer with something that a new leader might not know.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
+
+from barnabas.coordinator.result import Clock, Record, Result
+from barnabas.errors import CoordinatorLoadInProgress, KafkaError, NotCoordinator, RecordTooLarge, RequestTimedOut
+from barnabas.protocol.coordinator_log import GROUP_RECORDS, RecordTypes
+from barnabas.protocol.errors import UnsupportedVersion
+from barnabas.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, Batch, read_batches
+from barnabas.records.builder import BatchBuilder
+from barnabas.records.control import ABORT, COMMIT, end_txn_marker, parse_control_type
+from barnabas.records.reader import read_records
+
+RECORDS_PER_SLICE: Final = 1_000  # so that loading does not hold up everything else
+_BATCH_MARGIN: Final = 1_024  # of a split batch, for what the header and the varints take
+
+log = logging.getLogger(__name__)
+
+R = TypeVar("R")
+Fail = Callable[[Exception], None]
+
+
+class PartitionLog(Protocol):
+    """The partitions of the coordinator's topic, as the runtime sees them. All of it happens at once, on the loop."""
+
+    def append(self, partition: int, batch: bytes) -> int:
+        """Append one batch as leader and return the offset of its first record; raises the KafkaError a producer would hear."""
+
+    def high_watermark(self, partition: int) -> int: ...
+
+    def max_batch_size(self, partition: int) -> int:
+        """max.message.bytes of the topic."""
+
+    def log_start_offset(self, partition: int) -> int: ...
+
+    def log_end_offset(self, partition: int) -> int:
+        """-1 when this broker is not the leader (any more)."""
+
+    def read(self, partition: int, offset: int, max_bytes: int) -> bytes:
+        """Whole batches from the one with `offset` on, at least one; empty at the end of the log."""
+
+
+class Scheduled(Protocol):
+    def cancel(self) -> None: ...
+
+
+class Scheduler(Protocol):
+    def call_later(self, delay_ms: int, action: Callable[[], None]) -> Scheduled: ...
+
+
+class Shard(Protocol):
+    """The coordinator of one partition."""
+
+    def replay(self, offset: int, producer_id: int, record: Record) -> None: ...
+
+    def replay_end_transaction(self, producer_id: int, *, committed: bool) -> None: ...
+
+    def on_loaded(self) -> None: ...
+
+    def on_unloaded(self) -> None: ...
+
+
+S = TypeVar("S", bound=Shard)
+
+
+class Producer(NamedTuple):
+    """Whose transaction the records of a write belong to."""
+
+    producer_id: int = NO_PRODUCER_ID
+    producer_epoch: int = NO_PRODUCER_EPOCH
+
+
+class ShardTimer:
+    """The timers of one shard. They go with it: after an unload none fires."""
+
+    def __init__(self, scheduler: Scheduler, run: Callable[[Callable[[], Result[None] | None]], None]) -> None:
+        self._scheduler = scheduler
+        self._run = run
+        self._scheduled: dict[str, Scheduled] = {}
+
+    def schedule(self, key: str, delay_ms: int, action: Callable[[], Result[None] | None]) -> None:
+        self.cancel(key)
+
+        def fire() -> None:
+            del self._scheduled[key]
+            self._run(action)
+
+        self._scheduled[key] = self._scheduler.call_later(max(delay_ms, 0), fire)
+
+    def cancel(self, key: str) -> None:
+        scheduled = self._scheduled.pop(key, None)
+        if scheduled is not None:
+            scheduled.cancel()
+
+    def cancel_all(self) -> None:
+        for key in list(self._scheduled):
+            self.cancel(key)
+
+    def is_scheduled(self, key: str) -> bool:
+        return key in self._scheduled
+
+    def __len__(self) -> int:
+        return len(self._scheduled)
+
+
+class _Waiting:
+    """A write that is in the log and not yet everywhere it has to be."""
+
+    __slots__ = ("finish", "offset", "timeout")
+
+    def __init__(self, offset: int, finish: Callable[[Exception | None], None]) -> None:
+        self.offset = offset
+        self.finish = finish
+        self.timeout: Scheduled | None = None
+
+    def end(self, error: Exception | None) -> None:
+        if self.timeout is not None:
+            self.timeout.cancel()
+            self.timeout = None
+        self.finish(error)
+
+
+class _Active(Generic[S]):
+    """One partition this broker coordinates, loaded or being loaded."""
+
+    def __init__(self, partition: int, epoch: int, shard: S, timer: ShardTimer) -> None:
+        self.partition = partition
+        self.epoch = epoch
+        self.shard = shard
+        self.timer = timer
+        self.loaded = False
+        self.last_written = 0
+        self.waiting: deque[_Waiting] = deque()
+
+
+class CoordinatorRuntime(Generic[S]):
+    def __init__(
+        self,
+        partition_log: PartitionLog,
+        make_shard: Callable[[int, ShardTimer], S],
+        clock: Clock,
+        scheduler: Scheduler,
+        *,
+        load_buffer_size: int,
+        codec: int = 0,
+        record_types: RecordTypes = GROUP_RECORDS,
+    ) -> None:
+        self._log = partition_log
+        self._make_shard = make_shard
+        self._clock = clock
+        self._scheduler = scheduler
+        self._load_buffer_size = load_buffer_size
+        self._codec = codec
+        self._record_types = record_types
+        self._active: dict[int, _Active[S]] = {}
+
+    # -- operations
+
+    def write(
+        self,
+        partition: int,
+        operation: Callable[[S], Result[R]],
+        respond: Callable[[R], None],
+        fail: Fail,
+        *,
+        timeout_ms: int,
+        producer: Producer | None = None,
+    ) -> None:
+        """Run `operation`, append what it returns, and `respond` with its response once that is committed; else `fail`.
+
+        A result without a response calls neither: it has been, or will be, answered through what the operation was given.
+        """
+        try:
+            active = self._loaded(partition)
+            result = operation(active.shard)
+        except Exception as error:
+            _complain(error)
+            fail(error)
+            return
+
+        def finish(error: Exception | None) -> None:
+            if result.on_appended is not None:
+                result.on_appended(error)
+            if error is not None:
+                fail(error)
+            elif result.response is not None:
+                respond(result.response)
+
+        self._append(active, result, finish, timeout_ms, producer or Producer())
+
+    def read(self, partition: int, operation: Callable[[S], R], respond: Callable[[R], None], fail: Fail, *, timeout_ms: int) -> None:
+        """Ask the state. The answer waits for what the state was made from, so that nobody sees what a new leader might not have."""
+        self.write(partition, lambda shard: Result(response=operation(shard)), respond, fail, timeout_ms=timeout_ms)
+
+    def shards(self) -> list[S]:
+        """The shards of all loaded partitions."""
+        return [active.shard for active in self._active.values() if active.loaded]
+
+    def partitions(self) -> list[int]:
+        return [active.partition for active in self._active.values() if active.loaded]
+
+    @property
+    def is_loading(self) -> bool:
+        return any(not active.loaded for active in self._active.values())
+
+    def complete_transaction(
+        self,
+        partition: int,
+        producer: Producer,
+        coordinator_epoch: int,
+        *,
+        committed: bool,
+        on_done: Callable[[Exception | None], None],
+        timeout_ms: int,
+    ) -> None:
+        """Write the end marker of a transaction, which settles the offsets it committed."""
+        try:
+            active = self._loaded(partition)
+            marker = end_txn_marker(committed, producer.producer_id, producer.producer_epoch, coordinator_epoch, self._clock.now_ms())
+            active.last_written = self._log.append(partition, marker) + 1
+            active.shard.replay_end_transaction(producer.producer_id, committed=committed)
+        except Exception as error:
+            _complain(error)
+            on_done(error)
+            return
+        self._when_committed(active, on_done, timeout_ms)
+
+    def high_watermark_updated(self, partition: int, high_watermark: int) -> None:
+        """To be called whenever the high watermark of a partition of the topic has moved."""
+        active = self._active.get(partition)
+        if active is not None:
+            while active.waiting and active.waiting[0].offset <= high_watermark:
+                active.waiting.popleft().end(None)
+
+    def _loaded(self, partition: int) -> _Active[S]:
+        active = self._active.get(partition)
+        if active is None:
+            raise NotCoordinator
+        if not active.loaded:
+            raise CoordinatorLoadInProgress
+        return active
+
+    def _append(
+        self, active: _Active[S], result: Result[R], finish: Callable[[Exception | None], None], timeout_ms: int, producer: Producer
+    ) -> None:
+        try:
+            for records in self._batches(active.partition, result):
+                base_offset = self._log.append(active.partition, self._build(records, producer))
+                active.last_written = base_offset + len(records)
+                if result.replay:
+                    for index, record in enumerate(records):
+                        active.shard.replay(base_offset + index, producer.producer_id, record)
+        except Exception as error:
+            _complain(error)
+            finish(error)
+            return
+        self._when_committed(active, finish, timeout_ms)
+
+    def _when_committed(self, active: _Active[S], finish: Callable[[Exception | None], None], timeout_ms: int) -> None:
+        if active.last_written <= self._log.high_watermark(active.partition):
+            self.high_watermark_updated(active.partition, active.last_written)  # those that came before are answered before
+            finish(None)
+            return
+        waiting = _Waiting(active.last_written, finish)
+
+        def expire() -> None:
+            waiting.timeout = None
+            active.waiting.remove(waiting)
+            waiting.finish(RequestTimedOut("The write was not replicated in time."))
+
+        waiting.timeout = self._scheduler.call_later(timeout_ms, expire)
+        active.waiting.append(waiting)
+
+    def _batches(self, partition: int, result: Result[R]) -> Iterator[list[Record]]:
+        """What goes into one batch each: all of it, or, where that is allowed, as much as fits."""
+        if result.atomic or not result.records:
+            if result.records:
+                yield result.records
+            return
+        room = self._log.max_batch_size(partition) - _BATCH_MARGIN
+        records: list[Record] = []
+        size = 0
+        for record in result.records:
+            record_size = len(record.key_bytes()) + len(record.value_bytes() or b"") + 32
+            if records and size + record_size > room:
+                yield records
+                records, size = [], 0
+            records.append(record)
+            size += record_size
+        yield records
+
+    def _build(self, records: list[Record], producer: Producer) -> bytes:
+        transactional = producer.producer_id != NO_PRODUCER_ID
+        builder = BatchBuilder(
+            codec=self._codec,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.producer_epoch,
+            base_sequence=0 if transactional else NO_SEQUENCE,
+            transactional=transactional,
+        )
+        now_ms = self._clock.now_ms()
+        for record in records:
+            builder.append(now_ms, record.key_bytes(), record.value_bytes())
+        return builder.build()
+
+    # -- loading and unloading
+
+    def load(self, partition: int, leader_epoch: int) -> Iterator[None]:
+        """This broker became the leader: from now on the partition is loading, and each step of the iterator reads a slice of it."""
+        active = self._active.get(partition)
+        if active is not None:
+            active.epoch = max(active.epoch, leader_epoch)
+            return iter(())
+        timer = ShardTimer(self._scheduler, lambda action: self._run_timer(partition, action))
+        active = _Active(partition, leader_epoch, self._make_shard(partition, timer), timer)
+        self._active[partition] = active
+        return self._load(active)
+
+    def _load(self, active: _Active[S]) -> Iterator[None]:
+        partition = active.partition
+        try:
+            offset = self._log.log_start_offset(partition)
+            unsliced = 0
+            while offset < self._log.log_end_offset(partition):
+                data = self._log.read(partition, offset, self._load_buffer_size)
+                if not data:
+                    break
+                for batch in read_batches(data):
+                    if batch.last_offset < offset:
+                        continue
+                    unsliced += self._replay_batch(active.shard, data, batch)
+                    offset = batch.next_offset
+                    if unsliced >= RECORDS_PER_SLICE:
+                        unsliced = 0
+                        yield
+                        if self._active.get(partition) is not active:
+                            return
+            if self._log.log_end_offset(partition) < 0:
+                raise NotCoordinator
+            active.last_written = offset
+            active.loaded = True
+            active.shard.on_loaded()
+            log.info("Loaded partition %d with epoch %d up to offset %d", partition, active.epoch, offset)
+        except Exception as error:
+            # As Kafka does, requests hear NOT_COORDINATOR until the partition changes hands.
+            log.error("Failed to load partition %d: %r", partition, error)
+            if self._active.get(partition) is active:
+                self._drop(active)
+
+    def _replay_batch(self, shard: S, data: bytes, batch: Batch) -> int:
+        records = read_records(data, batch)
+        if batch.is_control:
+            for control in records:
+                kind = parse_control_type(control)
+                if kind in (COMMIT, ABORT):
+                    shard.replay_end_transaction(batch.producer_id, committed=kind == COMMIT)
+            return len(records)
+        producer_id = batch.producer_id if batch.is_transactional else NO_PRODUCER_ID
+        for stored in records:
+            try:
+                record = self.decode(stored.key, stored.value)
+            except UnsupportedVersion as error:
+                log.warning("Skipping a record at offset %d of a newer Kafka: %s", stored.offset, error)
+                continue
+            shard.replay(stored.offset, producer_id, record)
+        return len(records)
+
+    def decode(self, key: bytes | None, value: bytes | None) -> Record:
+        if key is None:
+            raise ValueError("A coordinator's record without a key")
+        record_type, parsed = self._record_types.read_key(key)
+        if value is None:
+            return Record(record_type, parsed)
+        return Record(record_type, parsed, self._record_types.read_value(record_type, value), int.from_bytes(value[:2], "big"))
+
+    def unload(self, partition: int, leader_epoch: int | None = None) -> None:
+        """This broker is no leader of the partition any more (None: it is gone from here). What waits hears NOT_COORDINATOR."""
+        active = self._active.get(partition)
+        if active is not None and (leader_epoch is None or active.epoch < leader_epoch):
+            self._drop(active)
+
+    def _drop(self, active: _Active[S]) -> None:
+        del self._active[active.partition]
+        active.timer.cancel_all()
+        active.shard.on_unloaded()
+        active.timer.cancel_all()
+        while active.waiting:
+            active.waiting.popleft().end(NotCoordinator())
+
+    def shutdown(self) -> None:
+        for active in list(self._active.values()):
+            self._drop(active)
+
+    def _run_timer(self, partition: int, action: Callable[[], Result[None] | None]) -> None:
+        active = self._active.get(partition)
+        if active is None or not active.loaded:
+            return
+        try:
+            result = action()
+        except Exception:
+            log.exception("A timer of partition %d failed", partition)
+            return
+        if result is None:
+            return
+        on_appended = result.on_appended
+
+        def finish(error: Exception | None) -> None:
+            if on_appended is not None:
+                on_appended(error)
+            elif error is not None:
+                log.warning("What a timer of partition %d decided could not be written: %s", partition, error)
+
+        self._append(active, result, finish, _TIMER_WRITE_TIMEOUT_MS, Producer())
+
+
+_TIMER_WRITE_TIMEOUT_MS: Final = 5_000
+
+
+def _complain(error: Exception) -> None:
+    if isinstance(error, RecordTooLarge):
+        log.warning("The coordinator's records are larger than max.message.bytes of its topic: %s", error)
+    elif not isinstance(error, KafkaError):
+        log.error("A coordinator operation failed", exc_info=error)
