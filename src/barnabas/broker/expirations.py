@@ -33,6 +33,11 @@ class Expirations:
         self._purgatories.append(purgatory)
         return purgatory
 
+    def complete_all(self) -> None:
+        """Answers everything that waits in any of them."""
+        for purgatory in self._purgatories:
+            purgatory.complete_all()
+
     def stop(self) -> None:
         if self._timer is not None:
             self._timer.cancel()

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import socket
+from collections.abc import Mapping
+
 from barnabas.broker.config import BrokerConfig
+from barnabas.config_def import InvalidConfig
 from barnabas.network.config import INT_MAX, ListenerLimits, NetworkConfig
+from barnabas.network.connection_quotas import normalised_ip
 
 
 def network_config(config: BrokerConfig) -> NetworkConfig:
@@ -17,10 +22,22 @@ def network_config(config: BrokerConfig) -> NetworkConfig:
         connections_max_idle_ms=config.number("connections.max.idle.ms"),
         max_connections=config.number("max.connections"),
         max_connections_per_ip=config.number("max.connections.per.ip"),
-        max_connections_per_ip_overrides=config.max_connections_per_ip_overrides,
+        max_connections_per_ip_overrides=_by_address(config.max_connections_per_ip_overrides),
         max_connection_creation_rate=config.number("max.connection.creation.rate"),
         listener_limits={each.listener_name: _limits(config, each.listener_name) for each in config.broker_listeners},
     )
+
+
+def _by_address(overrides: Mapping[str, int]) -> dict[str, int]:
+    """Host names become the addresses they have now, since a connection has an address only."""
+    found: dict[str, int] = {}
+    for host, count in overrides.items():
+        try:
+            for *_, address in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM):
+                found[normalised_ip(str(address[0]))] = count
+        except OSError as error:
+            raise InvalidConfig(f"The host {host} in max.connections.per.ip.overrides is not known: {error}") from error
+    return found
 
 
 def _limits(config: BrokerConfig, listener_name: str) -> ListenerLimits:

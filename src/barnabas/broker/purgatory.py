@@ -78,6 +78,13 @@ class DelayedOperationPurgatory(Generic[Operation]):
             operation.cancel()
         return cancelled
 
+    def complete_all(self) -> None:
+        """Answers everything that waits with what there is now: the broker is about to stop."""
+        for operations in list(self._watchers.values()):
+            for operation in list(operations):
+                self._safely(operation.force_complete)
+        self._sweep(list(self._watchers))
+
     def advance(self, now_ms: int) -> int:
         """Completes what has waited too long; returns how many."""
         expired = sum(self._safely(task.expire) for task in self._timer.advance(now_ms) if isinstance(task, DelayedOperation))

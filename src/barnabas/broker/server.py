@@ -97,6 +97,8 @@ class BrokerServer:
     async def shutdown(self, timeout_ms: int = SHUTDOWN_TIMEOUT_MS) -> None:
         """Answers what is in process for so long at most, then closes the logs cleanly."""
         _log.info("[BrokerServer id=%d] shutting down", self.broker.broker_id)
+        await self.sockets.stop_accepting()
+        self._expirations.complete_all()  # a fetch that waits for records must not be waited for
         await self.sockets.shutdown(timeout_ms)
         await self._cleanup.aclose()
         _log.info("[BrokerServer id=%d] shut down completed", self.broker.broker_id)

@@ -44,7 +44,7 @@ class Listener:
         self._accepting = False
         self._waiting: tuple[socket.socket, Any] | None = None  # with its address, the one connection the quotas keep waiting for a slot
         self._timer: asyncio.TimerHandle | None = None
-        self._opening: set[asyncio.Task[None]] = set()
+        self._opening: dict[asyncio.Task[None], Connection] = {}
         self._next_index = 0
 
     @property
@@ -84,8 +84,9 @@ class Listener:
         if self._waiting is not None:
             self._waiting[0].close()
             self._waiting = None
-        for task in self._opening:
-            task.cancel()
+        for task, connection in self._opening.items():
+            if not connection.is_open:  # one that is made already is not to be torn from under the loop, it ends as any other does
+                task.cancel()
         if self._opening:
             await asyncio.wait(self._opening)
 
@@ -129,8 +130,8 @@ class Listener:
                 self._pause_for(admission.delay_ms / 1000)
             connection = Connection(self.context, self._connection_id(accepted, ip, address[1]), ip)
             task = self.context.loop.create_task(self._open(connection, accepted, admission.delay_ms / 1000))
-            self._opening.add(task)
-            task.add_done_callback(self._opening.discard)
+            self._opening[task] = connection
+            task.add_done_callback(self._opening.pop)
 
     async def _open(self, connection: Connection, accepted: socket.socket, delay_seconds: float) -> None:
         """Configures the socket and, if there is TLS, shakes hands; the loop then makes the connection."""
@@ -143,9 +144,6 @@ class Listener:
             await context.loop.connect_accepted_socket(lambda: connection, accepted, ssl=self._tls, ssl_handshake_timeout=timeout)
             context.metrics.connections_accepted += 1
         except (Exception, asyncio.CancelledError) as error:
-            if connection.extra_info("peername") is not None:  # it has been made already, and ends as any other does
-                connection.abort()
-                return
             context.metrics.handshakes_failed += 1
             _log.info("Connection %s on listener %s was not established: %r", connection.id, self.name, error)
             accepted.close()

@@ -11,6 +11,7 @@ import logging
 import ssl
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 from barnabas.endpoint import EndPoint
 from barnabas.network.config import UNLIMITED, NetworkConfig
@@ -21,6 +22,8 @@ from barnabas.network.idle_connections import IdleConnections
 from barnabas.network.listener import Listener, open_listening_socket
 from barnabas.network.metrics import ListenerMetrics
 from barnabas.network.request_gate import RequestGate
+
+_ABORT_TIMEOUT_MS: Final = 5000  # for the loop to tell of connections that were cut off
 
 _log = logging.getLogger(__name__)
 
@@ -97,7 +100,7 @@ class SocketServer:
             _log.warning("Closing %d connections with requests in process or responses unread", len(self._connections))
             for connection in self.connections:
                 connection.abort()
-            await self._all_closed.wait()
+            await self._closed_within(_ABORT_TIMEOUT_MS)
         if self._idle_timer is not None:
             self._idle_timer.cancel()
         return is_clean

@@ -15,13 +15,16 @@ from barnabas.protocol import api_keys
 from barnabas.protocol.errors import MalformedMessage
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.request_header import RequestHeader
-from barnabas.protocol.reader import Reader
+from barnabas.protocol.reader import ELEMENTS_MAX, Reader
 from barnabas.protocol.registry import APIS, Api
 from barnabas.protocol.slices import Streamed
 from barnabas.protocol.writer import Writer, write_uvarint
 
 SIZE_PREFIX: Final = 4
 REQUEST_MAX_BYTES: Final = 104857600  # socket.request.max.bytes, its default
+# So many elements may all arrays of a client's request have: far more than the largest clients send, and parsed in well under a second.
+CLIENT_ELEMENTS_MAX: Final = 200_000
+_OF_CONTROLLERS: Final = frozenset({api_keys.LEADER_AND_ISR, api_keys.STOP_REPLICA, api_keys.UPDATE_METADATA})
 _HEADER_SIZE_MIN: Final = 8  # key, version and correlation id stand first in every header
 
 
@@ -47,6 +50,8 @@ class Request:
 
         librdkafka 2.16 puts three behind a Metadata request for all topics.
         """
+        if self.api.key not in _OF_CONTROLLERS:
+            self.reader.elements = ELEMENTS_MAX - CLIENT_ELEMENTS_MAX
         return self.api.request.read(self.reader, self.version)
 
 

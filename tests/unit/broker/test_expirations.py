@@ -67,3 +67,17 @@ def test_no_timer_is_left_after_stopping() -> None:
         assert done == []
 
     asyncio.run(scenario())
+
+
+def test_all_that_waits_is_answered_when_the_broker_stops() -> None:
+    async def scenario() -> list[str]:
+        clock, done = Clock(), list[str]()
+        expirations = Expirations(asyncio.get_running_loop(), clock)
+        for name in ("Produce", "Fetch"):
+            purgatory = expirations.new_purgatory(name)
+            purgatory.try_complete_else_watch(Wait(60_000, done.append, name), ["key", "other"], clock.monotonic_ms())
+        expirations.complete_all()
+        expirations.stop()
+        return done
+
+    assert asyncio.run(scenario()) == ["Produce", "Fetch"]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
-
 from barnabas.broker.local_channel import LocalChannel
 from barnabas.metadata.znodes.cluster import BrokerRegistration
 from barnabas.protocol.errors import ErrorCode
@@ -90,24 +88,3 @@ def test_an_order_that_fails_is_answered_with_an_error_and_does_not_hold_up_thos
         assert codes == [ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.NONE]
 
     asyncio.run(scenario())
-
-
-def test_an_order_that_fails_does_not_hold_up_the_next(caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario() -> None:
-        heard: list[str] = []
-
-        async def carry_out(request: Message) -> Message:
-            heard.append(type(request).__name__)
-            if isinstance(request, LeaderAndIsrRequest):
-                raise RuntimeError("a fault of ours")
-            return ANSWERS[type(request)]()
-
-        channel = LocalChannel({BROKER: carry_out})
-        channel.add_broker(BROKER, REGISTRATION)
-        channel.send(BROKER, LeaderAndIsrRequest())
-        channel.send(BROKER, UpdateMetadataRequest())
-        await channel.drained()
-        assert heard == ["LeaderAndIsrRequest", "UpdateMetadataRequest"]
-
-    asyncio.run(scenario())
-    assert "failed to carry out LeaderAndIsrRequest" in caplog.text

@@ -14,6 +14,7 @@ from barnabas.broker.server import STORE_NAME, BrokerServer
 from barnabas.errors import InvalidMetaProperties, KafkaStorageError
 from barnabas.metadata import paths
 from barnabas.network.event_loop import run
+from benchmarks.generator import fetch_frame
 from benchmarks.wire import Client
 
 T = TypeVar("T")
@@ -147,3 +148,27 @@ def test_a_dynamic_limit_of_connections_counts_at_once_and_after_a_restart(tmp_p
         return await limit(server)
 
     assert [serving(properties(tmp_path), set_limit), serving(properties(tmp_path), limit)] == [77, 77]
+
+
+def test_a_fetch_that_waits_does_not_hold_up_the_end(tmp_path: Path) -> None:
+    async def life() -> float:
+        server = BrokerServer(BrokerConfig.from_properties(properties(tmp_path)))
+        await server.start()
+        await create(server, "quiet")
+        client = Client("127.0.0.1", server.endpoints[0].port)
+        client.socket.sendall(fetch_frame("quiet", 0, 1 << 20, max_wait_ms=60_000))
+        while not server.broker.replica_manager.fetch_purgatory.num_delayed:
+            await asyncio.sleep(0)
+        began = asyncio.get_running_loop().time()
+        await server.shutdown(30_000)
+        client.socket.close()
+        return asyncio.get_running_loop().time() - began
+
+    assert run(life()) < 30
+
+
+def test_limits_of_hosts_count_for_their_addresses(tmp_path: Path) -> None:
+    async def use(server: BrokerServer) -> None:
+        assert server.sockets.config.max_connections_per_ip_overrides["127.0.0.1"] == 3
+
+    serving(properties(tmp_path) | {"max.connections.per.ip.overrides": "localhost:3"}, use)

@@ -6,14 +6,14 @@ import pytest
 
 from barnabas.protocol import api_keys
 from barnabas.protocol.errors import MalformedMessage
-from barnabas.protocol.framing import frame_size, parse_request, parse_response_header, request_frame, response_frame
+from barnabas.protocol.framing import CLIENT_ELEMENTS_MAX, frame_size, parse_request, parse_response_header, request_frame, response_frame
 from barnabas.protocol.messages.api_versions_request import ApiVersionsRequest
 from barnabas.protocol.messages.api_versions_response import ApiVersionsResponse
 from barnabas.protocol.messages.controlled_shutdown_request import ControlledShutdownRequest
 from barnabas.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from barnabas.protocol.messages.heartbeat_request import HeartbeatRequest
 from barnabas.protocol.messages.heartbeat_response import HeartbeatResponse
-from barnabas.protocol.messages.metadata_request import MetadataRequest
+from barnabas.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from barnabas.protocol.registry import APIS, BY_NAME
 from barnabas.protocol.slices import Records
 
@@ -116,3 +116,10 @@ def test_a_size_that_is_negative_or_beyond_the_limit_is_refused() -> None:
 def test_bytes_left_over_after_a_request_are_let_be_as_kafka_does() -> None:
     frame = b"".join(request_frame(MetadataRequest(topics=[]), BY_NAME["Metadata"], 12, 1, "client"))
     assert parse_request(frame[4:] + b"\0\0\0").message() == MetadataRequest(topics=[])
+
+
+def test_a_client_may_not_send_more_elements_than_any_client_has_a_use_for() -> None:
+    topics = [MetadataRequestTopic(name="")] * (CLIENT_ELEMENTS_MAX + 1)
+    frame = b"".join(request_frame(MetadataRequest(topics), BY_NAME["Metadata"], 8, 1, "client"))
+    with pytest.raises(MalformedMessage, match="elements"):
+        parse_request(frame[4:]).message()

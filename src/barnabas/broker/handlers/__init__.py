@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.request import Request
 
-    Handle = Callable[[Broker, Request[Any]], Message | None | Awaitable[Message]]
+    Handle = Callable[[Broker, Request[Any]], Message | Awaitable[Message] | None]
 
 HANDLERS: Final = {
     api_keys.PRODUCE: "produce",

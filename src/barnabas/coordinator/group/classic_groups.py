@@ -109,9 +109,7 @@ class ClassicGroups:
         return Result([*tombstones, group.empty_record()], on_appended=on_appended, replay=False)
 
     def _forget(self, group: ClassicGroup, replaced: Group | None) -> None:
-        for member_id in (*group.members, *group.pending_join_members):
-            self._timer.cancel(heartbeat_key(group.group_id, member_id))
-        self._timer.cancel(join_key(group.group_id))
+        self.cancel_timers(group)
         del self._groups[group.group_id]
         if replaced is not None:
             self._groups[group.group_id] = replaced

@@ -30,7 +30,7 @@ from barnabas.errors import (
     RebalanceInProgress,
     UnknownMemberId,
 )
-from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.errors import ErrorCode, MalformedMessage
 from barnabas.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from barnabas.protocol.messages.heartbeat_request import HeartbeatRequest
 from barnabas.protocol.messages.heartbeat_response import HeartbeatResponse
@@ -59,7 +59,7 @@ class ConsumerGroupClassicMembers:
         if is_new and request.group_instance_id is None and caller.version >= REQUIRES_KNOWN_MEMBER_ID:
             respond(JoinGroupResponse(member_id=member_id, error_code=int(ErrorCode.MEMBER_ID_REQUIRED)))
             return Result()
-        subscription = read_subscription(request.protocols[0].metadata)
+        subscription = _subscription(request)
         records: list[Record] = []
         member = self._member_of(group, member_id, request.group_instance_id, records, is_new=is_new)
         existing = group.static_member(request.group_instance_id)
@@ -236,6 +236,14 @@ def _join_response(member: ConsumerGroupMember) -> JoinGroupResponse:
     )
 
 
+def _subscription(request: JoinGroupRequest) -> ConsumerProtocolSubscription:
+    """Of the protocol the member likes best; Kafka calls one that cannot be read a fault of the server."""
+    try:
+        return read_subscription(request.protocols[0].metadata)
+    except MalformedMessage as error:
+        raise KafkaError("Malformed embedded consumer protocol in subscription deserialization.") from error
+
+
 def _failed_join(member_id: str, error: Exception) -> JoinGroupResponse:
     return JoinGroupResponse(member_id=member_id, error_code=client_error_code(error))
 
@@ -243,7 +251,8 @@ def _failed_join(member_id: str, error: Exception) -> JoinGroupResponse:
 def _check_generation(member: ConsumerGroupMember, generation_id: int) -> None:
     if member.member_epoch != generation_id:
         raise IllegalGeneration(
-            f"The request generation id {generation_id} is not equal to the member epoch {member.member_epoch} of member {member.member_id}."
+            f"The request generation id {generation_id} is not equal to the member epoch {member.member_epoch} of member "
+            f"{member.member_id}."
         )
 
 

@@ -15,8 +15,8 @@ from typing import Final, Protocol
 from barnabas.coordinator.group.assignors import PartitionAssignor
 from barnabas.coordinator.group.assignors.range import RangeAssignor
 from barnabas.coordinator.group.assignors.uniform import UniformAssignor
-from barnabas.coordinator.group.classic_group import ClassicGroup
-from barnabas.coordinator.group.classic_groups import Caller, ClassicGroups
+from barnabas.coordinator.group.classic_group import ClassicGroup, RespondJoin, RespondSync
+from barnabas.coordinator.group.classic_groups import Caller, ClassicGroups, normalized_members
 from barnabas.coordinator.group.config import GroupCoordinatorConfig
 from barnabas.coordinator.group.consumer_group import ConsumerGroup
 from barnabas.coordinator.group.consumer_group_classic_members import ConsumerGroupClassicMembers
@@ -27,7 +27,7 @@ from barnabas.coordinator.group.consumer_group_member import (
     ConsumerGroupMember,
     MemberState,
 )
-from barnabas.coordinator.group.consumer_group_records import current_assignment_record, in_order
+from barnabas.coordinator.group.consumer_group_records import CONSUMER_GROUP_RECORDS, current_assignment_record, in_order
 from barnabas.coordinator.group.consumer_group_replay import replay_consumer_group
 from barnabas.coordinator.group.consumer_group_steps import ConsumerGroupSteps, Update, check_not_fenced, known_static_member
 from barnabas.coordinator.group.consumer_group_timers import ConsumerGroupTimers
@@ -46,7 +46,13 @@ from barnabas.protocol.messages.consumer_group_describe_response import Describe
 from barnabas.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from barnabas.protocol.messages.consumer_group_heartbeat_response import Assignment as AssignmentResponse
 from barnabas.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse, TopicPartitions
+from barnabas.protocol.messages.heartbeat_request import HeartbeatRequest
+from barnabas.protocol.messages.heartbeat_response import HeartbeatResponse
+from barnabas.protocol.messages.join_group_request import JoinGroupRequest
 from barnabas.protocol.messages.join_group_response import JoinGroupResponse
+from barnabas.protocol.messages.leave_group_request import LeaveGroupRequest
+from barnabas.protocol.messages.leave_group_response import LeaveGroupResponse
+from barnabas.protocol.messages.sync_group_request import SyncGroupRequest
 from barnabas.protocol.messages.sync_group_response import SyncGroupResponse
 
 ASSIGNORS: Final[dict[str, PartitionAssignor]] = {assignor.name: assignor for assignor in (UniformAssignor(), RangeAssignor())}
@@ -90,7 +96,7 @@ class ConsumerGroups:
         self._steps = ConsumerGroupSteps(
             groups, config, clock, image, self._hashes, self._timers, self._regexes, classic_groups, configured_assignors(config), metrics
         )
-        self.classic_members = ConsumerGroupClassicMembers(self._steps, new_id)
+        self._classic_members = ConsumerGroupClassicMembers(self._steps, new_id)
 
     def find(self, group_id: str) -> ConsumerGroup | None:
         group = self._groups.get(group_id)
@@ -107,7 +113,7 @@ class ConsumerGroups:
 
     # -- ConsumerGroupHeartbeat
 
-    def heartbeat(self, caller: Caller, request: ConsumerGroupHeartbeatRequest) -> Result[ConsumerGroupHeartbeatResponse]:
+    def consumer_heartbeat(self, caller: Caller, request: ConsumerGroupHeartbeatRequest) -> Result[ConsumerGroupHeartbeatResponse]:
         """The request must have passed `validate_heartbeat`. Raises KafkaError with what the member is told."""
         if request.member_epoch in (LEAVE_EPOCH, STATIC_LEAVE_EPOCH):
             return self._leave(request)
@@ -266,21 +272,37 @@ class ConsumerGroups:
                 described.append(DescribedGroup(group_id=group_id, error_code=error.code, error_message=str(error)))
         return described
 
+    # -- the classic protocol, while a group migrates
+
+    def join(self, group: Group, caller: Caller, request: JoinGroupRequest, respond: RespondJoin, /) -> Result[None]:
+        return self._classic_members.join(_consumer_group(group), caller, request, respond)
+
+    def sync(self, group: Group, request: SyncGroupRequest, respond: RespondSync, /) -> Result[None]:
+        return self._classic_members.sync(_consumer_group(group), request, respond)
+
+    def heartbeat(self, group: Group, request: HeartbeatRequest, /) -> Result[HeartbeatResponse]:
+        return self._classic_members.heartbeat(_consumer_group(group), request)
+
+    def leave(self, group: Group, request: LeaveGroupRequest, version: int, /) -> Result[LeaveGroupResponse]:
+        return self._classic_members.leave(_consumer_group(group), normalized_members(request, version))
+
     # -- the log and the cluster
 
-    def replay(self, record: Record) -> None:
-        """Apply a record of one of the types in CONSUMER_GROUP_RECORDS."""
-        replay_consumer_group(self._groups, record)
+    def replay(self, record: Record, /) -> None:
+        """Apply a record of a consumer group; those of other kinds (share, streams) are not ours and are passed over."""
+        if record.type in CONSUMER_GROUP_RECORDS:
+            replay_consumer_group(self._groups, record)
 
-    def on_loaded(self, group: ConsumerGroup) -> None:
+    def on_loaded(self, group: Group, /) -> None:
         """Everyone gets a full session: nobody could reach us while we were loading."""
-        for member_id, member in group.members.items():
+        for member_id, member in _consumer_group(group).members.items():
             self._timers.schedule_session(group.group_id, member_id, self._session_timeout_ms(group.group_id))
             if member.state is MemberState.UNREVOKED_PARTITIONS:
                 self._timers.schedule_rebalance(group.group_id, member)
 
-    def cancel_timers(self, group: ConsumerGroup) -> None:
-        for member_id in group.members:
+    def on_unloaded(self, group: Group, /) -> None:
+        """Nobody waits for an answer in a consumer group; only its clocks have to stop."""
+        for member_id in _consumer_group(group).members:
             self._timers.cancel_all(group.group_id, member_id)
 
     def on_topics_changed(self, changed: Iterable[str], *, created: bool) -> None:
@@ -298,6 +320,11 @@ class ConsumerGroups:
 def configured_assignors(config: GroupCoordinatorConfig) -> Mapping[str, PartitionAssignor]:
     """The assignors of group.consumer.assignors, in its order; the first one is the default."""
     return {name: ASSIGNORS[name] for name in config.group_consumer_assignors if name in ASSIGNORS} or ASSIGNORS
+
+
+def _consumer_group(group: Group) -> ConsumerGroup:
+    assert isinstance(group, ConsumerGroup)
+    return group
 
 
 def _assignment(member: ConsumerGroupMember) -> AssignmentResponse:

@@ -15,11 +15,14 @@ from barnabas.coordinator.group.classic_group import ClassicGroup
 from barnabas.coordinator.group.classic_groups import Caller
 from barnabas.coordinator.group.config import GroupCoordinatorConfig
 from barnabas.coordinator.group.group import partition_for
-from barnabas.coordinator.group.shard import GroupShard
+from barnabas.coordinator.group.shard import ConsumerPart, GroupShard
 from barnabas.coordinator.result import Result
 from barnabas.coordinator.runtime import CoordinatorRuntime, Producer
 from barnabas.errors import CoordinatorNotAvailable, InvalidGroupId
-from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.errors import ErrorCode, UnsupportedVersion
+from barnabas.protocol.messages.consumer_group_describe_response import DescribedGroup as DescribedConsumerGroup
+from barnabas.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+from barnabas.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 from barnabas.protocol.messages.delete_groups_response import DeletableGroupResult
 from barnabas.protocol.messages.describe_groups_response import DescribedGroup
 from barnabas.protocol.messages.heartbeat_request import HeartbeatRequest
@@ -162,6 +165,37 @@ class GroupCoordinator:
                 answer(LeaveGroupResponse(error_code=code))
 
         self._write(request.group_id, lambda shard: shard.leave(request, version), answer, fail)
+
+    # -- the consumer protocol
+
+    def consumer_group_heartbeat(
+        self, caller: Caller, request: ConsumerGroupHeartbeatRequest, respond: Respond[ConsumerGroupHeartbeatResponse]
+    ) -> None:
+        """For a request that has passed `validate_heartbeat`."""
+
+        def fail(error: Exception) -> None:
+            code = client_error_code(error)
+            message = str(error) if code == error_code(error) and str(error) else None
+            respond(ConsumerGroupHeartbeatResponse(error_code=code, error_message=message))
+
+        self._write(request.group_id, lambda shard: _consumer(shard).consumer_heartbeat(caller, request), respond, fail)
+
+    def consumer_group_describe(self, group_ids: Sequence[str], respond: Respond[list[DescribedConsumerGroup]]) -> None:
+        """In the order asked. The handler adds the authorized operations."""
+        gather = _Gather[DescribedConsumerGroup](len(group_ids), respond)
+        for index, group_id in enumerate(group_ids):
+            self._describe_consumer_group(group_id, gather.slot(index))
+        gather.start()
+
+    def _describe_consumer_group(self, group_id: str, respond: Respond[DescribedConsumerGroup]) -> None:
+        def fail(error: Exception) -> None:
+            respond(DescribedConsumerGroup(group_id=group_id, error_code=client_error_code(error)))
+
+        fault = self._fault(group_id)
+        if fault is not None:
+            respond(DescribedConsumerGroup(group_id=group_id, error_code=fault))
+            return
+        self._read(group_id, lambda shard: _consumer(shard).describe([group_id])[0], respond, fail)
 
     # -- offsets
 
@@ -347,6 +381,12 @@ def _once(respond: Respond[R]) -> Respond[R]:
             respond(response)
 
     return answer
+
+
+def _consumer(shard: GroupShard) -> ConsumerPart:
+    if shard.consumer is None:
+        raise UnsupportedVersion("The consumer protocol is not enabled; see group.coordinator.rebalance.protocols.")
+    return shard.consumer
 
 
 def _nothing(_: object) -> None:

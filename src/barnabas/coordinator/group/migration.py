@@ -60,7 +60,8 @@ def upgraded(classic: ClassicGroup, image: TopicsImage, hashes: MetadataHashes) 
 
 
 def _upgraded_member(classic: ClassicGroup, member: ClassicMember, image: TopicsImage) -> ConsumerGroupMember:
-    subscription = read_subscription(member.metadata(classic.protocol_name or next(iter(member.protocols))))
+    # One that joined a rebalance in progress need not know the protocol of the last generation.
+    subscription = read_subscription(member.protocols.get(classic.protocol_name or "", next(iter(member.protocols.values()), b"")))
     return ConsumerGroupMember(
         member_id=member.member_id,
         member_epoch=classic.generation_id,

@@ -7,7 +7,7 @@ describing, deleting and expiring. Groups of the consumer protocol are looked af
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import Final, Protocol
 
 from barnabas.coordinator.group.classic_group import (
@@ -31,6 +31,9 @@ from barnabas.protocol.coordinator_records.legacy_offset_commit_value import Leg
 from barnabas.protocol.coordinator_records.offset_commit_key import OffsetCommitKey
 from barnabas.protocol.coordinator_records.offset_commit_value import OffsetCommitValue
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.consumer_group_describe_response import DescribedGroup as DescribedConsumerGroup
+from barnabas.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+from barnabas.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 from barnabas.protocol.messages.delete_groups_response import DeletableGroupResult
 from barnabas.protocol.messages.describe_groups_response import DescribedGroup
 from barnabas.protocol.messages.heartbeat_request import HeartbeatRequest
@@ -53,7 +56,9 @@ log = logging.getLogger(__name__)
 class ConsumerPart(Protocol):
     """Groups of the consumer protocol, and what members of the classic protocol ask of them while a group migrates."""
 
-    def replay(self, record: Record, /) -> None: ...
+    def consumer_heartbeat(self, caller: Caller, request: ConsumerGroupHeartbeatRequest, /) -> Result[ConsumerGroupHeartbeatResponse]: ...
+
+    def describe(self, group_ids: Iterable[str], /) -> list[DescribedConsumerGroup]: ...
 
     def join(self, group: Group, caller: Caller, request: JoinGroupRequest, respond: RespondJoin, /) -> Result[None]: ...
 
@@ -62,6 +67,8 @@ class ConsumerPart(Protocol):
     def heartbeat(self, group: Group, request: HeartbeatRequest, /) -> Result[HeartbeatResponse]: ...
 
     def leave(self, group: Group, request: LeaveGroupRequest, version: int, /) -> Result[LeaveGroupResponse]: ...
+
+    def replay(self, record: Record, /) -> None: ...
 
     def on_loaded(self, group: Group, /) -> None: ...
 

@@ -120,7 +120,9 @@ _OPTIONS: Final = _options()
 _REASONS: Final = {
     "missing ]": "missing closing ]",
     "missing )": "missing closing )",
-    "unexpected )": "unexpected )",
+    "unexpected )": "regexp/syntax: internal error",  # what that library calls it
+    "invalid character class range": "invalid character class range",
+    "invalid escape sequence": "invalid escape sequence",
     "no argument for repetition operator": "missing argument to repetition operator",
     "bad repetition operator": "invalid nested repetition operator",
     "invalid repetition size": "invalid repeat count",

@@ -1,0 +1,146 @@
+"""Loading, unloading, and answers that wait for the high watermark."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from barnabas.coordinator.group.classic_groups import Caller
+from barnabas.coordinator.group.config import GroupCoordinatorConfig, MigrationPolicy
+from barnabas.coordinator.group.group import java_hash, partition_for
+from barnabas.coordinator.runtime import RECORDS_PER_SLICE
+from barnabas.errors import CoordinatorNotAvailable
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+from barnabas.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
+from tests.unit.coordinator.coordinator_host import Answers, Host, MemoryLog, commit_error
+
+
+def test_a_group_belongs_to_the_partition_that_java_says() -> None:
+    assert partition_for("testgroup", 50) == 27
+    assert java_hash("polygenelubricants") == -(2**31)
+    assert partition_for("polygenelubricants", 50) == 0
+
+
+@given(st.text(), st.integers(1, 1_000))
+def test_every_group_has_a_partition(group_id: str, count: int) -> None:
+    assert 0 <= partition_for(group_id, count) < count
+
+
+def test_the_config_is_made_from_kafkas_names() -> None:
+    config = GroupCoordinatorConfig.of({"group.max.size": 3, "group.consumer.migration.policy": "UPGRADE"})
+    assert (config.group_max_size, config.group_consumer_migration_policy) == (3, MigrationPolicy.UPGRADE)
+
+
+def test_a_partition_that_is_led_elsewhere_is_not_coordinated_here() -> None:
+    host = Host()
+    host.coordinator.on_resignation(0, 1)
+    assert host.join().one.error_code == ErrorCode.NOT_COORDINATOR
+    assert commit_error(host.commit(1)) == ErrorCode.NOT_COORDINATOR
+
+
+def test_while_a_partition_loads_clients_are_told_to_wait_and_heartbeats_that_all_is_well() -> None:
+    host = Host()
+    host.coordinator.on_resignation(0, None)
+    loading = host.coordinator.on_election(0, 2)
+    assert commit_error(host.commit(1)) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert host.join().one.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert host.heartbeat("m", 1) == 0
+    assert list(loading) == []
+    assert commit_error(host.commit(1)) == 0
+
+
+def test_a_large_partition_is_loaded_in_slices_and_an_unload_stops_it() -> None:
+    host = Host()
+    for offset in range(3 * RECORDS_PER_SLICE):
+        host.commit(offset, partition=offset)
+    host.coordinator.on_resignation(0, None)
+    loading = host.coordinator.on_election(0, 2)
+    next(loading)
+    host.coordinator.on_resignation(0, 3)
+    assert list(loading) == []
+    assert commit_error(host.commit(1)) == ErrorCode.NOT_COORDINATOR
+    host.load(0, 4)
+    assert host.fetch(partition=2_999) == (2_999, 0)
+
+
+def test_an_answer_waits_until_the_high_watermark_has_passed() -> None:
+    host = Host()
+    host.log.held_at = 0
+    committing = host.commit(7)
+    assert committing == []
+    host.coordinator.high_watermark_updated(0, 1)
+    assert commit_error(committing) == 0
+
+
+def test_what_is_not_replicated_is_not_read() -> None:
+    host = Host()
+    host.log.held_at = 0
+    host.commit(7)
+    answers = Answers()
+    host.coordinator.fetch_offsets(OffsetFetchRequestGroup("g", topics=None), False, answers.append)
+    assert answers == []
+    host.coordinator.high_watermark_updated(0, 1)
+    assert answers.one.topics[0].partitions[0].committed_offset == 7
+
+
+def test_a_write_that_is_not_replicated_in_time_is_answered_so() -> None:
+    host = Host()
+    host.log.held_at = 0
+    committing = host.commit(7)
+    host.time.advance(5_000)
+    assert commit_error(committing) == ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+def test_who_waits_hears_of_the_unload() -> None:
+    host = Host()
+    _, joining = host.member()
+    host.log.held_at = 0
+    committing = host.commit(7, group="other")
+    host.coordinator.on_resignation(0, None)
+    assert joining.one.error_code == commit_error(committing) == ErrorCode.NOT_COORDINATOR
+    host.time.advance(1_000_000)
+
+
+def test_an_older_epoch_does_not_unload() -> None:
+    host = Host()
+    host.load(0, 5)
+    host.coordinator.on_resignation(0, 5)
+    assert commit_error(host.commit(1)) == 0
+
+
+def test_records_of_a_newer_kafka_are_skipped() -> None:
+    log = MemoryLog()
+    host = Host(log)
+    host.commit(1)
+    host.commit(2)
+    base, end, data = log.batches[0][0]
+    at = data.index(b"\x00\x01\x00\x01g")
+    log.batches[0][0] = (base, end, data[:at] + b"\x7f\x00" + data[at + 2 :])
+    assert Host(log).fetch() == (2, 0)
+
+
+def test_a_damaged_record_keeps_the_partition_from_being_loaded() -> None:
+    log = MemoryLog()
+    Host(log).commit(1)
+    base, end, data = log.batches[0][0]
+    at = data.index(b"\x00\x01\x00\x01g")
+    log.batches[0][0] = (base, end, data[: at + 2] + b"\x7f" + data[at + 3 :])
+    host = Host(log)
+    assert commit_error(host.commit(1)) == ErrorCode.NOT_COORDINATOR
+
+
+def test_after_a_shutdown_the_coordinator_is_not_available() -> None:
+    host = Host()
+    host.coordinator.shutdown()
+    assert host.join().one.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    with pytest.raises(CoordinatorNotAvailable):
+        host.coordinator.partition_for("g")
+
+
+def test_without_the_consumer_protocol_its_requests_are_not_supported() -> None:
+    answers = Answers()
+    request = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m")
+    Host().coordinator.consumer_group_heartbeat(Caller("client", "/127.0.0.1", 1), request, answers.append)
+    assert answers.one.error_code == ErrorCode.UNSUPPORTED_VERSION
