@@ -8,7 +8,7 @@ VENV  := .venv
 BIN   := $(VENV)/bin
 PURE  := build/pure
 # Where the compiled modules are, and what they take constants and types from: a change here means compiling again.
-COMPILED_FROM := $(shell find src/barnabas -name '*.py' -not -path '*/tools/*' -not -path '*/simulation/*' -not -path '*/generator/*')
+COMPILED_FROM := $(shell find src/barnabas -name '*.py' -not -path '*/tools/*' -not -path '*/simulation/*' -not -path '*/controller/*' -not -path '*/coordinator/*' -not -path '*/generator/*')
 HOT_TESTS := tests/unit/test_compiled.py tests/unit/records tests/unit/storage tests/unit/protocol tests/unit/broker tests/unit/network
 PYTEST := $(BIN)/pytest -q -n $(JOBS)
 
@@ -58,10 +58,11 @@ crash: $(VENV)/tested  ## The slow proof: kill and tear the log thousands of tim
 fuzz: $(VENV)/tested  ## 200,000 hostile frames against a broker, from a seed: make fuzz SEED=7
 	$(BIN)/python -m tests.fuzz --frames 200000 --seed $(or $(SEED),1)
 
-# Apache Kafka's own classes, which the integration tests run against ours.
+# Apache Kafka's own classes, which the integration tests run against ours, and clients that cannot live in .venv.
 kafka: $(VENV)/tested
 	@scripts/system-packages test
 	@$(BIN)/python -m tests.kafka
+	@$(BIN)/python -m tests.clients
 	@$(BIN)/python -m tests.clients
 
 protocol: $(VENV)/tested  ## Write the wire codec anew from the message schemas in Apache Kafka's jars

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+ERROR = re.compile(r"^\S+ (ERROR|CRITICAL) |^Traceback ")  # a broker's log line that no well-behaved client may cause
 READY = re.compile(r"\bready\b.*?([\w.-]+|\[[0-9a-fA-F:.]+\]):(\d+)")  # the line a broker prints once clients may come
 START_TIMEOUT_S = 30
 STOP_TIMEOUT_S = 30
@@ -31,9 +32,9 @@ class NotReady(Exception):
 
 @contextmanager
 def running(data: Path, options: Sequence[str] = ()) -> Generator[str, None, None]:
-    """The bootstrap address of a broker that runs as long as the block does; it must end with code 0 on SIGTERM."""
+    """The bootstrap address of a broker that runs as long as the block does; it must log no error, and end with code 0 on SIGTERM."""
     command = [sys.executable, "-m", "barnabas", "up", "--port", "0", "--data", str(data), *options]
-    with started(command, READY, START_TIMEOUT_S) as (process, address):
+    with started(command, READY, START_TIMEOUT_S, ERROR) as (process, address):
         yield f"{address[1]}:{address[2]}"
         process.terminate()
         code = process.wait(STOP_TIMEOUT_S)
@@ -42,13 +43,18 @@ def running(data: Path, options: Sequence[str] = ()) -> Generator[str, None, Non
 
 
 @contextmanager
-def started(command: Sequence[str], ready: re.Pattern[str], timeout_s: float) -> Generator[Started, None, None]:
-    """A process once it has printed a line that matches; what it prints is read to its end, so that it never blocks on it."""
+def started(
+    command: Sequence[str], ready: re.Pattern[str], timeout_s: float, bad: re.Pattern[str] | None = None
+) -> Generator[Started, None, None]:
+    """A process once it has printed a line that matches; what it prints is read to its end, so that it never blocks on it.
+
+    Where the block ends well, a line that matches `bad` still fails it, with what was printed after that line.
+    """
     process = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace"
     )
     assert process.stdout is not None
-    output = _Output(process.stdout, ready)
+    output = _Output(process.stdout, ready, bad)
     try:
         output.settled.wait(timeout_s)
         if output.match is None:
@@ -60,21 +66,26 @@ def started(command: Sequence[str], ready: re.Pattern[str], timeout_s: float) ->
         process.wait()
         output.reader.join()
         process.stdout.close()
+    if output.problem:
+        raise AssertionError(f"{' '.join(command)} logged an error:\n{''.join(output.problem)}")
 
 
 class _Output:
     """Reads a process's lines on a thread; `settled` is set by the line waited for, or by the end."""
 
-    def __init__(self, stream: IO[str], ready: re.Pattern[str]) -> None:
+    def __init__(self, stream: IO[str], ready: re.Pattern[str], bad: re.Pattern[str] | None) -> None:
         self.match: re.Match[str] | None = None
         self.lines: deque[str] = deque(maxlen=LINES_KEPT)
+        self.problem: list[str] = []  # the first bad line, and some after it
         self.settled = threading.Event()
-        self.reader = threading.Thread(target=self._read, args=(stream, ready), daemon=True)
+        self.reader = threading.Thread(target=self._read, args=(stream, ready, bad), daemon=True)
         self.reader.start()
 
-    def _read(self, stream: IO[str], ready: re.Pattern[str]) -> None:
+    def _read(self, stream: IO[str], ready: re.Pattern[str], bad: re.Pattern[str] | None) -> None:
         for line in stream:
             self.lines.append(line)
+            if bad is not None and len(self.problem) < LINES_KEPT and (self.problem or bad.search(line)):
+                self.problem.append(line)
             if self.match is None:
                 self.match = ready.search(line)
                 if self.match is not None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from tests.kafka import Unavailable, cache_dir, put_in_place
 
 OLD_KAFKA_PYTHON = ("kafka-python==1.4.7", "six==1.17.0")
-KAFKAJS = "kafkajs@2.2.4"
+KAFKAJS = ("kafkajs@2.2.4", "kafkajs-snappy@1.1.0", "lz4js@0.2.0", "zstd-codec@0.1.5")  # and the codecs that it leaves to others
 
 
 @cache
@@ -33,7 +33,8 @@ def kafkajs() -> Path:
     if not shutil.which("node") or not shutil.which("npm"):
         raise Unavailable("kafkajs needs Node.js and npm: install them (Debian: apt-get install nodejs npm)")
     npm = ["npm", "install", "--silent", "--no-audit", "--no-fund", "--no-save", "--prefix"]
-    return _fetch(cache_dir() / KAFKAJS.replace("@", "-"), lambda directory: [*npm, str(directory), KAFKAJS]) / "node_modules"
+    place = cache_dir() / "-".join(name.replace("@", "-") for name in KAFKAJS)
+    return _fetch(place, lambda directory: [*npm, str(directory), *KAFKAJS]) / "node_modules"
 
 
 def _fetch(place: Path, command: Callable[[Path], list[str]]) -> Path:

@@ -8,10 +8,10 @@ import pytest
 
 from tests.broker import TopicMaker
 from tests.integration.clients.client import BEGINNING, ClientMaker, Refused
-from tests.integration.clients.records import MEGABYTE, START_MS, Record, samples
+from tests.integration.clients.records import CODECS, MEGABYTE, START_MS, Record, samples
 
 
-@pytest.mark.parametrize("codec", ["none", "gzip"])
+@pytest.mark.parametrize("codec", CODECS)
 def test_what_kafkajs_sends_is_read_back_exactly(codec: str, client_named: ClientMaker, new_topic: TopicMaker) -> None:
     topic = new_topic(f"kafkajs-{codec}", max_message_bytes=str(4 * MEGABYTE))
     # It keeps headers in an object: one name once, in any order it likes.

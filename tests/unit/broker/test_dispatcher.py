@@ -31,7 +31,7 @@ def failing(error: Exception) -> Handler:
         raise error
 
     handler = Handler("describe_cluster")
-    handler.handle, handler.is_async = handle, True
+    handler.handle = handle
     return handler
 
 

@@ -28,12 +28,12 @@ def on_a_tree(scenario: Callable[[TreeClient], Awaitable[None]]) -> None:
 
 
 def test_nothing_is_promised_that_does_not_work_yet() -> None:
-    assert SUPPORTED == {}
+    assert SUPPORTED == {"group.version": (0, 1)}
 
 
 def test_a_broker_without_features_writes_none() -> None:
     async def scenario(tree: TreeClient) -> None:
-        features = FeatureLevels(tree)
+        features = FeatureLevels(tree, {})
         await features.start()
         assert (features.finalized, features.epoch) == ({}, UNKNOWN_EPOCH)
         assert await tree.get(paths.BARNABAS_FEATURES) is None

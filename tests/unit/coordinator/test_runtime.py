@@ -141,6 +141,6 @@ def test_after_a_shutdown_the_coordinator_is_not_available() -> None:
 
 def test_without_the_consumer_protocol_its_requests_are_not_supported() -> None:
     answers = Answers()
-    request = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m")
+    request = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=1)
     Host().coordinator.consumer_group_heartbeat(Caller("client", "/127.0.0.1", 1), request, answers.append)
     assert answers.one.error_code == ErrorCode.UNSUPPORTED_VERSION

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-import re2  # type: ignore[import-untyped]
+import re2
 
 from barnabas.coordinator.group.consumer_group_member import ConsumerGroupMember
 from barnabas.errors import InvalidRegularExpression

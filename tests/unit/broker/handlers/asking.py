@@ -98,7 +98,7 @@ async def dispatched(dispatcher: RequestDispatcher, frame: bytes, listener_name:
     answered = asyncio.Event()
     gate = SimpleNamespace(leave=lambda size: None)
     context = SimpleNamespace(listener_name=listener_name, gate=gate)
-    connection = SimpleNamespace(id="test", context=context, answered=answered.set)
+    connection = SimpleNamespace(id="test", remote_ip="127.0.0.1", context=context, answered=answered.set)
     pending = Exchange(cast("Connection", connection), len(frame), False, 0)
     dispatcher.dispatch(pending, frame)
     await asyncio.wait_for(answered.wait(), TIMEOUT_S)

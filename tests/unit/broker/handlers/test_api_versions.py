@@ -83,7 +83,7 @@ def test_names_of_letters_digits_dots_and_dashes_are_proper(name: str) -> None:
 
 
 def test_a_broker_without_features_tells_none() -> None:
-    response = api_versions(4)
+    response = api_versions(4, features=features_of({}, {}, -1))
     assert (response.supported_features, response.finalized_features, response.finalized_features_epoch) == ([], [], -1)
 
 

@@ -13,6 +13,16 @@ SHARE_KEY = "g:AAAAAAAAAAAAAAAAAAAAAA:0"
 BAD_REQUEST = ErrorCode.INVALID_REQUEST.message
 
 
+class Creations:
+    """Stands for AutoTopicCreation, and notes what it is asked for."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def create_topics(self, names: list[str]) -> None:
+        self.names += names
+
+
 def found(broker: Broker, version: int, *keys: str, key_type: int = GROUP, listener: str = "PLAINTEXT") -> FindCoordinatorResponse:
     request = FindCoordinatorRequest("", key_type, list(keys)) if version >= 4 else FindCoordinatorRequest(keys[0], key_type)
     return asked(broker, request, FindCoordinatorResponse, version, listener)
@@ -21,14 +31,35 @@ def found(broker: Broker, version: int, *keys: str, key_type: int = GROUP, liste
 @pytest.mark.parametrize("version", range(4))
 def test_while_there_is_no_topic_there_is_no_coordinator(version: int) -> None:
     text = "The coordinator is not available." if version >= 1 else ""
-    assert found(a_broker(), version, "g") == FindCoordinatorResponse(0, ErrorCode.COORDINATOR_NOT_AVAILABLE, text, -1, "", -1)
+    broker = a_broker(topic_creation=Creations())
+    assert found(broker, version, "g") == FindCoordinatorResponse(0, ErrorCode.COORDINATOR_NOT_AVAILABLE, text, -1, "", -1)
 
 
 @pytest.mark.parametrize("version", range(4, 7))
 def test_many_keys_are_answered_one_by_one_without_a_text(version: int) -> None:
     nobody = [Coordinator(key, -1, "", -1, ErrorCode.COORDINATOR_NOT_AVAILABLE) for key in ("g", "h")]
-    assert found(a_broker(), version, "g", "h") == FindCoordinatorResponse(coordinators=nobody)
-    assert found(a_broker(), version) == FindCoordinatorResponse()
+    broker = a_broker(topic_creation=Creations())
+    assert found(broker, version, "g", "h") == FindCoordinatorResponse(coordinators=nobody)
+    assert found(broker, version) == FindCoordinatorResponse()
+
+
+def test_the_topic_of_the_groups_is_made_when_the_first_client_asks() -> None:
+    creations = Creations()
+    found(a_broker(topic_creation=creations), 3, "g")
+    assert creations.names == ["__consumer_offsets"]
+
+
+def test_a_topic_that_is_there_is_not_made_again() -> None:
+    creations = Creations()
+    found(a_broker(topic("__consumer_offsets", 50, leader=-1), topic_creation=creations), 3, "g")
+    assert creations.names == []
+
+
+def test_the_topics_of_other_coordinators_are_not_made_for_who_asks() -> None:
+    creations = Creations()
+    found(a_broker(topic_creation=creations), 6, "t", key_type=TRANSACTION)
+    found(a_broker(topic_creation=creations), 6, SHARE_KEY, key_type=SHARE)
+    assert creations.names == []
 
 
 @pytest.mark.parametrize("version", range(4))
