@@ -21,11 +21,12 @@ import pytest
 from barnabas.protocol import api_keys
 from barnabas.protocol.framing import parse_response_header, request_frame
 from barnabas.protocol.message import Message
-from barnabas.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from barnabas.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from barnabas.protocol.messages.metadata_response import MetadataResponse
 from barnabas.protocol.registry import APIS
 from barnabas.tools._exit_codes import ExitCode
+from benchmarks.generator import Batch, fetch_frame, produce
+from benchmarks.wire import Client
 
 DEADLINE_S = 30
 ROOT = Path(__file__).parents[2]
@@ -163,11 +164,10 @@ def test_an_idle_client_does_not_hold_it_up(tmp_path: Path) -> None:
 def test_a_second_signal_cuts_the_waiting_short_and_is_still_clean(tmp_path: Path) -> None:
     with running(tmp_path, *up(tmp_path, "--log-level", "info")) as broker, broker.connect() as connection:
         make_topic(broker, "t")
-        partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1)
-        fetch = FetchRequest(
-            replica_id=-1, max_wait_ms=600_000, min_bytes=1, max_bytes=1, topics=[FetchTopic(topic="t", partitions=[partition])]
-        )
-        send(connection, api_keys.FETCH, fetch, 4)
+        with Client(broker.host, broker.port) as producer:
+            produce(producer, "t", Batch.of_bytes(1024, 900_000), seconds=0.5, in_flight=5)
+        for _ in range(4):  # answers that this client never reads, and that no socket buffer holds
+            connection.sendall(fetch_frame("t", 0, 30_000_000))
         broker.process.send_signal(signal.SIGTERM)
         wait_for(broker.log, "Stopping on SIGTERM")
         assert broker.stop() == ExitCode.STOPPED

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from barnabas.broker.producer_ids import ProducerIdManager
     from barnabas.broker.replica_manager import ReplicaManager
     from barnabas.controller.controller import Controller
+    from barnabas.coordinator.group.coordinator import GroupCoordinator
     from barnabas.metadata.client import TreeClient
 
 
@@ -43,3 +44,4 @@ class Broker:
     producer_ids: ProducerIdManager
     topic_creation: AutoTopicCreation
     features: FeatureLevels
+    groups: GroupCoordinator

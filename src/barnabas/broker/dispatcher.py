@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.broker.handlers import HANDLERS, Handler
 from barnabas.broker.request import Request
@@ -45,10 +45,10 @@ class RequestDispatcher:
         result = handler.handle(self._broker, request)
         if result is None:
             return
-        if handler.is_async:
-            self._await(request, cast("Awaitable[Message]", result))
+        if isinstance(result, Message):
+            request.respond(result)
         else:
-            request.respond(cast("Message", result))
+            self._await(request, result)
 
     def _handler(self, key: int) -> Handler:
         if key not in HANDLERS:
@@ -72,7 +72,8 @@ class RequestDispatcher:
     def _refuse(self, request: Request[Any], error: Exception) -> None:
         """Answers with the error where the response can carry one as a whole; where it cannot, the connection goes."""
         code = error.code if isinstance(error, KafkaError) else ErrorCode.UNKNOWN_SERVER_ERROR
-        response: Any = request.api.response()
+        kind = request.api.response  # in two steps: mypyc takes the call of a property for the call of a method
+        response: Any = kind()
         without = serialize(response, request.version)
         if "error_code" in response.field_names():
             response.error_code = int(code)

@@ -30,7 +30,8 @@ class Levels(NamedTuple):
     highest: int
 
 
-SUPPORTED: Final[Mapping[str, Levels]] = {}
+GROUP_VERSION: Final = "group.version"  # 1: the consumer protocol
+SUPPORTED: Final[Mapping[str, Levels]] = {GROUP_VERSION: Levels(0, 1)}
 
 
 class UnsupportedFeatures(Exception):

@@ -49,6 +49,7 @@ class MetadataCache:
         self.broker_id = broker_id
         self.controller_id: int | None = None
         self.on_update: list[Callable[[], None]] = []  # each is called after every update
+        self.on_topics_changed: list[Callable[[list[str]], None]] = []  # with the topics that an update spoke of
         self._brokers: dict[int, AliveBroker] = {}
         self._partitions: dict[str, dict[int, UpdateMetadataPartitionState]] = {}
         self._topic_ids: dict[str, Uuid] = {}
@@ -68,6 +69,7 @@ class MetadataCache:
             self._update_partitions(state.topic_name, [state], deleted)
         for callback in self.on_update:
             callback()
+        self._tell_topics(request)
         return list(deleted)
 
     def topics(self) -> KeysView[str]:
@@ -102,6 +104,10 @@ class MetadataCache:
     def has_alive_broker(self, broker_id: int) -> bool:
         return broker_id in self._brokers
 
+    def rack(self, broker_id: int) -> str | None:
+        broker = self._brokers.get(broker_id)
+        return None if broker is None else broker.rack
+
     def broker_endpoint(self, broker_id: int, listener_name: str) -> EndPoint | None:
         """Where clients of this listener reach the broker; None when it is not alive or has no such listener."""
         broker = self._brokers.get(broker_id)
@@ -134,6 +140,13 @@ class MetadataCache:
         """One partition as Metadata answers it."""
         state = self.partition_info(topic, partition)
         return None if state is None else self._partition_response(state, listener_name, style)
+
+    def _tell_topics(self, request: UpdateMetadataRequest) -> None:
+        names = [topic.topic_name for topic in request.topic_states]
+        names += dict.fromkeys(state.topic_name for state in request.ungrouped_partition_states)
+        if names:
+            for callback in self.on_topics_changed:
+                callback(names)
 
     def _update_brokers(self, live_brokers: list[UpdateMetadataBroker]) -> None:
         brokers = {broker.id: _alive_broker(broker) for broker in sorted(live_brokers, key=lambda broker: broker.id)}

@@ -46,7 +46,7 @@ from barnabas.protocol.messages.stop_replica_response import StopReplicaResponse
 from barnabas.protocol.messages.update_metadata_request import UpdateMetadataRequest
 from barnabas.protocol.messages.update_metadata_response import UpdateMetadataResponse
 from barnabas.protocol.slices import Records
-from barnabas.records.validation import CLIENT
+from barnabas.records.validation import CLIENT, COORDINATOR
 from barnabas.storage.log import Log
 from barnabas.storage.log_manager import LogManager
 from barnabas.storage.producers.append import TRANSACTION_VERSION_UNKNOWN
@@ -64,6 +64,7 @@ _log = logging.getLogger(__name__)
 
 _UNKNOWN_SERVER_ERROR: Final = int(ErrorCode.UNKNOWN_SERVER_ERROR)
 FLUSH_TIMEOUT_MS: Final = 30_000
+_ACKS_LEADER: Final = 1
 
 _INVALID_REQUIRED_ACKS: Final = int(ErrorCode.INVALID_REQUIRED_ACKS)
 
@@ -84,7 +85,8 @@ class ReplicaManagerMetrics:
 
 class ReplicaManager:
     """`on_leadership_change` is told of the partitions that this broker began to lead and to follow, `on_partitions_deleted` of those that
-    are no more, `on_log_dir_failure` of a directory whose disk failed: each is for whoever ties the broker together."""
+    are no more, `on_log_dir_failure` of a directory whose disk failed: each is for whoever ties the broker together. `on_change_of` is for
+    the coordinators: told of everything that happens to the partitions of a topic, as those who wait for them are."""
 
     def __init__(
         self,
@@ -111,6 +113,7 @@ class ReplicaManager:
         self.on_leadership_change: Callable[[list[Partition], list[Partition]], None] = lambda leaders, followers: None
         self.on_partitions_deleted: Callable[[list[TopicPartition]], None] = lambda partitions: None
         self.on_log_dir_failure: Callable[[str], None] = lambda path: None
+        self.on_change_of: dict[str, Callable[[TopicPartition], None]] = {}
         self.controller_epoch = 0
         self.online: dict[TopicPartition, Partition] = {}
         self.offline: set[TopicPartition] = set()  # on a disk that failed
@@ -160,6 +163,12 @@ class ReplicaManager:
         self.produce_purgatory.check_and_complete(partition)
         self.fetch_purgatory.check_and_complete(partition)
         self.delete_records_purgatory.check_and_complete(partition)
+        self._tell_coordinator(partition)
+
+    def _tell_coordinator(self, partition: TopicPartition) -> None:
+        on_change = self.on_change_of.get(partition.topic)
+        if on_change is not None:
+            on_change(partition)
 
     # -- produce
 
@@ -203,6 +212,13 @@ class ReplicaManager:
             on_done(results)
         finally:
             self._appended(results)
+
+    def append_as_coordinator(self, partition: TopicPartition, batch: bytes) -> int:
+        """Appends one batch of a coordinator's own at once, and gives its first offset; that it is replicated is told by `on_change_of`."""
+        found = self.partition_or_raise(partition)
+        appended = found.append_records_to_leader(batch, 0, len(batch), _ACKS_LEADER, self.clock.now_ms(), COORDINATOR)
+        self._appended([appended])
+        return appended.base_offset
 
     def _append(
         self,
@@ -270,6 +286,7 @@ class ReplicaManager:
 
     def _flushed(self, log: Log) -> None:
         self.produce_purgatory.check_and_complete(log.partition)
+        self._tell_coordinator(log.partition)
 
     def _appended(self, results: list[PartitionAppend]) -> None:
         for result in results:

@@ -28,6 +28,7 @@ from barnabas.broker.dispatcher import RequestDispatcher
 from barnabas.broker.expirations import Expirations
 from barnabas.broker.features import FeatureLevels
 from barnabas.broker.fetch_session import FetchManager, FetchSessionCache
+from barnabas.broker.group_service import GroupService
 from barnabas.broker.housekeeping import Housekeeping
 from barnabas.broker.local_channel import LocalChannel
 from barnabas.broker.log_settings import cleaner_config, log_manager_config
@@ -39,6 +40,7 @@ from barnabas.broker.tls import tls_contexts
 from barnabas.broker.unsupported import refuse_unsupported
 from barnabas.controller.config import ControllerConfig
 from barnabas.controller.controller import Controller
+from barnabas.coordinator.group.config import GroupCoordinatorConfig
 from barnabas.endpoint import EndPoint
 from barnabas.metadata import paths
 from barnabas.metadata.admin_tree import AdminTree
@@ -65,6 +67,7 @@ class BrokerServer:
     """To be made on the loop it will run on. `tree_path` is where the metadata is kept: beside the logs, if nobody says otherwise."""
 
     broker: Broker
+    groups: GroupService
     sockets: SocketServer
 
     def __init__(self, config: BrokerConfig, *, tree_path: str | None = None, clock: Clock | None = None) -> None:
@@ -99,6 +102,7 @@ class BrokerServer:
         _log.info("[BrokerServer id=%d] shutting down", self.broker.broker_id)
         await self.sockets.stop_accepting()
         self._expirations.complete_all()  # a fetch that waits for records must not be waited for
+        self.groups.shutdown()  # nor a member that waits for its group
         await self.sockets.shutdown(timeout_ms)
         await self._cleanup.aclose()
         _log.info("[BrokerServer id=%d] shut down completed", self.broker.broker_id)
@@ -123,6 +127,8 @@ class BrokerServer:
         await self.broker.configs.start()
         log_manager.load(self.clock.now_ms(), await self._strays())
         self._cleanup.callback(self._close_logs, log_manager)
+        self.groups.start()
+        self._cleanup.callback(self.groups.shutdown)
         await self._open_sockets()
         await self.broker.features.start()
         await self._register()
@@ -184,6 +190,8 @@ class BrokerServer:
             clock=clock,
             random=self._random,
         )
+        group_config = GroupCoordinatorConfig.of(self.config)
+        self.groups = GroupService(group_config, replica_manager, metadata_cache, configs, clock, self._random)
         admin = AdminManager(tree, admin_tree, metadata_cache, controller, config, clock, purgatory("topic"), self._random)
         return Broker(
             cluster_id=cluster_id,
@@ -204,6 +212,7 @@ class BrokerServer:
             producer_ids=ProducerIdManager(broker_id, tree),
             topic_creation=AutoTopicCreation(config, admin),
             features=FeatureLevels(tree),
+            groups=self.groups.coordinator,
         )
 
     async def _open_sockets(self) -> None:

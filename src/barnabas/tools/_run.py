@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 GC_THRESHOLDS: Final = (50_000, 20, 50)
 QUICK_TIMEOUT_MS: Final = 0
 
+STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+
 _log = logging.getLogger(__name__)
 
 
@@ -78,6 +80,7 @@ async def _serve(config: BrokerConfig, log_format: str) -> int:
     finally:
         _notify("STOPPING=1")
         await _shut_down(server, stop)
+        signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)  # all is closed: one more must not spoil the exit code
     if failed.done():
         raise _why_it_failed(failed.result(), config)
     return ExitCode.STOPPED
@@ -109,7 +112,7 @@ class _StopSignals:
         loop = asyncio.get_running_loop()
         self.first: asyncio.Future[str] = loop.create_future()
         self.second: asyncio.Future[str] = loop.create_future()
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in STOP_SIGNALS:
             loop.add_signal_handler(number, self._told, number.name)
 
     def _told(self, name: str) -> None:

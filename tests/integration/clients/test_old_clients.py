@@ -7,9 +7,6 @@ timestamps before 0.10, no zstd, and no way to ask for a time before 0.10.1.
 from __future__ import annotations
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
 
 from tests.broker import TopicMaker
 from tests.integration.clients.client import BEGINNING, ClientMaker, Refused
@@ -19,18 +16,6 @@ WITHOUT_STAMPS = ["old_kafka_python-0.8.2", "old_kafka_python-0.9", "java-0.9.0.
 WITH_STAMPS = ["old_kafka_python-0.10.0", "old_kafka_python-0.10.1"]
 OLD = WITHOUT_STAMPS + WITH_STAMPS
 LARGE = {"max_message_bytes": str(2 * MEGABYTE)}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def offsets_topic(bootstrap: str) -> None:
-    """The consumer of 0.9 wants to know its group's coordinator before it reads, assigned by hand or not; who that is, this topic says."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    topic = NewTopic("__consumer_offsets", 1, replication_factor=1, config={"cleanup.policy": "compact"})
-    try:
-        admin.create_topics([topic])["__consumer_offsets"].result(timeout=30)
-    except KafkaException as problem:
-        if problem.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-            raise
 
 
 def codecs_of(name: str) -> list[str]:

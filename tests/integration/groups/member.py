@@ -86,11 +86,15 @@ class Member:
             raise Stuck(f"{self.client} did not close: {self.told.notes[-5:]}")
 
     def kill(self) -> None:
+        self.release()
+        self.ended_ns = time.monotonic_ns()
+
+    def release(self) -> None:
+        """No process is left of it, whether it lived or not."""
         assert self._process.stdin is not None
         self._process.kill()
         self._process.stdin.close()
         self._process.wait()
-        self.ended_ns = self.ended_ns or time.monotonic_ns()
         self._reader.join()
 
     def _read(self) -> None:
@@ -150,8 +154,8 @@ class Members:
         return sorted(held) == list(range(partitions)) and all(member.told.held for member in alive)
 
     def end(self) -> None:
-        for member in self.alive:
-            member.kill()
+        for member in self.all:
+            member.release()
 
     def show(self) -> str:
         return "\n".join(

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 SESSION_TIMEOUT_MS = 6000
 HEARTBEAT_INTERVAL_MS = 500
+RECONNECT_MS_MAX = 500
 POLL_MS = 100
 READ_MAX = 200
 
@@ -59,7 +60,7 @@ def confluent(place: Place, stopping: threading.Event) -> None:
         "bootstrap.servers": place.bootstrap,
         "group.id": place.group,
         "enable.auto.commit": False,
-        "enable.auto.offset.store": True,
+        "reconnect.backoff.max.ms": RECONNECT_MS_MAX,
         "auto.offset.reset": "earliest",
     }
     if place.strategy == "consumer":
@@ -92,20 +93,19 @@ def confluent(place: Place, stopping: threading.Event) -> None:
             uncommitted.pop(one.partition, None)
         told.revoked(partitions)
 
-    consumer.subscribe(
-        [place.topic], on_assign=lambda _consumer, partitions: told.assigned(partitions), on_revoke=revoked, on_lost=lost
-    )
+    consumer.subscribe([place.topic], on_assign=lambda _consumer, partitions: told.assigned(partitions), on_revoke=revoked, on_lost=lost)
     while not stopping.is_set():
         wait_s = POLL_MS / 1000
         for _ in range(READ_MAX):
             message = consumer.poll(wait_s)
             if message is None:
                 break
-            if message.error():
+            partition, offset = message.partition(), message.offset()
+            if message.error() or partition is None or offset is None:
                 told.note(message.error())
                 break
-            told.read(message.partition(), message.offset(), message.offset())
-            uncommitted[message.partition()] = message.offset() + 1
+            told.read(partition, offset, offset)
+            uncommitted[partition] = offset + 1
             wait_s = 0
         commit()
     consumer.close()
@@ -130,6 +130,7 @@ def kafka_python(place: Place, stopping: threading.Event) -> None:
         partition_assignment_strategy=[assignor for assignor in assignors if assignor.name == place.strategy],
         session_timeout_ms=SESSION_TIMEOUT_MS,
         heartbeat_interval_ms=HEARTBEAT_INTERVAL_MS,
+        reconnect_backoff_max_ms=RECONNECT_MS_MAX,
     )
     uncommitted = False
 

@@ -32,32 +32,26 @@ class Scenario:
     killed: int
 
 
+@dataclass(frozen=True)
 class Outcome:
-    """What came of it: all that was sent, and what members told."""
+    """What came of it. All three should be empty, and there should be no problem."""
 
-    def __init__(self, members: Sequence[Member], ends: dict[int, int]) -> None:
-        self._members = members
-        self._ends = ends
+    missing: list[tuple[int, int]]  # records, as (partition, offset), that were sent and that no member read
+    held_by_two: list[tuple[int, str, str]]  # partitions that a member held before another had let go of them
+    repeated: list[tuple[int, int]]  # records read twice though nobody that read them was killed
+    problem: str = ""  # why it did not come to its end
 
-    def missing(self) -> list[tuple[int, int]]:
-        """Records, as (partition, offset), that were sent and that no member read."""
-        read = {record for member in self._members for record in records_of(member)}
-        return [(partition, offset) for partition, end in self._ends.items() for offset in range(end) if (partition, offset) not in read]
 
-    def held_by_two(self) -> list[tuple[int, str, str]]:
-        """Partitions that a member held before another had let go of them."""
-        spans = sorted((span for member in self._members for span in spans_of(member)), key=lambda span: (span[0], span[1]))
-        return [
-            (before[0], before[3], after[3])
-            for before, after in itertools.pairwise(spans)
-            if before[0] == after[0] and after[1] < before[2]
-        ]
-
-    def repeated(self) -> list[tuple[int, int]]:
-        """Records read twice though nobody that read them was killed."""
-        counts = Counter(record for member in self._members for record in records_of(member))
-        excused = {record for member in self._members if member.ended_ns is not None for record in records_of(member)}
-        return [record for record, count in counts.items() if count > 1 and record not in excused]
+def outcome_of(members: Sequence[Member], ends: dict[int, int]) -> Outcome:
+    """`ends` are the end offsets of the partitions: all before them was sent."""
+    counts = Counter(record for member in members for record in records_of(member))
+    excused = {record for member in members if member.ended_ns is not None for record in records_of(member)}
+    spans = sorted((span for member in members for span in spans_of(member)), key=lambda span: (span[0], span[1]))
+    return Outcome(
+        missing=[(partition, offset) for partition, end in ends.items() for offset in range(end) if (partition, offset) not in counts],
+        held_by_two=[(one[0], one[3], next_[3]) for one, next_ in itertools.pairwise(spans) if one[0] == next_[0] and next_[1] < one[2]],
+        repeated=[record for record, count in counts.items() if count > 1 and record not in excused],
+    )
 
 
 def records_of(member: Member) -> list[tuple[int, int]]:
@@ -80,24 +74,30 @@ def spans_of(member: Member) -> list[tuple[int, int, int, str]]:
 def play(scenario: Scenario, seat: Seat, java_classes: Callable[[], Path]) -> Outcome:
     members = Members(seat, java_classes)
     try:
-        with producing(seat):
-            for who in scenario.first:
-                add(members, who)
-            settle(members, "the first members share the partitions")
-            add(members, scenario.joins)
-            settle(members, "the one that joined holds a share")
-            members.all[scenario.killed].kill()
-            settle(members, "the share of the one that was killed is taken over")
-            for member in members.alive[:-1]:
-                member.stop()
-                settle(members, f"the share of {member.client}, which left, is taken over")
-            members.alive[0].stop()
-        add(members, scenario.first[0])
-        wait_until_committed(members, seat)
-        members.alive[0].stop()
-        return Outcome(members.all, end_offsets(seat))
+        _live(scenario, members, seat)
+        return outcome_of(members.all, end_offsets(seat))
+    except (AssertionError, OSError, confluent_kafka.KafkaException) as problem:
+        return Outcome([], [], [], repr(problem).replace("\\n", "\n"))
     finally:
         members.end()
+
+
+def _live(scenario: Scenario, members: Members, seat: Seat) -> None:
+    with producing(seat):
+        for who in scenario.first:
+            add(members, who)
+        settle(members, "the first members share the partitions")
+        add(members, scenario.joins)
+        settle(members, "the one that joined holds a share")
+        members.all[scenario.killed].kill()
+        settle(members, "the share of the one that was killed is taken over")
+        for member in members.alive[:-1]:
+            member.stop()
+            settle(members, f"the share of {member.client}, which left, is taken over")
+        members.alive[0].stop()
+    add(members, scenario.first[0])
+    wait_until_committed(members, seat)
+    members.alive[0].stop()
 
 
 def add(members: Members, who: str, instance: str = "-") -> Member:

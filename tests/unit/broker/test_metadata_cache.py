@@ -196,6 +196,20 @@ def test_whoever_asked_is_told_after_each_update() -> None:
     assert seen == [True]
 
 
+def test_whoever_asked_is_told_of_which_topics_an_update_spoke() -> None:
+    cache = cache_of(topic("old", state(0)))
+    seen: list[list[str]] = []
+    cache.on_topics_changed.append(seen.append)
+    cache.update(update(topic("t", state(0)), topic("u", state(0), topic_id=OTHER_ID)))
+    cache.update(update(brokers=[broker(0), broker(1)]))
+    assert seen == [["t", "u"]]
+
+
+def test_the_rack_is_that_of_a_broker_that_is_alive() -> None:
+    cache = cache_of(brokers=[broker(0, rack="r"), broker(1)])
+    assert [cache.rack(broker_id) for broker_id in (0, 1, 2)] == ["r", None, None]
+
+
 def test_a_topic_is_answered_with_all_it_has() -> None:
     cache = cache_of(topic("t", state(1, leader=1, replicas=[1, 0]), state(0)), brokers=[broker(0), broker(1)])
     (found,) = cache.topic_metadata(["t"], "PLAINTEXT")

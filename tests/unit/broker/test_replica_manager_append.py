@@ -8,6 +8,7 @@ import pytest
 
 from barnabas.broker.fetch_params import FetchParams, FetchPartition, TopicIdPartition
 from barnabas.broker.partition_append import PartitionAppend
+from barnabas.errors import NotLeaderOrFollower, UnknownTopicOrPartition
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.slices import Records
 from barnabas.records.validation import COORDINATOR
@@ -72,6 +73,23 @@ def test_an_internal_topic_is_only_for_those_who_may(replicas: Replicas) -> None
     appended = Appended()
     replicas.manager.append_records(0, -1, [(internal, records())], appended, internal_topics_allowed=True, origin=COORDINATOR)
     assert appended.error == ErrorCode.NONE
+
+
+def test_a_coordinator_appends_at_once_and_hears_that_its_partition_has_changed(replicas: Replicas) -> None:
+    internal = TopicPartition("__consumer_offsets", 0)
+    replicas.lead(internal)
+    heard: list[TopicPartition] = []
+    replicas.manager.on_change_of[internal.topic] = heard.append
+    assert [replicas.manager.append_as_coordinator(internal, records(2).data) for _ in range(2)] == [0, 2]
+    assert heard == [internal, internal]
+
+
+def test_a_coordinator_is_told_why_it_cannot_append(replicas: Replicas) -> None:
+    with pytest.raises(UnknownTopicOrPartition):
+        replicas.manager.append_as_coordinator(ELSEWHERE, records().data)
+    replicas.lead(leader=2, epoch=1, replicas=(1, 2))
+    with pytest.raises(NotLeaderOrFollower):
+        replicas.manager.append_as_coordinator(TP, records().data)
 
 
 def test_one_bad_partition_does_not_harm_the_others(replicas: Replicas) -> None:
@@ -155,8 +173,7 @@ def test_more_replicas_than_there_are_cannot_be_asked_for(replicas: Replicas) ->
 
 def test_an_error_nobody_foresaw_is_the_partitions_own(replicas: Replicas, caplog: pytest.LogCaptureFixture) -> None:
     appended = Appended()
-    broken = Records(b"", 0, 100)
-    broken.data = None  # type: ignore[assignment]
+    broken = Records(b"", 0, 100)  # a fault of ours: the protocol never gives a slice that is longer than its bytes
     replicas.manager.append_records(0, 1, [(TP, broken), (TP, records())], appended)
     assert appended.results is not None
     assert [result.error for result in appended.results] == [ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.NONE]

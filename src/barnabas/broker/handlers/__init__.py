@@ -1,15 +1,14 @@
 """What the broker can do, one file per API: a request in, a response out. The table says which file answers which API, in which versions.
 
 A module is imported when its API is first asked for, so that a broker starts with the code it needs. Each has
-`handle(broker, request)`, which returns the response, or None when it will call `request.respond` later; where it has to wait for the
-metadata tree it is `async`. The range of versions in the table is what ApiVersions advertises.
+`handle(broker, request)`, which returns the response, or None when it will call `request.respond` later, or where it has to wait for the
+metadata tree an awaitable of the response. The range of versions in the table is what ApiVersions advertises.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from importlib import import_module
-from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.protocol import api_keys
@@ -26,7 +25,15 @@ HANDLERS: Final = {
     api_keys.FETCH: "fetch",
     api_keys.LIST_OFFSETS: "list_offsets",
     api_keys.METADATA: "metadata",
+    api_keys.OFFSET_COMMIT: "offset_commit",
+    api_keys.OFFSET_FETCH: "offset_fetch",
     api_keys.FIND_COORDINATOR: "find_coordinator",
+    api_keys.JOIN_GROUP: "join_group",
+    api_keys.HEARTBEAT: "heartbeat",
+    api_keys.LEAVE_GROUP: "leave_group",
+    api_keys.SYNC_GROUP: "sync_group",
+    api_keys.DESCRIBE_GROUPS: "describe_groups",
+    api_keys.LIST_GROUPS: "list_groups",
     api_keys.API_VERSIONS: "api_versions",
     api_keys.CREATE_TOPICS: "create_topics",
     api_keys.DELETE_TOPICS: "delete_topics",
@@ -38,9 +45,13 @@ HANDLERS: Final = {
     api_keys.ALTER_REPLICA_LOG_DIRS: "alter_replica_log_dirs",
     api_keys.DESCRIBE_LOG_DIRS: "describe_log_dirs",
     api_keys.CREATE_PARTITIONS: "create_partitions",
+    api_keys.DELETE_GROUPS: "delete_groups",
     api_keys.INCREMENTAL_ALTER_CONFIGS: "incremental_alter_configs",
+    api_keys.OFFSET_DELETE: "offset_delete",
     api_keys.DESCRIBE_CLUSTER: "describe_cluster",
     api_keys.DESCRIBE_PRODUCERS: "describe_producers",
+    api_keys.CONSUMER_GROUP_HEARTBEAT: "consumer_group_heartbeat",
+    api_keys.CONSUMER_GROUP_DESCRIBE: "consumer_group_describe",
     api_keys.LIST_CONFIG_RESOURCES: "list_config_resources",
     api_keys.DESCRIBE_TOPIC_PARTITIONS: "describe_topic_partitions",
 }
@@ -49,8 +60,7 @@ HANDLERS: Final = {
 class Handler:
     """One entry of the table, with its module once it was needed."""
 
-    __slots__ = ("handle", "is_async")
+    __slots__ = ("handle",)
 
     def __init__(self, module: str) -> None:
         self.handle: Handle = import_module(f"{__name__}.{module}").handle
-        self.is_async = iscoroutinefunction(self.handle)

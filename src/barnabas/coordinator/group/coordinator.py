@@ -14,11 +14,13 @@ from barnabas.coordinator.faults import client_error_code, error_code
 from barnabas.coordinator.group.classic_group import ClassicGroup
 from barnabas.coordinator.group.classic_groups import Caller
 from barnabas.coordinator.group.config import GroupCoordinatorConfig
+from barnabas.coordinator.group.consumer_groups import configured_assignors
 from barnabas.coordinator.group.group import partition_for
+from barnabas.coordinator.group.heartbeat_epochs import validate_heartbeat
 from barnabas.coordinator.group.shard import ConsumerPart, GroupShard
 from barnabas.coordinator.result import Result
 from barnabas.coordinator.runtime import CoordinatorRuntime, Producer
-from barnabas.errors import CoordinatorNotAvailable, InvalidGroupId
+from barnabas.errors import CoordinatorNotAvailable, InvalidGroupId, KafkaError
 from barnabas.protocol.errors import ErrorCode, UnsupportedVersion
 from barnabas.protocol.messages.consumer_group_describe_response import DescribedGroup as DescribedConsumerGroup
 from barnabas.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
@@ -64,6 +66,7 @@ class GroupCoordinator:
     def __init__(self, config: GroupCoordinatorConfig, runtime: CoordinatorRuntime[GroupShard]) -> None:
         self._config = config
         self._runtime = runtime
+        self._assignors = tuple(configured_assignors(config))
         self._partition_count = 0  # until it is started
 
     def start(self, partition_count: int) -> None:
@@ -93,8 +96,8 @@ class GroupCoordinator:
 
     def join_group(self, caller: Caller, request: JoinGroupRequest, respond: Respond[JoinGroupResponse]) -> None:
         def answer(response: JoinGroupResponse) -> None:
-            if response.protocol_name is None and caller.version < _PROTOCOL_NAME_IS_NULLABLE:
-                response.protocol_name = ""
+            if not response.protocol_name:
+                response.protocol_name = None if caller.version >= _PROTOCOL_NAME_IS_NULLABLE else ""
             respond(response)
 
         once = _once(answer)
@@ -171,13 +174,17 @@ class GroupCoordinator:
     def consumer_group_heartbeat(
         self, caller: Caller, request: ConsumerGroupHeartbeatRequest, respond: Respond[ConsumerGroupHeartbeatResponse]
     ) -> None:
-        """For a request that has passed `validate_heartbeat`."""
-
         def fail(error: Exception) -> None:
             code = client_error_code(error)
             message = str(error) if code == error_code(error) and str(error) else None
             respond(ConsumerGroupHeartbeatResponse(error_code=code, error_message=message))
 
+        if self._partition_count:
+            try:
+                validate_heartbeat(request, caller.version, self._assignors)
+            except KafkaError as error:
+                fail(error)
+                return
         self._write(request.group_id, lambda shard: _consumer(shard).consumer_heartbeat(caller, request), respond, fail)
 
     def consumer_group_describe(self, group_ids: Sequence[str], respond: Respond[list[DescribedConsumerGroup]]) -> None:
@@ -252,6 +259,12 @@ class GroupCoordinator:
             respond,
             lambda error: respond(OffsetDeleteResponse(error_code=client_error_code(error))),
         )
+
+    def on_topics_changed(self, names: Collection[str], *, created: bool) -> None:
+        """The cluster has other topics (`created`: new ones among them), or they have other partitions: consumer groups look again."""
+        for shard in self._runtime.shards():
+            if shard.consumer is not None:
+                shard.consumer.on_topics_changed(names, created=created)
 
     def partitions_deleted(self, partitions: Collection[TopicPartition]) -> None:
         """Topics or partitions are gone from the cluster: so are the offsets committed for them, in every loaded partition."""

@@ -74,6 +74,8 @@ class ConsumerPart(Protocol):
 
     def on_unloaded(self, group: Group, /) -> None: ...
 
+    def on_topics_changed(self, changed: Iterable[str], /, *, created: bool) -> None: ...
+
 
 class GroupShard:
     def __init__(self, config: GroupCoordinatorConfig, clock: Clock, timer: Timer, metrics: Metrics, new_id: Callable[[], str]) -> None:

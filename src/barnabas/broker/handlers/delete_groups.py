@@ -1,0 +1,29 @@
+"""DeleteGroups: groups without members, with all their committed offsets.
+
+Versions 0 to 2, which differ in their encoding only.
+Behaviour: a group given twice is answered once. A group is gone when it is answered.
+Errors, of a group: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE,
+  COORDINATOR_LOAD_IN_PROGRESS.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.answer import Answer
+from barnabas.protocol.messages.delete_groups_request import DeleteGroupsRequest
+from barnabas.protocol.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.request import Request
+
+
+def handle(broker: Broker, request: Request[DeleteGroupsRequest]) -> DeleteGroupsResponse | None:
+    answer: Answer[DeleteGroupsResponse] = Answer(request)
+
+    def done(results: list[DeletableGroupResult]) -> None:
+        answer.give(DeleteGroupsResponse(results=results))
+
+    broker.groups.delete_groups(request.message.groups_names, done)
+    return answer.now()

@@ -1,0 +1,32 @@
+"""JoinGroup: a member of the classic protocol enters its group, and waits there for the others.
+
+Versions 0 to 9.
+Behaviour
+- answered when all members known have joined or the rebalance timeout has passed: the leader gets everybody's metadata, the others the
+  generation and the protocol that all of them support. The first members of a group wait group.initial.rebalance.delay.ms for more.
+- a member without an id is given one; from version 4 on it has to come back with it before it counts (MEMBER_ID_REQUIRED).
+Version notes
+- 0: one timeout for session and rebalance. 1: a rebalance timeout. 5: static members. 7: the protocol type and a protocol that may be null.
+- 8: the reason. 9: a leader may be told to skip the assignment.
+Errors: INVALID_GROUP_ID, INVALID_SESSION_TIMEOUT, UNKNOWN_MEMBER_ID, MEMBER_ID_REQUIRED, FENCED_INSTANCE_ID, INCONSISTENT_GROUP_PROTOCOL,
+  GROUP_MAX_SIZE_REACHED, REBALANCE_IN_PROGRESS, NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE, COORDINATOR_LOAD_IN_PROGRESS.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.answer import Answer
+from barnabas.broker.group_caller import caller_of
+from barnabas.protocol.messages.join_group_request import JoinGroupRequest
+from barnabas.protocol.messages.join_group_response import JoinGroupResponse
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.request import Request
+
+
+def handle(broker: Broker, request: Request[JoinGroupRequest]) -> JoinGroupResponse | None:
+    answer: Answer[JoinGroupResponse] = Answer(request)
+    broker.groups.join_group(caller_of(request), request.message, answer.give)
+    return answer.now()

@@ -1,0 +1,26 @@
+"""LeaveGroup: members leave a classic group, and the others share what they had.
+
+Versions 0 to 5.
+Behaviour: each member is answered on its own; what is wrong with one does not keep the others.
+Version notes: 0 to 2 name one member, whose error is that of the whole. 3: many members, also by their instance ids. 5: the reason.
+Errors: INVALID_GROUP_ID, NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE, COORDINATOR_LOAD_IN_PROGRESS; of a member UNKNOWN_MEMBER_ID,
+  FENCED_INSTANCE_ID.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.answer import Answer
+from barnabas.protocol.messages.leave_group_request import LeaveGroupRequest
+from barnabas.protocol.messages.leave_group_response import LeaveGroupResponse
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.request import Request
+
+
+def handle(broker: Broker, request: Request[LeaveGroupRequest]) -> LeaveGroupResponse | None:
+    answer: Answer[LeaveGroupResponse] = Answer(request)
+    broker.groups.leave_group(request.message, request.version, answer.give)
+    return answer.now()

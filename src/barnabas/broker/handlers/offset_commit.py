@@ -1,0 +1,119 @@
+"""OffsetCommit: how far a group has read, written down by its coordinator.
+
+Versions 0 to 10.
+Behaviour
+- partitions that do not exist are refused here; the rest goes to the coordinator, which answers when the offsets are replicated.
+- whether this member may commit is the coordinator's to decide, and then holds for all partitions.
+Version notes
+- 0: goes to the metadata tree and asks no coordinator. 1: generation and member, and a timestamp of the client's, in this version alone.
+- 2 to 4: a retention of the client's. 6: leader epochs. 7: static members. 9: the consumer protocol, whose members give their epoch.
+- 10: topics by id.
+Errors, of a partition
+- UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, OFFSET_METADATA_TOO_LARGE, and the coordinator's: INVALID_GROUP_ID, UNKNOWN_MEMBER_ID,
+  ILLEGAL_GENERATION, FENCED_INSTANCE_ID, REBALANCE_IN_PROGRESS, GROUP_ID_NOT_FOUND and STALE_MEMBER_EPOCH (9), NOT_COORDINATOR,
+  COORDINATOR_NOT_AVAILABLE, COORDINATOR_LOAD_IN_PROGRESS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterable
+from typing import TYPE_CHECKING, Final
+
+from barnabas.broker import tree_offsets
+from barnabas.broker.answer import Answer
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from barnabas.protocol.messages.offset_commit_response import (
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from barnabas.topic_partition import TopicPartition
+from barnabas.uuid import Uuid
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.metadata_cache import MetadataCache
+    from barnabas.broker.request import Request
+
+_TOPICS_BY_ID: Final = 10
+
+
+def handle(broker: Broker, request: Request[OffsetCommitRequest]) -> OffsetCommitResponse | Awaitable[OffsetCommitResponse] | None:
+    message = request.message
+    result = _Result(by_id=request.version >= _TOPICS_BY_ID)
+    message.topics = _existing(message.topics, broker.metadata_cache, result)
+    if not message.topics:
+        return result.response()
+    if request.version == 0:
+        return _commit_to_tree(broker, message, result)
+    answer: Answer[OffsetCommitResponse] = Answer(request)
+
+    def done(response: OffsetCommitResponse) -> None:
+        answer.give(result.merged(response))
+
+    broker.groups.commit_offsets(request.version, message, done)
+    return answer.now()
+
+
+class _Result:
+    """The answer as it grows: every topic once, those first that have an error from here."""
+
+    def __init__(self, *, by_id: bool) -> None:
+        self.by_id = by_id
+        self._topics: dict[str | Uuid, OffsetCommitResponseTopic] = {}
+
+    def add(self, name: str, topic_id: Uuid, partitions: Iterable[OffsetCommitResponsePartition]) -> None:
+        key = topic_id if self.by_id else name
+        topic = self._topics.get(key)
+        if topic is None:
+            topic = self._topics[key] = OffsetCommitResponseTopic(name, topic_id)
+        topic.partitions.extend(partitions)
+
+    def refuse(self, topic: OffsetCommitRequestTopic, partitions: list[OffsetCommitRequestPartition], code: ErrorCode) -> None:
+        refused = [OffsetCommitResponsePartition(wanted.partition_index, int(code)) for wanted in partitions]
+        self.add(topic.name, topic.topic_id, refused)
+
+    def merged(self, response: OffsetCommitResponse) -> OffsetCommitResponse:
+        if not self._topics:
+            return response
+        for topic in response.topics:
+            self.add(topic.name, topic.topic_id, topic.partitions)
+        return self.response()
+
+    def response(self) -> OffsetCommitResponse:
+        return OffsetCommitResponse(topics=list(self._topics.values()))
+
+
+def _existing(topics: list[OffsetCommitRequestTopic], cache: MetadataCache, result: _Result) -> list[OffsetCommitRequestTopic]:
+    """The topics with those of their partitions that exist; the others are in the result."""
+    existing = []
+    for topic in topics:
+        if result.by_id:
+            topic.name = cache.topic_name(topic.topic_id) or ""
+        if not cache.contains(topic.name):
+            by_id = result.by_id and not topic.name
+            result.refuse(topic, topic.partitions, ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            continue
+        missing = [wanted for wanted in topic.partitions if not cache.contains(topic.name, wanted.partition_index)]
+        if missing:
+            result.refuse(topic, missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            topic.partitions = [wanted for wanted in topic.partitions if cache.contains(topic.name, wanted.partition_index)]
+        if topic.partitions:
+            existing.append(topic)
+    return existing
+
+
+async def _commit_to_tree(broker: Broker, message: OffsetCommitRequest, result: _Result) -> OffsetCommitResponse:
+    metadata_max = broker.config.current.number("offset.metadata.max.bytes")
+    offsets = []
+    for topic in message.topics:
+        for wanted in topic.partitions:
+            if len((wanted.committed_metadata or "").encode("utf-16-le", "surrogatepass")) > 2 * metadata_max:  # Java's length
+                result.refuse(topic, [wanted], ErrorCode.OFFSET_METADATA_TOO_LARGE)
+            else:
+                offsets.append((TopicPartition(topic.name, wanted.partition_index), wanted.committed_offset))
+    codes = await tree_offsets.commit(broker.tree, message.group_id, offsets)
+    for (partition, _), code in zip(offsets, codes, strict=True):
+        result.add(partition.topic, Uuid.ZERO, [OffsetCommitResponsePartition(partition.partition, code)])
+    return result.response()
