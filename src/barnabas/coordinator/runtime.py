@@ -15,7 +15,7 @@ from barnabas.coordinator.result import Clock, Record, Result
 from barnabas.errors import CoordinatorLoadInProgress, KafkaError, NotCoordinator, RecordTooLarge, RequestTimedOut
 from barnabas.protocol.coordinator_log import GROUP_RECORDS, RecordTypes
 from barnabas.protocol.errors import UnsupportedVersion
-from barnabas.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, Batch, read_batches
+from barnabas.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Batch, read_batches
 from barnabas.records.builder import BatchBuilder
 from barnabas.records.control import ABORT, COMMIT, end_txn_marker, parse_control_type
 from barnabas.records.reader import read_records
@@ -304,7 +304,7 @@ class CoordinatorRuntime(Generic[S]):
             codec=self._codec,
             producer_id=producer.producer_id,
             producer_epoch=producer.producer_epoch,
-            base_sequence=0 if transactional else NO_SEQUENCE,
+            base_sequence=0,  # as Kafka writes it, with a producer or without: the same bytes in the log
             transactional=transactional,
         )
         now_ms = self._clock.now_ms()

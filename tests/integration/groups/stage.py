@@ -43,6 +43,13 @@ _LIVING: dict[str, dict[str, str]] = {
 }
 
 
+_NOT_YET = (
+    confluent_kafka.KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    confluent_kafka.KafkaError.COORDINATOR_NOT_AVAILABLE,
+    confluent_kafka.KafkaError.NOT_COORDINATOR,
+)
+
+
 def _make_topics(bootstrap: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     topics = [NewTopic(name, len(counts), 1, config={"retention.ms": "-1"}) for name, counts in RECORDS.items()]
@@ -70,7 +77,7 @@ def _committed(consumer: confluent_kafka.Consumer, partitions: list[confluent_ka
     try:
         consumer.commit(offsets=partitions, asynchronous=False)
     except confluent_kafka.KafkaException as problem:
-        if not problem.args[0].retriable() and problem.args[0].code() != confluent_kafka.KafkaError.NOT_COORDINATOR:
+        if problem.args[0].code() not in _NOT_YET:
             raise
         return False
     return True

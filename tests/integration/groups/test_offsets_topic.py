@@ -14,6 +14,9 @@ from tests.integration.groups.stage import BUSY, EMPTY, EMPTY_CONSUMER, LIVE, ST
 pytestmark = pytest.mark.java
 
 RECORD = re.compile(r"^\| offset: \d+ .* key: (\{.*\}) payload: (.*)$", re.MULTILINE)
+BATCH = re.compile(
+    r"^baseOffset: .* (baseSequence: \S+) lastSequence: \S+ (producerId: .*) position: .* (magic: .*) crc: \d+ (.*)$", re.MULTILINE
+)
 GROUP = re.compile(r'"group(?:Id)?":"([^"]*)"')
 DELETED = "<DELETE>"
 REPLACEMENTS = [
@@ -35,6 +38,12 @@ def test_kafka_finds_the_records_of_a_group_in_our_log_that_it_writes_itself(gro
 def test_kafka_finds_the_groups_in_the_partitions_where_it_looks_for_them(printed: dict[str, list[str]]) -> None:
     ours, theirs = map(partitions_of, printed[OFFSETS_TOPIC])
     assert {group: ours.get(group) for group in theirs} == theirs
+
+
+def test_our_batches_are_made_as_kafkas_are(printed: dict[str, list[str]]) -> None:
+    ours, theirs = (set(BATCH.findall(dump)) for dump in printed[OFFSETS_TOPIC])
+    assert theirs
+    assert ours == theirs
 
 
 def records_of(dump: str) -> dict[str, list[tuple[str, str]]]:

@@ -14,6 +14,7 @@ from barnabas.errors import CoordinatorNotAvailable
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from barnabas.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
+from barnabas.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, read_batches
 from tests.unit.coordinator.coordinator_host import Answers, Host, MemoryLog, commit_error
 
 
@@ -72,6 +73,13 @@ def test_an_answer_waits_until_the_high_watermark_has_passed() -> None:
     assert committing == []
     host.coordinator.high_watermark_updated(0, 1)
     assert commit_error(committing) == 0
+
+
+def test_a_batch_without_a_producer_begins_at_sequence_zero_as_kafkas_does() -> None:
+    host = Host()
+    host.commit(7)
+    (batch,) = read_batches(host.log.read(0, 0, 1 << 20))
+    assert (batch.producer_id, batch.producer_epoch, batch.base_sequence) == (NO_PRODUCER_ID, NO_PRODUCER_EPOCH, 0)
 
 
 def test_what_is_not_replicated_is_not_read() -> None:
