@@ -10,6 +10,8 @@ from typing import Final
 from barnabas.errors import KafkaError
 from barnabas.protocol.errors import ErrorCode
 
+STRING_SIZE_MAX: Final = 32767  # of the protocol, in every version
+
 _ANSWERS: Final[dict[int, int]] = {
     ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -22,6 +24,12 @@ _ANSWERS: Final[dict[int, int]] = {
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
+
+
+def told(text: str) -> str:
+    """A text as a response can carry it: one that quotes an enormous group id is cut."""
+    data = text.encode()
+    return text if len(data) <= STRING_SIZE_MAX else data[:STRING_SIZE_MAX].decode(errors="ignore")
 
 
 def error_code(error: Exception) -> int:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from barnabas.coordinator.faults import STRING_SIZE_MAX, told
 from barnabas.coordinator.group.classic_groups import Caller
 from barnabas.coordinator.group.config import GroupCoordinatorConfig, MigrationPolicy
 from barnabas.coordinator.group.group import java_hash, partition_for
@@ -152,3 +153,8 @@ def test_without_the_consumer_protocol_its_requests_are_not_supported() -> None:
     request = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=1)
     Host().coordinator.consumer_group_heartbeat(Caller("client", "/127.0.0.1", 1), request, answers.append)
     assert answers.one.error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_an_error_that_quotes_an_enormous_group_id_is_cut_to_what_a_response_can_carry() -> None:
+    assert len(told("ü" * 40_000).encode()) <= STRING_SIZE_MAX
+    assert told("Group g not found.") == "Group g not found."

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Final, Protocol
 
+from barnabas.coordinator.faults import told
 from barnabas.coordinator.group.assignors import PartitionAssignor
 from barnabas.coordinator.group.assignors.range import RangeAssignor
 from barnabas.coordinator.group.assignors.uniform import UniformAssignor
@@ -269,7 +270,7 @@ class ConsumerGroups:
             try:
                 described.append(describe_consumer_group(self.group(group_id), default_assignor, self._image))
             except KafkaError as error:
-                described.append(DescribedGroup(group_id=group_id, error_code=error.code, error_message=str(error)))
+                described.append(DescribedGroup(group_id=group_id, error_code=error.code, error_message=told(str(error))))
         return described
 
     # -- the classic protocol, while a group migrates

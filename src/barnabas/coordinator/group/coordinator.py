@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final, TypeVar
 
-from barnabas.coordinator.faults import client_error_code, error_code
+from barnabas.coordinator.faults import client_error_code, error_code, told
 from barnabas.coordinator.group.classic_group import ClassicGroup
 from barnabas.coordinator.group.classic_groups import Caller
 from barnabas.coordinator.group.config import GroupCoordinatorConfig
@@ -176,7 +176,7 @@ class GroupCoordinator:
     ) -> None:
         def fail(error: Exception) -> None:
             code = client_error_code(error)
-            message = str(error) if code == error_code(error) and str(error) else None
+            message = told(str(error)) if code == error_code(error) and str(error) else None
             respond(ConsumerGroupHeartbeatResponse(error_code=code, error_message=message))
 
         if self._partition_count:

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable
 from typing import Final, Protocol
 
+from barnabas.coordinator.faults import told
 from barnabas.coordinator.group.classic_group import (
     DEAD,
     GROUP_METADATA,
@@ -143,7 +144,7 @@ class GroupShard:
         dead = DescribedGroup(group_id=group_id, group_state=DEAD.value)
         if version >= 6:
             dead.error_code = int(ErrorCode.GROUP_ID_NOT_FOUND)
-            dead.error_message = f"Group {group_id} not found." if other is None else f"Group {group_id} is not a classic group."
+            dead.error_message = told(f"Group {group_id} not found." if other is None else f"Group {group_id} is not a classic group.")
         return dead
 
     def delete_groups(self, group_ids: Collection[str]) -> Result[list[DeletableGroupResult]]:
