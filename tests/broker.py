@@ -5,6 +5,7 @@ With BARNABAS_TEST_BOOTSTRAP=host:port the tests use a running broker instead, f
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import subprocess
@@ -15,6 +16,9 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
+
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 ERROR = re.compile(r"^\S+ (ERROR|CRITICAL) |^Traceback ")  # a broker's log line that no well-behaved client may cause
 READY = re.compile(r"\bready\b.*?([\w.-]+|\[[0-9a-fA-F:.]+\]):(\d+)")  # the line a broker prints once clients may come
@@ -95,3 +99,22 @@ class _Output:
 
 def given_bootstrap() -> str | None:
     return os.environ.get("BARNABAS_TEST_BOOTSTRAP") or None
+
+
+def topic_maker(bootstrap: str, worker_id: str) -> TopicMaker:
+    """Makes an empty topic with a name of its own: `new_topic("hint", partitions=1, **config)`, dots in config keys written as `_`.
+
+    Records are kept forever, for their timestamps may be of any age.
+    """
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    numbers = itertools.count()
+    names = set(admin.list_topics(timeout=30).topics)
+
+    def make(hint: str, partitions: int = 1, **config: str) -> str:
+        name = next(name for number in numbers if (name := f"{hint}-{worker_id}-{number}") not in names)
+        settings = {"retention.ms": "-1"} | {key.replace("_", "."): value for key, value in config.items()}
+        made = admin.create_topics([NewTopic(name, partitions, replication_factor=1, config=settings)])
+        made[name].result(timeout=30)
+        return name
+
+    return make

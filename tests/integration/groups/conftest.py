@@ -46,6 +46,12 @@ def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Generator[str, None, 
 
 
 @pytest.fixture(scope="session")
+def new_topic(bootstrap: str, worker_id: str) -> TopicMaker:
+    """Of its own like the broker: the one of the other tests makes its topics on theirs."""
+    return broker.topic_maker(bootstrap, worker_id)
+
+
+@pytest.fixture(scope="session")
 def java_classes(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
     return cache(lambda: compile_java(tmp_path_factory.mktemp("classes")))
 
