@@ -72,6 +72,7 @@ def make_frame(seed: int, number: int, ids: Mapping[str, Uuid]) -> Frame:
         frame.may_wait, frame.has_no_answer, frame.may_be_unknown = values.may_wait, values.has_no_answer, values.may_be_unknown
         # The tree refuses what cannot be a path, and Kafka answered so when offsets were kept there.
         frame.may_be_unknown |= version == 0 and api.name in ("OffsetCommit", "OffsetFetch")
+        frame.may_wait |= api.name in ("JoinGroup", "SyncGroup")  # for the other members
         frame.damage = "a name as long as can be" if values.is_too_long else ""
         frame.data = _framed(b"".join([piece.data for piece in pieces]))
     elif drawn < WHOLE_SHARE + PIECE_SHARE:

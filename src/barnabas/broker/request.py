@@ -6,13 +6,17 @@ must answer old clients differently.
 
 from __future__ import annotations
 
+import logging
 from typing import Generic, TypeVar
 
+from barnabas.errors import KafkaError
 from barnabas.network.connection import Connection
 from barnabas.network.exchange import Exchange
 from barnabas.protocol import framing
 from barnabas.protocol.message import Message
 from barnabas.protocol.registry import Api
+
+_log = logging.getLogger(__name__)
 
 M_co = TypeVar("M_co", bound=Message, covariant=True)
 
@@ -40,7 +44,13 @@ class Request(Generic[M_co]):
     def respond(self, response: Message) -> None:
         """Sends the answer, in this request's turn on its connection."""
         header_version = self.api.response_header_version(self.version)
-        self.exchange.respond(framing.response_frame(response, self.correlation_id, self.version, header_version))
+        try:
+            frame = framing.response_frame(response, self.correlation_id, self.version, header_version)
+        except KafkaError as error:  # whoever answers may be in the middle of another's business: a timer, another member's join
+            _log.warning("Closing connection %s: the answer to %s cannot be sent: %s", self.connection.id, self, error)
+            self.exchange.close_connection()
+            return
+        self.exchange.respond(frame)
 
     def wait(self) -> None:
         """To be called when the answer will come with an event and not from work in progress: what waits takes no place in the queue."""

@@ -82,3 +82,16 @@ def test_a_failure_that_the_response_cannot_carry_closes_the_connection() -> Non
             await dispatched(dispatcher, frame(MetadataRequest(), 9))
 
     asyncio.run(scenario())
+
+
+def test_an_answer_that_cannot_be_written_closes_the_connection_and_harms_nobody_else(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        dispatcher = RequestDispatcher(a_broker())
+        handler = Handler("describe_cluster")
+        handler.handle = lambda broker, request: DescribeClusterResponse(error_message="x" * 40_000)
+        dispatcher._handlers[api_keys.DESCRIBE_CLUSTER] = handler
+        with pytest.raises(Closed):
+            await dispatched(dispatcher, frame(DescribeClusterRequest(), 0))
+
+    asyncio.run(scenario())
+    assert "cannot be sent" in caplog.text

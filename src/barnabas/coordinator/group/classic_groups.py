@@ -41,6 +41,7 @@ from barnabas.protocol.messages.sync_group_response import SyncGroupResponse
 
 REQUIRES_KNOWN_MEMBER_ID: Final = 4  # from this version of JoinGroup on, a member comes back with the id it was given
 SKIPS_ASSIGNMENT: Final = 9  # from this version on, a static leader can be told to keep the assignment
+CLIENT_ID_SHOWN_MAX: Final = 8000  # characters of it in a member id: with the rest it must fit in a string of the protocol
 
 log = logging.getLogger(__name__)
 
@@ -146,7 +147,7 @@ class ClassicGroups:
             if existing is not None:
                 return self._replace_static_member(caller, request, group, existing, new_member_id, respond)
             return self._add_member(caller, request, group, new_member_id, respond)
-        new_member_id = f"{caller.client_id}-{self._new_id()}"
+        new_member_id = f"{caller.client_id[:CLIENT_ID_SHOWN_MAX]}-{self._new_id()}"
         if caller.version < REQUIRES_KNOWN_MEMBER_ID:
             return self._add_member(caller, request, group, new_member_id, respond)
         group.pending_join_members.add(new_member_id)

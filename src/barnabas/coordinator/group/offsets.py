@@ -51,6 +51,7 @@ _WITH_EXPIRY: Final = 1  # the one version of the value that has a time of expir
 _LATEST: Final = 4
 NO_PRODUCER_ID: Final = -1
 INVALID_OFFSET: Final = -1
+_LONG_MAX: Final = 2**63 - 1
 _NO_RETENTION: Final = -1
 _NO_TIMESTAMP: Final = -1
 
@@ -107,7 +108,7 @@ class Offsets:
     def commit(self, version: int, request: OffsetCommitRequest) -> Result[OffsetCommitResponse]:
         validator = self._validate_commit(version, request)
         now_ms = self._clock.now_ms()
-        expires = None if request.retention_time_ms == _NO_RETENTION else now_ms + request.retention_time_ms
+        expires = None if request.retention_time_ms == _NO_RETENTION else min(now_ms + request.retention_time_ms, _LONG_MAX)
         records: list[Record] = []
         topics: list[OffsetCommitResponseTopic] = []
         for topic in request.topics:
