@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import re
 import sys
 from importlib.metadata import version
 from pathlib import Path
@@ -25,26 +26,32 @@ def main() -> int:
     arguments = parser.parse_args()
     if unknown := set(arguments.parts) - set(PARTS):
         parser.error(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
-    sections = []
+    sections = _sections()
     for name in arguments.parts or PARTS:
         figures = PARTS[name].run(arguments.megabytes, arguments.turns)
         module = sys.modules[PARTS[name].__name__]
         print(f"\n{name}\n\n{report.table(figures)}\n", flush=True)
-        sections.append(f"## {name}\n\n{(module.__doc__ or '').strip()}\n\n{report.table(figures)}\n")
-    if not arguments.no_page:
-        PAGE.write_text(f"{_head(arguments.megabytes, arguments.turns)}\n" + "\n".join(sections))
+        how = f"{arguments.turns} turns after one that does not count"
+        sections[name] = f"## {name}\n\n{(module.__doc__ or '').strip()}\n\n{report.table(figures)}\n\n{_measured(how)}\n"
+        if not arguments.no_page:
+            PAGE.write_text(f"{_head()}\n" + "\n".join(sections[each] for each in PARTS if each in sections))
     return 0
 
 
-def _head(megabytes: int, turns: int) -> str:
+def _sections() -> dict[str, str]:
+    """What the page says of each part: one that is not measured now stays as it was."""
+    parts = re.split(r"^(?=## )", PAGE.read_text(), flags=re.MULTILINE)[1:] if PAGE.exists() else []
+    return {part.split(maxsplit=2)[1]: part.rstrip() + "\n" for part in parts}
+
+
+def _head() -> str:
+    return "# Performance\n\nWritten by `make bench`, part by part; run it yourself to check. Figures are medians, with their spread.\n"
+
+
+def _measured(how: str) -> str:
     compiled = "compiled with mypyc" if batch.__file__.endswith(".so") else "not compiled"
-    return (
-        "# Performance\n\n"
-        "Written by `make bench`; run it yourself to check. "
-        f"Each figure is the median of {turns} turns after one that does not count, alternating with its limit, over {megabytes:,} MB.\n\n"
-        f"Machine: {os.cpu_count()} cores, {platform.machine()}, Linux {platform.release()}. "
-        f"Python {platform.python_version()}, barnabas {version('barnabas')}, {compiled}.\n"
-    )
+    machine = f"{os.cpu_count()} cores, {platform.machine()}, Linux {platform.release()}"
+    return f"Measured with {how}, on {machine}, Python {platform.python_version()}, barnabas {version('barnabas')}, {compiled}."
 
 
 if __name__ == "__main__":
