@@ -41,7 +41,7 @@ from barnabas.protocol.messages.sync_group_response import SyncGroupResponse
 
 REQUIRES_KNOWN_MEMBER_ID: Final = 4  # from this version of JoinGroup on, a member comes back with the id it was given
 SKIPS_ASSIGNMENT: Final = 9  # from this version on, a static leader can be told to keep the assignment
-CLIENT_ID_SHOWN_MAX: Final = 8000  # characters of it in a member id: with the rest it must fit in a string of the protocol
+CLIENT_ID_SHOWN_MAX: Final = 8000  # characters of it, or of the instance id, in a member id: that must fit in a string of the protocol
 
 log = logging.getLogger(__name__)
 
@@ -142,7 +142,7 @@ class ClassicGroups:
     def _join_new_member(self, caller: Caller, request: JoinGroupRequest, group: ClassicGroup, respond: RespondJoin) -> Result[None]:
         instance_id = request.group_instance_id
         if instance_id is not None:
-            new_member_id = f"{instance_id}-{self._new_id()}"
+            new_member_id = f"{instance_id[:CLIENT_ID_SHOWN_MAX]}-{self._new_id()}"
             existing = group.static_members.get(instance_id)
             if existing is not None:
                 return self._replace_static_member(caller, request, group, existing, new_member_id, respond)
