@@ -9,8 +9,7 @@ from typing import Final
 
 from barnabas.errors import KafkaError
 from barnabas.protocol.errors import ErrorCode
-
-STRING_SIZE_MAX: Final = 32767  # of the protocol, in every version
+from barnabas.protocol.writer import STRING_SIZE_MAX
 
 _ANSWERS: Final[dict[int, int]] = {
     ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,

@@ -8,7 +8,6 @@ user can mend.
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import gc
 import logging
 import os
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
 GC_THRESHOLDS: Final = (50_000, 20, 50)
 QUICK_TIMEOUT_MS: Final = 0
 
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8  # glibc's numbers
-LARGE_BYTES: Final = 4 * 1024 * 1024  # above the batches that clients send all the time
 STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 _log = logging.getLogger(__name__)
@@ -126,19 +123,7 @@ class _StopSignals:
                 return
 
 
-def _give_memory_back() -> None:
-    """Tells the C library to hand large pieces back when they are freed: by itself it keeps more and more after one large request, and
-    an arena for every thread."""
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (OSError, AttributeError):
-        return  # not glibc
-    for option, value in ((M_ARENA_MAX, 1), (M_MMAP_THRESHOLD, LARGE_BYTES), (M_TRIM_THRESHOLD, 4 * LARGE_BYTES)):
-        mallopt(option, value)
-
-
 def _prepare_process() -> None:
-    _give_memory_back()
     gc.disable()  # until all is loaded: nothing is garbage yet
     gc.set_threshold(*GC_THRESHOLDS)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

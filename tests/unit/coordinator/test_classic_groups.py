@@ -6,6 +6,7 @@ from barnabas.coordinator.group.classic_group import ClassicGroup, ClassicGroupS
 from barnabas.errors import NotEnoughReplicas, RecordTooLarge
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.list_groups_request import ListGroupsRequest
+from barnabas.protocol.writer import STRING_SIZE_MAX
 from tests.unit.coordinator.coordinator_host import Host, subscription
 
 
@@ -277,3 +278,10 @@ def test_a_thousand_members_join_at_once() -> None:
     host = Host()
     assert len(host.stable(1_000, rebalance_ms=10_000_000, session_ms=1_800_000)) == 1_000
     assert state(host) is ClassicGroupState.STABLE
+
+
+def test_a_member_id_fits_in_a_string_of_the_protocol_however_long_the_instance_id_is() -> None:
+    host = Host()
+    answers = host.join(instance="i" * STRING_SIZE_MAX)
+    host.time.advance(3_000)
+    assert len(answers.one.member_id) <= STRING_SIZE_MAX

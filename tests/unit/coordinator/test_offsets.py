@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from barnabas.config_def import LONG_MAX
 from barnabas.coordinator.runtime import Producer
 from barnabas.errors import NotLeaderOrFollower
 from barnabas.protocol.errors import ErrorCode
@@ -216,3 +217,9 @@ def test_all_offsets_of_a_group_are_fetched_when_no_topic_is_named() -> None:
     answers = Answers()
     host.coordinator.fetch_offsets(OffsetFetchRequestGroup("g", topics=None), False, answers.append)
     assert {topic.name: topic.partitions[0].committed_offset for topic in answers.one.topics} == {"t": 1, "u": 2}
+
+
+def test_a_retention_without_end_ends_with_the_clock() -> None:
+    host = Host()
+    assert commit_error(host.commit(1, retention_ms=LONG_MAX)) == 0
+    assert host.fetch() == (1, 0)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.coordinator.faults import STRING_SIZE_MAX, told
+from barnabas.coordinator.faults import told
 from barnabas.coordinator.group.classic_groups import Caller
 from barnabas.coordinator.group.config import GroupCoordinatorConfig, MigrationPolicy
 from barnabas.coordinator.group.group import java_hash, partition_for
@@ -15,6 +15,7 @@ from barnabas.errors import CoordinatorNotAvailable
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from barnabas.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
+from barnabas.protocol.writer import STRING_SIZE_MAX
 from barnabas.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, read_batches
 from tests.unit.coordinator.coordinator_host import Answers, Host, MemoryLog, commit_error
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
+from barnabas.config_def import LONG_MAX
 from barnabas.coordinator.group.classic_group import PREPARING, STABLE, ClassicGroup
 from barnabas.coordinator.group.classic_groups import ClassicGroups
 from barnabas.coordinator.group.config import GroupCoordinatorConfig
@@ -51,7 +52,6 @@ _WITH_EXPIRY: Final = 1  # the one version of the value that has a time of expir
 _LATEST: Final = 4
 NO_PRODUCER_ID: Final = -1
 INVALID_OFFSET: Final = -1
-_LONG_MAX: Final = 2**63 - 1
 _NO_RETENTION: Final = -1
 _NO_TIMESTAMP: Final = -1
 
@@ -108,7 +108,7 @@ class Offsets:
     def commit(self, version: int, request: OffsetCommitRequest) -> Result[OffsetCommitResponse]:
         validator = self._validate_commit(version, request)
         now_ms = self._clock.now_ms()
-        expires = None if request.retention_time_ms == _NO_RETENTION else min(now_ms + request.retention_time_ms, _LONG_MAX)
+        expires = None if request.retention_time_ms == _NO_RETENTION else min(now_ms + request.retention_time_ms, LONG_MAX)
         records: list[Record] = []
         topics: list[OffsetCommitResponseTopic] = []
         for topic in request.topics:
