@@ -10,8 +10,7 @@ import logging
 from typing import Generic, TypeVar
 
 from barnabas.errors import KafkaError
-from barnabas.network.connection import Connection
-from barnabas.network.exchange import Exchange
+from barnabas.network.exchange import Exchange, Peer
 from barnabas.protocol import framing
 from barnabas.protocol.message import Message
 from barnabas.protocol.registry import Api
@@ -33,13 +32,13 @@ class Request(Generic[M_co]):
         self.message = message
 
     @property
-    def connection(self) -> Connection:
+    def connection(self) -> Peer:
         return self.exchange.connection
 
     @property
     def listener_name(self) -> str:
         """The listener the client came in by: addresses in the answer are those that this listener advertises."""
-        return self.exchange.connection.context.listener_name
+        return self.exchange.connection.listener_name
 
     def respond(self, response: Message) -> None:
         """Sends the answer, in this request's turn on its connection."""

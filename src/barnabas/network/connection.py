@@ -10,9 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from time import perf_counter_ns
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol
 
 from barnabas.errors import KafkaError
 from barnabas.network.config import NetworkConfig
@@ -45,25 +44,57 @@ STREAMING: Final = 64  # a response is being read while it is sent
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, eq=False)
+class Transport(Protocol):
+    """What is used of asyncio's transports, from which those of uvloop do not derive."""
+
+    def write(self, data: bytes) -> None: ...
+    def writelines(self, list_of_data: Sequence[Buffer]) -> None: ...
+    def set_write_buffer_limits(self, high: int | None = None) -> None: ...
+    def get_write_buffer_size(self) -> int: ...
+    def get_extra_info(self, name: str) -> Any: ...
+    def is_closing(self) -> bool: ...
+    def pause_reading(self) -> None: ...
+    def resume_reading(self) -> None: ...
+    def close(self) -> None: ...
+    def abort(self) -> None: ...
+
+
 class ConnectionContext:
     """What the connections of one listener share."""
 
-    listener_name: str
-    config: NetworkConfig
-    dispatcher: Dispatcher
-    gate: RequestGate
-    metrics: ListenerMetrics
-    idle: IdleConnections[Connection]
-    receive_view: memoryview
-    loop: asyncio.AbstractEventLoop
-    now_ms: Callable[[], int]
-    opened: Callable[[Connection], None]
-    closed: Callable[[Connection], None]
+    def __init__(
+        self,
+        listener_name: str,
+        config: NetworkConfig,
+        dispatcher: Dispatcher,
+        gate: RequestGate,
+        metrics: ListenerMetrics,
+        idle: IdleConnections[Connection],
+        receive_view: memoryview,
+        loop: asyncio.AbstractEventLoop,
+        now_ms: Callable[[], int],
+        opened: Callable[[Connection], None],
+        closed: Callable[[Connection], None],
+    ) -> None:
+        self.listener_name = listener_name
+        self.config = config
+        self.dispatcher = dispatcher
+        self.gate = gate
+        self.metrics = metrics
+        self.idle = idle
+        self.receive_view = receive_view
+        self.loop = loop
+        self.now_ms = now_ms
+        self.opened = opened
+        self.closed = closed
+        self.pipelined_requests_max = config.pipelined_requests_max
+        self.write_high_water_bytes = config.write_high_water_bytes
 
 
-class Connection(asyncio.BufferedProtocol):
-    """`remote_ip` is the address the quotas counted, as long as `is_counted`. `session` belongs to the dispatcher: who is at the other end,
+class Connection:
+    """The protocol object of its transport: an `asyncio.BufferedProtocol` in all but name, since a compiled class cannot derive from it.
+
+    `remote_ip` is the address the quotas counted, as long as `is_counted`. `session` belongs to the dispatcher: who is at the other end,
     and how far that is proven."""
 
     __slots__ = (
@@ -95,7 +126,7 @@ class Connection(asyncio.BufferedProtocol):
         self.is_counted = True
         self.session: object = None
         self.throttled_until_ms = 0
-        self._transport: asyncio.Transport | None = None
+        self._transport: Transport | None = None
         self._frames = FrameReader(context.config.socket_request_max_bytes)
         self._held: bytes | None = None  # a frame that was cut and may not be handed over yet
         self._in_flight: list[Exchange] = []
@@ -110,6 +141,10 @@ class Connection(asyncio.BufferedProtocol):
         self._throttle_timer: asyncio.TimerHandle | None = None
 
     # What others may ask of it
+
+    @property
+    def listener_name(self) -> str:
+        return self.context.listener_name
 
     @property
     def in_process(self) -> int:
@@ -169,9 +204,9 @@ class Connection(asyncio.BufferedProtocol):
 
     # What the loop calls
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's do not derive from asyncio's
-        self._transport.set_write_buffer_limits(high=self.context.config.write_high_water_bytes)
+    def connection_made(self, transport: Transport) -> None:
+        self._transport = transport
+        transport.set_write_buffer_limits(high=self.context.write_high_water_bytes)
         self.context.metrics.connections += 1
         self._show_life()
         self.context.opened(self)
@@ -221,6 +256,9 @@ class Connection(asyncio.BufferedProtocol):
         if not self._muted:
             self._take_turn()
 
+    def request_left_queue(self, size: int) -> None:
+        self.context.gate.leave(size)
+
     def answered(self) -> None:
         """One of its exchanges has been answered: sends the responses whose turn has come."""
         if self._transport is None:
@@ -269,9 +307,7 @@ class Connection(asyncio.BufferedProtocol):
             if frame is None:
                 return
             is_pipelinable = dispatcher.is_pipelinable(frame)
-            if in_flight and not (
-                is_pipelinable and in_flight[-1].is_pipelinable and len(in_flight) < context.config.pipelined_requests_max
-            ):
+            if in_flight and not (is_pipelinable and in_flight[-1].is_pipelinable and len(in_flight) < context.pipelined_requests_max):
                 self._hold(frame, AT_BOUND)
                 return
             if not gate.enter(self, len(frame)):
@@ -352,7 +388,7 @@ class Connection(asyncio.BufferedProtocol):
             out.append(buffer)
             self._out_size += len(buffer)
         # Held back to be one write with others, but never more than the transport itself may hold: only it knows that a peer is slow.
-        if self._out_size >= self.context.config.write_high_water_bytes:
+        if self._out_size >= self.context.write_high_water_bytes:
             self._flush()
 
     def _flush(self) -> None:

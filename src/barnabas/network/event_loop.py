@@ -1,10 +1,12 @@
-"""The event loop a broker runs on: uvloop's, or asyncio's own where there is no uvloop."""
+"""The event loop a broker runs on: uvloop's, or asyncio's own where there is no uvloop; and what asyncio's own asks of a protocol."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
+
+from barnabas.network.connection import Connection
 
 T = TypeVar("T")
 
@@ -21,3 +23,33 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
     except ImportError:
         return asyncio.new_event_loop()
     return uvloop.new_event_loop()
+
+
+def protocol_of(connection: Connection, loop: asyncio.AbstractEventLoop) -> Any:
+    """The connection as the protocol object that the loop takes."""
+    return _Derived(connection) if isinstance(loop, asyncio.BaseEventLoop) else connection
+
+
+class _Derived(asyncio.BufferedProtocol):
+    """asyncio's own loop gives buffers only to what derives from its class; uvloop asks whether it has the methods."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def connection_made(self, transport: Any) -> None:
+        self._connection.connection_made(transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._connection.connection_lost(exc)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._connection.get_buffer(sizehint)
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._connection.buffer_updated(nbytes)
+
+    def pause_writing(self) -> None:
+        self._connection.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._connection.resume_writing()

@@ -6,13 +6,29 @@ This is all the rest of the broker sees of the network: frames come through `Dis
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Any, Protocol
 
 from barnabas.network.streamed import Buffer, discard
 from barnabas.protocol.slices import Streamed
 
-if TYPE_CHECKING:
-    from barnabas.network.connection import Connection
+
+class Peer(Protocol):
+    """The connection a request came by, as far as whoever answers may know it. `session` belongs to the dispatcher: who is at the other
+    end, and how far that is proven."""
+
+    id: str
+    remote_ip: str
+    session: object
+
+    @property
+    def listener_name(self) -> str: ...
+
+    def extra_info(self, name: str) -> Any:
+        """What asyncio's transports tell: `peername`, `peercert`, `ssl_object` …"""
+
+    def request_left_queue(self, size: int) -> None: ...
+
+    def answered(self) -> None: ...
 
 
 class Dispatcher(Protocol):
@@ -30,7 +46,7 @@ class Exchange:
 
     __slots__ = ("_in_queue", "_is_abandoned", "closes", "connection", "is_pipelinable", "received_ns", "response", "size")
 
-    def __init__(self, connection: Connection, size: int, is_pipelinable: bool, received_ns: int) -> None:
+    def __init__(self, connection: Peer, size: int, is_pipelinable: bool, received_ns: int) -> None:
         self.connection = connection
         self.size = size
         self.is_pipelinable = is_pipelinable
@@ -71,4 +87,4 @@ class Exchange:
         """From here on the request waits for an event and not for the broker: it no longer counts against queued.max.requests."""
         if self._in_queue:
             self._in_queue = False
-            self.connection.context.gate.leave(self.size)
+            self.connection.request_left_queue(self.size)

@@ -17,6 +17,7 @@ from barnabas.endpoint import EndPoint, host_and_port
 from barnabas.network.config import INT_MAX, NetworkConfig
 from barnabas.network.connection import Connection, ConnectionContext
 from barnabas.network.connection_quotas import ConnectionQuotas, Verdict, normalised_ip
+from barnabas.network.event_loop import protocol_of
 
 ACCEPTS_PER_TURN: Final = 20  # so many new connections before the open ones have their turn
 _RETRY_SECONDS: Final = 0.5  # after the system has refused us a descriptor
@@ -141,7 +142,8 @@ class Listener:
             if delay_seconds:
                 await asyncio.sleep(delay_seconds)
             configure_accepted(accepted, context.config)
-            await context.loop.connect_accepted_socket(lambda: connection, accepted, ssl=self._tls, ssl_handshake_timeout=timeout)
+            protocol = protocol_of(connection, context.loop)
+            await context.loop.connect_accepted_socket(lambda: protocol, accepted, ssl=self._tls, ssl_handshake_timeout=timeout)
             context.metrics.connections_accepted += 1
         except (Exception, asyncio.CancelledError) as error:
             context.metrics.handshakes_failed += 1

@@ -20,8 +20,7 @@ from barnabas.broker.features import FeatureLevels
 from barnabas.broker.metadata_cache import MetadataCache
 from barnabas.metadata.client import TreeClient
 from barnabas.metadata.local import LocalTree
-from barnabas.network.connection import Connection
-from barnabas.network.exchange import Exchange
+from barnabas.network.exchange import Exchange, Peer
 from barnabas.protocol.framing import SIZE_PREFIX, parse_response_header, request_frame
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.update_metadata_request import (
@@ -96,10 +95,10 @@ async def exchange(broker: Broker, frame: bytes, listener_name: str = "PLAINTEXT
 
 async def dispatched(dispatcher: RequestDispatcher, frame: bytes, listener_name: str = "PLAINTEXT") -> bytes:
     answered = asyncio.Event()
-    gate = SimpleNamespace(leave=lambda size: None)
-    context = SimpleNamespace(listener_name=listener_name, gate=gate)
-    connection = SimpleNamespace(id="test", remote_ip="127.0.0.1", context=context, answered=answered.set)
-    pending = Exchange(cast("Connection", connection), len(frame), False, 0)
+    peer = SimpleNamespace(
+        id="test", remote_ip="127.0.0.1", listener_name=listener_name, answered=answered.set, request_left_queue=lambda size: None
+    )
+    pending = Exchange(cast("Peer", peer), len(frame), False, 0)
     dispatcher.dispatch(pending, frame)
     await asyncio.wait_for(answered.wait(), TIMEOUT_S)
     if pending.closes:

@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 from random import Random
-from types import SimpleNamespace
 from typing import Any
 
 from barnabas.broker.clock import Clock
@@ -76,11 +75,11 @@ class Peer:
     def __init__(self) -> None:
         self.id = "peer"
         self.remote_ip = "127.0.0.1"
-        self.context = SimpleNamespace(listener_name=LISTENER, gate=self)
+        self.listener_name = LISTENER
         self.has_left_queue = False
         self.answer: asyncio.Event = asyncio.Event()
 
-    def leave(self, size: int) -> None:
+    def request_left_queue(self, size: int) -> None:
         self.has_left_queue = True
 
     def answered(self) -> None:

@@ -45,14 +45,14 @@ class Client:
         self.version = version
         self.has_left_queue = False
         self.id = "client"
-        self.context = SimpleNamespace(listener_name="PLAINTEXT", gate=self)
+        self.listener_name = "PLAINTEXT"
         connection: Any = self
         self.exchange = Exchange(connection, 0, True, 0)
         broker: Any = SimpleNamespace(replica_manager=replicas.manager, metadata_cache=replicas.cache)
         frame = b"".join(request_frame(message, PRODUCE, version, 7, client_id))
         RequestDispatcher(broker).dispatch(self.exchange, frame[4:])
 
-    def leave(self, size: int) -> None:
+    def request_left_queue(self, size: int) -> None:
         self.has_left_queue = True
 
     def answered(self) -> None:
