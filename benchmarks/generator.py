@@ -18,6 +18,7 @@ from barnabas.protocol.framing import parse_response_header, request_frame
 from barnabas.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from barnabas.protocol.messages.fetch_response import FetchResponse
 from barnabas.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from barnabas.protocol.reader import Reader
 from barnabas.protocol.registry import BY_NAME
 from barnabas.protocol.slices import Records
 from barnabas.records.batch import HEADER_SIZE_V2
@@ -67,21 +68,22 @@ def fetch_frame(topic: str, offset: int, max_bytes: int, max_wait_ms: int = 500,
 
 
 def produce(client: Client, topic: str, batch: Batch, seconds: float, in_flight: int) -> dict[str, float]:
-    """As fast as it goes, one connection."""
-    frame, error_at = batch.produce_frame(topic), _error_at(topic)
-    send, acknowledged, sent = client.socket.sendall, 0, 0
+    """As fast as it goes, one connection. As many are sent at once as have been answered at once."""
+    frames = [batch.produce_frame(topic) * count for count in range(in_flight + 1)]
+    error_at, acknowledged, sent = _error_at(topic), 0, in_flight
     started = time.perf_counter()
     until = started + seconds
-    for _ in range(in_flight):
-        send(frame)
-        sent += 1
+    client.socket.sendall(frames[in_flight])
     while acknowledged < sent:
-        response = client.next_frame()
-        acknowledged += 1
-        _check_error(int.from_bytes(response[error_at : error_at + 2], "big", signed=True))
+        client.receive()
+        answered = 0
+        while (response := client.frame_at_hand()) is not None:
+            _check_error(int.from_bytes(response[error_at : error_at + 2], "big", signed=True))
+            answered += 1
+        acknowledged += answered
         if time.perf_counter() < until:
-            send(frame)
-            sent += 1
+            client.socket.sendall(frames[answered])
+            sent += answered
     took = time.perf_counter() - started
     records = acknowledged * batch.count
     return {"mb_s": records * batch.record_size / took / 1e6, "requests_s": acknowledged / took, "records": records}
@@ -89,11 +91,13 @@ def produce(client: Client, topic: str, batch: Batch, seconds: float, in_flight:
 
 def consume(client: Client, topic: str, batch: Batch, records: int, max_bytes: int) -> dict[str, float]:
     """From the beginning, in order, one fetch after the other."""
+    response = memoryview(bytearray(max_bytes + batch.records.size + 4096))
     started = time.perf_counter()
     offset = 0
     while offset < records:
         client.socket.sendall(fetch_frame(topic, offset, max_bytes))
-        found = batch.count_in(client.next_frame()) * batch.count
+        client.next_of(response)
+        found = _records_size(response, topic) // batch.records.size * batch.count
         if found == 0:
             raise RuntimeError(f"Nothing to fetch at offset {offset} of {records}")
         offset += found
@@ -158,6 +162,15 @@ class _LatencyRun:
 
     def _fetch(self) -> None:
         self._consumer.socket.sendall(fetch_frame(self._topic, self._offset, 1 << 20))
+
+
+def _records_size(response: memoryview, topic: str) -> int:
+    """How many bytes of records a Fetch for one partition was answered with."""
+    _check_error(int.from_bytes(response[9:11], "big", signed=True))  # behind the header and the throttle time
+    error_at = 15 + 1 + 1 + len(topic) + 1 + 4  # behind the session, the topic and the number of the partition
+    _check_error(int.from_bytes(response[error_at : error_at + 2], "big", signed=True))
+    size_at = error_at + 2 + 3 * 8 + 1 + 4  # behind three offsets, no aborted transactions and no preferred replica
+    return Reader(bytes(response[size_at : size_at + 5])).uvarint() - 1
 
 
 def _error_at(topic: str) -> int:

@@ -73,6 +73,24 @@ class Client:
                 return frame
             self.receive()
 
+    def next_of(self, into: memoryview) -> int:
+        """Receives the next response, however large, into a buffer that is used again and again, and gives its size."""
+        if self._received:
+            raise RuntimeError("Something was received that nobody has asked for")
+        size_prefix = memoryview(bytearray(4))
+        self._fill(size_prefix)
+        size = int.from_bytes(size_prefix, "big")
+        self._fill(into[:size])
+        return size
+
+    def _fill(self, into: memoryview) -> None:
+        filled = 0
+        while filled < len(into):
+            count = self.socket.recv_into(into[filled:], 0, socket.MSG_WAITALL)
+            if not count:
+                raise ConnectionError("The broker has closed the connection")
+            filled += count
+
     def receive(self) -> None:
         data = self.socket.recv(1 << 20)
         if not data:

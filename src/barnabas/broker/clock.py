@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import time
 
+from mypy_extensions import mypyc_attr
 
+
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Clock:
     """Both in milliseconds. Only the steady one may be used to measure: the wall clock jumps when the machine is told the time."""
 

@@ -52,6 +52,7 @@ class MetadataCache:
         self.on_topics_changed: list[Callable[[list[str]], None]] = []  # with the topics that an update spoke of
         self._brokers: dict[int, AliveBroker] = {}
         self._partitions: dict[str, dict[int, UpdateMetadataPartitionState]] = {}
+        self._keys: dict[str, dict[int, TopicPartition]] = {}  # of partitions that were asked for: making one anew costs more
         self._topic_ids: dict[str, Uuid] = {}
         self._topic_names: dict[Uuid, str] = {}
         # Topics as Metadata answers them, by listener and style: building ten thousand partitions costs more than sending them.
@@ -84,6 +85,17 @@ class MetadataCache:
     def contains(self, topic: str, partition: int | None = None) -> bool:
         partitions = self._partitions.get(topic)
         return partitions is not None and (partition is None or partition in partitions)
+
+    def known(self, topic: str, partition: int) -> TopicPartition | None:
+        """The key of a partition, if there is one."""
+        partitions = self._partitions.get(topic)
+        if partitions is None or partition not in partitions:
+            return None
+        keys = self._keys.setdefault(topic, {})
+        key = keys.get(partition)
+        if key is None:
+            key = keys[partition] = TopicPartition(topic, partition)
+        return key
 
     def partition_count(self, topic: str) -> int | None:
         partitions = self._partitions.get(topic)
@@ -182,6 +194,7 @@ class MetadataCache:
                 deleted.pop(TopicPartition(topic, partition), None)
         if not partitions:
             del self._partitions[topic]
+            self._keys.pop(topic, None)
             self._set_topic_id(topic, Uuid.ZERO)
         for built in self._built.values():
             built.pop(topic, None)

@@ -66,7 +66,7 @@ class DelayedOperationPurgatory(Generic[Operation]):
         Called from within a completion it returns 0 and the call that is running does the work, before it returns.
         """
         self._checks += 1
-        if key not in self._watchers:
+        if not self._watchers or key not in self._watchers:
             return 0
         self._to_check[key] = None
         return 0 if self._checking else self._check()

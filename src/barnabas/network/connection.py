@@ -102,6 +102,7 @@ class Connection:
         "_frames",
         "_held",
         "_in_flight",
+        "_in_place",
         "_is_reading",
         "_muted",
         "_out",
@@ -129,6 +130,7 @@ class Connection:
         self._transport: Transport | None = None
         self._frames = FrameReader(context.config.socket_request_max_bytes)
         self._held: bytes | None = None  # a frame that was cut and may not be handed over yet
+        self._in_place = False  # the loop receives into a frame
         self._in_flight: list[Exchange] = []
         self._muted = 0
         self._is_reading = True
@@ -228,15 +230,23 @@ class Connection:
 
     def get_buffer(self, size_hint: int) -> memoryview:
         # One buffer serves all connections: between this call and buffer_updated the loop turns to no other.
-        return self.context.receive_view
+        room = self._frames.room()
+        self._in_place = room is not None
+        return self.context.receive_view if room is None else room
 
     def buffer_updated(self, size: int) -> None:
         self.context.metrics.bytes_in += size
         if self._muted & CLOSING:
             return
         self._show_life()
-        self._frames.feed(self.context.receive_view[:size])
-        self._take_turn()
+        if self._in_place:
+            if self._frames.received(size):
+                self.context.loop.call_soon(self._resume)  # the frame is whole, and cannot be taken before the loop lets go of it
+            if self._muted:
+                self._steer_reading()
+        else:
+            self._frames.feed(self.context.receive_view[:size])
+            self._take_turn()
 
     def pause_writing(self) -> None:
         self._muted |= WRITES_FULL

@@ -1,16 +1,24 @@
 """Cuts what a peer sends into frames: four bytes of size, then as many bytes.
 
 A connection feeds it each run of bytes as it stands in the receive buffer of the loop, takes the whole frames out, and lets it keep the
-rest before that buffer is used again. A size is judged before a byte of the frame is kept, and memory grows only with what has arrived.
+rest before that buffer is used again; the bulk of a large frame is received right where it will be read. A size is judged before a byte
+of the frame is kept, and memory grows only with what has arrived.
 """
 
 from __future__ import annotations
 
-from io import BytesIO
+from io import SEEK_CUR, BytesIO
 from struct import Struct
 from typing import Final
 
 SIZE_PREFIX: Final = 4
+
+# From so many missing bytes on, a frame is received in place: below, a copy is cheaper than a call of the system for it alone.
+IN_PLACE_MIN: Final = 65536
+
+# Room for a frame is made as it comes, for so many times what has come: enough to be made in few steps, too little to be worth an attack.
+ROOM_FACTOR: Final = 4
+
 _size_at = Struct(">i").unpack_from
 
 
@@ -21,7 +29,7 @@ class InvalidFrame(Exception):
 class FrameReader:
     """`max_bytes` is socket.request.max.bytes."""
 
-    __slots__ = ("_at", "_data", "_end", "_max_bytes", "_missing", "_partial")
+    __slots__ = ("_at", "_data", "_end", "_max_bytes", "_missing", "_partial", "_room")
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
@@ -31,11 +39,32 @@ class FrameReader:
         # A frame that has not come whole. BytesIO gives its bytes away without copying them once more.
         self._partial: BytesIO | None = None
         self._missing = 0
+        self._room: memoryview | None = None  # of the partial frame, for what is received in place
 
     @property
     def unread(self) -> int:
-        """How many bytes were fed and have not been looked at."""
-        return self._end - self._at
+        """How many bytes have come and have not been looked at; those of a frame that is received in place among them."""
+        fed = self._end - self._at
+        if self._partial is not None and (self._room is not None or self._missing == 0):
+            return fed + self._partial.tell()
+        return fed
+
+    def room(self) -> memoryview | None:
+        """Where the next bytes of the stream should be received, to be told of by `received`; None: anywhere, to be fed."""
+        if self._missing < IN_PLACE_MIN:
+            return None if self._missing == 0 else self._room
+        if self._room is None and self._partial is not None:
+            self._room = self._make_room(self._partial)
+        return self._room
+
+    def received(self, size: int) -> bool:
+        """So many bytes have come in the room that was given. Whether the frame is whole: it may be taken when the room is let go."""
+        room, partial = self._room, self._partial
+        assert room is not None and partial is not None
+        partial.seek(size, SEEK_CUR)
+        self._missing -= size
+        self._room = room[size:] if size < len(room) else None
+        return self._missing == 0
 
     def feed(self, data: memoryview) -> None:
         """Gives it the next bytes of the stream. They are not copied: take the frames, then call `keep_rest`."""
@@ -76,9 +105,19 @@ class FrameReader:
 
     def clear(self) -> None:
         self._data, self._at, self._end = b"", 0, 0
-        self._partial, self._missing = None, 0
+        self._partial, self._missing, self._room = None, 0, None
+
+    def _make_room(self, partial: BytesIO) -> memoryview:
+        come = partial.tell()
+        room = min(self._missing, ROOM_FACTOR * come + IN_PLACE_MIN)
+        partial.seek(come + room - 1)
+        partial.write(b"\0")
+        partial.seek(come)
+        return partial.getbuffer()[come:]
 
     def _finish_partial(self, partial: BytesIO) -> bytes | None:
+        if self._room is not None:
+            return None
         taken = min(self._missing, self._end - self._at)
         partial.write(self._data[self._at : self._at + taken])
         self._at += taken

@@ -241,7 +241,8 @@ class Log:
     def _place(self, offset: int) -> LogOffset:
         """An offset with its segment and position, as far as they can be told."""
         try:
-            return self._read_bounded(offset, 1, self.end, False, False).offset._replace(offset=offset)
+            place = self._read_bounded(offset, 1, self.end, False, False).offset
+            return LogOffset(offset, place.segment_base, place.position)
         except OffsetOutOfRange:
             return LogOffset(offset)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any, Final
 
 from barnabas.config_def import INT_MAX, LONG_MAX, InvalidConfig
@@ -74,22 +75,22 @@ class LogConfig:
     leader_throttled_replicas: tuple[str, ...] = _config("leader.replication.throttled.replicas")
     follower_throttled_replicas: tuple[str, ...] = _config("follower.replication.throttled.replicas")
 
-    @property
+    @cached_property
     def compact(self) -> bool:
         return "compact" in self.cleanup_policy
 
-    @property
+    @cached_property
     def delete(self) -> bool:
         return "delete" in self.cleanup_policy
 
-    @property
+    @cached_property
     def segment_ms_max(self) -> int:
         """How old an active segment may get: a compacted log must close it in time for max.compaction.lag.ms."""
         if self.compact and self.max_compaction_lag_ms > 0:
             return min(self.max_compaction_lag_ms, self.segment_ms)
         return self.segment_ms
 
-    @property
+    @cached_property
     def segment_jitter_ms_max(self) -> int:
         """How much earlier a segment may be rolled, so that not all are at once; never so early that every append does it."""
         return min(self.segment_jitter_ms, self.segment_ms)

