@@ -2,7 +2,8 @@
 
 Two clients: librdkafka's `rdkafka_performance` (linger.ms=5, acks=all, one partition), and a raw generator that replays prebuilt frames
 with five in flight on one connection and checks every answer for errors. A round that does not count warms the JVM. A ratio of 2 means
-twice Kafka's figure.
+twice Kafka's figure. Beside what the raw generator produces stands what a bare sink takes of it, which receives, writes to a file and
+acknowledges on one thread and does nothing else (`benchmarks/sink.py`): an aim beyond that is out of reach here.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import subprocess
 import sys
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 from benchmarks import librdkafka, peers
@@ -21,6 +23,7 @@ from benchmarks.wire import Client
 LATENCY_SECONDS = 20
 MEMORY_AIM_MB = 120
 RAW_SECONDS = 4
+SINK_TOPIC = "bench-sink"
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,10 @@ class Load:
     def __str__(self) -> str:
         batch = f"{self.batch_bytes >> 20} MB" if self.batch_bytes >= 1 << 20 else f"{self.batch_bytes >> 10} KB"
         return f"{self.record_size} B records in {batch} batches"
+
+    @property
+    def sizes(self) -> list[str]:
+        return ["--record-size", str(self.record_size), "--batch-bytes", str(self.batch_bytes)]
 
     @property
     def records(self) -> int:
@@ -68,20 +75,24 @@ class Both:
         starts.limit_name, starts.limits = "Apache Kafka", [self._theirs.start_seconds]
         return [starts]
 
-    def throughput(self, load: Load) -> list[Comparison]:
+    def throughput(self, load: Load) -> list[Figure | Comparison]:
         """Produce and consume, by both clients. Each turn has a topic of its own, which is deleted after it."""
         produce = Comparison(f"produce {load}, librdkafka", "MB/s", load.produce_aim)
         consume = Comparison(f"consume {load}, librdkafka", "MB/s", 1.2)
         raw_produce = Comparison(f"produce {load}, raw", "MB/s", load.produce_aim)
         raw_consume = Comparison(f"consume {load}, raw", "MB/s", 1.2)
         has_librdkafka = _has_librdkafka()
+        sink: list[float] = []
         for turn in range(self._turns + 1):
+            sink.append(_sink_rate(load))
             for peer in (self._ours, self._theirs):
                 rates = self._one_turn(peer, load, has_librdkafka)
                 if turn > 0:
                     for comparison, rate in zip((produce, consume, raw_produce, raw_consume), rates, strict=True):
                         (comparison.ours if peer is self._ours else comparison.theirs).append(rate)
-        return [produce, consume, raw_produce, raw_consume] if has_librdkafka else [raw_produce, raw_consume]
+        aim = load.produce_aim * median(raw_produce.theirs)
+        raw_limit = Figure(f"produce {load}, raw", "MB/s", aim, raw_produce.ours, limit_name="bare sink", limits=sink[1:])
+        return [*([produce, consume] if has_librdkafka else []), raw_produce, raw_consume, raw_limit]
 
     def _one_turn(self, peer: Peer, load: Load, has_librdkafka: bool) -> list[float]:
         produce = consume = 0.0
@@ -90,9 +101,10 @@ class Both:
                 produce = librdkafka.produce(peer.bootstrap, topic, load.record_size, load.records, load.batch_bytes)
                 consume = librdkafka.consume(peer.bootstrap, topic, load.records)
         with self._topic(peer) as topic:
-            sizes = ["--record-size", str(load.record_size), "--batch-bytes", str(load.batch_bytes)]
-            written = generate(peer, "produce", topic, *sizes, "--seconds", str(RAW_SECONDS))
-            read = generate(peer, "consume", topic, *sizes, "--records", str(int(written["records"])), "--max-bytes", str(4 << 20))
+            written = generate(peer.port, "produce", topic, *load.sizes, "--seconds", str(RAW_SECONDS))
+            read = generate(
+                peer.port, "consume", topic, *load.sizes, "--records", str(int(written["records"])), "--max-bytes", str(4 << 20)
+            )
         return [produce, consume, written["mb_s"], read["mb_s"]]
 
     def latency(self) -> list[Comparison]:
@@ -104,7 +116,7 @@ class Both:
             for peer in (self._ours, self._theirs):
                 with self._topic(peer) as topic:
                     seconds = LATENCY_SECONDS if turn > 0 else 5
-                    found = generate(peer, "latency", topic, "--record-size", "100", "--seconds", str(seconds))
+                    found = generate(peer.port, "latency", topic, "--record-size", "100", "--seconds", str(seconds))
                 for key, figure in figures.items():
                     if turn > 0:
                         (figure.ours if peer is self._ours else figure.theirs).append(found[key])
@@ -137,14 +149,24 @@ class _Topic:
             client.delete_topics([self._name])
 
 
-def generate(peer: Peer, mode: str, topic: str, *options: str) -> dict[str, Any]:
+def generate(port: int, mode: str, topic: str, *options: str) -> dict[str, Any]:
     """Runs the raw generator in a process of its own and gives what it measured."""
-    command = [sys.executable, "-m", "benchmarks.generator", mode, str(peer.port), topic, *options]
+    command = [sys.executable, "-m", "benchmarks.generator", mode, str(port), topic, *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     if done.returncode != 0:
-        raise RuntimeError(f"{peer.name}: {' '.join(command)}: {done.stderr[-1500:]}")
+        raise RuntimeError(f"{' '.join(command)}: {done.stderr[-1500:]}")
     found: dict[str, Any] = json.loads(done.stdout)
     return found
+
+
+def _sink_rate(load: Load) -> float:
+    """MB/s that the raw generator gets rid of, when nothing is done with it but what must be."""
+    command = [sys.executable, "-m", "benchmarks.sink", SINK_TOPIC]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as sink:
+        assert sink.stdout is not None
+        port = int(sink.stdout.readline())
+        rate: float = generate(port, "produce", SINK_TOPIC, *load.sizes, "--seconds", str(RAW_SECONDS))["mb_s"]
+        return rate
 
 
 def _has_librdkafka() -> bool:

@@ -36,7 +36,7 @@ def run(megabytes: int, turns: int) -> list[Figure | Comparison]:
             with Client("127.0.0.1", alone.port) as client:
                 client.create_topics([_name(0)])
             for turn in range(turns + 1):
-                rates = [generate(peer, "produce", _name(0), "--seconds", "4")["mb_s"] for peer in (crowded, alone)]
+                rates = [generate(peer.port, "produce", _name(0), "--seconds", "4")["mb_s"] for peer in (crowded, alone)]
                 if turn > 0:
                     rate.turns.append(rates[0] / rates[1])
             opened.turns.append(crowded.open_files())
