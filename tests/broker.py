@@ -21,6 +21,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 ERROR = re.compile(r"^\S+ (ERROR|CRITICAL) |^Traceback ")  # a broker's log line that no well-behaved client may cause
+CRASH = re.compile(r"^Traceback ")  # a line that not even clients that do wrong may cause
 READY = re.compile(r"\bready\b.*?([\w.-]+|\[[0-9a-fA-F:.]+\]):(\d+)")  # the line a broker prints once clients may come
 START_TIMEOUT_S = 30
 STOP_TIMEOUT_S = 30
@@ -35,10 +36,10 @@ class NotReady(Exception):
 
 
 @contextmanager
-def running(data: Path, options: Sequence[str] = ()) -> Generator[str, None, None]:
-    """The bootstrap address of a broker that runs as long as the block does; it must log no error, and end with code 0 on SIGTERM."""
+def running(data: Path, options: Sequence[str] = (), bad: re.Pattern[str] = ERROR) -> Generator[str, None, None]:
+    """The bootstrap address of a broker that runs as long as the block does; it must log nothing bad, and end with code 0 on SIGTERM."""
     command = [sys.executable, "-m", "barnabas", "up", "--port", "0", "--data", str(data), *options]
-    with started(command, READY, START_TIMEOUT_S, ERROR) as (process, address):
+    with started(command, READY, START_TIMEOUT_S, bad) as (process, address):
         yield f"{address[1]}:{address[2]}"
         process.terminate()
         code = process.wait(STOP_TIMEOUT_S)

@@ -118,6 +118,10 @@ class InvalidTxnState(KafkaError):
     code = 48
 
 
+class InvalidProducerIdMapping(KafkaError):
+    code = 49
+
+
 class TransactionCoordinatorFenced(KafkaError):
     code = 52
 

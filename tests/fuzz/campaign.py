@@ -22,7 +22,6 @@ WARM_UP_SEED = 0
 MEMORY_GROWTH_MB_MAX = 48
 FINDINGS_MAX = 20  # the rest would say the same
 FILES_GROWTH_MAX = 10
-FILES_AT_REST = 100  # what a broker with these few topics needs
 _PEER_PORT = re.compile(r"-127\.0\.0\.1:(\d+)-\d+")
 
 
@@ -45,7 +44,7 @@ def run(directory: Path, seed: int, numbers: range, tell: Callable[[str], None])
         with witness.watching(broker.port) as testimony:
             _round(broker, WARM_UP_SEED, range(min(WARM_UP, len(numbers))), report)
             _at_rest(broker)
-            report.files_before = broker.await_files(FILES_AT_REST)
+            report.files_before = broker.await_files(target.FILES_AT_REST)
             report.frames, report.memory_before_mb = 0, broker.memory_mb()
             tell(f"seed {seed}: {len(numbers):,} frames; memory {report.memory_before_mb:.0f} MB, {report.files_before} descriptors")
             for at in range(0, len(numbers), ROUND):

@@ -34,6 +34,7 @@ STABLE_CONFIGS = {
     "fuzz-timed": {"message.timestamp.type": "LogAppendTime", "compression.type": "gzip"},
 }
 PARTITIONS = 3
+FILES_AT_REST = 100  # what a broker with these few topics needs
 SETTINGS = (
     "log.segment.delete.delay.ms=1000",  # the files of a deleted topic stay open so long, a minute by default
     "log.cleaner.dedupe.buffer.size=4194304",  # the first compaction takes this for good, 128 MB by default: it would hide what leaks

@@ -9,13 +9,15 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from barnabas.protocol.messages.delete_topics_request import DeleteTopicsRequest
 from barnabas.uuid import Uuid
-from tests.fuzz import campaign
+from tests.fuzz import campaign, target
 from tests.fuzz.frames import SERVED, make_frame
 from tests.fuzz.values import STABLE
 
 FRAMES = int(os.environ.get("BARNABAS_FUZZ_FRAMES", "4000"))
 SEED = int(os.environ.get("BARNABAS_FUZZ_SEED", "1"))
+PARTITIONS, CYCLES, CYCLE_GROWTH_MB_MAX = 1000, 5, 6
 IDS = {name: Uuid(bytes([number + 1]) * 16) for number, name in enumerate(STABLE)}
 
 
@@ -24,6 +26,18 @@ def test_the_broker_outlives_a_storm_of_hostile_frames(tmp_path: Path) -> None:
     assert not report.findings, f"seed {SEED}:\n" + "\n".join(report.findings)
     assert report.frames == FRAMES
     assert report.witnessed > 0
+
+
+def test_partitions_made_and_deleted_again_and_again_take_no_more_memory_than_the_first_time(tmp_path: Path) -> None:
+    with target.running(tmp_path) as broker:
+        after = []
+        for _ in range(CYCLES):
+            with broker.client(60) as client:
+                client.create_topics(["doomed"], PARTITIONS)
+                client.ask(DeleteTopicsRequest(topic_names=["doomed"], timeout_ms=60_000), 5)
+            broker.await_files(target.FILES_AT_REST)
+            after.append(broker.memory_mb())
+    assert after[-1] < after[0] + CYCLE_GROWTH_MB_MAX, after
 
 
 def test_a_seed_makes_the_same_frames_every_time() -> None:

@@ -28,6 +28,9 @@ INTS = {
     "int64": (0, 0, 1, 2, 5, -1, -2, -3, -4, -5, -6, 1000, 2**31, 2**32, 2**53, 2**63 - 1, 2**63 - 2, -(2**63)),
 }
 TEXTS = ("", "a", "0", "1", "99", "-1", "true", "ünïcødé ✓ 𝄞", "x" * 130, "x" * 32_767, "\x00", "%s%n{}", "2147483648", "1e400", "NaN")
+TRANSACTIONAL_IDS = ("fuzz-tx", "fuzz-tx", "fuzz-tx", "fuzz-ty", "", "x" * 300)
+# A request may have 10,000 partitions made, and is obeyed: no attack that a broker could refuse. What they take has a test of its own.
+TOO_MANY_PARTITIONS = 20_001
 PATIENCE_MS_MAX = 50  # how long a request of ours normally waits
 WAITS = ("max_wait_ms", "timeout_ms")
 
@@ -99,8 +102,19 @@ class Values:
             return random.choice((-1, -1, -1, -1, -1, -2, 0, 1, 2, 2**31 - 1))
         if name in ("current_leader_epoch", "last_fetched_epoch", "leader_epoch"):
             return random.choice((-1, -1, -1, -1, 0, 0, 1, 5, -2, 2**31 - 1))
+        if name.endswith(("producer_id", "producer_epoch")):
+            likely = (0, 0, 0, 1, 1, 2, 3) if name.endswith("epoch") else (0, 0, 1, 2, 1000, 1001)
+            told: int = random.choice((*likely, *likely, *INTS[one.type]))
+            self.may_be_unknown |= told < 0 and self.api == "WriteTxnMarkers"
+            return told
+        if name == "transaction_version":
+            level = random.choice((0, 1, 2, 2, 2, *INTS[one.type]))
+            self.may_be_unknown |= level < 0
+            return level
+        if name == "key_type":
+            return random.choice((0, 0, 1, 1, 1, 2, 3, -1))
         if name == "num_partitions" or (name == "count" and self.api == "CreatePartitions"):
-            return random.choice((1, 1, 2, 3, 4, -1, 0, -2, 5, 10_001, 2**31 - 1, 2_000_000_000, -(2**31)))
+            return random.choice((1, 1, 2, 3, 4, -1, 0, -2, 5, TOO_MANY_PARTITIONS, 2**31 - 1, 2_000_000_000, -(2**31)))
         if name == "replication_factor":
             return random.choice((1, 1, 1, 1, -1, -1, 0, 2, 32767, -2))
         if name == "broker_ids":
@@ -142,8 +156,8 @@ class Values:
             return self._config()
         if name == "path":
             return random.choice(("/tmp/nowhere", "", "relative", "/", "\x00", "x" * 5000))
-        if name == "transactional_id":
-            return random.choice(("fuzz-tx", "", "x" * 300))
+        if name.endswith(("transactional_id", "transactional_ids")):
+            return random.choice(TRANSACTIONAL_IDS)
         return random.choice(TEXTS)
 
     def _topic(self) -> str:

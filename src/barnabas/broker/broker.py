@@ -21,8 +21,11 @@ if TYPE_CHECKING:
     from barnabas.broker.metadata_cache import MetadataCache
     from barnabas.broker.producer_ids import ProducerIdManager
     from barnabas.broker.replica_manager import ReplicaManager
+    from barnabas.broker.transaction_markers import MarkerAppender
+    from barnabas.broker.transaction_verification import TransactionVerification
     from barnabas.controller.controller import Controller
     from barnabas.coordinator.group.coordinator import GroupCoordinator
+    from barnabas.coordinator.transaction.coordinator import TransactionCoordinator
     from barnabas.metadata.client import TreeClient
 
 
@@ -45,3 +48,6 @@ class Broker:
     topic_creation: AutoTopicCreation
     features: FeatureLevels
     groups: GroupCoordinator
+    transactions: TransactionCoordinator
+    markers: MarkerAppender
+    verification: TransactionVerification

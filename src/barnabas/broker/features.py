@@ -1,8 +1,8 @@
 """Feature levels: which features this broker supports, and on which level the cluster has agreed to run each of them.
 
 ApiVersions tells both to clients, who choose their protocols by them. What the cluster agreed on stands in /barnabas/features, whose
-version is the epoch that clients compare. A feature is named here only once it truly works; a level that this broker does not support is
-never run under, the broker does not start.
+version is the epoch that clients compare; level 0 there is a feature that was turned off. A feature is named here only once it truly works;
+a level that this broker does not support is never run under, the broker does not start.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Final, NamedTuple
 
 from barnabas.metadata import paths
 from barnabas.metadata.client import TreeClient
-from barnabas.metadata.errors import NodeExists, TreeError
-from barnabas.metadata.znodes.cluster import Features, decode_features, encode_features
+from barnabas.metadata.errors import BadVersion, NodeExists, TreeError
+from barnabas.metadata.znodes.cluster import Features, decode_broker, decode_features, encode_features
 from barnabas.metadata.znodes.json_text import CorruptZNode
 
 _log = logging.getLogger(__name__)
@@ -31,7 +31,8 @@ class Levels(NamedTuple):
 
 
 GROUP_VERSION: Final = "group.version"  # 1: the consumer protocol
-SUPPORTED: Final[Mapping[str, Levels]] = {GROUP_VERSION: Levels(0, 1)}
+TRANSACTION_VERSION: Final = "transaction.version"  # 1: flexible records in the coordinator's log; 2: a new epoch for each transaction
+SUPPORTED: Final[Mapping[str, Levels]] = {GROUP_VERSION: Levels(0, 1), TRANSACTION_VERSION: Levels(0, 2)}
 
 
 class UnsupportedFeatures(Exception):
@@ -49,12 +50,18 @@ class FeatureLevels:
         self._reading: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Reads the levels and follows them from then on. In a new cluster it is the first broker that sets them, to the highest."""
+        """Reads the levels and follows them from then on. In a new cluster it is the first broker that sets them, to the highest.
+
+        A feature that the cluster has never heard of, since all its brokers were older, is set to the highest level by the first broker
+        that finds no other that lacks it.
+        """
         self._tree.register_change_handler(self)
         await self.read()
         if self.epoch == UNKNOWN_EPOCH and self.supported:
             await self._set_first_levels()
             await self.read()
+        elif new := {name: levels.highest for name, levels in self.supported.items() if name not in self.finalized}:
+            await self._introduce(new)
 
     async def close(self) -> None:
         self._tree.unregister_change_handler(self.path)
@@ -114,6 +121,27 @@ class FeatureLevels:
             await self._tree.create_recursive(self.path, encode_features(Features(highest)))
         except NodeExists:
             pass  # another broker of the new cluster was faster
+
+    async def _introduce(self, new: Mapping[str, int]) -> None:
+        everywhere = {name: level for name, level in new.items() if await self._is_supported_by_all(name, level)}
+        if not everywhere:
+            return
+        try:
+            await self.finalize({**self.finalized, **everywhere})
+            _log.info("Feature levels of the cluster are now %s", dict(self.finalized))
+        except BadVersion:
+            await self.read()  # another broker was faster
+
+    async def _is_supported_by_all(self, name: str, level: int) -> bool:
+        registered = await self._tree.children(paths.BROKER_IDS)
+        for broker_id in map(int, registered.names if registered is not None else ()):
+            node = await self._tree.get(paths.broker_id(broker_id))
+            if node is None:
+                continue  # it has just left
+            known = decode_broker(broker_id, node.data).features.get(name, {})
+            if not known.get("min_version", 0) <= level <= known.get("max_version", 0):
+                return False
+        return True
 
     def _read_again(self) -> None:
         """Called in the midst of somebody's commit: the reading comes after it. A change during a reading is read by the next one."""

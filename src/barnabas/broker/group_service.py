@@ -1,28 +1,28 @@
 """The group coordinator in its broker: made here with all it stands on, and told here what happens to its partitions and to topics.
 
-The replica manager tells which partitions of `__consumer_offsets` this broker leads and how far they are replicated, the metadata cache
-which topics have changed; each becomes a call of the coordinator. Handlers ask the coordinator itself, not this.
+What happens to the partitions of `__consumer_offsets` it hears as every coordinator does; besides, which topics have changed and which
+partitions are gone. Handlers ask the coordinator itself, not this.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from random import Random
 
 from barnabas.broker.clock import Clock
 from barnabas.broker.config_manager import ConfigManager
-from barnabas.broker.group_log import CachedTopics, GroupCounts, GroupOverrides, LoopScheduler, MemberIds, OffsetsLog, committed_offset
+from barnabas.broker.coordinator_log import CoordinatorLog, LoopScheduler, SensorCounts
+from barnabas.broker.coordinator_partitions import CoordinatorPartitions
+from barnabas.broker.group_surroundings import CachedTopics, GroupOverrides, MemberIds
 from barnabas.broker.metadata_cache import MetadataCache
-from barnabas.broker.partition import Partition
 from barnabas.broker.replica_manager import ReplicaManager
 from barnabas.coordinator.group.config import GroupCoordinatorConfig
 from barnabas.coordinator.group.consumer_groups import ConsumerGroups
 from barnabas.coordinator.group.coordinator import GroupCoordinator
+from barnabas.coordinator.group.group_metrics import MODERN, group_counts
 from barnabas.coordinator.group.shard import GroupShard
 from barnabas.coordinator.runtime import CoordinatorRuntime, ShardTimer
 from barnabas.topic_name import CONSUMER_OFFSETS
-from barnabas.topic_partition import TopicPartition
 
 
 class GroupService:
@@ -41,36 +41,39 @@ class GroupService:
         self._replica_manager = replica_manager
         self._metadata_cache = metadata_cache
         self._clock = clock
-        self._loop = asyncio.get_running_loop()
         self._topics = CachedTopics(metadata_cache)
         self._overrides = GroupOverrides(lambda: configs.groups)
         self._ids = MemberIds(random)
         self._known_topics: set[str] = set()
-        self._is_running = False
-        self.counts = GroupCounts()
+        self.counts = SensorCounts()
         runtime = CoordinatorRuntime(
-            OffsetsLog(replica_manager),
+            CoordinatorLog(CONSUMER_OFFSETS, replica_manager),
             self._make_shard,
             clock,
-            LoopScheduler(self._loop),
+            LoopScheduler(asyncio.get_running_loop()),
             load_buffer_size=config.offsets_load_buffer_size,
             codec=config.offsets_topic_compression_codec,
         )
         self.coordinator = GroupCoordinator(config, runtime)
+        self._partitions = CoordinatorPartitions(
+            CONSUMER_OFFSETS, config.offsets_topic_num_partitions, self.coordinator, replica_manager, metadata_cache
+        )
 
     def start(self) -> None:
         """Before the controller is heard: nothing that it says may be missed."""
-        self._is_running = True
-        self.coordinator.start(self._config.offsets_topic_num_partitions)
-        self._replica_manager.on_leadership_change = self._leadership_changed
-        self._replica_manager.on_partitions_deleted = self._partitions_deleted
-        self._replica_manager.on_change_of[CONSUMER_OFFSETS] = self._offsets_changed
+        self._partitions.start()
+        self._replica_manager.on_partitions_deleted.append(self.coordinator.partitions_deleted)
         self._metadata_cache.on_topics_changed.append(self._topics_changed)
 
     def shutdown(self) -> None:
         """Everybody who waits for a group is sent to another coordinator. Nothing is written after it."""
-        self._is_running = False
-        self.coordinator.shutdown()
+        self._partitions.shutdown()
+
+    def metrics(self) -> dict[str, int]:
+        """Kafka's metrics of the coordinator as they are now, by name."""
+        loads = self._partitions.load_times
+        load_times = {f"{MODERN}partition-load-time-max": loads.longest, f"{MODERN}partition-load-time-avg": loads.average}
+        return {**self.coordinator.gauges(), **group_counts(self.counts.counts), **load_times}
 
     def _make_shard(self, partition: int, timer: ShardTimer) -> GroupShard:
         config, clock, counts = self._config, self._clock, self.counts
@@ -80,38 +83,7 @@ class GroupService:
         )
         return shard
 
-    # -- the partitions of __consumer_offsets
-
-    def _leadership_changed(self, leaders: list[Partition], followers: list[Partition]) -> None:
-        for led in leaders:
-            if led.partition.topic == CONSUMER_OFFSETS and self._is_running:
-                self._go_on_loading(self.coordinator.on_election(led.partition.partition, led.leader_epoch))
-        for followed in followers:
-            if followed.partition.topic == CONSUMER_OFFSETS:
-                self.coordinator.on_resignation(followed.partition.partition, followed.leader_epoch)
-
-    def _go_on_loading(self, slices: Iterator[None]) -> None:
-        """One slice in each turn of the loop, so that everybody else gets theirs."""
-        self._loop.call_soon(self._load_slice, slices)
-
-    def _load_slice(self, slices: Iterator[None]) -> None:
-        if next(slices, self) is None:
-            self._go_on_loading(slices)
-
-    def _offsets_changed(self, partition: TopicPartition) -> None:
-        """The high watermark has moved, more is on disk, or the partition is not led here any more."""
-        found = self._replica_manager.partition(partition)
-        if found is None or found.leader_log is None:
-            self.coordinator.on_resignation(partition.partition, None)
-        else:
-            self.coordinator.high_watermark_updated(partition.partition, committed_offset(found.leader_log))
-
-    # -- topics
-
     def _topics_changed(self, names: list[str]) -> None:
-        if CONSUMER_OFFSETS in names and self._is_running:
-            count = self._metadata_cache.partition_count(CONSUMER_OFFSETS)
-            self.coordinator.start(count or self._config.offsets_topic_num_partitions)
         created = False
         for name in names:
             if not self._metadata_cache.contains(name):
@@ -120,9 +92,3 @@ class GroupService:
                 self._known_topics.add(name)
                 created = True
         self.coordinator.on_topics_changed(names, created=created)
-
-    def _partitions_deleted(self, partitions: list[TopicPartition]) -> None:
-        for partition in partitions:
-            if partition.topic == CONSUMER_OFFSETS:
-                self.coordinator.on_resignation(partition.partition, None)
-        self.coordinator.partitions_deleted(partitions)

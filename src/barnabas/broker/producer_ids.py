@@ -1,4 +1,5 @@
-"""Producer ids for InitProducerId: one after the other out of a block that this broker took from the metadata tree for itself.
+"""Producer ids: one after the other out of a block that this broker took from the metadata tree for itself. InitProducerId and the
+transaction coordinator take them.
 
 A block is taken by a conditional write of /latest_producer_id_block, so no id is given out twice in the whole cluster, not even after a
 crash: what was left of a block is lost. The next block is fetched while the last tenth of the current one is in use. It never answers a
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Final
 
 from barnabas.errors import KafkaError
@@ -47,13 +49,29 @@ class ProducerIdManager:
 
     async def generate(self) -> int:
         """An id that nobody in the cluster has had; raises ProducerIdsNotReady or ProducerIdsUnavailable."""
-        while self._next_id > self._last_id:
-            await self._begin_next_block()
+        while (producer_id := self.take()) is None:
+            fetch = self._start_fetch()
+            await asyncio.wait([fetch])  # not awaited itself: whoever gives up waiting must not take the block from the others
+            if error := _error_of(fetch):
+                raise error
+        return producer_id
+
+    def take(self) -> int | None:
+        """The same at once, or None if a block has to be fetched first (`ProducerIds`, as is `fetch`)."""
+        if self._next_id > self._last_id and not self._begin_next_block():
+            return None
         producer_id = self._next_id
         self._next_id += 1
         if producer_id == self._prefetch_at:
             self._start_fetch()
         return producer_id
+
+    def fetch(self, on_done: Callable[[Exception | None], None]) -> None:
+        """Sees to it that there is a block, then calls `on_done`: with None, or with what `generate` would have raised."""
+        if self._next_id <= self._last_id:
+            on_done(None)
+        else:
+            self._start_fetch().add_done_callback(lambda fetch: on_done(_error_of(fetch)))
 
     async def close(self) -> None:
         if self._fetch is not None:
@@ -61,21 +79,16 @@ class ProducerIdManager:
             await asyncio.wait([self._fetch])
             self._fetch = None
 
-    async def _begin_next_block(self) -> None:
-        fetch = self._start_fetch()
-        await asyncio.wait([fetch])  # not awaited itself: whoever gives up waiting must not take the block from the others
-        if fetch.cancelled():
-            raise ProducerIdsNotReady("The broker is shutting down")
-        error = fetch.exception()
-        if isinstance(error, TreeError):
-            raise ProducerIdsNotReady(f"No new block of producer ids, the metadata tree refused it: {error}") from error
-        if error is not None:
-            raise ProducerIdsUnavailable(str(error)) from error
-        if self._fetch is fetch:  # else another waiter was faster; its block may be used up already, the caller looks
-            self._fetch = None
-            block = fetch.result()
-            self._next_id, self._last_id = block.first, block.last
-            self._prefetch_at = block.first + int((block.last - block.first + 1) * PREFETCH_THRESHOLD)
+    def _begin_next_block(self) -> bool:
+        """Whether there was one, fetched ahead or for those who wait."""
+        fetch = self._fetch
+        if fetch is None or not fetch.done() or _error_of(fetch) is not None:
+            return False
+        self._fetch = None
+        block = fetch.result()
+        self._next_id, self._last_id = block.first, block.last
+        self._prefetch_at = block.first + int((block.last - block.first + 1) * PREFETCH_THRESHOLD)
+        return True
 
     def _start_fetch(self) -> asyncio.Task[ProducerIdBlock]:
         if self._fetch is None:
@@ -110,3 +123,18 @@ class ProducerIdManager:
         if first > ID_MAX - PRODUCER_ID_BLOCK_SIZE + 1:
             raise OverflowError(f"Have exhausted all producerIds: the last block in {paths.PRODUCER_ID_BLOCK} ends with {first - 1}")
         return ProducerIdBlock(self._broker_id, first, first + PRODUCER_ID_BLOCK_SIZE - 1)
+
+
+def _error_of(fetch: asyncio.Task[ProducerIdBlock]) -> KafkaError | None:
+    """What those hear who waited for a block, when there is none."""
+    if fetch.cancelled():
+        return ProducerIdsNotReady("The broker is shutting down")
+    error = fetch.exception()
+    if error is None:
+        return None
+    if isinstance(error, TreeError):
+        refused: KafkaError = ProducerIdsNotReady(f"No new block of producer ids, the metadata tree refused it: {error}")
+    else:
+        refused = ProducerIdsUnavailable(str(error))
+    refused.__cause__ = error
+    return refused

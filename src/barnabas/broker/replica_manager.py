@@ -64,7 +64,7 @@ _log = logging.getLogger(__name__)
 
 _UNKNOWN_SERVER_ERROR: Final = int(ErrorCode.UNKNOWN_SERVER_ERROR)
 FLUSH_TIMEOUT_MS: Final = 30_000
-_ACKS_LEADER: Final = 1
+ACKS_LEADER: Final = 1
 
 _INVALID_REQUIRED_ACKS: Final = int(ErrorCode.INVALID_REQUIRED_ACKS)
 
@@ -84,9 +84,9 @@ class ReplicaManagerMetrics:
 
 
 class ReplicaManager:
-    """`on_leadership_change` is told of the partitions that this broker began to lead and to follow, `on_partitions_deleted` of those that
-    are no more, `on_log_dir_failure` of a directory whose disk failed: each is for whoever ties the broker together. `on_change_of` is for
-    the coordinators: told of everything that happens to the partitions of a topic, as those who wait for them are."""
+    """Those in `on_leadership_change` are told of the partitions that this broker began to lead and to follow, those in
+    `on_partitions_deleted` of the ones that are no more, `on_log_dir_failure` of a directory whose disk failed. `on_change_of` is for the
+    coordinators: told of everything that happens to the partitions of a topic, as those who wait for them are."""
 
     def __init__(
         self,
@@ -110,8 +110,8 @@ class ReplicaManager:
         self.fetch_purgatory = fetch_purgatory
         self.delete_records_purgatory = delete_records_purgatory
         self.metrics = ReplicaManagerMetrics()
-        self.on_leadership_change: Callable[[list[Partition], list[Partition]], None] = lambda leaders, followers: None
-        self.on_partitions_deleted: Callable[[list[TopicPartition]], None] = lambda partitions: None
+        self.on_leadership_change: list[Callable[[list[Partition], list[Partition]], None]] = []
+        self.on_partitions_deleted: list[Callable[[list[TopicPartition]], None]] = []
         self.on_log_dir_failure: Callable[[str], None] = lambda path: None
         self.on_change_of: dict[str, Callable[[TopicPartition], None]] = {}
         self.controller_epoch = 0
@@ -213,10 +213,22 @@ class ReplicaManager:
         finally:
             self._appended(results)
 
-    def append_as_coordinator(self, partition: TopicPartition, batch: bytes) -> int:
-        """Appends one batch of a coordinator's own at once, and gives its first offset; that it is replicated is told by `on_change_of`."""
+    def append_as_coordinator(
+        self,
+        partition: TopicPartition,
+        batch: bytes,
+        guard: VerificationGuard | None = None,
+        transaction_version: int = TRANSACTION_VERSION_UNKNOWN,
+        required_acks: int = ACKS_LEADER,
+    ) -> int:
+        """Appends one batch of a coordinator's own at once, and gives its first offset; that it is replicated is told by `on_change_of`.
+
+        With acks of all it is refused, as a client's would be, while fewer than min.insync.replicas are in sync.
+        """
         found = self.partition_or_raise(partition)
-        appended = found.append_records_to_leader(batch, 0, len(batch), _ACKS_LEADER, self.clock.now_ms(), COORDINATOR)
+        appended = found.append_records_to_leader(
+            batch, 0, len(batch), required_acks, self.clock.now_ms(), COORDINATOR, guard, transaction_version
+        )
         self._appended([appended])
         return appended.base_offset
 
@@ -483,7 +495,8 @@ class ReplicaManager:
         self.controller_epoch = request.controller_epoch
         deleted = self.metadata_cache.update(request)
         if deleted:
-            self.on_partitions_deleted(deleted)
+            for tell in self.on_partitions_deleted:
+                tell(deleted)
         return UpdateMetadataResponse(int(ErrorCode.NONE))
 
     # -- what is done regularly

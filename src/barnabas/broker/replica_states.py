@@ -69,7 +69,8 @@ def become_leader_or_follower(replicas: ReplicaManager, request: LeaderAndIsrReq
     followers = [found for order in followed if (found := _make_follower(replicas, order, errors)) is not None]
     for found in followers:
         replicas.wake(found.partition)  # what waited for this broker as the leader waits in vain
-    replicas.on_leadership_change(leaders, followers)
+    for tell in replicas.on_leadership_change:
+        tell(leaders, followers)
     return _response(orders, errors, version)
 
 

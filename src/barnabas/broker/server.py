@@ -37,6 +37,7 @@ from barnabas.broker.network_config import network_config
 from barnabas.broker.producer_ids import ProducerIdManager
 from barnabas.broker.replica_manager import ReplicaManager
 from barnabas.broker.tls import tls_contexts
+from barnabas.broker.transaction_service import TransactionService
 from barnabas.broker.unsupported import refuse_unsupported
 from barnabas.controller.config import ControllerConfig
 from barnabas.controller.controller import Controller
@@ -68,6 +69,7 @@ class BrokerServer:
 
     broker: Broker
     groups: GroupService
+    transactions: TransactionService
     sockets: SocketServer
 
     def __init__(self, config: BrokerConfig, *, tree_path: str | None = None, clock: Clock | None = None) -> None:
@@ -102,6 +104,7 @@ class BrokerServer:
         _log.info("[BrokerServer id=%d] shutting down", self.broker.broker_id)
         await self.sockets.stop_accepting()
         self._expirations.complete_all()  # a fetch that waits for records must not be waited for
+        self.transactions.shutdown()  # nor an end that waits for replicas
         self.groups.shutdown()  # nor a member that waits for its group
         await self.sockets.shutdown(timeout_ms)
         await self._cleanup.aclose()
@@ -127,8 +130,9 @@ class BrokerServer:
         await self.broker.configs.start()
         log_manager.load(self.clock.now_ms(), await self._strays())
         self._cleanup.callback(self._close_logs, log_manager)
-        self.groups.start()
-        self._cleanup.callback(self.groups.shutdown)
+        for coordinator in (self.groups, self.transactions):
+            coordinator.start()
+            self._cleanup.callback(coordinator.shutdown)
         await self._open_sockets()
         await self.broker.features.start()
         await self._register()
@@ -192,6 +196,9 @@ class BrokerServer:
         )
         group_config = GroupCoordinatorConfig.of(self.config)
         self.groups = GroupService(group_config, replica_manager, metadata_cache, configs, clock, self._random)
+        producer_ids, features = ProducerIdManager(broker_id, tree), FeatureLevels(tree)
+        groups = self.groups.coordinator
+        self.transactions = TransactionService(config, replica_manager, metadata_cache, groups, producer_ids, features, clock)
         admin = AdminManager(tree, admin_tree, metadata_cache, controller, config, clock, purgatory("topic"), self._random)
         return Broker(
             cluster_id=cluster_id,
@@ -209,10 +216,13 @@ class BrokerServer:
             fetch_sessions=FetchManager(
                 FetchSessionCache(self.config.number("max.incremental.fetch.session.cache.slots"), random=self._random), clock
             ),
-            producer_ids=ProducerIdManager(broker_id, tree),
+            producer_ids=producer_ids,
             topic_creation=AutoTopicCreation(config, admin),
-            features=FeatureLevels(tree),
-            groups=self.groups.coordinator,
+            features=features,
+            groups=groups,
+            transactions=self.transactions.coordinator,
+            markers=self.transactions.markers,
+            verification=self.transactions.verification,
         )
 
     async def _open_sockets(self) -> None:
@@ -232,6 +242,9 @@ class BrokerServer:
         current = self.broker.config.current
         if any(name.startswith("log.cleaner.") for name in changed):
             self.broker.replica_manager.log_manager.cleaner.reconfigure(cleaner_config(current))
+        producers = self.broker.replica_manager.log_manager.config.producers  # all logs share it
+        producers.producer_id_expiration_ms = current.number("producer.id.expiration.ms")
+        producers.transaction_verification_enabled = current.flag("transaction.partition.verification.enable")
         controller, is_unclean_enabled = self.broker.controller, current.flag("unclean.leader.election.enable")
         controller.config.unclean_leader_election_enable = is_unclean_enabled
         if "unclean.leader.election.enable" in changed and is_unclean_enabled and controller.is_active:
@@ -257,7 +270,10 @@ class BrokerServer:
     async def _register(self) -> None:
         """From here on the cluster knows this broker. The zxid of the node is its epoch."""
         registration = cluster.BrokerRegistration(
-            endpoints=tuple(self.advertised), timestamp=self.clock.now_ms(), rack=self.config.text("broker.rack")
+            endpoints=tuple(self.advertised),
+            timestamp=self.clock.now_ms(),
+            rack=self.config.text("broker.rack"),
+            features={name: {"min_version": low, "max_version": high} for name, (low, high) in self.broker.features.supported.items()},
         )
         path = paths.broker_id(self.broker.broker_id)
         created = await self.broker.tree.create(path, cluster.encode_broker(registration), CreateMode.EPHEMERAL)

@@ -21,20 +21,21 @@ _log = logging.getLogger(__name__)
 
 
 async def commit(tree: TreeClient, group_id: str, offsets: Sequence[tuple[TopicPartition, int]]) -> list[int]:
-    """The codes, in the order of the offsets."""
-    writes = [SetData(paths.consumer_offset(group_id, *partition), encode_offset(offset)) for partition, offset in offsets]
-    codes = []
-    for write, response in zip(writes, await tree.handle(writes), strict=True):
+    """The codes, in the order of the offsets. Of several for one partition only the last is written."""
+    latest = dict(offsets)
+    writes = [SetData(paths.consumer_offset(group_id, *partition), encode_offset(offset)) for partition, offset in latest.items()]
+    codes = {}
+    for partition, write, response in zip(latest, writes, await tree.handle(writes), strict=True):
         try:
             if isinstance(response.error, NoNode):  # the first offset of this partition
                 await tree.set_or_create(write.path, write.data)
             elif response.error is not None:
                 raise response.error
-            codes.append(int(ErrorCode.NONE))
+            codes[partition] = int(ErrorCode.NONE)
         except TreeError as error:
             _log.info("An offset was not committed: %s", error)
-            codes.append(int(ErrorCode.UNKNOWN_SERVER_ERROR))
-    return codes
+            codes[partition] = int(ErrorCode.UNKNOWN_SERVER_ERROR)
+    return [codes[partition] for partition, _ in offsets]
 
 
 async def fetch(tree: TreeClient, group_id: str, partitions: Sequence[TopicPartition]) -> list[tuple[int | None, int]]:

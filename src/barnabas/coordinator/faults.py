@@ -38,5 +38,8 @@ def error_code(error: Exception) -> int:
 
 def client_error_code(error: Exception) -> int:
     """The code a client of the coordinator hears."""
-    code = error_code(error)
+    return client_code(error_code(error))
+
+
+def client_code(code: int) -> int:
     return int(_ANSWERS.get(code, code))

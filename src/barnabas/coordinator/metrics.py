@@ -8,6 +8,7 @@ OFFSET_COMMITS: Final = "OffsetCommits"
 OFFSET_EXPIRATIONS: Final = "OffsetExpired"
 OFFSET_DELETIONS: Final = "OffsetDeletions"
 COMPLETED_REBALANCES: Final = "CompletedRebalances"
+CONSUMER_GROUP_REBALANCES: Final = "ConsumerGroupRebalances"
 
 
 class Metrics(Protocol):

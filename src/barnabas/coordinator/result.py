@@ -7,8 +7,7 @@ changes it, now and after every restart. A `Result` is a plan: nothing in here m
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from barnabas.protocol.coordinator_log import write_key, write_value
 from barnabas.protocol.message import Message
@@ -16,13 +15,16 @@ from barnabas.protocol.message import Message
 R = TypeVar("R")
 
 
-class Record(NamedTuple):
+class Record:
     """One record of a coordinator's log. Without a value it is a tombstone: what was under the key is gone."""
 
-    type: int  # of the key: 2 is GroupMetadata, 3 is ConsumerGroupMetadata…
-    key: Message
-    value: Message | None = None
-    value_version: int = 0
+    __slots__ = ("key", "type", "value", "value_version")
+
+    def __init__(self, type: int, key: Message, value: Message | None = None, value_version: int = 0) -> None:
+        self.type = type  # of the key: 2 is GroupMetadata, 3 is ConsumerGroupMetadata…
+        self.key = key
+        self.value = value
+        self.value_version = value_version
 
     def key_bytes(self) -> bytes:
         return write_key(self.type, self.key)
@@ -30,8 +32,19 @@ class Record(NamedTuple):
     def value_bytes(self) -> bytes | None:
         return None if self.value is None else write_value(self.value_version, self.value)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Record) and self._parts() == other._parts()
 
-@dataclass(slots=True)
+    def __hash__(self) -> int:
+        return hash((self.type, self.key_bytes()))
+
+    def __repr__(self) -> str:
+        return f"Record(type={self.type}, key={self.key!r}, value={self.value!r}, value_version={self.value_version})"
+
+    def _parts(self) -> tuple[int, Message, Message | None, int]:
+        return self.type, self.key, self.value, self.value_version
+
+
 class Result(Generic[R]):
     """Records to append, in one batch, and the answer to give when they are committed.
 
@@ -41,11 +54,24 @@ class Result(Generic[R]):
     - `atomic` is False when the records may be cut into several batches (tombstones of a clean-up).
     """
 
-    records: list[Record] = field(default_factory=list)
-    response: R | None = None
-    on_appended: Callable[[Exception | None], None] | None = None
-    replay: bool = True
-    atomic: bool = True
+    __slots__ = ("atomic", "on_appended", "records", "replay", "response")
+
+    def __init__(
+        self,
+        records: list[Record] | None = None,
+        response: R | None = None,
+        on_appended: Callable[[Exception | None], None] | None = None,
+        replay: bool = True,
+        atomic: bool = True,
+    ) -> None:
+        self.records: list[Record] = [] if records is None else records
+        self.response = response
+        self.on_appended = on_appended
+        self.replay = replay
+        self.atomic = atomic
+
+    def __repr__(self) -> str:
+        return f"Result({self.records!r}, {self.response!r})"
 
 
 class Clock(Protocol):

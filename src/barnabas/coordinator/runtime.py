@@ -19,6 +19,8 @@ from barnabas.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Batch, rea
 from barnabas.records.builder import BatchBuilder
 from barnabas.records.control import ABORT, COMMIT, end_txn_marker, parse_control_type
 from barnabas.records.reader import read_records
+from barnabas.storage.producers.append import TRANSACTION_VERSION_UNKNOWN
+from barnabas.storage.producers.verification import VerificationGuard
 
 RECORDS_PER_SLICE: Final = 1_000  # so that loading does not hold up everything else
 _BATCH_MARGIN: Final = 1_024  # of a split batch, for what the header and the varints take
@@ -29,10 +31,23 @@ R = TypeVar("R")
 Fail = Callable[[Exception], None]
 
 
+class Producer(NamedTuple):
+    """Whose transaction the records of a write belong to. `guard` is the log's own, and proves that the transaction is known where it is
+    decided; `transaction_version` says, with a marker, how its epoch is to be understood."""
+
+    producer_id: int = NO_PRODUCER_ID
+    producer_epoch: int = NO_PRODUCER_EPOCH
+    guard: VerificationGuard | None = None
+    transaction_version: int = TRANSACTION_VERSION_UNKNOWN
+
+
+NOBODY: Final = Producer()
+
+
 class PartitionLog(Protocol):
     """The partitions of the coordinator's topic, as the runtime sees them. All of it happens at once, on the loop."""
 
-    def append(self, partition: int, batch: bytes) -> int:
+    def append(self, partition: int, batch: bytes, producer: Producer = NOBODY) -> int:
         """Append one batch as leader and return the offset of its first record; raises the KafkaError a producer would hear."""
 
     def high_watermark(self, partition: int) -> int: ...
@@ -72,11 +87,19 @@ class Shard(Protocol):
 S = TypeVar("S", bound=Shard)
 
 
-class Producer(NamedTuple):
-    """Whose transaction the records of a write belong to."""
+class _Entry:
+    """One timer of a shard."""
 
-    producer_id: int = NO_PRODUCER_ID
-    producer_epoch: int = NO_PRODUCER_EPOCH
+    __slots__ = ("action", "key", "scheduled", "timer")
+
+    def __init__(self, timer: ShardTimer, key: str, action: Callable[[], Result[None] | None]) -> None:
+        self.timer = timer
+        self.key = key
+        self.action = action
+        self.scheduled: Scheduled | None = None
+
+    def fire(self) -> None:
+        self.timer.fired(self)
 
 
 class ShardTimer:
@@ -85,48 +108,92 @@ class ShardTimer:
     def __init__(self, scheduler: Scheduler, run: Callable[[Callable[[], Result[None] | None]], None]) -> None:
         self._scheduler = scheduler
         self._run = run
-        self._scheduled: dict[str, Scheduled] = {}
+        self._entries: dict[str, _Entry] = {}
 
     def schedule(self, key: str, delay_ms: int, action: Callable[[], Result[None] | None]) -> None:
         self.cancel(key)
-
-        def fire() -> None:
-            del self._scheduled[key]
-            self._run(action)
-
-        self._scheduled[key] = self._scheduler.call_later(max(delay_ms, 0), fire)
+        entry = _Entry(self, key, action)
+        entry.scheduled = self._scheduler.call_later(max(delay_ms, 0), entry.fire)
+        self._entries[key] = entry
 
     def cancel(self, key: str) -> None:
-        scheduled = self._scheduled.pop(key, None)
-        if scheduled is not None:
-            scheduled.cancel()
+        entry = self._entries.pop(key, None)
+        if entry is not None and entry.scheduled is not None:
+            entry.scheduled.cancel()
+            entry.scheduled = None
 
     def cancel_all(self) -> None:
-        for key in list(self._scheduled):
+        for key in list(self._entries):
             self.cancel(key)
 
     def is_scheduled(self, key: str) -> bool:
-        return key in self._scheduled
+        return key in self._entries
+
+    def fired(self, entry: _Entry) -> None:
+        entry.scheduled = None
+        del self._entries[entry.key]
+        self._run(entry.action)
 
     def __len__(self) -> int:
-        return len(self._scheduled)
+        return len(self._entries)
+
+
+class _Ending:
+    """What is to be done when something that was written is committed, or could not be."""
+
+    def end(self, error: Exception | None) -> None:
+        raise NotImplementedError
+
+
+class _Answering(_Ending, Generic[R]):
+    """The end of a request."""
+
+    def __init__(self, result: Result[R], respond: Callable[[R], None], fail: Fail) -> None:
+        self._result = result
+        self._respond = respond
+        self._fail = fail
+
+    def end(self, error: Exception | None) -> None:
+        result = self._result
+        if result.on_appended is not None:
+            result.on_appended(error)
+        if error is not None:
+            self._fail(error)
+        elif result.response is not None:
+            self._respond(result.response)
+
+
+class _Telling(_Ending):
+    """The end of what no request asked for."""
+
+    def __init__(self, on_done: Callable[[Exception | None], None]) -> None:
+        self._on_done = on_done
+
+    def end(self, error: Exception | None) -> None:
+        self._on_done(error)
 
 
 class _Waiting:
     """A write that is in the log and not yet everywhere it has to be."""
 
-    __slots__ = ("finish", "offset", "timeout")
+    __slots__ = ("_ending", "offset", "queue", "timeout")
 
-    def __init__(self, offset: int, finish: Callable[[Exception | None], None]) -> None:
+    def __init__(self, offset: int, ending: _Ending, queue: deque[_Waiting]) -> None:
         self.offset = offset
-        self.finish = finish
+        self.queue = queue
         self.timeout: Scheduled | None = None
+        self._ending = ending
 
     def end(self, error: Exception | None) -> None:
         if self.timeout is not None:
             self.timeout.cancel()
             self.timeout = None
-        self.finish(error)
+        self._ending.end(error)
+
+    def expire(self) -> None:
+        self.timeout = None
+        self.queue.remove(self)
+        self._ending.end(RequestTimedOut("The write was not replicated in time."))
 
 
 class _Active(Generic[S]):
@@ -153,8 +220,10 @@ class CoordinatorRuntime(Generic[S]):
         load_buffer_size: int,
         codec: int = 0,
         record_types: RecordTypes = GROUP_RECORDS,
+        base_sequence: int = 0,  # of batches without a producer, too, as Kafka writes them: the same bytes in the log
     ) -> None:
         self._log = partition_log
+        self._base_sequence = base_sequence
         self._make_shard = make_shard
         self._clock = clock
         self._scheduler = scheduler
@@ -162,6 +231,7 @@ class CoordinatorRuntime(Generic[S]):
         self._codec = codec
         self._record_types = record_types
         self._active: dict[int, _Active[S]] = {}
+        self._failed: set[int] = set()  # partitions that could not be loaded
 
     # -- operations
 
@@ -186,16 +256,7 @@ class CoordinatorRuntime(Generic[S]):
             _complain(error)
             fail(error)
             return
-
-        def finish(error: Exception | None) -> None:
-            if result.on_appended is not None:
-                result.on_appended(error)
-            if error is not None:
-                fail(error)
-            elif result.response is not None:
-                respond(result.response)
-
-        self._append(active, result, finish, timeout_ms, producer or Producer())
+        self._append(active, result, _Answering(result, respond, fail), timeout_ms, producer or NOBODY)
 
     def read(self, partition: int, operation: Callable[[S], R], respond: Callable[[R], None], fail: Fail, *, timeout_ms: int) -> None:
         """Ask the state. The answer waits for what the state was made from, so that nobody sees what a new leader might not have."""
@@ -207,6 +268,16 @@ class CoordinatorRuntime(Generic[S]):
 
     def partitions(self) -> list[int]:
         return [active.partition for active in self._active.values() if active.loaded]
+
+    @property
+    def partition_count(self) -> int:
+        """How many partitions are coordinated here, loaded or being loaded."""
+        return len(self._active)
+
+    @property
+    def failed_count(self) -> int:
+        """How many partitions could not be loaded, and wait for another leader."""
+        return len(self._failed)
 
     @property
     def is_loading(self) -> bool:
@@ -226,13 +297,13 @@ class CoordinatorRuntime(Generic[S]):
         try:
             active = self._loaded(partition)
             marker = end_txn_marker(committed, producer.producer_id, producer.producer_epoch, coordinator_epoch, self._clock.now_ms())
-            active.last_written = self._log.append(partition, marker) + 1
+            active.last_written = self._log.append(partition, marker, producer) + 1
             active.shard.replay_end_transaction(producer.producer_id, committed=committed)
         except Exception as error:
             _complain(error)
             on_done(error)
             return
-        self._when_committed(active, on_done, timeout_ms)
+        self._when_committed(active, _Telling(on_done), timeout_ms)
 
     def high_watermark_updated(self, partition: int, high_watermark: int) -> None:
         """To be called whenever the high watermark of a partition of the topic has moved."""
@@ -249,47 +320,42 @@ class CoordinatorRuntime(Generic[S]):
             raise CoordinatorLoadInProgress
         return active
 
-    def _append(
-        self, active: _Active[S], result: Result[R], finish: Callable[[Exception | None], None], timeout_ms: int, producer: Producer
-    ) -> None:
+    def _append(self, active: _Active[S], result: Result[R], ending: _Ending, timeout_ms: int, producer: Producer) -> None:
         try:
-            for records in self._batches(active.partition, result):
-                base_offset = self._log.append(active.partition, self._build(records, producer))
-                active.last_written = base_offset + len(records)
-                if result.replay:
-                    for index, record in enumerate(records):
-                        active.shard.replay(base_offset + index, producer.producer_id, record)
+            if result.records:
+                if result.atomic:
+                    self._append_batch(active, result.records, result.replay, producer)
+                else:
+                    for records in self._batches(active.partition, result.records):
+                        self._append_batch(active, records, result.replay, producer)
         except Exception as error:
             _complain(error)
-            finish(error)
+            ending.end(error)
             return
-        self._when_committed(active, finish, timeout_ms)
+        self._when_committed(active, ending, timeout_ms)
 
-    def _when_committed(self, active: _Active[S], finish: Callable[[Exception | None], None], timeout_ms: int) -> None:
+    def _append_batch(self, active: _Active[S], records: list[Record], replay: bool, producer: Producer) -> None:
+        base_offset = self._log.append(active.partition, self._build(records, producer), producer)
+        active.last_written = base_offset + len(records)
+        if replay:
+            for index, record in enumerate(records):
+                active.shard.replay(base_offset + index, producer.producer_id, record)
+
+    def _when_committed(self, active: _Active[S], ending: _Ending, timeout_ms: int) -> None:
         if active.last_written <= self._log.high_watermark(active.partition):
             self.high_watermark_updated(active.partition, active.last_written)  # those that came before are answered before
-            finish(None)
+            ending.end(None)
             return
-        waiting = _Waiting(active.last_written, finish)
-
-        def expire() -> None:
-            waiting.timeout = None
-            active.waiting.remove(waiting)
-            waiting.finish(RequestTimedOut("The write was not replicated in time."))
-
-        waiting.timeout = self._scheduler.call_later(timeout_ms, expire)
+        waiting = _Waiting(active.last_written, ending, active.waiting)
+        waiting.timeout = self._scheduler.call_later(timeout_ms, waiting.expire)
         active.waiting.append(waiting)
 
-    def _batches(self, partition: int, result: Result[R]) -> Iterator[list[Record]]:
-        """What goes into one batch each: all of it, or, where that is allowed, as much as fits."""
-        if result.atomic or not result.records:
-            if result.records:
-                yield result.records
-            return
+    def _batches(self, partition: int, wanted: list[Record]) -> Iterator[list[Record]]:
+        """Records that need not stay together, as many to a batch as fit."""
         room = self._log.max_batch_size(partition) - _BATCH_MARGIN
         records: list[Record] = []
         size = 0
-        for record in result.records:
+        for record in wanted:
             record_size = len(record.key_bytes()) + len(record.value_bytes() or b"") + 32
             if records and size + record_size > room:
                 yield records
@@ -304,7 +370,7 @@ class CoordinatorRuntime(Generic[S]):
             codec=self._codec,
             producer_id=producer.producer_id,
             producer_epoch=producer.producer_epoch,
-            base_sequence=0,  # as Kafka writes it, with a producer or without: the same bytes in the log
+            base_sequence=self._base_sequence,
             transactional=transactional,
         )
         now_ms = self._clock.now_ms()
@@ -322,6 +388,7 @@ class CoordinatorRuntime(Generic[S]):
             return iter(())
         timer = ShardTimer(self._scheduler, lambda action: self._run_timer(partition, action))
         active = _Active(partition, leader_epoch, self._make_shard(partition, timer), timer)
+        self._failed.discard(partition)
         self._active[partition] = active
         return self._load(active)
 
@@ -355,6 +422,7 @@ class CoordinatorRuntime(Generic[S]):
             log.error("Failed to load partition %d: %r", partition, error)
             if self._active.get(partition) is active:
                 self._drop(active)
+                self._failed.add(partition)
 
     def _replay_batch(self, shard: S, data: bytes, batch: Batch) -> int:
         records = read_records(data, batch)
@@ -385,7 +453,9 @@ class CoordinatorRuntime(Generic[S]):
     def unload(self, partition: int, leader_epoch: int | None = None) -> None:
         """This broker is no leader of the partition any more (None: it is gone from here). What waits hears NOT_COORDINATOR."""
         active = self._active.get(partition)
-        if active is not None and (leader_epoch is None or active.epoch < leader_epoch):
+        if active is None:
+            self._failed.discard(partition)
+        elif leader_epoch is None or active.epoch < leader_epoch:
             self._drop(active)
 
     def _drop(self, active: _Active[S]) -> None:
@@ -419,7 +489,7 @@ class CoordinatorRuntime(Generic[S]):
             elif error is not None:
                 log.warning("What a timer of partition %d decided could not be written: %s", partition, error)
 
-        self._append(active, result, finish, _TIMER_WRITE_TIMEOUT_MS, Producer())
+        self._append(active, result, _Telling(finish), _TIMER_WRITE_TIMEOUT_MS, NOBODY)
 
 
 _TIMER_WRITE_TIMEOUT_MS: Final = 5_000

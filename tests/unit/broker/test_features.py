@@ -1,18 +1,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 import pytest
 
 from barnabas.broker.features import SUPPORTED, UNKNOWN_EPOCH, FeatureLevels, Levels, UnsupportedFeatures
+from barnabas.endpoint import EndPoint
 from barnabas.metadata import paths
 from barnabas.metadata.client import TreeClient
 from barnabas.metadata.errors import BadVersion
 from barnabas.metadata.local import LocalTree
-from barnabas.metadata.znodes.cluster import Features, decode_features, encode_features
+from barnabas.metadata.znodes.cluster import BrokerRegistration, Features, decode_features, encode_broker, encode_features
 
 GROUPS = {"group.version": Levels(0, 1)}
+BOTH = {"group.version": Levels(0, 1), "transaction.version": Levels(0, 2)}
+
+
+def supported_by(levels: Mapping[str, Levels]) -> dict[str, dict[str, int]]:
+    """As a broker registers it."""
+    return {name: {"min_version": low, "max_version": high} for name, (low, high) in levels.items()}
 
 
 def on_a_tree(scenario: Callable[[TreeClient], Awaitable[None]]) -> None:
@@ -28,7 +35,7 @@ def on_a_tree(scenario: Callable[[TreeClient], Awaitable[None]]) -> None:
 
 
 def test_nothing_is_promised_that_does_not_work_yet() -> None:
-    assert SUPPORTED == {"group.version": (0, 1)}
+    assert SUPPORTED == {"group.version": (0, 1), "transaction.version": (0, 2)}
 
 
 def test_a_broker_without_features_writes_none() -> None:
@@ -55,10 +62,36 @@ def test_the_first_broker_of_a_cluster_sets_the_highest_levels() -> None:
 
 def test_later_brokers_keep_what_the_cluster_agreed_on() -> None:
     async def scenario(tree: TreeClient) -> None:
-        await tree.create_recursive(paths.BARNABAS_FEATURES, encode_features(Features({})))
+        await tree.create_recursive(paths.BARNABAS_FEATURES, encode_features(Features({"group.version": 0})))
         features = FeatureLevels(tree, GROUPS)
         await features.start()
-        assert (features.finalized, features.epoch) == ({}, 0)
+        assert (features.finalized, features.epoch) == ({"group.version": 0}, 0)
+
+    on_a_tree(scenario)
+
+
+def test_a_feature_that_the_cluster_never_heard_of_comes_with_the_first_broker_that_has_it() -> None:
+    async def scenario(tree: TreeClient) -> None:
+        await tree.create_recursive(paths.BARNABAS_FEATURES, encode_features(Features({"group.version": 0})))
+        features = FeatureLevels(tree, BOTH)
+        await features.start()
+        assert (features.finalized, features.epoch) == ({"group.version": 0, "transaction.version": 2}, 1)
+
+    on_a_tree(scenario)
+
+
+@pytest.mark.parametrize(
+    ("others", "level"),
+    [({}, None), ({"transaction.version": {"min_version": 0, "max_version": 1}}, None), (supported_by(BOTH), 2)],
+)
+def test_a_new_feature_waits_until_all_brokers_have_it(others: dict[str, dict[str, int]], level: int | None) -> None:
+    async def scenario(tree: TreeClient) -> None:
+        await tree.create_recursive(paths.BARNABAS_FEATURES, encode_features(Features({"group.version": 1})))
+        registration = BrokerRegistration((EndPoint("PLAINTEXT", "other", 9092),), 5, features=others)
+        await tree.create_recursive(paths.broker_id(7), encode_broker(registration))
+        features = FeatureLevels(tree, BOTH)
+        await features.start()
+        assert features.finalized.get("transaction.version") == level
 
     on_a_tree(scenario)
 

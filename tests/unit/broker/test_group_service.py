@@ -11,6 +11,7 @@ import pytest
 
 from barnabas.broker.config.resources import ResourceType
 from barnabas.broker.group_caller import java_address
+from barnabas.coordinator.group.group_metrics import CLASSIC, MODERN
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from barnabas.protocol.messages.create_partitions_response import CreatePartitionsResponse
@@ -261,9 +262,9 @@ def test_what_has_happened_is_counted_under_kafka_s_names(tmp_path: Path) -> Non
         await groups.ready()
         joined = await groups.join_alone()
         await groups.commit(1, joined=joined)
-        assert groups.server.groups.counts.counts == {"CompletedRebalances": 1, "OffsetCommits": 1}
-        gauges = groups.broker.groups.gauges()
-        assert (gauges["NumOffsets"], gauges["NumGroupsStable"], gauges["GroupCount:classic"]) == (1, 1, 1)
+        metrics = groups.server.groups.metrics()
+        assert metrics[f"{MODERN}group-completed-rebalance-count"] == metrics[f"{MODERN}offset-commit-count"] == 1
+        assert metrics[f"{CLASSIC}NumOffsets"] == metrics[f"{CLASSIC}NumGroupsStable"] == 1
 
     with_groups(tmp_path, use)
 

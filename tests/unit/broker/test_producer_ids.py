@@ -203,3 +203,55 @@ def test_a_manager_that_is_closed_while_it_fetches_tells_those_who_wait() -> Non
             await waiting
 
     on_a_tree(scenario)
+
+
+def test_who_cannot_wait_takes_an_id_or_is_told_when_there_are_some() -> None:
+    async def scenario(tree: TreeClient) -> None:
+        manager = ProducerIdManager(1, tree)
+        assert manager.take() is None
+        assert await told(manager) is None
+        assert [manager.take() for _ in range(1000)] == list(range(1000))
+        assert await told(manager) is None
+        assert manager.take() == 1000
+        assert await told(manager) is None
+        assert manager.take() == 1001
+
+    on_a_tree(scenario)
+
+
+def test_ids_taken_at_once_and_ids_waited_for_are_never_the_same() -> None:
+    async def scenario(tree: TreeClient) -> None:
+        manager = ProducerIdManager(1, tree)
+        waited_for = asyncio.gather(*[manager.generate() for _ in range(1500)])
+        taken: list[int] = []
+        while len(taken) < 1500:
+            producer_id = manager.take()
+            if producer_id is None:
+                assert await told(manager) is None
+            else:
+                taken.append(producer_id)
+        assert len({*taken, *await waited_for}) == 3000
+
+    on_a_tree(scenario)
+
+
+def test_who_cannot_wait_is_told_what_went_wrong() -> None:
+    journal = FailingJournal()
+
+    async def scenario(tree: TreeClient) -> None:
+        manager = ProducerIdManager(1, tree)
+        journal.broken = True
+        assert isinstance(await told(manager), ProducerIdsNotReady)
+        assert manager.take() is None
+        journal.broken = False
+        assert await told(manager) is None
+        assert manager.take() == 0
+
+    on_a_tree(scenario, LocalTree(now_ms=lambda: 0, journal=journal))
+
+
+async def told(manager: ProducerIdManager) -> Exception | None:
+    """What `fetch` calls back with."""
+    done: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
+    manager.fetch(done.set_result)
+    return await asyncio.wait_for(done, 5)

@@ -34,8 +34,8 @@ def test_the_controller_makes_a_leader_with_a_log_of_its_topic(replicas: Replica
 
 def test_those_who_asked_are_told_of_new_leaders_and_followers(replicas: Replicas) -> None:
     told: list[tuple[list[TopicPartition], list[TopicPartition]]] = []
-    replicas.manager.on_leadership_change = lambda leaders, followers: told.append(
-        ([one.partition for one in leaders], [one.partition for one in followers])
+    replicas.manager.on_leadership_change.append(
+        lambda leaders, followers: told.append(([one.partition for one in leaders], [one.partition for one in followers]))
     )
     replicas.lead()
     replicas.lead(leader=2, epoch=1, replicas=(1, 2))
@@ -123,7 +123,7 @@ def test_a_deleted_topic_can_be_made_again(replicas: Replicas) -> None:
 
 def test_those_who_asked_are_told_of_deleted_partitions(replicas: Replicas) -> None:
     deleted: list[TopicPartition] = []
-    replicas.manager.on_partitions_deleted = deleted.extend
+    replicas.manager.on_partitions_deleted.append(deleted.extend)
     replicas.tell()
     replicas.tell(leader=-2)
     assert deleted == [TP]

@@ -10,9 +10,11 @@ from typing import TypeVar
 import pytest
 
 from barnabas.broker.config import BrokerConfig
+from barnabas.broker.features import SUPPORTED
 from barnabas.broker.server import STORE_NAME, BrokerServer
 from barnabas.errors import InvalidMetaProperties, KafkaStorageError
 from barnabas.metadata import paths
+from barnabas.metadata.znodes.cluster import BrokerRegistration, Features, decode_broker, encode_features
 from barnabas.network.event_loop import run
 from benchmarks.generator import fetch_frame
 from benchmarks.wire import Client
@@ -172,3 +174,26 @@ def test_limits_of_hosts_count_for_their_addresses(tmp_path: Path) -> None:
         assert server.sockets.config.max_connections_per_ip_overrides["127.0.0.1"] == 3
 
     serving(properties(tmp_path) | {"max.connections.per.ip.overrides": "localhost:3"}, use)
+
+
+def test_a_broker_registers_the_levels_of_features_it_supports(tmp_path: Path) -> None:
+    async def registered(server: BrokerServer) -> BrokerRegistration:
+        node = await server.broker.tree.get(paths.broker_id(5))
+        assert node is not None
+        return decode_broker(5, node.data)
+
+    assert serving(properties(tmp_path), registered).features == {
+        name: {"min_version": levels.lowest, "max_version": levels.highest} for name, levels in SUPPORTED.items()
+    }
+
+
+def test_a_cluster_that_an_older_release_made_gets_the_features_it_did_not_know(tmp_path: Path) -> None:
+    async def made_by_an_older_release(server: BrokerServer) -> None:
+        await server.broker.tree.set_data(paths.BARNABAS_FEATURES, encode_features(Features({"group.version": 1})))
+
+    async def finalized(server: BrokerServer) -> dict[str, int]:
+        return dict(server.broker.features.finalized)
+
+    serving(properties(tmp_path), made_by_an_older_release)
+    for _ in range(2):
+        assert serving(properties(tmp_path), finalized) == {"group.version": 1, "transaction.version": 2}

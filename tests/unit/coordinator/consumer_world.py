@@ -18,6 +18,21 @@ from barnabas.protocol.messages.consumer_group_heartbeat_response import Consume
 from barnabas.uuid import Uuid
 
 NO_PRODUCER = -1
+# Of a consumer group, all that follows from its records.
+FIELDS = (
+    "assignment_epoch",
+    "group_epoch",
+    "group_id",
+    "has_partition_metadata_record",
+    "members",
+    "metadata_hash",
+    "num_classic_members",
+    "resolved_regexes",
+    "static_members",
+    "subscribed_regexes",
+    "subscribed_topics",
+    "target_assignment",
+)
 
 
 def topic_id(number: int) -> Uuid:
@@ -168,8 +183,9 @@ def through_bytes(record: Record) -> Record:
 def state_of(group: object) -> dict[str, object]:
     """Everything of a consumer group that its records say or that follows from them."""
     assert isinstance(group, ConsumerGroup)
-    skipped = {"_refresh_deadline_ms", "_refresh_epoch", "_partition_epochs", "_classic_protocols", "_server_assignors"}
-    state = {name: value for name, value in vars(group).items() if name not in skipped}
+    if hasattr(group, "__dict__"):  # which it has not where it is compiled
+        assert {name for name in vars(group) if not name.startswith("_")} == set(FIELDS)
+    state: dict[str, object] = {name: getattr(group, name) for name in FIELDS}
     state["epochs"] = group._partition_epochs._epochs
     state["protocols"] = +group._classic_protocols
     state["assignors"] = +group._server_assignors

@@ -179,7 +179,7 @@ def commit_in_transaction(host: Host, offset: int, producer_id: int = 7) -> None
 
 def end(host: Host, *, committed: bool, producer_id: int = 7) -> None:
     errors = Answers()
-    host.coordinator.complete_transaction(0, Producer(producer_id, 0), 0, committed=committed, on_done=errors.append)
+    host.coordinator.complete_transaction(0, Producer(producer_id, 0), 0, committed=committed, on_done=errors.append, timeout_ms=1000)
     assert errors.one is None
 
 

@@ -186,13 +186,22 @@ def test_finalized_features_of_both_versions_are_read_and_written() -> None:
         b'{"features":{},"version":2,"status":2}',
         b'{"features":{},"version":2}',
         b'{"version":2,"status":1}',
-        b'{"features":{"f":{"max_version_level":0}},"version":2,"status":1}',
+        b'{"features":{"f":{"max_version_level":-1}},"version":2,"status":1}',
         b'{"features":{"f":{"max_version_level":1}},"version":1,"status":1}',
     ],
 )
 def test_features_that_kafka_would_refuse_are_refused(data: bytes) -> None:
     with pytest.raises(json_text.CorruptZNode, match="/barnabas/features"):
         cluster.decode_features(data, paths.BARNABAS_FEATURES)
+
+
+def test_only_our_own_node_says_that_a_feature_is_off() -> None:
+    data = b'{"features":{"f":{"max_version_level":0}},"version":2,"status":1}'
+    off = cluster.decode_features(data, paths.BARNABAS_FEATURES)
+    assert off.levels == {"f": 0}
+    assert cluster.encode_features(off) == data
+    with pytest.raises(json_text.CorruptZNode, match="/feature"):
+        cluster.decode_features(data)
 
 
 assignments = st.builds(topics.ReplicaAssignment, brokers, brokers, brokers)

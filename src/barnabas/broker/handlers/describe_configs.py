@@ -2,6 +2,7 @@
 
 Versions 0–4.
 - Each resource is answered on its own, with its settings or with an error. Settings come sorted by name; no keys, or null, asks for all.
+- The same question asked again in one request is answered once: the answer to a small request must not be without bounds.
 - A broker answers for itself, for `""` (the defaults of all brokers) and for what all share; asked for another one: INVALID_REQUEST.
 - Passwords, and settings that nobody here knows, are named and come without a value.
 - A resource type that is none refuses the request as a whole: INVALID_REQUEST for every resource in it.
@@ -42,7 +43,7 @@ async def handle(broker: Broker, request: Request[DescribeConfigsRequest]) -> De
         refused = InvalidRequest(ErrorCode.INVALID_REQUEST.message)
         return DescribeConfigsResponse(0, [_failed(resource, refused) for resource in asked])
     results = []
-    for resource in asked:
+    for resource in {_question(resource): resource for resource in asked}.values():
         results.append(await _describe(broker, request, resource))
         await asyncio.sleep(0)  # a client may ask for a thousand topics: others have their turn in between
     return DescribeConfigsResponse(0, results)
@@ -59,6 +60,10 @@ async def _describe(broker: Broker, request: Request[DescribeConfigsRequest], re
     except KafkaError as error:
         return _failed(resource, error)
     return DescribeConfigsResult(0, "", resource.resource_type, name, [_shown(entry, request) for entry in entries])
+
+
+def _question(resource: DescribeConfigsResource) -> tuple[int, str, frozenset[str]]:
+    return resource.resource_type, resource.resource_name, frozenset(resource.configuration_keys or ())
 
 
 def _failed(resource: DescribeConfigsResource, error: KafkaError) -> DescribeConfigsResult:

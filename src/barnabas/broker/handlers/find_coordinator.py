@@ -3,8 +3,8 @@
 Versions 0 to 6.
 Behaviour
 - the key's hash picks a partition of an internal topic, and whoever leads that partition is the coordinator. While there is no such
-  topic or it has no leader, the client hears COORDINATOR_NOT_AVAILABLE and asks again. The topic of the groups is made when the first
-  client asks.
+  topic or it has no leader, the client hears COORDINATOR_NOT_AVAILABLE and asks again. The topics of groups and transactions are made
+  when the first client asks.
 Version notes
 - 0: groups only. 1: transactional ids, a text with the error (also with none, where it is "NONE"). 4: many keys at once, each with its own
   error and without a text, unless the request as a whole is at fault. 6: share groups.
@@ -76,7 +76,7 @@ def _locate(broker: Broker, request: Request[FindCoordinatorRequest], key: str) 
     if key_type not in _TOPICS or (key_type == SHARE and (request.version < _SHARE_VERSION or not _is_share_key(key))):
         return ErrorCode.INVALID_REQUEST
     topic, partition = coordinator_partition(broker, key_type, key)
-    if key_type == GROUP and not broker.metadata_cache.contains(topic):
+    if key_type != SHARE and not broker.metadata_cache.contains(topic):
         broker.topic_creation.create_topics([topic])
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     return broker.metadata_cache.leader_endpoint(topic, partition, request.listener_name) or ErrorCode.COORDINATOR_NOT_AVAILABLE

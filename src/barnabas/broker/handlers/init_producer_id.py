@@ -1,20 +1,22 @@
-"""InitProducerId: an id for a producer, by which the log tells its retries from new records.
+"""InitProducerId: an id for a producer, by which the log tells its retries from new records; for a transactional one also its epoch.
 
 Versions 0 to 6.
 Behaviour
 - without a transactional id every call gives a new id with epoch 0, also to a producer that tells its old one.
-- with a transactional id it is the transaction coordinator that answers. This broker is none, and says so: the client looks for another.
-Version notes: 3 lets a producer tell the id and epoch it has, both or none. 6, with two-phase commit, is not promised yet.
-Errors: INVALID_REQUEST for an empty transactional id, or for only one of id and epoch; INVALID_TRANSACTION_TIMEOUT; NOT_COORDINATOR;
-  COORDINATOR_LOAD_IN_PROGRESS while the metadata tree gives no block of ids.
+- with a transactional id the coordinator of it answers: the id stays, the epoch rises, and whoever had the one before is fenced. What was
+  open is aborted first; until that is done the client hears CONCURRENT_TRANSACTIONS.
+Version notes: 3 lets a producer tell the id and epoch it has, both or none (KIP-360). 4 knows PRODUCER_FENCED; before it is
+  INVALID_PRODUCER_EPOCH. 6, with two-phase commit, is not promised: Kafka may still change it.
+Errors: INVALID_REQUEST for an empty transactional id, or for only one of id and epoch; INVALID_TRANSACTION_TIMEOUT; PRODUCER_FENCED;
+  CONCURRENT_TRANSACTIONS; NOT_COORDINATOR; COORDINATOR_NOT_AVAILABLE; COORDINATOR_LOAD_IN_PROGRESS, also while the metadata tree gives no
+  block of ids.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from barnabas.errors import KafkaError
-from barnabas.protocol.errors import ErrorCode
+from barnabas.broker.answer import Answer
 from barnabas.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from barnabas.protocol.messages.init_producer_id_response import InitProducerIdResponse
 
@@ -22,23 +24,8 @@ if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.request import Request
 
-NO_PRODUCER_ID: Final = -1
-NO_PRODUCER_EPOCH: Final = -1
 
-
-async def handle(broker: Broker, request: Request[InitProducerIdRequest]) -> InitProducerIdResponse:
-    message = request.message
-    if (message.producer_id == NO_PRODUCER_ID) != (message.producer_epoch == NO_PRODUCER_EPOCH) or message.transactional_id == "":
-        return _refusal(ErrorCode.INVALID_REQUEST)
-    if message.transactional_id is not None:
-        if not 0 < message.transaction_timeout_ms <= broker.config.current.number("transaction.max.timeout.ms"):
-            return _refusal(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
-        return _refusal(ErrorCode.NOT_COORDINATOR)
-    try:
-        return InitProducerIdResponse(producer_id=await broker.producer_ids.generate(), producer_epoch=0)
-    except KafkaError as error:
-        return _refusal(error.code)
-
-
-def _refusal(error: int) -> InitProducerIdResponse:
-    return InitProducerIdResponse(error_code=error, producer_id=NO_PRODUCER_ID, producer_epoch=NO_PRODUCER_EPOCH)
+def handle(broker: Broker, request: Request[InitProducerIdRequest]) -> InitProducerIdResponse | None:
+    answer: Answer[InitProducerIdResponse] = Answer(request)
+    broker.transactions.init_producer_id(request.message, request.version, answer.give)
+    return answer.now()

@@ -41,6 +41,10 @@ _TOPICS_BY_ID: Final = 10
 
 def handle(broker: Broker, request: Request[OffsetCommitRequest]) -> OffsetCommitResponse | Awaitable[OffsetCommitResponse] | None:
     message = request.message
+    if 0 < request.version < _TOPICS_BY_ID and _all_exist(message.topics, broker.metadata_cache):
+        whole: Answer[OffsetCommitResponse] = Answer(request)
+        broker.groups.commit_offsets(request.version, message, whole.give)
+        return whole.now()
     result = _Result(by_id=request.version >= _TOPICS_BY_ID)
     message.topics = _existing(message.topics, broker.metadata_cache, result)
     if not message.topics:
@@ -83,6 +87,17 @@ class _Result:
 
     def response(self) -> OffsetCommitResponse:
         return OffsetCommitResponse(topics=list(self._topics.values()))
+
+
+def _all_exist(topics: list[OffsetCommitRequestTopic], cache: MetadataCache) -> bool:
+    """Whether there is nothing to refuse here, as is nearly always the case: then the coordinator's answer is all of the answer."""
+    for topic in topics:
+        if not topic.partitions:
+            return False
+        for wanted in topic.partitions:
+            if not cache.contains(topic.name, wanted.partition_index):
+                return False
+    return bool(topics)
 
 
 def _existing(topics: list[OffsetCommitRequestTopic], cache: MetadataCache, result: _Result) -> list[OffsetCommitRequestTopic]:

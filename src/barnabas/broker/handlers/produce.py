@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.current_leader import current_leader
 from barnabas.broker.partition_append import PartitionAppend
-from barnabas.errors import CorruptRecord, InvalidRecord, KafkaError, UnsupportedCompressionType
+from barnabas.broker.transaction_verification import of_produce
+from barnabas.broker.transactional_produce import TransactionalProduce
+from barnabas.errors import CorruptRecord, InvalidProducerIdMapping, InvalidRecord, KafkaError, UnsupportedCompressionType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.protocol.messages.produce_response import (
@@ -60,8 +62,7 @@ _TRANSACTIONAL_ID_AUTHORIZATION_FAILED: Final = int(ErrorCode.TRANSACTIONAL_ID_A
 
 
 def handle(broker: Broker, request: Request[ProduceRequest]) -> None:
-    """Records of a transaction are refused by their log, with INVALID_TXN_STATE, as long as no coordinator has vouched for them: Kafka's
-    answer to a produce outside of any transaction."""
+    """Records of a transaction are appended when its coordinator has vouched for them; those that nobody vouches for their log refuses."""
     message = request.message
     answer = _Answer(broker, request)
     if message.transactional_id is None and _has_transactional_records(message):
@@ -71,15 +72,40 @@ def handle(broker: Broker, request: Request[ProduceRequest]) -> None:
     if not entries:
         answer.send()
         return
-    broker.replica_manager.append_records(
-        message.timeout_ms,
-        message.acks,
+    if message.transactional_id is not None:
+        _append_in_transaction(broker, request, message.transactional_id, entries, answer)
+    else:
+        broker.replica_manager.append_records(
+            message.timeout_ms,
+            message.acks,
+            entries,
+            answer.appended,
+            internal_topics_allowed=request.client_id == ADMIN_CLIENT,
+        )
+    if not answer.is_sent:
+        request.wait()
+
+
+def _append_in_transaction(
+    broker: Broker,
+    request: Request[ProduceRequest],
+    transactional_id: str,
+    entries: list[tuple[TopicPartition, Records]],
+    answer: _Answer,
+) -> None:
+    produce = TransactionalProduce(
+        broker.replica_manager,
+        of_produce(request.version),
+        request.message.timeout_ms,
+        request.message.acks,
         entries,
         answer.appended,
         internal_topics_allowed=request.client_id == ADMIN_CLIENT,
     )
-    if not answer.is_sent:
-        request.wait()
+    try:
+        produce.begin(broker.verification, transactional_id)
+    except InvalidProducerIdMapping as error:
+        answer.refuse_all(error.code, str(error))
 
 
 class _Answer:
@@ -101,13 +127,13 @@ class _Answer:
             name = self._name_of(topic)
             response = TopicProduceResponse(topic.name, topic.topic_id)
             for data in topic.partition_data:
-                partition = TopicPartition(name or "", data.index)
                 part = PartitionProduceResponse(data.index, 0, -1)
-                if name is None:
-                    part.error_code = _UNKNOWN_TOPIC_ID
-                else:
-                    self._check(part, partition, topic, data)
                 response.partition_responses.append(part)
+                partition = None if name is None else self._broker.metadata_cache.known(name, data.index)
+                if partition is None:
+                    part.error_code = _UNKNOWN_TOPIC_ID if name is None else _UNKNOWN_TOPIC_OR_PARTITION
+                    continue
+                self._check(part, partition, topic, data)
                 if part.error_code == 0 and data.records is not None:
                     entries.append((partition, data.records))
                     self._waiting.append(part)
@@ -123,9 +149,6 @@ class _Answer:
         self, part: PartitionProduceResponse, partition: TopicPartition, topic: TopicProduceData, data: PartitionProduceData
     ) -> None:
         version = self._request.version
-        if not self._broker.metadata_cache.contains(partition.topic, partition.partition):
-            part.error_code = _UNKNOWN_TOPIC_OR_PARTITION
-            return
         try:
             validate_records(version, data.records)
             if version >= _TOPIC_IDS and self._broker.replica_manager.partition(partition) is not None:
@@ -137,7 +160,8 @@ class _Answer:
             part.error_code = error.code
 
     def appended(self, results: list[PartitionAppend]) -> None:
-        for part, result in zip(self._waiting, results, strict=True):
+        for at, part in enumerate(self._waiting):
+            result = results[at]
             part.error_code = result.error
             part.base_offset = result.base_offset
             part.log_append_time_ms = result.log_append_time
@@ -147,10 +171,16 @@ class _Answer:
                 part.record_errors = [BatchIndexAndErrorMessage(index, message) for index, message in result.record_errors]
         self.send()
 
-    def refuse_all(self, error: int) -> None:
-        for topic in self._request.message.topic_data:
-            parts = [PartitionProduceResponse(data.index, error, -1) for data in topic.partition_data]
-            self._response.responses.append(TopicProduceResponse(topic.name, topic.topic_id, parts))
+    def refuse_all(self, error: int, message: str | None = None) -> None:
+        """Nothing of the request counts, whatever was found out about parts of it."""
+        self._response.responses = [
+            TopicProduceResponse(
+                topic.name,
+                topic.topic_id,
+                [PartitionProduceResponse(data.index, error, -1, error_message=message) for data in topic.partition_data],
+            )
+            for topic in self._request.message.topic_data
+        ]
         self.send()
 
     def send(self) -> None:

@@ -31,11 +31,11 @@ from barnabas.coordinator.group.current_assignment import Owned, Reconciliation
 from barnabas.coordinator.group.group import Group
 from barnabas.coordinator.group.metadata_hash import MetadataHashes
 from barnabas.coordinator.group.migration import allows_downgrade, downgraded
-from barnabas.coordinator.group.regex_refresh import CONSUMER_GROUP_REBALANCES, METADATA_REFRESH_INTERVAL_MS, RegexRefresh
+from barnabas.coordinator.group.regex_refresh import METADATA_REFRESH_INTERVAL_MS, RegexRefresh
 from barnabas.coordinator.group.subscription import is_homogeneous
 from barnabas.coordinator.group.target_assignment import compute_target_assignment, subscribed_topic_ids
 from barnabas.coordinator.group.topics_image import TopicsImage
-from barnabas.coordinator.metrics import Metrics
+from barnabas.coordinator.metrics import CONSUMER_GROUP_REBALANCES, Metrics
 from barnabas.coordinator.result import Clock, Record, Result
 from barnabas.errors import FencedInstanceId, KafkaError, UnknownMemberId
 

@@ -6,16 +6,15 @@ API. `respond` may be called before a method returns.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Final, TypeVar
+from typing import Final, Generic, TypeVar
 
-from barnabas.coordinator.faults import client_error_code, error_code, told
-from barnabas.coordinator.group.classic_group import ClassicGroup
+from barnabas.coordinator.faults import client_code, client_error_code, error_code, told
 from barnabas.coordinator.group.classic_groups import Caller
 from barnabas.coordinator.group.config import GroupCoordinatorConfig
 from barnabas.coordinator.group.consumer_groups import configured_assignors
 from barnabas.coordinator.group.group import partition_for
+from barnabas.coordinator.group.group_metrics import group_gauges, partition_gauges
 from barnabas.coordinator.group.heartbeat_epochs import validate_heartbeat
 from barnabas.coordinator.group.shard import ConsumerPart, GroupShard
 from barnabas.coordinator.result import Result
@@ -53,10 +52,13 @@ from barnabas.protocol.messages.txn_offset_commit_response import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
+from barnabas.storage.producers.verification import VerificationGuard
 from barnabas.topic_partition import TopicPartition
 
 R = TypeVar("R")
 Respond = Callable[[R], None]
+Verified = Callable[[int, VerificationGuard | None], None]  # an error, or what the log wants to see with the records
+Verify = Callable[[int, Verified], None]  # of a partition of `__consumer_offsets`
 
 _PROTOCOL_IS_MANDATORY: Final = 5  # of SyncGroup: from this version on it names the protocol it was told
 _PROTOCOL_NAME_IS_NULLABLE: Final = 7  # of JoinGroup's response
@@ -95,58 +97,38 @@ class GroupCoordinator:
     # -- the classic protocol
 
     def join_group(self, caller: Caller, request: JoinGroupRequest, respond: Respond[JoinGroupResponse]) -> None:
-        def answer(response: JoinGroupResponse) -> None:
-            if not response.protocol_name:
-                response.protocol_name = None if caller.version >= _PROTOCOL_NAME_IS_NULLABLE else ""
-            respond(response)
-
-        once = _once(answer)
+        join = _Join(caller, request, respond)
         if request.rebalance_timeout_ms == -1:
             request.rebalance_timeout_ms = request.session_timeout_ms  # version 0 has one timeout for both
         fault = self._fault(request.group_id)
         if fault is None and not self._is_session_timeout_allowed(request.session_timeout_ms):
             fault = int(ErrorCode.INVALID_SESSION_TIMEOUT)
         if fault is not None:
-            once(JoinGroupResponse(member_id=request.member_id, error_code=fault))
+            join.answer(JoinGroupResponse(member_id=request.member_id, error_code=fault))
             return
-        self._write(
-            request.group_id,
-            lambda shard: shard.join(caller, request, once),
-            _nothing,
-            lambda error: once(JoinGroupResponse(error_code=client_error_code(error))),
-        )
+        self._write(request.group_id, join.run, _nothing, join.fail)
 
     def _is_session_timeout_allowed(self, session_timeout_ms: int) -> bool:
         return self._config.group_min_session_timeout_ms <= session_timeout_ms <= self._config.group_max_session_timeout_ms
 
     def sync_group(self, caller: Caller, request: SyncGroupRequest, respond: Respond[SyncGroupResponse]) -> None:
-        once = _once(respond)
+        sync = _Sync(request, respond)
         fault = None
         if caller.version >= _PROTOCOL_IS_MANDATORY and (request.protocol_type is None or request.protocol_name is None):
             fault = int(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         fault = self._fault(request.group_id) if fault is None else fault
         if fault is not None:
-            once(SyncGroupResponse(error_code=fault))
+            sync.answer(SyncGroupResponse(error_code=fault))
             return
-        self._write(
-            request.group_id,
-            lambda shard: shard.sync(request, once),
-            _nothing,
-            lambda error: once(SyncGroupResponse(error_code=client_error_code(error))),
-        )
+        self._write(request.group_id, sync.run, _nothing, sync.fail)
 
     def heartbeat(self, request: HeartbeatRequest, respond: Respond[HeartbeatResponse]) -> None:
         fault = self._fault(request.group_id)
         if fault is not None:
             respond(HeartbeatResponse(error_code=fault))
             return
-
-        def fail(error: Exception) -> None:
-            code = client_error_code(error)
-            # While the group loads nobody's session runs, so the member is told that all is well.
-            respond(HeartbeatResponse(error_code=0 if code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else code))
-
-        self._write(request.group_id, lambda shard: shard.heartbeat(request), respond, fail)
+        heartbeat = _Heartbeat(request, respond)
+        self._write(request.group_id, heartbeat.run, respond, heartbeat.fail)
 
     def leave_group(self, request: LeaveGroupRequest, version: int, respond: Respond[LeaveGroupResponse]) -> None:
         def answer(response: LeaveGroupResponse) -> None:
@@ -208,33 +190,49 @@ class GroupCoordinator:
 
     def commit_offsets(self, version: int, request: OffsetCommitRequest, respond: Respond[OffsetCommitResponse]) -> None:
         """All versions from 1 on; those of version 0 live in the tree and do not come here."""
-
-        def fail(error: Exception) -> None:
-            respond(_commit_error(request, client_error_code(error)))
-
-        self._write(request.group_id, lambda shard: shard.offsets.commit(version, request), respond, fail)
+        commit = _Commit(version, request, respond)
+        self._write(request.group_id, commit.run, respond, commit.fail)
 
     def commit_transactional_offsets(
-        self, version: int, request: TxnOffsetCommitRequest, respond: Respond[TxnOffsetCommitResponse]
+        self, version: int, request: TxnOffsetCommitRequest, respond: Respond[TxnOffsetCommitResponse], verify: Verify | None = None
     ) -> None:
-        """The offsets are pending until `complete_transaction`; whether the transaction is open is verified before."""
+        """The offsets are pending until `complete_transaction`. `verify` asks whether the transaction is open, and for the partition of
+        the group to be a part of it; what its log says to a transaction nobody has asked about is another matter."""
 
         def fail(error: Exception) -> None:
             respond(_txn_commit_error(request, client_error_code(error)))
 
+        def verified(code: int, guard: VerificationGuard | None) -> None:
+            if code != 0:
+                respond(_txn_commit_error(request, client_code(code)))
+                return
+            producer = Producer(request.producer_id, request.producer_epoch, guard)
+            self._write(request.group_id, lambda shard: shard.offsets.commit_transactional(version, request), respond, fail, producer)
+
         fault = self._fault(request.group_id)
         if fault is not None:
             respond(_txn_commit_error(request, fault))
-            return
-        producer = Producer(request.producer_id, request.producer_epoch)
-        self._write(request.group_id, lambda shard: shard.offsets.commit_transactional(version, request), respond, fail, producer)
+        elif verify is None:
+            verified(0, None)
+        else:
+            verify(self.partition_for(request.group_id), verified)
 
     def complete_transaction(
-        self, partition: int, producer: Producer, coordinator_epoch: int, *, committed: bool, on_done: Callable[[Exception | None], None]
+        self,
+        partition: int,
+        producer: Producer,
+        coordinator_epoch: int,
+        *,
+        committed: bool,
+        on_done: Callable[[Exception | None], None],
+        timeout_ms: int,
     ) -> None:
         """Writes the end marker of a transaction to a partition of `__consumer_offsets`."""
+        if not self._partition_count:
+            on_done(CoordinatorNotAvailable())
+            return
         self._runtime.complete_transaction(
-            partition, producer, coordinator_epoch, committed=committed, on_done=on_done, timeout_ms=self._config.offsets_commit_timeout_ms
+            partition, producer, coordinator_epoch, committed=committed, on_done=on_done, timeout_ms=timeout_ms
         )
 
     def fetch_offsets(self, request: OffsetFetchRequestGroup, require_stable: bool, respond: Respond[OffsetFetchResponseGroup]) -> None:
@@ -317,18 +315,11 @@ class GroupCoordinator:
         )
 
     def gauges(self) -> dict[str, int]:
-        """Kafka's gauges of this coordinator, by name; for `GroupCount` and `ConsumerGroupCount` with their tag behind a colon."""
-        counts: Counter[str] = Counter()
-        for shard in self._runtime.shards():
-            counts["NumOffsets"] += shard.offsets.committed.count
-            for group in shard.groups.values():
-                counts[f"GroupCount:{group.type.value}"] += 1
-                if isinstance(group, ClassicGroup):
-                    counts["NumGroups"] += 1
-                    counts[f"NumGroups{group.state.value}"] += 1
-                else:
-                    counts[f"ConsumerGroupCount:{group.state_name.lower()}"] += 1
-        return dict(counts)
+        """Kafka's gauges of this coordinator, by name."""
+        runtime = self._runtime
+        active = len(runtime.partitions())
+        partitions = partition_gauges(runtime.partition_count - active, active, runtime.failed_count)
+        return {**group_gauges(runtime.shards()), **partitions}
 
     # -- common
 
@@ -362,17 +353,17 @@ _NOT_COORDINATOR_ON_FETCH: Final = frozenset(
 )
 
 
-class _Gather(list[R | None]):
+class _Gather(Generic[R]):
     """Collects one answer per place, in order, and passes them on when all are there."""
 
     def __init__(self, count: int, respond: Respond[list[R]]) -> None:
-        super().__init__([None] * count)
+        self._found: list[R | None] = [None] * count
         self._missing = count + 1  # one for `start`, so that nothing is passed on before all were asked
         self._respond = respond
 
     def slot(self, index: int) -> Respond[R]:
         def fill(answer: R) -> None:
-            self[index] = answer
+            self._found[index] = answer
             self.start()
 
         return fill
@@ -380,20 +371,89 @@ class _Gather(list[R | None]):
     def start(self) -> None:
         self._missing -= 1
         if self._missing == 0:
-            self._respond([answer for answer in self if answer is not None])
+            self._respond([answer for answer in self._found if answer is not None])
 
 
-def _once(respond: Respond[R]) -> Respond[R]:
-    """The first answer counts: a request may be answered by the operation and again by the failure of its append."""
-    answered = False
+# What is asked most often has a class of its own: closures would cost more than the work.
 
-    def answer(response: R) -> None:
-        nonlocal answered
-        if not answered:
-            answered = True
-            respond(response)
 
-    return answer
+class _Join:
+    """A JoinGroup. The first answer counts: it may be answered by the operation and again by the failure of its append."""
+
+    __slots__ = ("_caller", "_is_answered", "_request", "_respond")
+
+    def __init__(self, caller: Caller, request: JoinGroupRequest, respond: Respond[JoinGroupResponse]) -> None:
+        self._caller = caller
+        self._request = request
+        self._respond = respond
+        self._is_answered = False
+
+    def run(self, shard: GroupShard) -> Result[None]:
+        return shard.join(self._caller, self._request, self.answer)
+
+    def fail(self, error: Exception) -> None:
+        self.answer(JoinGroupResponse(error_code=client_error_code(error)))
+
+    def answer(self, response: JoinGroupResponse) -> None:
+        if self._is_answered:
+            return
+        self._is_answered = True
+        if not response.protocol_name:
+            response.protocol_name = None if self._caller.version >= _PROTOCOL_NAME_IS_NULLABLE else ""
+        self._respond(response)
+
+
+class _Sync:
+    """A SyncGroup. The first answer counts here too."""
+
+    __slots__ = ("_is_answered", "_request", "_respond")
+
+    def __init__(self, request: SyncGroupRequest, respond: Respond[SyncGroupResponse]) -> None:
+        self._request = request
+        self._respond = respond
+        self._is_answered = False
+
+    def run(self, shard: GroupShard) -> Result[None]:
+        return shard.sync(self._request, self.answer)
+
+    def fail(self, error: Exception) -> None:
+        self.answer(SyncGroupResponse(error_code=client_error_code(error)))
+
+    def answer(self, response: SyncGroupResponse) -> None:
+        if not self._is_answered:
+            self._is_answered = True
+            self._respond(response)
+
+
+class _Heartbeat:
+    __slots__ = ("_request", "_respond")
+
+    def __init__(self, request: HeartbeatRequest, respond: Respond[HeartbeatResponse]) -> None:
+        self._request = request
+        self._respond = respond
+
+    def run(self, shard: GroupShard) -> Result[HeartbeatResponse]:
+        return shard.heartbeat(self._request)
+
+    def fail(self, error: Exception) -> None:
+        code = client_error_code(error)
+        # While the group loads nobody's session runs, so the member is told that all is well.
+        self._respond(HeartbeatResponse(error_code=0 if code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else code))
+
+
+class _Commit:
+    __slots__ = ("_request", "_respond", "_version")
+
+    def __init__(self, version: int, request: OffsetCommitRequest, respond: Respond[OffsetCommitResponse]) -> None:
+        self._version = version
+        self._request = request
+        self._respond = respond
+
+    def run(self, shard: GroupShard) -> Result[OffsetCommitResponse]:
+        return shard.offsets.commit(self._version, self._request)
+
+    def fail(self, error: Exception) -> None:
+        self._respond(_commit_error(self._request, client_error_code(error)))
 
 
 def _consumer(shard: GroupShard) -> ConsumerPart:

@@ -58,7 +58,10 @@ class Offset:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Offset):
             return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in Offset.__slots__ if name != "record_offset")
+        return self._parts() == other._parts()
+
+    def _parts(self) -> tuple[int, int, str, int, int | None, Uuid]:
+        return self.offset, self.leader_epoch, self.metadata, self.commit_timestamp, self.expire_timestamp, self.topic_id
 
     def __repr__(self) -> str:
         return (

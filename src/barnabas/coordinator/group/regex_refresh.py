@@ -18,10 +18,9 @@ from barnabas.coordinator.group.group import Group
 from barnabas.coordinator.group.metadata_hash import MetadataHashes
 from barnabas.coordinator.group.subscription import NOTHING_RESOLVED, ResolvedRegex, resolve_regexes, validate_regex
 from barnabas.coordinator.group.topics_image import TopicsImage
-from barnabas.coordinator.metrics import Metrics
+from barnabas.coordinator.metrics import CONSUMER_GROUP_REBALANCES, Metrics
 from barnabas.coordinator.result import Clock, Record, Result, Timer
 
-CONSUMER_GROUP_REBALANCES: Final = "ConsumerGroupRebalances"
 METADATA_REFRESH_INTERVAL_MS: Final = 2**31 - 1  # a change of a topic asks for a look at once; this only bounds forgetting
 MIN_INTERVAL_MS: Final = 10_000
 

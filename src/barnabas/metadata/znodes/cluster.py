@@ -141,7 +141,7 @@ def encode_features(features: Features) -> bytes:
 
 
 def decode_features(data: bytes | None, path: str = paths.FEATURE) -> Features:
-    """Of /feature, or with its path of /barnabas/features, where ours are kept in the same form."""
+    """Of /feature, or with its path of /barnabas/features, where ours are kept in the same form; there 0 says that a feature is off."""
     fields = json_text.decode(path, data)
     version, status = fields.integer("version"), fields.integer("status")
     if version not in (1, 2):
@@ -149,12 +149,13 @@ def decode_features(data: bytes | None, path: str = paths.FEATURE) -> Features:
     if status not in (FEATURE_DISABLED, FEATURE_ENABLED):
         raise fields.fault(f"Malformed status {status} in feature information")
     features = fields.nested("features")
+    least = 0 if path == paths.BARNABAS_FEATURES else 1
     levels = {}
     for name in features:
         level = features.nested(name).integer("max_version_level")
-        lowest = features.nested(name).integer("min_version_level") if version == 1 else 1
-        if not 1 <= lowest <= level:
-            raise fields.fault(f"Expected 1 <= min_version_level <= max_version_level for {name}, found {lowest} and {level}")
+        lowest = features.nested(name).integer("min_version_level") if version == 1 else least
+        if not least <= lowest <= level:
+            raise fields.fault(f"Expected {least} <= min_version_level <= max_version_level for {name}, found {lowest} and {level}")
         levels[name] = level
     return Features(levels, status, version)
 

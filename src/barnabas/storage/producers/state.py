@@ -182,11 +182,7 @@ class ProducerStateManager:
         self, producer_id: int, sequence: int, producer_epoch: int, supports_epoch_bump: bool, now_ms: int
     ) -> VerificationGuard:
         """A guard to take to the coordinator and back; SENTINEL if the transaction is open here and needs none."""
-        entry = self._producers.get(producer_id)
-        if entry is not None and producer_epoch < entry.producer_epoch:
-            raise InvalidProducerEpoch(
-                f"Epoch of producer {producer_id} is {producer_epoch}, which is smaller than the last seen epoch {entry.producer_epoch}"
-            )
+        self._require_epoch(producer_id, producer_epoch)
         if self.has_ongoing_transaction(producer_id, producer_epoch):
             return SENTINEL
         verification = self._verifications.get(producer_id)
@@ -195,6 +191,13 @@ class ProducerStateManager:
             self._verifications[producer_id] = verification
         verification.maybe_update_lowest_sequence_and_epoch(sequence, producer_epoch)
         return verification.guard
+
+    def _require_epoch(self, producer_id: int, producer_epoch: int) -> None:
+        entry = self._producers.get(producer_id)
+        if entry is not None and producer_epoch < entry.producer_epoch:
+            raise InvalidProducerEpoch(
+                f"Epoch of producer {producer_id} is {producer_epoch}, which is smaller than the last seen epoch {entry.producer_epoch}"
+            )
 
     def verification_entry(self, producer_id: int) -> VerificationStateEntry | None:
         return self._verifications.get(producer_id)
@@ -205,9 +208,12 @@ class ProducerStateManager:
 
     def require_verified(self, batch: Batch, presented: VerificationGuard) -> None:
         """Raises InvalidTxnState for a batch that would open a transaction its coordinator may not know of."""
-        if not batch.is_transactional or batch.is_control or not self.config.transaction_verification_enabled:
+        if not batch.is_transactional or batch.is_control:
             return
         if self.has_ongoing_transaction(batch.producer_id, batch.producer_epoch):
+            return
+        self._require_epoch(batch.producer_id, batch.producer_epoch)  # a zombie hears that it is one, and not that it was not verified
+        if not self.config.transaction_verification_enabled:
             return
         verification = self._verifications.get(batch.producer_id)
         if verification is None or not verification.guard.verify(presented):

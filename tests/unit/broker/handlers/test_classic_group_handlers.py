@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.coordinator.group.group_metrics import CLASSIC
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.describe_groups_request import DescribeGroupsRequest
 from barnabas.protocol.messages.describe_groups_response import DescribeGroupsResponse
@@ -120,7 +121,7 @@ def test_a_member_that_is_silent_for_its_session_is_out(tmp_path: Path) -> None:
         await groups.sync(member)
 
         async def is_out() -> bool:
-            return groups.broker.groups.gauges().get("NumGroupsEmpty") == 1
+            return groups.broker.groups.gauges()[f"{CLASSIC}NumGroupsEmpty"] == 1
 
         await groups.until(is_out)
 

@@ -102,6 +102,12 @@ def test_a_resource_that_is_replaced_twice_in_one_request_is_not_replaced(broker
     assert [(r["error_code"], r["error_message"]) for r in answer["responses"]] == [(42, "Each resource must appear at most once.")] * 2
 
 
+def test_the_same_question_asked_many_times_in_one_request_is_answered_once(broker: ConfigBroker) -> None:
+    asked = [DescribeConfigsResource(4, "", None), DescribeConfigsResource(4, "", ["log.cleaner.threads"])] * 1000
+    results = cast("DescribeConfigsResponse", broker.ask("describe_configs", DescribeConfigsRequest(asked), 4)).results
+    assert [result.resource_name for result in results] == ["", ""]
+
+
 def test_version_0_says_which_values_are_defaults(broker: ConfigBroker) -> None:
     broker.ask("incremental_alter_configs", message_of(one(TOPIC, "orders", "retention.ms", SET, "5000")), 1)
     configs = {config.name: config.is_default for config in described(broker, TOPIC, "orders", version=0).configs}

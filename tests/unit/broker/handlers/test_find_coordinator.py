@@ -55,9 +55,15 @@ def test_a_topic_that_is_there_is_not_made_again() -> None:
     assert creations.names == []
 
 
-def test_the_topics_of_other_coordinators_are_not_made_for_who_asks() -> None:
+def test_the_topic_of_transactions_is_made_when_the_first_client_asks() -> None:
     creations = Creations()
-    found(a_broker(topic_creation=creations), 6, "t", key_type=TRANSACTION)
+    response = found(a_broker(topic_creation=creations), 6, "t", key_type=TRANSACTION)
+    assert [each.error_code for each in response.coordinators] == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+    assert creations.names == ["__transaction_state"]
+
+
+def test_the_topic_of_share_groups_is_not_made_for_who_asks() -> None:
+    creations = Creations()
     found(a_broker(topic_creation=creations), 6, SHARE_KEY, key_type=SHARE)
     assert creations.names == []
 

@@ -5,11 +5,15 @@ import asyncio
 import pytest
 
 from barnabas.broker.producer_ids import ProducerIdManager
+from barnabas.coordinator.transaction.config import TransactionConfig
+from barnabas.coordinator.transaction.coordinator import TransactionCoordinator
 from barnabas.metadata import paths
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from barnabas.protocol.messages.init_producer_id_response import InitProducerIdResponse
 from tests.unit.broker.handlers.asking import a_broker, ask
+from tests.unit.coordinator.coordinator_host import MemoryLog, Time
+from tests.unit.coordinator.transaction.transaction_host import Partitions
 
 
 def initialized(*requests: InitProducerIdRequest, version: int = 5, block: bytes | None = None) -> list[InitProducerIdResponse]:
@@ -17,10 +21,27 @@ def initialized(*requests: InitProducerIdRequest, version: int = 5, block: bytes
         broker = a_broker()
         await broker.tree.connect()
         await broker.tree.create(paths.PRODUCER_ID_BLOCK, block)
-        broker.producer_ids = ProducerIdManager(0, broker.tree)
+        broker.transactions = coordinator(ProducerIdManager(0, broker.tree))
         return [await ask(broker, request, InitProducerIdResponse, version) for request in requests]
 
     return asyncio.run(scenario())
+
+
+def coordinator(producer_ids: ProducerIdManager) -> TransactionCoordinator:
+    """One that leads no partition of its topic."""
+    time = Time()
+    made = TransactionCoordinator(
+        TransactionConfig(),
+        MemoryLog(),
+        time,
+        time,
+        producer_ids,
+        Partitions(),
+        transaction_version=lambda: 2,
+        offsets_partition=lambda group_id: 0,
+    )
+    made.start(50)
+    return made
 
 
 def refused(error: ErrorCode) -> list[InitProducerIdResponse]:

@@ -151,6 +151,15 @@ def test_version_0_writes_to_the_tree_and_asks_no_coordinator() -> None:
     assert host.shard.offsets.committed.count == 0
 
 
+def test_version_0_writes_the_last_of_many_offsets_of_a_partition_and_answers_all() -> None:
+    async def step(broker: Broker) -> None:
+        answer = await tree_commit(broker, wanted("t", 0, *[(0, offset) for offset in range(100)]))
+        assert answer == [("t", 0, 0)] * 100
+        assert await data_of(broker, "/consumers/g/offsets/t/0") == b"99"
+
+    in_tree(step)
+
+
 def test_version_0_refuses_what_does_not_exist_and_metadata_that_is_too_long_by_java_s_count() -> None:
     async def step(broker: Broker) -> None:
         answer = await tree_commit(

@@ -261,12 +261,6 @@ def test_a_batch_with_an_impossible_header_is_corrupt(replicas: Replicas, at: in
 TRANSACTIONAL = {"producer_id": 9, "producer_epoch": 0, "base_sequence": 0, "transactional": True}
 
 
-def test_records_outside_of_any_transaction_are_in_an_invalid_state(replicas: Replicas) -> None:
-    part = produce(replicas, 9, records(**TRANSACTIONAL), transactional_id="t").part
-    assert (part.error_code, part.log_start_offset) == (ErrorCode.INVALID_TXN_STATE, 0)
-    assert replicas.log().log_end_offset == 0
-
-
 def test_transactional_records_without_an_id_are_nobodys(replicas: Replicas) -> None:
     part = produce(replicas, 9, records(**TRANSACTIONAL)).part
     assert part.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED

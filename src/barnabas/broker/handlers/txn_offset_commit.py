@@ -1,0 +1,109 @@
+"""TxnOffsetCommit: how far a group has read, as a part of a producer's transaction; the offsets count when the transaction is committed.
+
+Versions 0 to 5.
+Behaviour
+- partitions that do not exist are refused here; the rest goes to the group coordinator.
+- the group coordinator has the transaction's coordinator asked whether the partition of `__consumer_offsets` belongs to the transaction,
+  and appends the offsets to it as records of the transaction. Until its end OffsetFetch with require_stable gets UNSTABLE_OFFSET_COMMIT.
+Version notes
+- 2: leader epochs; before, COORDINATOR_LOAD_IN_PROGRESS is told as COORDINATOR_NOT_AVAILABLE. 3: the member that commits, which is checked.
+- 4: TRANSACTION_ABORTABLE; before, it is INVALID_TXN_STATE. 5: transaction version 2, the partition is added to the transaction here.
+Errors, of a partition
+- UNKNOWN_TOPIC_OR_PARTITION, OFFSET_METADATA_TOO_LARGE, and for all of them: INVALID_GROUP_ID, UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION,
+  FENCED_INSTANCE_ID, NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE, COORDINATOR_LOAD_IN_PROGRESS, INVALID_PRODUCER_ID_MAPPING,
+  INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE, CONCURRENT_TRANSACTIONS, TRANSACTION_ABORTABLE.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from barnabas.broker.answer import Answer
+from barnabas.broker.transaction_verification import Errors, Guards, of_offset_commit
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest, TxnOffsetCommitRequestTopic
+from barnabas.protocol.messages.txn_offset_commit_response import (
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+from barnabas.records.batch import NO_SEQUENCE
+from barnabas.topic_name import CONSUMER_OFFSETS
+from barnabas.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.metadata_cache import MetadataCache
+    from barnabas.broker.request import Request
+    from barnabas.coordinator.group.coordinator import Verified
+
+_KNOWS_LOADING: Final = 2
+
+_UNKNOWN_TOPIC_OR_PARTITION: Final = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+_COORDINATOR_LOAD_IN_PROGRESS: Final = int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+_COORDINATOR_NOT_AVAILABLE: Final = int(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+
+def handle(broker: Broker, request: Request[TxnOffsetCommitRequest]) -> TxnOffsetCommitResponse | None:
+    message, version = request.message, request.version
+    refused: dict[str, TxnOffsetCommitResponseTopic] = {}
+    message.topics = _existing(message.topics, broker.metadata_cache, refused)
+    if not message.topics:
+        return TxnOffsetCommitResponse(topics=list(refused.values()))
+    answer: Answer[TxnOffsetCommitResponse] = Answer(request)
+
+    def verify(partition: int, verified: Verified) -> None:
+        offsets = TopicPartition(CONSUMER_OFFSETS, partition)
+
+        def done(errors: Errors, guards: Guards) -> None:
+            verified(errors.get(offsets, 0), guards.get(offsets))
+
+        broker.verification.verify(
+            of_offset_commit(version),
+            message.transactional_id,
+            message.producer_id,
+            message.producer_epoch,
+            {offsets: NO_SEQUENCE},
+            done,
+        )
+
+    def done(response: TxnOffsetCommitResponse) -> None:
+        if version < _KNOWS_LOADING:
+            _tell_of_loading(response)
+        answer.give(_merged(refused, response))
+
+    broker.groups.commit_transactional_offsets(version, message, done, verify)
+    return answer.now()
+
+
+def _existing(
+    topics: list[TxnOffsetCommitRequestTopic], cache: MetadataCache, refused: dict[str, TxnOffsetCommitResponseTopic]
+) -> list[TxnOffsetCommitRequestTopic]:
+    """The topics with those of their partitions that exist."""
+    existing = []
+    for topic in topics:
+        missing = [wanted for wanted in topic.partitions if not cache.contains(topic.name, wanted.partition_index)]
+        if missing:
+            codes = [TxnOffsetCommitResponsePartition(wanted.partition_index, _UNKNOWN_TOPIC_OR_PARTITION) for wanted in missing]
+            refused.setdefault(topic.name, TxnOffsetCommitResponseTopic(topic.name)).partitions.extend(codes)
+            topic.partitions = [wanted for wanted in topic.partitions if cache.contains(topic.name, wanted.partition_index)]
+        if topic.partitions:
+            existing.append(topic)
+    return existing
+
+
+def _tell_of_loading(response: TxnOffsetCommitResponse) -> None:
+    """Old producers end when they hear that the coordinator is loading, and do not when there is none."""
+    for topic in response.topics:
+        for partition in topic.partitions:
+            if partition.error_code == _COORDINATOR_LOAD_IN_PROGRESS:
+                partition.error_code = _COORDINATOR_NOT_AVAILABLE
+
+
+def _merged(refused: dict[str, TxnOffsetCommitResponseTopic], response: TxnOffsetCommitResponse) -> TxnOffsetCommitResponse:
+    """Every topic once, those first that have partitions which do not exist."""
+    if not refused:
+        return response
+    for topic in response.topics:
+        refused.setdefault(topic.name, TxnOffsetCommitResponseTopic(topic.name)).partitions.extend(topic.partitions)
+    return TxnOffsetCommitResponse(topics=list(refused.values()))

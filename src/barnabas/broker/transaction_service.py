@@ -1,0 +1,89 @@
+"""The transaction coordinator in its broker: made here with all it stands on, and with those who carry out and ask for what it decides.
+
+What happens to the partitions of `__transaction_state` it hears as every coordinator does. Handlers ask the coordinator itself, produce and
+offset commits through `verification`; markers, its own and those other brokers ask for, go into the logs through `markers`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from barnabas.broker.clock import Clock
+from barnabas.broker.config import DynamicBrokerConfig
+from barnabas.broker.coordinator_log import CoordinatorLog, LoopScheduler
+from barnabas.broker.coordinator_partitions import CoordinatorPartitions
+from barnabas.broker.features import TRANSACTION_VERSION, FeatureLevels
+from barnabas.broker.metadata_cache import MetadataCache
+from barnabas.broker.partition import ACKS_ALL
+from barnabas.broker.producer_ids import ProducerIdManager
+from barnabas.broker.replica_manager import ReplicaManager
+from barnabas.broker.transaction_markers import LocalMarkers, MarkerAppender
+from barnabas.broker.transaction_verification import LocalVerifier, TransactionVerification
+from barnabas.coordinator.group.coordinator import GroupCoordinator
+from barnabas.coordinator.transaction.config import TransactionConfig
+from barnabas.coordinator.transaction.coordinator import TransactionCoordinator
+from barnabas.topic_name import TRANSACTION_STATE
+
+_MARKERS: Final = "kafka.coordinator.transaction:type=TransactionMarkerChannelManager,name="
+_VERIFICATION: Final = "kafka.server:type=AddPartitionsToTxnManager,name="
+_REPLICAS: Final = "kafka.server:type=ReplicaManager,name="
+_COORDINATOR: Final = "kafka.server:type=transaction-coordinator-metrics,name="
+
+
+class TransactionService:
+    """To be made on the loop it will run on."""
+
+    def __init__(
+        self,
+        config: DynamicBrokerConfig,
+        replica_manager: ReplicaManager,
+        metadata_cache: MetadataCache,
+        groups: GroupCoordinator,
+        producer_ids: ProducerIdManager,
+        features: FeatureLevels,
+        clock: Clock,
+    ) -> None:
+        self._replica_manager = replica_manager
+        self._clock = clock
+        settings = TransactionConfig.of(config.current)
+        scheduler = LoopScheduler(asyncio.get_running_loop())
+        self.markers = MarkerAppender(replica_manager, groups, config, clock)
+        self.coordinator = TransactionCoordinator(
+            settings,
+            CoordinatorLog(TRANSACTION_STATE, replica_manager, ACKS_ALL),
+            clock,
+            scheduler,
+            producer_ids,
+            LocalMarkers(metadata_cache, self.markers),
+            transaction_version=lambda: features.finalized.get(TRANSACTION_VERSION, 0),
+            offsets_partition=groups.partition_for,
+        )
+        self.verification = TransactionVerification(
+            replica_manager, LocalVerifier(self.coordinator, metadata_cache), config, clock, scheduler
+        )
+        self._partitions = CoordinatorPartitions(
+            TRANSACTION_STATE, settings.transaction_state_log_num_partitions, self.coordinator, replica_manager, metadata_cache
+        )
+
+    def start(self) -> None:
+        """Before the controller is heard: nothing that it says may be missed."""
+        self._partitions.start()
+
+    def shutdown(self) -> None:
+        """Everybody who waits is sent to another coordinator. What was decided and not carried out is carried out from the log."""
+        self._partitions.shutdown()
+
+    def metrics(self) -> dict[str, int]:
+        """Kafka's metrics of transactions and producers as they are now, by the names under which Kafka's documentation lists them."""
+        now_ms = self._clock.now_ms()
+        logs = [found.log for found in self._replica_manager.online.values() if found.log is not None]
+        loads = self._partitions.load_times
+        return {
+            f"{_MARKERS}UnknownDestinationQueueSize": self.coordinator.gauges().get("PendingMarkers", 0),
+            f"{_VERIFICATION}VerificationFailureRate": self.verification.failures,
+            f"{_REPLICAS}PartitionsWithLateTransactionsCount": sum(log.producers.has_late_transaction(now_ms) for log in logs),
+            f"{_REPLICAS}ProducerIdCount": sum(len(log.producers.active_producers) for log in logs),
+            f"{_COORDINATOR}partition-load-time-max": loads.longest,
+            f"{_COORDINATOR}partition-load-time-avg": loads.average,
+        }

@@ -1,0 +1,64 @@
+"""Kafka's metrics of the group coordinator, by the names under which Kafka's documentation lists them.
+
+Gauges are counted when they are asked for; counts are what the sensors have summed up since the broker was started. Every name is there at
+any time, zero or not, so that a reader never has to guess whether nothing happened or the name has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from barnabas.coordinator.group.classic_group import ClassicGroup, ClassicGroupState
+from barnabas.coordinator.group.consumer_group import ConsumerGroup
+from barnabas.coordinator.group.group import GroupType
+from barnabas.coordinator.group.shard import GroupShard
+from barnabas.coordinator.metrics import (
+    COMPLETED_REBALANCES,
+    CONSUMER_GROUP_REBALANCES,
+    OFFSET_COMMITS,
+    OFFSET_DELETIONS,
+    OFFSET_EXPIRATIONS,
+)
+
+CLASSIC: Final = "kafka.coordinator.group:type=GroupMetadataManager,name="
+MODERN: Final = "kafka.server:type=group-coordinator-metrics,name="
+
+_PROTOCOLS: Final = (GroupType.CLASSIC, GroupType.CONSUMER)
+_CONSUMER_STATES: Final = ("empty", "assigning", "reconciling", "stable", "dead")
+_COUNTS: Final = {
+    OFFSET_COMMITS: "offset-commit-count",
+    OFFSET_EXPIRATIONS: "offset-expiration-count",
+    OFFSET_DELETIONS: "offset-deletion-count",
+    COMPLETED_REBALANCES: "group-completed-rebalance-count",
+    CONSUMER_GROUP_REBALANCES: "consumer-group-rebalance-count",
+}
+
+
+def group_gauges(shards: Iterable[GroupShard]) -> dict[str, int]:
+    """How many groups there are, of which kind and in which state, and how many offsets."""
+    gauges = {f"{CLASSIC}NumGroups": 0, f"{CLASSIC}NumOffsets": 0}
+    gauges |= {f"{CLASSIC}NumGroups{state.value}": 0 for state in ClassicGroupState}
+    gauges |= {f"{MODERN}group-count,protocol={kind.value}": 0 for kind in _PROTOCOLS}
+    gauges |= {f"{MODERN}consumer-group-count,state={state}": 0 for state in _CONSUMER_STATES}
+    for shard in shards:
+        gauges[f"{CLASSIC}NumOffsets"] += shard.offsets.committed.count
+        for group in shard.groups.values():
+            if isinstance(group, ClassicGroup):
+                gauges[f"{CLASSIC}NumGroups"] += 1
+                gauges[f"{CLASSIC}NumGroups{group.state_name}"] += 1
+            elif isinstance(group, ConsumerGroup):
+                gauges[f"{MODERN}consumer-group-count,state={group.state_name.lower()}"] += 1
+            gauges[f"{MODERN}group-count,protocol={group.type.value}"] += 1
+    return gauges
+
+
+def partition_gauges(loading: int, active: int, failed: int) -> dict[str, int]:
+    """How many partitions of `__consumer_offsets` are being loaded here, serve their groups, or could not be loaded."""
+    counts = {"loading": loading, "active": active, "failed": failed}
+    return {f"{MODERN}num-partitions,state={state}": count for state, count in counts.items()}
+
+
+def group_counts(sensors: Mapping[str, int]) -> dict[str, int]:
+    """What the coordinator has recorded, sensor by sensor."""
+    return {f"{MODERN}{name}": sensors.get(sensor, 0) for sensor, name in _COUNTS.items()}

@@ -1,0 +1,39 @@
+"""The settings of the transaction coordinator, with Kafka's names and defaults.
+
+The broker makes one from its configuration; the coordinator reads it and never changes it. The bounds were checked by the broker's
+configuration.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+
+class Settings(Protocol):
+    def __getitem__(self, name: str, /) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionConfig:
+    transaction_max_timeout_ms: int = 900_000
+    transaction_abort_timed_out_transaction_cleanup_interval_ms: int = 10_000
+    transaction_remove_expired_transaction_cleanup_interval_ms: int = 3_600_000
+    transaction_state_log_load_buffer_size: int = 5_242_880
+    transaction_state_log_min_isr: int = 2
+    transaction_state_log_num_partitions: int = 50
+    transaction_state_log_replication_factor: int = 3
+    transaction_state_log_segment_bytes: int = 104_857_600
+    transaction_two_phase_commit_enable: bool = False
+    transactional_id_expiration_ms: int = 604_800_000
+    request_timeout_ms: int = 30_000  # how long a write may wait for its replicas
+
+    @classmethod
+    def of(cls, settings: Settings) -> TransactionConfig:
+        """From a broker's parsed configuration; what it does not hold keeps its default."""
+        found: dict[str, Any] = {}
+        for name in cls.__dataclass_fields__:
+            with suppress(KeyError):
+                found[name] = settings[name.replace("_", ".")]
+        return cls(**found)

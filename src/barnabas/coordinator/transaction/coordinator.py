@@ -1,0 +1,436 @@
+"""The transaction coordinator as the handlers see it: one method per API, which answers through `respond`, exactly once.
+
+Checks what can be told without the transactional id's state, finds its partition, runs the operation on the shard, and turns an error
+into the response of the API. `respond` may be called before a method returns.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
+from typing import Final, TypeVar
+
+import re2
+
+from barnabas.coordinator.faults import client_error_code
+from barnabas.coordinator.group.group import partition_for
+from barnabas.coordinator.result import Clock, Result
+from barnabas.coordinator.runtime import CoordinatorRuntime, PartitionLog, Scheduler, ShardTimer
+from barnabas.coordinator.transaction.config import TransactionConfig
+from barnabas.coordinator.transaction.decisions import Expected, NeedsProducerId, Refused
+from barnabas.coordinator.transaction.markers import MarkerSender
+from barnabas.coordinator.transaction.producer_ids import ProducerIds
+from barnabas.coordinator.transaction.shard import ProducerAnswer, TransactionShard
+from barnabas.coordinator.transaction.transaction_metadata import (
+    EPOCH_BUMP_VERSION,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_TIMEOUT_MS,
+    TransactionMetadata,
+)
+from barnabas.coordinator.transaction.transaction_state import TransactionState, state_of_title
+from barnabas.errors import CoordinatorNotAvailable, KafkaError
+from barnabas.protocol.coordinator_log import TRANSACTION_RECORDS
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
+from barnabas.protocol.messages.add_offsets_to_txn_response import AddOffsetsToTxnResponse
+from barnabas.protocol.messages.describe_transactions_response import TopicData
+from barnabas.protocol.messages.describe_transactions_response import TransactionState as DescribedTransaction
+from barnabas.protocol.messages.end_txn_request import EndTxnRequest
+from barnabas.protocol.messages.end_txn_response import EndTxnResponse
+from barnabas.protocol.messages.init_producer_id_request import InitProducerIdRequest
+from barnabas.protocol.messages.init_producer_id_response import InitProducerIdResponse
+from barnabas.protocol.messages.list_transactions_request import ListTransactionsRequest
+from barnabas.protocol.messages.list_transactions_response import ListTransactionsResponse
+from barnabas.protocol.messages.list_transactions_response import TransactionState as ListedTransaction
+from barnabas.records.batch import NO_SEQUENCE
+from barnabas.topic_name import CONSUMER_OFFSETS
+from barnabas.topic_partition import TopicPartition
+
+R = TypeVar("R")
+Respond = Callable[[R], None]
+
+FETCH_ATTEMPTS_MAX: Final = 10  # each is a block that others have used up before it was our turn
+
+
+class TransactionCoordinator:
+    """`transaction_version` is the finalized level of the feature; `offsets_partition` the partition of a group's offsets."""
+
+    def __init__(
+        self,
+        config: TransactionConfig,
+        partition_log: PartitionLog,
+        clock: Clock,
+        scheduler: Scheduler,
+        producer_ids: ProducerIds,
+        markers: MarkerSender,
+        *,
+        transaction_version: Callable[[], int],
+        offsets_partition: Callable[[str], int],
+    ) -> None:
+        self._config = config
+        self._clock = clock
+        self._producer_ids = producer_ids
+        self._markers = markers
+        self._transaction_version = transaction_version
+        self._offsets_partition = offsets_partition
+        self._epochs: dict[int, int] = {}
+        self._partition_count = 0  # until it is started
+        self._runtime: CoordinatorRuntime[TransactionShard] = CoordinatorRuntime(
+            partition_log,
+            self._make_shard,
+            clock,
+            scheduler,
+            load_buffer_size=config.transaction_state_log_load_buffer_size,
+            record_types=TRANSACTION_RECORDS,
+            base_sequence=NO_SEQUENCE,
+        )
+
+    def _make_shard(self, partition: int, timer: ShardTimer) -> TransactionShard:
+        def write(operation: Callable[[], Result[None]]) -> None:
+            timeout_ms = self._config.request_timeout_ms
+            self._runtime.write(partition, lambda _: operation(), _nothing, _nothing, timeout_ms=timeout_ms)
+
+        return TransactionShard(
+            self._config,
+            self._clock,
+            timer,
+            self._markers,
+            write,
+            transaction_version=self._transaction_version,
+            coordinator_epoch=lambda: self._epochs[partition],
+        )
+
+    # -- life
+
+    def start(self, partition_count: int) -> None:
+        """`partition_count` is that of `__transaction_state`, or what it will be created with."""
+        self._partition_count = partition_count
+
+    def shutdown(self) -> None:
+        self._partition_count = 0
+        self._runtime.shutdown()
+
+    def partition_for(self, transactional_id: str) -> int:
+        if not self._partition_count:
+            raise CoordinatorNotAvailable
+        return partition_for(transactional_id, self._partition_count)
+
+    def on_election(self, partition: int, leader_epoch: int) -> Iterator[None]:
+        """This broker leads a partition of the topic: it is loading until the iterator is exhausted, one slice a step."""
+        self._epochs[partition] = max(leader_epoch, self._epochs.get(partition, leader_epoch))
+        return self._runtime.load(partition, leader_epoch)
+
+    def on_resignation(self, partition: int, leader_epoch: int | None) -> None:
+        self._runtime.unload(partition, leader_epoch)
+        if leader_epoch is None:
+            self._epochs.pop(partition, None)  # a topic of the same name begins anew
+
+    def high_watermark_updated(self, partition: int, high_watermark: int) -> None:
+        self._runtime.high_watermark_updated(partition, high_watermark)
+
+    # -- producers
+
+    def init_producer_id(self, request: InitProducerIdRequest, version: int, respond: Respond[InitProducerIdResponse]) -> None:
+        def answer(found: ProducerAnswer) -> None:
+            respond(
+                InitProducerIdResponse(
+                    error_code=_for_version(found.code, version, _INIT_KNOWS_FENCED),
+                    producer_id=found.producer_id,
+                    producer_epoch=found.epoch,
+                )
+            )
+
+        def fail(error: Exception) -> None:
+            answer(ProducerAnswer(client_error_code(error)))
+
+        if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
+            fail(Refused(ErrorCode.INVALID_REQUEST))
+            return
+        if request.transactional_id is None:
+            self._with_ids(lambda: answer(ProducerAnswer(0, self._new_id(), 0)), fail)
+            return
+        transactional_id = request.transactional_id
+        fault = self._init_fault(request, transactional_id)
+        if fault is not None:
+            answer(ProducerAnswer(int(fault)))
+            return
+        timeout_ms = NO_TIMEOUT_MS if request.enable_2pc else request.transaction_timeout_ms
+        expected = None if request.producer_id == NO_PRODUCER_ID else Expected(request.producer_id, request.producer_epoch)
+        self._write(
+            transactional_id,
+            lambda shard: shard.init_producer_id(transactional_id, timeout_ms, expected, self._new_id),
+            answer,
+            fail,
+        )
+
+    def _init_fault(self, request: InitProducerIdRequest, transactional_id: str) -> ErrorCode | None:
+        if not transactional_id:
+            return ErrorCode.INVALID_REQUEST
+        if request.enable_2pc and not self._config.transaction_two_phase_commit_enable:
+            return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        if request.keep_prepared_txn:
+            return ErrorCode.UNSUPPORTED_VERSION
+        if not request.enable_2pc and not 0 < request.transaction_timeout_ms <= self._config.transaction_max_timeout_ms:
+            return ErrorCode.INVALID_TRANSACTION_TIMEOUT
+        return None
+
+    # -- partitions
+
+    def add_partitions(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        epoch: int,
+        partitions: Collection[TopicPartition],
+        version: int,
+        respond: Respond[int],
+    ) -> None:
+        """One transaction of an AddPartitionsToTxn of this version; one code for all its partitions."""
+
+        def answer(code: int) -> None:
+            respond(_for_version(code, version, _ADD_PARTITIONS_KNOWS_FENCED))
+
+        self._add(transactional_id, producer_id, epoch, partitions, _client_version(version, _ADD_PARTITIONS_OF_BROKERS), answer)
+
+    def add_offsets(self, request: AddOffsetsToTxnRequest, version: int, respond: Respond[AddOffsetsToTxnResponse]) -> None:
+        """The transaction will commit offsets of a group: their partition becomes one of its partitions."""
+
+        def answer(code: int) -> None:
+            respond(AddOffsetsToTxnResponse(error_code=_for_version(code, version, _ADD_OFFSETS_KNOWS_FENCED)))
+
+        try:
+            partition = TopicPartition(CONSUMER_OFFSETS, self._offsets_partition(request.group_id))
+        except KafkaError as error:
+            answer(client_error_code(error))
+            return
+        self._add(request.transactional_id, request.producer_id, request.producer_epoch, [partition], 0, answer)
+
+    def _add(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        epoch: int,
+        partitions: Collection[TopicPartition],
+        client_version: int,
+        answer: Respond[int],
+    ) -> None:
+        if not transactional_id:
+            answer(int(ErrorCode.INVALID_REQUEST))
+            return
+        wanted = frozenset(partitions)
+        self._write(
+            transactional_id,
+            lambda shard: shard.add_partitions(transactional_id, producer_id, epoch, wanted, client_version),
+            answer,
+            lambda error: answer(client_error_code(error)),
+        )
+
+    def verify_partitions(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        epoch: int,
+        partitions: Collection[TopicPartition],
+        respond: Respond[dict[TopicPartition, int]],
+    ) -> None:
+        """Whether the partitions are part of the open transaction of this producer (KIP-890): a code for each."""
+        wanted = tuple(partitions)
+
+        def fail(error: Exception) -> None:
+            code = client_error_code(error)
+            respond(dict.fromkeys(wanted, code))
+
+        if not transactional_id:
+            fail(Refused(ErrorCode.INVALID_REQUEST))
+            return
+        self._read(transactional_id, lambda shard: shard.verify_partitions(transactional_id, producer_id, epoch, wanted), respond, fail)
+
+    # -- the end
+
+    def end_txn(self, request: EndTxnRequest, version: int, respond: Respond[EndTxnResponse]) -> None:
+        client_version = _client_version(version, _END_WITH_BUMP)
+
+        def answer(found: ProducerAnswer) -> None:
+            response = EndTxnResponse(error_code=_for_version(found.code, version, _END_KNOWS_FENCED))
+            if client_version >= EPOCH_BUMP_VERSION:
+                response.producer_id, response.producer_epoch = found.producer_id, found.epoch
+            respond(response)
+
+        def fail(error: Exception) -> None:
+            answer(ProducerAnswer(client_error_code(error)))
+
+        if not request.transactional_id:
+            fail(Refused(ErrorCode.INVALID_REQUEST))
+            return
+        self._write(
+            request.transactional_id,
+            lambda shard: shard.end(
+                request.transactional_id,
+                request.producer_id,
+                request.producer_epoch,
+                self._new_id,
+                committed=request.committed,
+                client_version=client_version,
+            ),
+            answer,
+            fail,
+        )
+
+    # -- administration
+
+    def list_transactions(self, request: ListTransactionsRequest) -> ListTransactionsResponse:
+        """What is committed, of all loaded partitions."""
+        if not self._partition_count:
+            return ListTransactionsResponse(error_code=int(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+        if self._runtime.is_loading:
+            return ListTransactionsResponse(error_code=int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
+        try:
+            is_wanted = _id_filter(request.transactional_id_pattern)
+        except re2.error:
+            return ListTransactionsResponse(error_code=int(ErrorCode.INVALID_REGULAR_EXPRESSION))
+        states = {state for title in request.state_filters if (state := state_of_title(title)) is not None}
+        unknown = [title for title in dict.fromkeys(request.state_filters) if state_of_title(title) is None]
+        producer_ids = set(request.producer_id_filters)
+        now_ms = self._clock.now_ms()
+
+        def is_included(found: TransactionMetadata) -> bool:
+            if producer_ids and found.producer_id not in producer_ids:
+                return False
+            if request.state_filters and found.state not in states:
+                return False
+            if request.duration_filter >= 0 and now_ms - found.start_timestamp <= request.duration_filter:
+                return False
+            return is_wanted(found.transactional_id)
+
+        return ListTransactionsResponse(
+            unknown_state_filters=unknown,
+            transaction_states=[
+                ListedTransaction(found.transactional_id, found.producer_id, found.state.title)
+                for shard in self._runtime.shards()
+                for found in shard.all_visible()
+                if is_included(found)
+            ],
+        )
+
+    def describe_transaction(self, transactional_id: str, respond: Respond[DescribedTransaction]) -> None:
+        def fail(error: Exception) -> None:
+            respond(DescribedTransaction(error_code=client_error_code(error), transactional_id=transactional_id))
+
+        if not self._partition_count:
+            fail(CoordinatorNotAvailable())
+        elif not transactional_id:
+            fail(Refused(ErrorCode.INVALID_REQUEST))
+        else:
+            self._read(transactional_id, lambda shard: _describe(shard, transactional_id), respond, fail)
+
+    def gauges(self) -> dict[str, int]:
+        """How many transactional ids there are, by state, and how many have markers under way."""
+        counts: Counter[str] = Counter()
+        for shard in self._runtime.shards():
+            counts["PendingMarkers"] += len(shard.markers)
+            for found in shard.transactions.values():
+                counts[found.state.title] += 1
+        return dict(counts)
+
+    # -- common
+
+    def _new_id(self) -> int:
+        found = self._producer_ids.take()
+        if found is None:
+            raise NeedsProducerId
+        return found
+
+    def _with_ids(self, action: Callable[[], None], fail: Callable[[Exception], None], attempts: int = 0) -> None:
+        """Run `action`, again once a block of producer ids has been fetched if it needs one."""
+        try:
+            action()
+        except NeedsProducerId as error:
+            self._fetch_ids(error, lambda: self._with_ids(action, fail, attempts + 1), fail, attempts)
+
+    def _fetch_ids(self, needed: Exception, again: Callable[[], None], fail: Callable[[Exception], None], attempts: int) -> None:
+        if attempts >= FETCH_ATTEMPTS_MAX:
+            fail(needed)
+            return
+        self._producer_ids.fetch(lambda error: again() if error is None else fail(error))
+
+    def _write(
+        self,
+        transactional_id: str,
+        operation: Callable[[TransactionShard], Result[R]],
+        respond: Callable[[R], None],
+        fail: Callable[[Exception], None],
+        attempts: int = 0,
+    ) -> None:
+        if not self._partition_count:
+            fail(CoordinatorNotAvailable())
+            return
+
+        def failed(error: Exception) -> None:
+            if isinstance(error, NeedsProducerId):
+                self._fetch_ids(error, lambda: self._write(transactional_id, operation, respond, fail, attempts + 1), fail, attempts)
+            else:
+                fail(error)
+
+        timeout_ms = self._config.request_timeout_ms
+        self._runtime.write(self.partition_for(transactional_id), operation, respond, failed, timeout_ms=timeout_ms)
+
+    def _read(
+        self,
+        transactional_id: str,
+        operation: Callable[[TransactionShard], R],
+        respond: Callable[[R], None],
+        fail: Callable[[Exception], None],
+    ) -> None:
+        self._write(transactional_id, lambda shard: Result(response=operation(shard)), respond, fail)
+
+
+# The versions from which on a client knows PRODUCER_FENCED; before, it is INVALID_PRODUCER_EPOCH.
+_INIT_KNOWS_FENCED: Final = 4
+_ADD_PARTITIONS_KNOWS_FENCED: Final = 2
+_ADD_OFFSETS_KNOWS_FENCED: Final = 2
+_END_KNOWS_FENCED: Final = 2
+
+# The versions from which on a request comes from a client with transaction.version 2.
+_ADD_PARTITIONS_OF_BROKERS: Final = 4
+_END_WITH_BUMP: Final = 5
+
+
+def _client_version(version: int, since: int) -> int:
+    return EPOCH_BUMP_VERSION if version >= since else 0
+
+
+def _for_version(code: int, version: int, knows_fenced: int) -> int:
+    if code == ErrorCode.PRODUCER_FENCED and version < knows_fenced:
+        return int(ErrorCode.INVALID_PRODUCER_EPOCH)
+    return code
+
+
+def _describe(shard: TransactionShard, transactional_id: str) -> DescribedTransaction:
+    found = shard.visible(transactional_id)
+    if found is None or found.state is TransactionState.DEAD:
+        raise Refused(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
+    left = shard.markers.missing(transactional_id)
+    topics: dict[str, list[int]] = {}
+    for topic, partition in sorted(found.partitions if left is None else left):
+        topics.setdefault(topic, []).append(partition)
+    return DescribedTransaction(
+        transactional_id=transactional_id,
+        transaction_state=found.state.title,
+        transaction_timeout_ms=found.timeout_ms,
+        transaction_start_time_ms=found.start_timestamp,
+        producer_id=found.producer_id,
+        producer_epoch=found.producer_epoch,
+        topics=[TopicData(topic, partitions) for topic, partitions in topics.items()],
+    )
+
+
+def _id_filter(pattern: str | None) -> Callable[[str], bool]:
+    if not pattern:
+        return lambda _: True
+    compiled = re2.compile(pattern)
+    return lambda transactional_id: compiled.fullmatch(transactional_id) is not None
+
+
+def _nothing(_: object) -> None:
+    """Nobody waits for an answer; a shard's own operations look after their failures."""

@@ -1,0 +1,14 @@
+"""Where the coordinator gets producer ids from. The broker gives the real thing; the coordinator knows only this."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+
+class ProducerIds(Protocol):
+    def take(self) -> int | None:
+        """An id that nobody in the cluster has had, or None if a block has to be fetched first (see `fetch`)."""
+
+    def fetch(self, on_done: Callable[[Exception | None], None]) -> None:
+        """Get a block; then, exactly once, `on_done(None)`, after which `take` has ids, or `on_done` with what went wrong."""

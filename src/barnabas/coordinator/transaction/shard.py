@@ -1,0 +1,301 @@
+"""The transactional ids of one partition of `__transaction_state`.
+
+A fold over the log: `transactions` is what replaying it gives. An operation writes one step of one transactional id; until that is
+committed the id is *pending* and nobody else may take a step with it. A prepared transaction gets its markers once it is committed, and
+again after every load, until it is complete. No marker may be written for what is not committed in this log.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import islice
+from typing import Final, NamedTuple, TypeVar
+
+from barnabas.coordinator.result import Clock, Record, Result, Timer
+from barnabas.coordinator.transaction.config import TransactionConfig
+from barnabas.coordinator.transaction.decisions import Expected, NewId, Refused, decide_end, decide_init
+from barnabas.coordinator.transaction.markers import RETRY_BACKOFF_MAX_MS, MarkerSender, MarkerWriter
+from barnabas.coordinator.transaction.transaction_metadata import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, TransactionMetadata, tombstone
+from barnabas.coordinator.transaction.transaction_state import TransactionState
+from barnabas.protocol.coordinator_records.transaction_log_key import TransactionLogKey
+from barnabas.protocol.coordinator_records.transaction_log_value import TransactionLogValue
+from barnabas.protocol.errors import ErrorCode
+from barnabas.topic_partition import TopicPartition
+
+STEPS_AT_ONCE: Final = 50  # so that many transactions in one state do not hold up everything else
+TOMBSTONES_AT_ONCE: Final = 1_000
+_TIMEOUT_KEY: Final = "transaction-abort"
+_EXPIRATION_KEY: Final = "transactionalId-expiration"
+
+R = TypeVar("R")
+Write = Callable[[Callable[[], Result[None]]], None]
+
+log = logging.getLogger(__name__)
+
+
+class ProducerAnswer(NamedTuple):
+    """An error code, and what the producer goes on with when there is none."""
+
+    code: int
+    producer_id: int = NO_PRODUCER_ID
+    epoch: int = NO_PRODUCER_EPOCH
+
+
+class _Pending(NamedTuple):
+    """A step that is in the log or on its way there, and not committed."""
+
+    before: TransactionMetadata | None
+    after: TransactionMetadata | None  # None: the id expires
+
+
+class TransactionShard:
+    """`write` runs an operation of this shard as if a request had asked for it; `coordinator_epoch` is that of the partition's leader."""
+
+    def __init__(
+        self,
+        config: TransactionConfig,
+        clock: Clock,
+        timer: Timer,
+        sender: MarkerSender,
+        write: Write,
+        *,
+        transaction_version: Callable[[], int],
+        coordinator_epoch: Callable[[], int],
+    ) -> None:
+        self.transactions: dict[str, TransactionMetadata] = {}
+        self.markers = MarkerWriter(sender, timer, coordinator_epoch, self._markers_written)
+        self._config = config
+        self._clock = clock
+        self._timer = timer
+        self._write = write
+        self._transaction_version = transaction_version
+        self._pending: dict[str, _Pending] = {}
+        self._ongoing: set[str] = set()
+        self._is_loaded = False
+
+    # -- requests
+
+    def init_producer_id(self, transactional_id: str, timeout_ms: int, expected: Expected | None, new_id: NewId) -> Result[ProducerAnswer]:
+        if self._is_busy(transactional_id):
+            raise Refused(ErrorCode.CONCURRENT_TRANSACTIONS)
+        now_ms = self._clock.now_ms()
+        before = self.transactions.get(transactional_id)
+        current = before
+        if current is None:
+            current = TransactionMetadata(transactional_id, new_id(), timeout_ms=timeout_ms, last_update_timestamp=now_ms)
+        after = decide_init(current, timeout_ms, expected, new_id, self._transaction_version(), now_ms)
+        if after.state.is_prepared:
+            return self._step(before, after, ProducerAnswer(int(ErrorCode.CONCURRENT_TRANSACTIONS)))
+        return self._step(before, after, ProducerAnswer(int(ErrorCode.NONE), after.producer_id, after.producer_epoch))
+
+    def add_partitions(
+        self, transactional_id: str, producer_id: int, epoch: int, partitions: frozenset[TopicPartition], client_version: int
+    ) -> Result[int]:
+        current = self.visible(transactional_id)
+        if self._is_busy(transactional_id):
+            raise Refused(ErrorCode.CONCURRENT_TRANSACTIONS)
+        if current is None or current.producer_id != producer_id:
+            raise Refused(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+        if current.producer_epoch != epoch:
+            raise Refused(ErrorCode.PRODUCER_FENCED)
+        if current.state is TransactionState.ONGOING and partitions <= current.partitions:
+            return Result(response=int(ErrorCode.NONE))
+        after = current.with_partitions(partitions, client_version, self._clock.now_ms())
+        return self._step(current, after, int(ErrorCode.NONE))
+
+    def verify_partitions(
+        self, transactional_id: str, producer_id: int, epoch: int, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, int]:
+        current = self.visible(transactional_id)
+        if current is None or current.producer_id != producer_id:
+            raise Refused(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+        if current.producer_epoch != epoch:
+            raise Refused(ErrorCode.PRODUCER_FENCED)
+        if current.state.is_prepared:
+            raise Refused(ErrorCode.CONCURRENT_TRANSACTIONS)
+        return {
+            partition: int(ErrorCode.NONE if partition in current.partitions else ErrorCode.TRANSACTION_ABORTABLE)
+            for partition in partitions
+        }
+
+    def end(
+        self, transactional_id: str, producer_id: int, epoch: int, new_id: NewId, *, committed: bool, client_version: int
+    ) -> Result[ProducerAnswer]:
+        """Answers with what the producer goes on with."""
+        current = self.visible(transactional_id)
+        now_ms = self._clock.now_ms()
+        after = decide_end(
+            current,
+            producer_id,
+            epoch,
+            is_busy=self._is_busy(transactional_id),
+            committed=committed,
+            client_version=client_version,
+            new_id=new_id,
+            now_ms=now_ms,
+        )
+        if after is current:
+            return Result(response=ProducerAnswer(int(ErrorCode.NONE), after.producer_id, after.producer_epoch))
+        next_one = after.completed(now_ms)
+        return self._step(current, after, ProducerAnswer(int(ErrorCode.NONE), next_one.producer_id, next_one.producer_epoch))
+
+    def visible(self, transactional_id: str) -> TransactionMetadata | None:
+        """What is committed about an id."""
+        pending = self._pending.get(transactional_id)
+        return self.transactions.get(transactional_id) if pending is None else pending.before
+
+    def all_visible(self) -> Iterable[TransactionMetadata]:
+        for transactional_id in [*self.transactions, *(gone for gone in self._pending if gone not in self.transactions)]:
+            found = self.visible(transactional_id)
+            if found is not None:
+                yield found
+
+    def _is_busy(self, transactional_id: str) -> bool:
+        """A step is being written, or the markers are."""
+        if transactional_id in self._pending:
+            return True
+        found = self.transactions.get(transactional_id)
+        return found is not None and found.state.is_prepared
+
+    # -- steps
+
+    def _step(self, before: TransactionMetadata | None, after: TransactionMetadata, response: R | None) -> Result[R]:
+        transactional_id = after.transactional_id
+        self._pending[transactional_id] = _Pending(before, after)
+
+        def settled(error: Exception | None) -> None:
+            self._pending.pop(transactional_id, None)
+            if not self._is_loaded:
+                return
+            reached = self.transactions.get(transactional_id)
+            if error is None:
+                if after.state.is_prepared:
+                    self.markers.start(after)
+            elif before is not None and before.state.is_prepared:
+                self._later(_complete_key(transactional_id), lambda: self._complete(transactional_id))
+            elif reached is not None and reached.state.is_prepared:
+                # It is in the log, though not committed, and the client was told to ask again: it is on us to see it through.
+                self._later(_resume_key(transactional_id), lambda: self._resume(transactional_id))
+
+        return Result([after.to_record(self._transaction_version())], response, settled)
+
+    def _later(self, key: str, action: Callable[[], Result[None] | None]) -> None:
+        self._timer.schedule(key, RETRY_BACKOFF_MAX_MS, action)
+
+    def _resume(self, transactional_id: str) -> Result[None] | None:
+        """Start the markers of a transaction once all that is in the log is committed; nothing has to be written for that."""
+
+        def settled(error: Exception | None) -> None:
+            current = self.transactions.get(transactional_id)
+            if not self._is_loaded or current is None or not current.state.is_prepared:
+                return
+            if error is None:
+                self.markers.start(current, is_patient=True)
+            else:
+                self._later(_resume_key(transactional_id), lambda: self._resume(transactional_id))
+
+        return Result(on_appended=settled)
+
+    def _markers_written(self, prepared: TransactionMetadata) -> None:
+        self._run(lambda: self._complete(prepared.transactional_id))
+
+    def _complete(self, transactional_id: str) -> Result[None]:
+        current = self.transactions.get(transactional_id)
+        if current is None or not current.state.is_prepared or transactional_id in self._pending:
+            return Result()
+        return self._step(current, current.completed(self._clock.now_ms()), None)
+
+    def _run(self, operation: Callable[[], Result[None]]) -> None:
+        self._write(lambda: operation() if self._is_loaded else Result())
+
+    # -- time
+
+    def _abort_timed_out(self) -> None:
+        now_ms = self._clock.now_ms()
+        late = [name for name in self._ongoing if self.transactions[name].is_timed_out(now_ms) and name not in self._pending]
+        now = late[:STEPS_AT_ONCE]
+        for transactional_id in now:
+            log.info("Aborting the transaction of %s, which took longer than its timeout", transactional_id)
+            self._run(partial(self._fence, transactional_id))
+        is_stuck = all(transactional_id in self._ongoing for transactional_id in now)
+        interval_ms = self._config.transaction_abort_timed_out_transaction_cleanup_interval_ms
+        self._timer.schedule(_TIMEOUT_KEY, interval_ms if is_stuck or len(late) == len(now) else 1, self._abort_timed_out)
+
+    def _fence(self, transactional_id: str) -> Result[None]:
+        current = self.transactions.get(transactional_id)
+        now_ms = self._clock.now_ms()
+        if current is None or not current.is_timed_out(now_ms) or transactional_id in self._pending:
+            return Result()
+        return self._step(current, current.fenced(self._transaction_version(), now_ms), None)
+
+    def _expire(self) -> Result[None] | None:
+        self._timer.schedule(_EXPIRATION_KEY, self._config.transaction_remove_expired_transaction_cleanup_interval_ms, self._expire)
+        now_ms, expiration_ms = self._clock.now_ms(), self._config.transactional_id_expiration_ms
+        all_expired = (
+            metadata
+            for metadata in self.transactions.values()
+            if metadata.is_expired(now_ms, expiration_ms) and metadata.transactional_id not in self._pending
+        )
+        expired = list(islice(all_expired, TOMBSTONES_AT_ONCE))
+        if not expired:
+            return None
+        for metadata in expired:
+            self._pending[metadata.transactional_id] = _Pending(metadata, None)
+
+        def settled(error: Exception | None) -> None:
+            for metadata in expired:
+                self._pending.pop(metadata.transactional_id, None)
+            if error is not None:
+                log.warning("Transactional ids that have expired could not be removed for now: %s", error)
+            elif self._is_loaded and len(expired) == TOMBSTONES_AT_ONCE:
+                self._timer.schedule(_EXPIRATION_KEY, 1, self._expire)
+
+        return Result([tombstone(metadata.transactional_id) for metadata in expired], on_appended=settled, atomic=False)
+
+    # -- the log
+
+    def replay(self, offset: int, producer_id: int, record: Record) -> None:
+        if not isinstance(record.key, TransactionLogKey):
+            raise ValueError(f"Not a record of a transaction log at offset {offset}")
+        transactional_id = record.key.transactional_id
+        self._ongoing.discard(transactional_id)
+        if record.value is None:
+            self.transactions.pop(transactional_id, None)
+            return
+        if not isinstance(record.value, TransactionLogValue):
+            raise ValueError(f"Not a record of a transaction log at offset {offset}")
+        metadata = TransactionMetadata.of_record(transactional_id, record.value)
+        pending = self._pending.get(transactional_id)
+        if pending is not None and pending.after is not None:
+            metadata = metadata._replace(last_producer_epoch=pending.after.last_producer_epoch)
+        self.transactions[transactional_id] = metadata
+        if metadata.state is TransactionState.ONGOING:
+            self._ongoing.add(transactional_id)
+
+    def replay_end_transaction(self, producer_id: int, *, committed: bool) -> None:
+        """Nothing is written to this log in a transaction."""
+
+    def on_loaded(self) -> None:
+        self._is_loaded = True
+        config = self._config
+        self._timer.schedule(_TIMEOUT_KEY, config.transaction_abort_timed_out_transaction_cleanup_interval_ms, self._abort_timed_out)
+        self._timer.schedule(_EXPIRATION_KEY, config.transaction_remove_expired_transaction_cleanup_interval_ms, self._expire)
+        prepared = [metadata for metadata in self.transactions.values() if metadata.state.is_prepared]
+        for index, metadata in enumerate(prepared):
+            log.info("Going on with the markers of %s, which was left %s", metadata.transactional_id, metadata.state.title)
+            delay_ms = index // STEPS_AT_ONCE
+            self._timer.schedule(_resume_key(metadata.transactional_id), delay_ms, partial(self._resume, metadata.transactional_id))
+
+    def on_unloaded(self) -> None:
+        self._is_loaded = False
+        self.markers.cancel_all()
+
+
+def _resume_key(transactional_id: str) -> str:
+    return f"resume-{transactional_id}"
+
+
+def _complete_key(transactional_id: str) -> str:
+    return f"complete-{transactional_id}"
