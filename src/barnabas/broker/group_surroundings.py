@@ -7,10 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from random import Random
-from uuid import UUID
+from typing import Final
 
 from barnabas.broker.metadata_cache import MetadataCache
 from barnabas.uuid import UUID_SIZE, Uuid
+
+# The bits of a UUID that say which kind of UUID it is, and what they are in one that is random.
+_UUID_FIXED: Final = 0xF000_C000_0000_0000_0000
+_UUID_VERSION_4: Final = 0x4000_8000_0000_0000_0000
 
 
 class CachedTopics:
@@ -63,7 +67,9 @@ class MemberIds:
         self._random = random
 
     def classic(self) -> str:
-        return str(UUID(bytes=self._random.randbytes(UUID_SIZE), version=4))
+        bits = self._random.getrandbits(8 * UUID_SIZE)
+        digits = f"{bits & ~_UUID_FIXED | _UUID_VERSION_4:032x}"  # as uuid.uuid4 does, and several times as fast
+        return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
     def consumer(self) -> str:
         return str(Uuid.random(self._random))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 from barnabas.broker.clock import Clock
@@ -19,7 +20,7 @@ from barnabas.broker.partition import ACKS_ALL
 from barnabas.broker.replica_manager import ReplicaManager
 from barnabas.coordinator.faults import error_code
 from barnabas.coordinator.group.coordinator import GroupCoordinator
-from barnabas.coordinator.runtime import Producer
+from barnabas.coordinator.runtime import Producer, Scheduler
 from barnabas.coordinator.transaction.markers import Marker
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.slices import Records
@@ -30,6 +31,8 @@ from barnabas.topic_name import CONSUMER_OFFSETS
 from barnabas.topic_partition import TopicPartition
 
 _log = logging.getLogger(__name__)
+
+PARTITIONS_PER_TURN: Final = 100
 
 Codes = Mapping[TopicPartition, int]
 OnDone = Callable[[Codes], None]
@@ -117,15 +120,19 @@ class MarkerAppender:
 class LocalMarkers:
     """Markers for a cluster of which all partitions are led by this broker (`MarkerSender`)."""
 
-    def __init__(self, metadata_cache: MetadataCache, appender: MarkerAppender) -> None:
+    def __init__(self, metadata_cache: MetadataCache, appender: MarkerAppender, scheduler: Scheduler) -> None:
         self._metadata_cache = metadata_cache
         self._appender = appender
+        self._scheduler = scheduler
 
     def exists(self, partition: TopicPartition) -> bool:
         return self._metadata_cache.contains(partition.topic, partition.partition)
 
     def send(self, marker: Marker, on_done: OnDone) -> None:
-        """Each to the leader of its partition, all those of one leader at once; a partition without a leader is to be sent again."""
+        """Each to the leader of its partition, all those of one leader together; a partition without a leader is to be sent again.
+
+        A transaction over very many partitions takes several turns of the loop, so that others get theirs.
+        """
         here: list[TopicPartition] = []
         unreachable: dict[TopicPartition, int] = {}
         for partition in marker.partitions:
@@ -135,8 +142,11 @@ class LocalMarkers:
                 unreachable[partition] = _NOT_LEADER_OR_FOLLOWER
         if unreachable:
             on_done(unreachable)
+        for first in range(PARTITIONS_PER_TURN, len(here), PARTITIONS_PER_TURN):
+            later = marker._replace(partitions=tuple(here[first : first + PARTITIONS_PER_TURN]))
+            self._scheduler.call_later(0, partial(self._appender.append, later, on_done))
         if here:
-            self._appender.append(marker._replace(partitions=tuple(here)), on_done)
+            self._appender.append(marker._replace(partitions=tuple(here[:PARTITIONS_PER_TURN])), on_done)
 
     def _leader(self, partition: TopicPartition) -> int:
         state = self._metadata_cache.partition_info(partition.topic, partition.partition)

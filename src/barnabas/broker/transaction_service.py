@@ -55,7 +55,7 @@ class TransactionService:
             clock,
             scheduler,
             producer_ids,
-            LocalMarkers(metadata_cache, self.markers),
+            LocalMarkers(metadata_cache, self.markers, scheduler),
             transaction_version=lambda: features.finalized.get(TRANSACTION_VERSION, 0),
             offsets_partition=groups.partition_for,
         )

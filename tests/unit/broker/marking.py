@@ -34,8 +34,8 @@ class Marking:
         log: Any = CoordinatorLog(OFFSETS.topic, self.replicas.manager)
         self.groups = Host(log)
         self.appender = MarkerAppender(self.replicas.manager, self.groups.coordinator, self.replicas.config, self.replicas.clock)
-        self.markers = LocalMarkers(self.replicas.cache, self.appender)
         self.verifying = Verifying(self.replicas)
+        self.markers = LocalMarkers(self.replicas.cache, self.appender, self.verifying.time)
         self.replicas.manager.on_change_of[OFFSETS.topic] = self._offsets_changed
 
     def _offsets_changed(self, partition: TopicPartition) -> None:

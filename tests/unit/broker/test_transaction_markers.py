@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.broker.transaction_markers import PARTITIONS_PER_TURN
 from barnabas.coordinator.runtime import NOBODY, Producer
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.txn_offset_commit_request import (
@@ -165,6 +166,17 @@ def test_markers_go_to_the_partitions_led_here_and_the_others_are_to_be_sent_aga
 def test_a_partition_without_a_leader_is_to_be_sent_again(marking: Marking) -> None:
     marking.replicas.tell(TP, leader=-1, epoch=1)
     assert marking.send(TP) == [{TP: ErrorCode.NOT_LEADER_OR_FOLLOWER}]
+
+
+def test_a_transaction_over_very_many_partitions_lets_others_have_their_turn(marking: Marking) -> None:
+    many = [TopicPartition("many", index) for index in range(PARTITIONS_PER_TURN + 1)]
+    for partition in many:
+        marking.replicas.lead(partition)
+    answers = Answers()
+    marking.markers.send(marker(*many), answers.append)
+    assert [list(codes) for codes in answers] == [many[:-1]]
+    marking.verifying.time.advance(0)
+    assert [list(codes) for codes in answers] == [many[:-1], many[-1:]]
 
 
 def test_the_producer_of_offsets_has_the_version_of_its_marker() -> None:

@@ -111,3 +111,9 @@ def test_a_verification_nobody_finishes_expires(state: ProducerStateManager) -> 
     assert state.verification_entry(1) is not None
     state.remove_expired(NOW + 86_400_000)
     assert state.verification_entry(1) is None
+
+
+def test_a_batch_of_an_older_epoch_is_fenced_and_not_only_unverified(state: ProducerStateManager) -> None:
+    append(state, 0, 0, epoch=3)
+    with pytest.raises(InvalidProducerEpoch):
+        state.require_verified(batch(1, 0, epoch=2, transactional=True), SENTINEL)
