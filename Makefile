@@ -8,8 +8,8 @@ VENV  := .venv
 BIN   := $(VENV)/bin
 PURE  := build/pure
 # Where the compiled modules are, and what they take constants and types from: a change here means compiling again.
-COMPILED_FROM := $(shell find src/barnabas -name '*.py' -not -path '*/tools/*' -not -path '*/simulation/*' -not -path '*/controller/*' -not -path '*/coordinator/*' -not -path '*/generator/*')
-HOT_TESTS := tests/unit/test_compiled.py tests/unit/records tests/unit/storage tests/unit/protocol tests/unit/broker tests/unit/network
+COMPILED_FROM := $(shell find src/barnabas -name '*.py' -not -path '*/tools/*' -not -path '*/simulation/*' -not -path '*/controller/*' -not -path '*/generator/*')
+HOT_TESTS := tests/unit/test_compiled.py tests/unit/records tests/unit/storage tests/unit/protocol tests/unit/broker tests/unit/coordinator tests/unit/network
 PYTEST := $(BIN)/pytest -q -n $(JOBS)
 
 # How the hot modules are installed, and so what tests/unit/test_compiled.py expects to find.
@@ -18,7 +18,7 @@ FORM  := $(if $(filter 1,$(BARNABAS_PURE)),pure,compiled)
 export PYTHON
 export BARNABAS_EXPECT := $(FORM)
 .DEFAULT_GOAL := help
-.PHONY: help run install test check lint unit unit-pure integration bench crash fuzz kafka protocol clean
+.PHONY: help run install test check lint unit unit-pure integration bench crash chaos fuzz kafka protocol clean
 
 help:  ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/make \1 \t\2/p' Makefile | expand -t 20
@@ -54,6 +54,9 @@ bench: $(VENV)/tested  ## Measure, next to the limit of this machine
 
 crash: $(VENV)/tested  ## The slow proof: kill and tear the log thousands of times
 	BARNABAS_CRASH_SEEDS=10000 $(PYTEST) --timeout 3600 tests/crash
+
+chaos: $(VENV)/tested kafka  ## Transactions, ten minutes a test, while broker and clients are killed: make chaos SECONDS=60 SEED=7
+	BARNABAS_CHAOS_SECONDS=$(or $(SECONDS),600) BARNABAS_CHAOS_SEED=$(or $(SEED),1) $(BIN)/pytest -q --timeout 7200 tests/chaos
 
 fuzz: $(VENV)/tested  ## 200,000 hostile frames against a broker, from a seed: make fuzz SEED=7
 	$(BIN)/python -m tests.fuzz --frames 200000 --seed $(or $(SEED),1)

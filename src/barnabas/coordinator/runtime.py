@@ -69,6 +69,9 @@ class Scheduled(Protocol):
 
 
 class Scheduler(Protocol):
+    def now_ms(self) -> int:
+        """By the clock that the delays are measured with: one that never goes back."""
+
     def call_later(self, delay_ms: int, action: Callable[[], None]) -> Scheduled: ...
 
 
@@ -88,13 +91,15 @@ S = TypeVar("S", bound=Shard)
 
 
 class _Entry:
-    """One timer of a shard."""
+    """One timer of a shard. It is due at `due_ms`; the scheduler wakes it at `wakes_ms`, which may be sooner."""
 
-    __slots__ = ("action", "key", "scheduled", "timer")
+    __slots__ = ("action", "due_ms", "key", "scheduled", "timer", "wakes_ms")
 
-    def __init__(self, timer: ShardTimer, key: str, action: Callable[[], Result[None] | None]) -> None:
+    def __init__(self, timer: ShardTimer, key: str, due_ms: int, action: Callable[[], Result[None] | None]) -> None:
         self.timer = timer
         self.key = key
+        self.due_ms = due_ms
+        self.wakes_ms = due_ms
         self.action = action
         self.scheduled: Scheduled | None = None
 
@@ -103,7 +108,11 @@ class _Entry:
 
 
 class ShardTimer:
-    """The timers of one shard. They go with it: after an unload none fires."""
+    """The timers of one shard. They go with it: after an unload none fires.
+
+    Most are sessions, which are put off with every request of a member and hardly ever end. So a timer that is put off is left to wake
+    when it was to, and goes back to sleep until it is due.
+    """
 
     def __init__(self, scheduler: Scheduler, run: Callable[[Callable[[], Result[None] | None]], None]) -> None:
         self._scheduler = scheduler
@@ -111,8 +120,14 @@ class ShardTimer:
         self._entries: dict[str, _Entry] = {}
 
     def schedule(self, key: str, delay_ms: int, action: Callable[[], Result[None] | None]) -> None:
+        due_ms = self._scheduler.now_ms() + max(delay_ms, 0)
+        entry = self._entries.get(key)
+        if entry is not None and entry.wakes_ms <= due_ms:
+            entry.due_ms = due_ms
+            entry.action = action
+            return
         self.cancel(key)
-        entry = _Entry(self, key, action)
+        entry = _Entry(self, key, due_ms, action)
         entry.scheduled = self._scheduler.call_later(max(delay_ms, 0), entry.fire)
         self._entries[key] = entry
 
@@ -130,6 +145,11 @@ class ShardTimer:
         return key in self._entries
 
     def fired(self, entry: _Entry) -> None:
+        left_ms = entry.due_ms - self._scheduler.now_ms()
+        if left_ms > 0:
+            entry.wakes_ms = entry.due_ms
+            entry.scheduled = self._scheduler.call_later(left_ms, entry.fire)
+            return
         entry.scheduled = None
         del self._entries[entry.key]
         self._run(entry.action)

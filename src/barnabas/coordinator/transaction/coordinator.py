@@ -17,9 +17,9 @@ from barnabas.coordinator.group.group import partition_for
 from barnabas.coordinator.result import Clock, Result
 from barnabas.coordinator.runtime import CoordinatorRuntime, PartitionLog, Scheduler, ShardTimer
 from barnabas.coordinator.transaction.config import TransactionConfig
-from barnabas.coordinator.transaction.decisions import Expected, NeedsProducerId, Refused
+from barnabas.coordinator.transaction.decisions import Expected, Refused
 from barnabas.coordinator.transaction.markers import MarkerSender
-from barnabas.coordinator.transaction.producer_ids import ProducerIds
+from barnabas.coordinator.transaction.producer_ids import NeedsProducerId, ProducerIds
 from barnabas.coordinator.transaction.shard import ProducerAnswer, TransactionShard
 from barnabas.coordinator.transaction.transaction_metadata import (
     EPOCH_BUMP_VERSION,

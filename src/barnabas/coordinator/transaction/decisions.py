@@ -32,13 +32,6 @@ class Refused(KafkaError):
         self.code = int(code)
 
 
-class NeedsProducerId(KafkaError):
-    """A producer id is needed and none is at hand: fetch a block and ask again. A client would be told to try again."""
-
-    code = int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-    retriable = True
-
-
 class Expected(NamedTuple):
     """The producer id and epoch that a client says it has (KIP-360)."""
 

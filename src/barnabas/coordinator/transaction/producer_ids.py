@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from barnabas.errors import KafkaError
+from barnabas.protocol.errors import ErrorCode
+
 
 class ProducerIds(Protocol):
     def take(self) -> int | None:
@@ -12,3 +15,10 @@ class ProducerIds(Protocol):
 
     def fetch(self, on_done: Callable[[Exception | None], None]) -> None:
         """Get a block; then, exactly once, `on_done(None)`, after which `take` has ids, or `on_done` with what went wrong."""
+
+
+class NeedsProducerId(KafkaError):
+    """A producer id is needed and none is at hand: fetch a block and ask again. A client would be told to try again."""
+
+    code = int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    retriable = True
