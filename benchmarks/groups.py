@@ -2,19 +2,22 @@
 assignment in one generation, when all come at once (`group.initial.rebalance.delay.ms=0` on both); and offset commits to 1,000 groups.
 
 Members are bare state machines, one connection each: join, sync, heartbeat every 50 ms, and join again when told to. A turn forms several
-groups of each size, one after the other, and counts the median. Commits are prebuilt frames on ten connections, each with one in flight;
-every answer is compared with the bytes of success. What the clients cost is the same for both brokers.
+groups of each size, by turns on both brokers, and counts the median. Commits are prebuilt frames on ten connections, each with one in
+flight, five times for a second by turns; every answer is compared with the bytes of success. All clients live in one process on one epoll,
+as thin as can be; what they cost is the same for both brokers.
 """
 
 from __future__ import annotations
 
-import asyncio
+import heapq
+import itertools
+import select
+import socket
 import statistics
 import time
-from collections.abc import Callable, Sequence
-from typing import Any, Final, cast
+from collections.abc import Callable
+from typing import Any, Final
 
-from barnabas.network.event_loop import run as run_loop
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.framing import SIZE_PREFIX, parse_response_header, request_frame, response_frame
 from barnabas.protocol.message import Message
@@ -33,7 +36,7 @@ from barnabas.protocol.messages.offset_commit_response import (
     OffsetCommitResponseTopic,
 )
 from barnabas.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
-from barnabas.protocol.registry import BY_NAME
+from barnabas.protocol.registry import BY_NAME, Api
 from benchmarks import peers
 from benchmarks.peers import Peer
 from benchmarks.report import Comparison, Figure
@@ -42,13 +45,19 @@ from benchmarks.wire import CLIENT_ID, Client
 GROUPS_OF_SIZE: Final = {10: 15, 100: 9, 500: 5}  # how many groups of so many members a turn forms
 GROUPS: Final = 1000
 COMMIT_CONNECTIONS: Final = 10
-COMMIT_SECONDS: Final = 5
+COMMIT_SECONDS: Final = 1
+COMMIT_SLICES: Final = 5  # so often a turn commits for so long
 TOPIC: Final = "groups"
 PARTITIONS: Final = 10
 HEARTBEAT_SECONDS: Final = 0.05  # how soon a member hears that it has to join again
-STABLE_SECONDS_MAX: Final = 60
+TIMEOUT_SECONDS: Final = 60
+RECEIVE_BYTES: Final = 65536
 VERSIONS: Final = {"JoinGroup": 9, "SyncGroup": 5, "Heartbeat": 4, "OffsetCommit": 8, "FindCoordinator": 3, "ApiVersions": 3}
+JOIN: Final = (BY_NAME["JoinGroup"], VERSIONS["JoinGroup"])
+SYNC: Final = (BY_NAME["SyncGroup"], VERSIONS["SyncGroup"])
+HEARTBEAT: Final = (BY_NAME["Heartbeat"], VERSIONS["Heartbeat"])
 CORRELATION_ID: Final = 1
+_SUBSCRIPTION: Final = b"\0\0\0\0\0\1\0\6groups\xff\xff\xff\xff"  # to one topic, in version 0
 
 Commits = list[tuple[bytes, bytes]]  # requests and the answers of success
 
@@ -64,11 +73,10 @@ def run(megabytes: int, turns: int) -> list[Figure | Comparison]:
         for peer in (ours, theirs):
             _prepare(peer)
         for turn in range(turns + 1):
-            for peer in (ours, theirs):
-                found = run_loop(_turn(peer, turn, commits_of))
-                if turn > 0:
-                    for comparison, value in zip((*stable.values(), commits), found, strict=True):
-                        (comparison.ours if peer is ours else comparison.theirs).append(value)
+            for count, groups in GROUPS_OF_SIZE.items():
+                names = [f"stable-{count}-{turn}-{number}" for number in range(groups)]
+                _note(stable[count], [[_ms_to_stable(peer, name, count) for peer in (ours, theirs)] for name in names], turn)
+            _note(commits, [[_commits_a_second(peer, commits_of) for peer in (ours, theirs)] for _ in range(COMMIT_SLICES)], turn)
     return [*stable.values(), commits]
 
 
@@ -78,105 +86,129 @@ def _prepare(peer: Peer) -> None:
         client.create_topics([TOPIC], PARTITIONS)
         while client.ask(FindCoordinatorRequest("first"), VERSIONS["FindCoordinator"]).error_code:
             time.sleep(0.05)
+        for number in range(GROUPS):  # so many that every partition of the topic has some
+            stranger = HeartbeatRequest(f"commits-{number}", 1, "nobody")
+            while client.ask(stranger, VERSIONS["Heartbeat"]).error_code != ErrorCode.UNKNOWN_MEMBER_ID:
+                time.sleep(0.05)
 
 
-async def _turn(peer: Peer, turn: int, commits_of: list[Commits]) -> list[float]:
-    found = []
-    for members, groups in GROUPS_OF_SIZE.items():
-        took = [await _time_to_stable(peer, f"stable-{turn}-{members}-{number}", members) for number in range(groups)]
-        found.append(1000 * statistics.median(took))
-    return [*found, await _commits_a_second(peer, commits_of)]
+def _note(comparison: Comparison, found: list[list[float]], turn: int) -> None:
+    """The medians of what was measured on both, one after the other: how fast the machine is changes from second to second."""
+    if turn > 0:
+        comparison.ours.append(statistics.median(ours for ours, _ in found))
+        comparison.theirs.append(statistics.median(theirs for _, theirs in found))
 
 
-_GREETING: Final = b"".join(
-    request_frame(ApiVersionsRequest("bench", "1"), BY_NAME["ApiVersions"], VERSIONS["ApiVersions"], CORRELATION_ID, CLIENT_ID)
-)
+class Reactor:
+    """The sockets and timers of one measurement."""
+
+    def __init__(self) -> None:
+        self._epoll = select.epoll()
+        self._connections: dict[int, Connection] = {}
+        self._timers: list[tuple[float, int, Callable[[], None]]] = []
+        self._order = itertools.count()
+
+    def connect(self, connection: Connection, port: int) -> None:
+        """With an ApiVersions answered, as real clients ask first: what the broker has not accepted yet is not measured with the rest."""
+        stream = socket.create_connection(("127.0.0.1", port), TIMEOUT_SECONDS)
+        stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        stream.sendall(_GREETING)
+        size = int.from_bytes(stream.recv(SIZE_PREFIX, socket.MSG_WAITALL), "big")
+        stream.recv(size, socket.MSG_WAITALL)
+        stream.setblocking(False)
+        connection.stream = stream
+        self._connections[stream.fileno()] = connection
+        self._epoll.register(stream, select.EPOLLIN)
+
+    def call_at(self, when: float, action: Callable[[], None]) -> None:
+        heapq.heappush(self._timers, (when, next(self._order), action))
+
+    def run_until(self, is_done: Callable[[], bool], deadline: float) -> None:
+        connections, timers, poll = self._connections, self._timers, self._epoll.poll
+        while not is_done():
+            now = time.perf_counter()
+            if now > deadline:
+                raise TimeoutError(f"Not done within {TIMEOUT_SECONDS} s")
+            while timers and timers[0][0] <= now:
+                heapq.heappop(timers)[2]()
+            until = timers[0][0] if timers else deadline
+            for number, _ in poll(max(min(until, deadline) - time.perf_counter(), 0)):
+                connections[number].readable()
+
+    def close(self) -> None:
+        for connection in self._connections.values():
+            connection.stream.close()
+        self._epoll.close()
 
 
-class Connection(asyncio.Protocol):
-    """One request in flight; what comes back goes to `received` as a frame, or ends the measurement when it cannot be taken."""
+class Connection:
+    """One request in flight; what comes back goes to `received` as a frame."""
 
-    def __init__(self, failed: asyncio.Future[Any]) -> None:
-        self._failed = failed
-        self._partial = b""
-        self._greeted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.is_closed = False
+    stream: socket.socket
+    _partial = b""
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast("asyncio.Transport", transport)
-
-    async def greet(self) -> None:
-        self.transport.write(_GREETING)
-        await self._greeted
-
-    def connection_lost(self, error: Exception | None) -> None:
-        if not self.is_closed:
-            self.fail(error or ConnectionError("The broker has closed the connection"))
-
-    def data_received(self, data: bytes) -> None:
+    def readable(self) -> None:
+        data = self.stream.recv(RECEIVE_BYTES)
+        if not data:
+            raise ConnectionError("The broker has closed the connection")
         if self._partial:
             data = self._partial + data
         if len(data) < SIZE_PREFIX or len(data) < SIZE_PREFIX + int.from_bytes(data[:SIZE_PREFIX], "big"):
             self._partial = data
             return
         self._partial = b""
-        if not self._greeted.done():
-            self._greeted.set_result(None)
-            return
-        try:
-            self.received(data)
-        except Exception as error:
-            self.fail(error)
+        self.received(data)
 
     def received(self, frame: bytes) -> None:
         raise NotImplementedError
 
-    def fail(self, error: Exception) -> None:
-        for future in (self._greeted, self._failed):
-            if not future.done():
-                future.set_exception(error)
-
-    def close(self) -> None:
-        self.is_closed = True
-        self.transport.close()
+    def send(self, frame: bytes) -> None:
+        if self.stream.send(frame) < len(frame):
+            raise BlockingIOError("A request did not fit into the socket's buffer")
 
 
-async def _connect(connections: Sequence[Connection], port: int) -> None:
-    """Each is answered an ApiVersions, as real clients ask first: what the broker has not accepted yet is not measured with the rest."""
-    loop = asyncio.get_running_loop()
-    for connection in connections:
-        await loop.create_connection(lambda connection=connection: connection, "127.0.0.1", port)  # type: ignore[misc]
-        await connection.greet()
+def _frame(request: Message) -> bytes:
+    name = type(request).__name__.removesuffix("Request")
+    return b"".join(request_frame(request, BY_NAME[name], VERSIONS[name], CORRELATION_ID, CLIENT_ID))
+
+
+_GREETING: Final = _frame(ApiVersionsRequest("bench", "1"))
 
 
 # -- members
 
 
-async def _time_to_stable(peer: Peer, group: str, count: int) -> float:
-    forming = Forming(count)
+def _ms_to_stable(peer: Peer, group: str, count: int) -> float:
+    reactor = Reactor()
+    forming = Forming(count, reactor)
     members = [Member(group, forming) for _ in range(count)]
-    await _connect(members, peer.port)
+    for member in members:
+        reactor.connect(member, peer.port)
     began = time.perf_counter()
     for member in members:
         member.join()
-    took = await asyncio.wait_for(forming.stable, STABLE_SECONDS_MAX) - began
-    for member in members:
-        member.close()
-    return took
+    reactor.run_until(forming.is_stable, began + TIMEOUT_SECONDS)
+    took = time.perf_counter() - began
+    reactor.close()
+    return 1000 * took
 
 
 class Forming:
-    """A group on its way: which generations have how many members with an assignment. `stable` is when all were in one."""
+    """A group on its way: which generations have how many members with an assignment."""
 
-    def __init__(self, count: int) -> None:
-        self.stable: asyncio.Future[float] = asyncio.get_running_loop().create_future()
+    def __init__(self, count: int, reactor: Reactor) -> None:
+        self.reactor = reactor
         self._count = count
         self._assigned: dict[int, int] = {}
+        self._is_stable = False
+
+    def is_stable(self) -> bool:
+        """Whether all were in one generation."""
+        return self._is_stable
 
     def entered(self, generation: int) -> None:
         self._assigned[generation] = self._assigned.get(generation, 0) + 1
-        if self._assigned[generation] == self._count and not self.stable.done():
-            self.stable.set_result(time.perf_counter())
+        self._is_stable = self._assigned[generation] == self._count
 
     def left(self, generation: int) -> None:
         self._assigned[generation] -= 1
@@ -186,13 +218,11 @@ class Member(Connection):
     """One member of a group. It has an assignment of its generation, or is on the way to one."""
 
     def __init__(self, group: str, forming: Forming) -> None:
-        super().__init__(forming.stable)
         self._group = group
         self._forming = forming
-        self._loop = asyncio.get_running_loop()
         self._id = ""
         self._generation = -1
-        self._waits_for = "JoinGroup"
+        self._waits_for = JOIN
         self._next: Callable[[Any], None] = self._joined
 
     def join(self) -> None:
@@ -202,19 +232,18 @@ class Member(Connection):
             rebalance_timeout_ms=30_000,
             member_id=self._id,
             protocol_type="consumer",
-            protocols=[JoinGroupRequestProtocol("range", b"bench")],
+            protocols=[JoinGroupRequestProtocol("range", _SUBSCRIPTION)],
         )
-        self._ask("JoinGroup", request, self._joined)
+        self._ask(JOIN, request, self._joined)
 
     def received(self, frame: bytes) -> None:
-        api = BY_NAME[self._waits_for]
-        version = VERSIONS[self._waits_for]
+        api, version = self._waits_for
         _, reader = parse_response_header(frame[SIZE_PREFIX:], api.response_header_version(version))
         self._next(api.response.read(reader, version))
 
-    def _ask(self, name: str, request: Message, then: Callable[[Any], None]) -> None:
-        self._waits_for, self._next = name, then
-        self.transport.write(b"".join(request_frame(request, BY_NAME[name], VERSIONS[name], CORRELATION_ID, CLIENT_ID)))
+    def _ask(self, kind: tuple[Api, int], request: Message, then: Callable[[Any], None]) -> None:
+        self._waits_for, self._next = kind, then
+        self.send(b"".join(request_frame(request, *kind, CORRELATION_ID, CLIENT_ID)))
 
     def _joined(self, answer: Any) -> None:
         self._id = answer.member_id
@@ -233,7 +262,7 @@ class Member(Connection):
             protocol_name="range",
             assignments=assignments,
         )
-        self._ask("SyncGroup", request, self._synced)
+        self._ask(SYNC, request, self._synced)
 
     def _synced(self, answer: Any) -> None:
         if answer.error_code == ErrorCode.REBALANCE_IN_PROGRESS:
@@ -244,8 +273,7 @@ class Member(Connection):
         self._beat()
 
     def _beat(self) -> None:
-        if not self.is_closed:
-            self._ask("Heartbeat", HeartbeatRequest(self._group, self._generation, self._id), self._heard)
+        self._ask(HEARTBEAT, HeartbeatRequest(self._group, self._generation, self._id), self._heard)
 
     def _heard(self, answer: Any) -> None:
         if answer.error_code == ErrorCode.REBALANCE_IN_PROGRESS:
@@ -253,7 +281,7 @@ class Member(Connection):
             self.join()
             return
         _check("Heartbeat", answer.error_code)
-        self._loop.call_later(HEARTBEAT_SECONDS, self._beat)
+        self._forming.reactor.call_at(time.perf_counter() + HEARTBEAT_SECONDS, self._beat)
 
 
 def _check(name: str, code: int) -> None:
@@ -264,42 +292,38 @@ def _check(name: str, code: int) -> None:
 # -- commits
 
 
-async def _commits_a_second(peer: Peer, commits_of: list[Commits]) -> float:
-    failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    committing = [Committing(commits, failed) for commits in commits_of]
-    await _connect(committing, peer.port)
+def _commits_a_second(peer: Peer, commits_of: list[Commits]) -> float:
+    reactor = Reactor()
+    committing = [Committing(commits) for commits in commits_of]
+    for connection in committing:
+        reactor.connect(connection, peer.port)
     began = time.perf_counter()
+    reactor.call_at(began + COMMIT_SECONDS, lambda: None)  # so that the end is noticed
     for connection in committing:
         connection.commit()
-    await asyncio.wait([failed], timeout=COMMIT_SECONDS)
+    reactor.run_until(lambda: time.perf_counter() - began >= COMMIT_SECONDS, began + TIMEOUT_SECONDS)
     took = time.perf_counter() - began
-    count = sum(connection.count for connection in committing)
-    for connection in committing:
-        connection.close()
-    if failed.done():
-        failed.result()
-    return count / took
+    reactor.close()
+    return sum(connection.count for connection in committing) / took
 
 
 class Committing(Connection):
     """A commit after the other, one partition each, to one group after the other."""
 
-    def __init__(self, commits: Commits, failed: asyncio.Future[None]) -> None:
-        super().__init__(failed)
+    def __init__(self, commits: Commits) -> None:
         self.count = 0
         self._commits = commits
         self._expected = b""
 
     def commit(self) -> None:
         request, self._expected = self._commits[self.count % len(self._commits)]
-        self.transport.write(request)
+        self.send(request)
 
     def received(self, frame: bytes) -> None:
         if frame != self._expected:
             raise RuntimeError(f"OffsetCommit was not answered with success: {frame.hex()}")
         self.count += 1
-        if not self.is_closed:
-            self.commit()
+        self.commit()
 
 
 def _commits_of(number: int) -> Commits:
@@ -311,8 +335,7 @@ def _commits_of(number: int) -> Commits:
         for group in own:
             committed = OffsetCommitRequestPartition(partition, len(commits))
             request = OffsetCommitRequest(group, topics=[OffsetCommitRequestTopic(TOPIC, partitions=[committed])])
-            frame = request_frame(request, BY_NAME["OffsetCommit"], VERSIONS["OffsetCommit"], CORRELATION_ID, CLIENT_ID)
-            commits.append((b"".join(frame), expected))
+            commits.append((_frame(request), expected))
     return commits
 
 

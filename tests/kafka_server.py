@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import socket
 import subprocess
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from tests import broker, kafka
 CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 STARTED = re.compile(r"Kafka Server started")
 START_TIMEOUT_S = 90
+STOP_TIMEOUT_S = 60
 LOGGING = (
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
     "-Dorg.slf4j.simpleLogger.log.kafka.server.KafkaRaftServer=info",  # says when it has started
@@ -21,27 +22,37 @@ LOGGING = (
 
 
 @contextmanager
-def running(directory: Path, node_id: int) -> Generator[str, None, None]:
-    """The bootstrap address of an Apache Kafka that runs as long as the block does; skips where there is no Java."""
-    jars = kafka.available(kafka.prepare)
+def running(directory: Path, node_id: int, settings: Mapping[str, str] | None = None, *, stop: bool = False) -> Generator[str, None, None]:
+    """The bootstrap address of an Apache Kafka that runs as long as the block does; skips where there is no Java.
+
+    It is killed at the end, which is faster, unless it is to `stop` and leave its files whole. One that has run in the directory before
+    goes on with what it finds there.
+    """
     port, controller_port = _free_ports()
+    with broker.started(command(directory, node_id, port, controller_port, settings or {}), STARTED, START_TIMEOUT_S) as (process, _):
+        yield f"127.0.0.1:{port}"
+        if stop:
+            process.terminate()
+            process.wait(STOP_TIMEOUT_S)
+
+
+def command(directory: Path, node_id: int, port: int, controller_port: int, settings: Mapping[str, str]) -> list[str]:
+    """What starts it in this directory, which is made ready for it first."""
+    jars = kafka.available(kafka.prepare)
     properties = directory / "server.properties"
-    properties.write_text(_properties(directory / "logs", node_id, port, controller_port))
+    more = "".join(f"{key}={value}\n" for key, value in settings.items())
+    properties.write_text(_properties(logs_of(directory), node_id, port, controller_port) + more)
     java = ["java", *kafka.JVM_FLAGS, "-Xmx512m", *LOGGING, "-cp", f"{jars}/*"]
     # With eligible leader replicas, which only a Raft quorum keeps, it would set min.insync.replicas for all topics by itself.
-    formatting = [
-        "kafka.tools.StorageTool",
-        "format",
-        "-c",
-        str(properties),
-        "-t",
-        CLUSTER_ID,
-        "--feature",
-        "eligible.leader.replicas.version=0",
-    ]
-    subprocess.run([*java, *formatting], check=True, capture_output=True, timeout=120)
-    with broker.started([*java, "kafka.Kafka", str(properties)], STARTED, START_TIMEOUT_S):
-        yield f"127.0.0.1:{port}"
+    formatting = ["format", "-c", str(properties), "-t", CLUSTER_ID, "--feature", "eligible.leader.replicas.version=0"]
+    if not logs_of(directory).exists():
+        subprocess.run([*java, "kafka.tools.StorageTool", *formatting], check=True, capture_output=True, timeout=120)
+    return [*java, "kafka.Kafka", str(properties)]
+
+
+def logs_of(directory: Path) -> Path:
+    """Where a Kafka that runs in this directory keeps its logs."""
+    return directory / "logs"
 
 
 def _properties(logs: Path, node_id: int, port: int, controller_port: int) -> str:

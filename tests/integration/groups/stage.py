@@ -27,8 +27,15 @@ WAIT_S = 30
 @contextmanager
 def staged(bootstrap: str) -> Generator[None, None, None]:
     """All of it, with members that live as long as the block runs."""
-    _make_topics(bootstrap)
-    _commit(bootstrap, EMPTY, {(THREE, 0): 3, (THREE, 1): 5, (THREE, 2): 10, (ONE, 0): 1})
+    make_topics(bootstrap)
+    with with_groups(bootstrap):
+        yield
+
+
+@contextmanager
+def with_groups(bootstrap: str) -> Generator[None, None, None]:
+    """The groups alone, on a broker that has the topics."""
+    commit(bootstrap, EMPTY, {(THREE, 0): 3, (THREE, 1): 5, (THREE, 2): 10, (ONE, 0): 1})
     _member(bootstrap, EMPTY_CONSUMER, {"group.protocol": "consumer"}).close()
     with ExitStack() as members:
         for group, config in _LIVING.items():
@@ -50,7 +57,7 @@ _NOT_YET = (
 )
 
 
-def _make_topics(bootstrap: str) -> None:
+def make_topics(bootstrap: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     topics = [NewTopic(name, len(counts), 1, config={"retention.ms": "-1"}) for name, counts in RECORDS.items()]
     for made in admin.create_topics(topics).values():
@@ -63,7 +70,7 @@ def _make_topics(bootstrap: str) -> None:
     assert producer.flush(WAIT_S) == 0
 
 
-def _commit(bootstrap: str, group: str, offsets: dict[tuple[str, int], int]) -> None:
+def commit(bootstrap: str, group: str, offsets: dict[tuple[str, int], int]) -> None:
     consumer = confluent_kafka.Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False})
     partitions = [confluent_kafka.TopicPartition(topic, partition, offset) for (topic, partition), offset in offsets.items()]
     deadline = time.monotonic() + WAIT_S

@@ -267,11 +267,9 @@ def test_groups_are_listed_by_state_and_type() -> None:
     host = Host()
     host.stable()
     host.commit(1, group="simple")
-    names = {
-        tuple(filters): [group.group_id for group in host.coordinator.list_groups(ListGroupsRequest(*filters)).groups]
-        for filters in ((("stable",), ()), (("Empty",), ("classic",)), ((), ("consumer",)))
-    }
-    assert list(names.values()) == [["g"], ["simple"], []]
+    filters: list[tuple[list[str], list[str]]] = [(["stable"], []), (["Empty"], ["classic"]), ([], ["consumer"])]
+    listed = [host.coordinator.list_groups(ListGroupsRequest(states, types)).groups for states, types in filters]
+    assert [[group.group_id for group in groups] for groups in listed] == [["g"], ["simple"], []]
 
 
 def test_a_thousand_members_join_at_once() -> None:

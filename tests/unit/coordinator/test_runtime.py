@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,14 +12,15 @@ from barnabas.coordinator.faults import told
 from barnabas.coordinator.group.classic_groups import Caller
 from barnabas.coordinator.group.config import GroupCoordinatorConfig, MigrationPolicy
 from barnabas.coordinator.group.group import java_hash, partition_for
-from barnabas.coordinator.runtime import RECORDS_PER_SLICE
+from barnabas.coordinator.result import Result
+from barnabas.coordinator.runtime import RECORDS_PER_SLICE, ShardTimer
 from barnabas.errors import CoordinatorNotAvailable
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from barnabas.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
 from barnabas.protocol.writer import STRING_SIZE_MAX
 from barnabas.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, read_batches
-from tests.unit.coordinator.coordinator_host import Answers, Host, MemoryLog, commit_error
+from tests.unit.coordinator.coordinator_host import Answers, Host, MemoryLog, Time, commit_error
 
 
 def test_a_group_belongs_to_the_partition_that_java_says() -> None:
@@ -159,3 +162,47 @@ def test_without_the_consumer_protocol_its_requests_are_not_supported() -> None:
 def test_an_error_that_quotes_an_enormous_group_id_is_cut_to_what_a_response_can_carry() -> None:
     assert len(told("ü" * 40_000).encode()) <= STRING_SIZE_MAX
     assert told("Group g not found.") == "Group g not found."
+
+
+def shard_timer() -> tuple[Time, ShardTimer]:
+    time = Time()
+
+    def run(action: Callable[[], Result[None] | None]) -> None:
+        assert action() is None
+
+    return time, ShardTimer(time, run)
+
+
+def test_a_timer_that_is_put_off_runs_once_when_it_is_due_by_the_last_word() -> None:
+    time, timer = shard_timer()
+    ran: list[tuple[str, int]] = []
+    timer.schedule("session", 100, lambda: ran.append(("first", time.now)))
+    time.advance(60)
+    timer.schedule("session", 100, lambda: ran.append(("second", time.now)))
+    time.advance(60)
+    timer.schedule("session", 200, lambda: ran.append(("third", time.now)))
+    began = time.now
+    time.advance(1_000)
+    assert ran == [("third", began + 200)]
+    assert not timer.is_scheduled("session")
+
+
+def test_a_timer_that_is_brought_forward_runs_at_the_earlier_time() -> None:
+    time, timer = shard_timer()
+    ran: list[int] = []
+    timer.schedule("join", 1_000, lambda: ran.append(time.now))
+    began = time.now
+    timer.schedule("join", 10, lambda: ran.append(time.now))
+    time.advance(2_000)
+    assert ran == [began + 10]
+
+
+def test_a_timer_that_was_put_off_and_then_cancelled_does_not_run() -> None:
+    time, timer = shard_timer()
+    ran: list[int] = []
+    timer.schedule("session", 10, lambda: ran.append(time.now))
+    timer.schedule("session", 100, lambda: ran.append(time.now))
+    time.advance(20)
+    timer.cancel("session")
+    time.advance(200)
+    assert ran == [] and len(timer) == 0

@@ -10,7 +10,8 @@ from barnabas.broker.authorized_operations import NOT_ASKED_FOR
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from barnabas.protocol.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse, DescribedGroup
-from barnabas.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse, TopicPartitions
+from barnabas.protocol.messages.consumer_group_heartbeat_request import TopicPartitions
+from barnabas.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 from tests.unit.broker.grouping import GROUP, Groups, with_groups
 
 VERSIONS = range(2)
