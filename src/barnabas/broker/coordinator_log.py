@@ -7,7 +7,6 @@ at once: nothing in here may wait.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
@@ -36,10 +35,11 @@ class CoordinatorLog:
         self._topic = topic
         self._replica_manager = replica_manager
         self._required_acks = required_acks
+        self._keys: dict[int, TopicPartition] = {}  # of the partitions that were asked for, none of which is made twice
 
     def append(self, partition: int, batch: bytes, producer: Producer = NOBODY) -> int:
-        named = TopicPartition(self._topic, partition)
-        return self._replica_manager.append_as_coordinator(named, batch, producer.guard, producer.transaction_version, self._required_acks)
+        key = self._key(partition)
+        return self._replica_manager.append_as_coordinator(key, batch, producer.guard, producer.transaction_version, self._required_acks)
 
     def high_watermark(self, partition: int) -> int:
         log = self._log(partition)
@@ -61,8 +61,14 @@ class CoordinatorLog:
         return b"" if found.records is None else found.records.read()
 
     def _log(self, partition: int) -> Log | None:
-        found: Partition | None = self._replica_manager.partition(TopicPartition(self._topic, partition))
+        found: Partition | None = self._replica_manager.partition(self._key(partition))
         return None if found is None else found.leader_log
+
+    def _key(self, partition: int) -> TopicPartition:
+        key = self._keys.get(partition)
+        if key is None:
+            key = self._keys[partition] = TopicPartition(self._topic, partition)
+        return key
 
     def _leader_log(self, partition: int) -> Log:
         log = self._log(partition)
@@ -88,7 +94,7 @@ class SensorCounts:
     """How often things have happened, under Kafka's names, since the broker was started (`Metrics`)."""
 
     def __init__(self) -> None:
-        self.counts: Counter[str] = Counter()
+        self.counts: dict[str, int] = {}
 
     def record(self, sensor: str, count: int) -> None:
-        self.counts[sensor] += count
+        self.counts[sensor] = self.counts.get(sensor, 0) + count

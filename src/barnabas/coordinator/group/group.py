@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
 from enum import Enum
+from functools import lru_cache
 from typing import Final
 
 from barnabas.coordinator.result import Record
@@ -145,7 +146,8 @@ class Group(ABC):
 
 def partition_for(group_id: str, partition_count: int) -> int:
     """The partition of `__consumer_offsets` whose leader coordinates the group."""
-    return java_abs(java_hash(group_id)) % partition_count
+    found = _known_hash(group_id) if len(group_id) <= _KEPT_ID_SIZE_MAX else java_hash(group_id)
+    return java_abs(found) % partition_count
 
 
 def java_hash(text: str) -> int:
@@ -155,6 +157,11 @@ def java_hash(text: str) -> int:
     for index in range(0, len(units), 2):
         value = (value * 31 + (units[index] << 8 | units[index + 1])) & 0xFFFFFFFF
     return value - (1 << 32) if value & 0x80000000 else value
+
+
+# Every request of a group asks for it. Only short ids are kept: what is kept must be bounded in bytes, too.
+_known_hash: Final = lru_cache(maxsize=4096)(java_hash)
+_KEPT_ID_SIZE_MAX: Final = 256
 
 
 def java_abs(value: int) -> int:
