@@ -38,7 +38,7 @@ __all__ = ["Controller", "ControllerConfig"]
 T = TypeVar("T")
 
 NO_CONTROLLER: Final = -1
-REQUESTS_AT_ONCE: Final = 1000  # asked of the tree in one go; between two such batches everybody else on the loop gets a turn
+REQUESTS_AT_ONCE: Final = 500  # asked of the tree in one go; between two such batches everybody else on the loop gets a turn
 FAILED_FAILOVER_BACKOFF_S: Final = 0.1  # before /controller is given up, so that a failover that cannot succeed is no busy loop
 
 _log = logging.getLogger(__name__)
@@ -203,6 +203,9 @@ class Controller:
             return result
 
     async def _ask(self, requests: Sequence[Request[Any]]) -> list[Response[Any]]:
+        if not requests:
+            await asyncio.sleep(0)
+            return []
         answers = await self._tree.handle(requests[:REQUESTS_AT_ONCE])
         for start in range(REQUESTS_AT_ONCE, len(requests), REQUESTS_AT_ONCE):
             await asyncio.sleep(0)

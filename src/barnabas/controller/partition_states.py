@@ -75,10 +75,9 @@ class PartitionStateMachine:
         if not partitions:
             return {}
         try:
-            valid = self._valid(partitions, target)
+            valid = yield from self._valid(partitions, target)
             if target is not PartitionStatus.ONLINE:
-                for partition in valid:
-                    self._context.put_partition_state(partition, target)
+                yield from steps.in_turns(valid, lambda partition: self._context.put_partition_state(partition, target))
                 return {}
             batch = self._new_batch()
             outcomes = yield from self._bring_online(valid, strategy, batch)
@@ -91,14 +90,16 @@ class PartitionStateMachine:
             _log.exception("Error while moving some partitions to %s state", target.name)
             return dict.fromkeys(partitions, error)
 
-    def _valid(self, partitions: Sequence[TopicPartition], target: PartitionStatus) -> list[TopicPartition]:
-        valid = []
-        for partition in partitions:
-            state = self._context.partition_state(partition)
-            if state in VALID_PREVIOUS_STATES[target]:
+    def _valid(self, partitions: Sequence[TopicPartition], target: PartitionStatus) -> Steps[list[TopicPartition]]:
+        valid: list[TopicPartition] = []
+
+        def check(partition: TopicPartition) -> None:
+            if self._context.partition_state(partition) in VALID_PREVIOUS_STATES[target]:
                 valid.append(partition)
             else:
                 self._log_failure(partition, target, f"it can only come from {_names(VALID_PREVIOUS_STATES[target])}")
+
+        yield from steps.in_turns(partitions, check)
         return valid
 
     def _bring_online(
@@ -122,21 +123,28 @@ class PartitionStateMachine:
     def _initialize(self, partitions: Sequence[TopicPartition], batch: RequestBatch) -> Steps[None]:
         """The first live replica leads, and all that live are in sync: there is nothing yet to be behind with."""
         context = self._context
-        states = {}
-        for partition in partitions:
+        states: dict[TopicPartition, LeaderAndIsr] = {}
+
+        def choose(partition: TopicPartition) -> None:
             live = tuple(replica for replica in context.replicas(partition) if context.is_replica_online(replica, partition))
             if live:
                 states[partition] = LeaderAndIsr(live[0], live, controller_epoch=context.epoch)
             else:
                 assigned = list(context.replicas(partition))
                 self._log_failure(partition, PartitionStatus.ONLINE, f"no assigned replica of {assigned} is alive")
-        for partition, error in (yield from steps.create_states(states, context.epoch_version)).items():
+
+        def announce(written: tuple[TopicPartition, TreeError | None]) -> None:
+            partition, error = written
             if error is not None:
                 self._log_failure(partition, PartitionStatus.ONLINE, error)
-                continue
+                return
             state = context.leadership[partition] = states[partition]
             batch.add_leader_and_isr(state.isr, partition, state, is_new=True)
             context.put_partition_state(partition, PartitionStatus.ONLINE)
+
+        yield from steps.in_turns(partitions, choose)
+        written = yield from steps.create_states(states, context.epoch_version)
+        yield from steps.in_turns(written.items(), announce)
 
     def _elect(
         self, partitions: Sequence[TopicPartition], strategy: ElectionStrategy, batch: RequestBatch

@@ -64,12 +64,11 @@ class ReplicaStateMachine:
             return
         try:
             batch = self._new_batch()
-            valid = self._valid(replicas, target)
+            valid = yield from self._valid(replicas, target)
             if target is ReplicaStatus.OFFLINE:
                 yield from self._to_offline(valid, batch)
             else:
-                for replica in valid:
-                    self._change(replica, target, batch)
+                yield from steps.in_turns(valid, lambda replica: self._change(replica, target, batch))
             batch.send()
         except ControllerMoved:
             _log.error("Controller moved to another broker when moving some replicas to %s state", target.name)
@@ -77,14 +76,17 @@ class ReplicaStateMachine:
         except Exception:
             _log.exception("Error while moving some replicas to %s state", target.name)
 
-    def _valid(self, replicas: Sequence[PartitionAndReplica], target: ReplicaStatus) -> list[PartitionAndReplica]:
+    def _valid(self, replicas: Sequence[PartitionAndReplica], target: ReplicaStatus) -> Steps[list[PartitionAndReplica]]:
         allowed = VALID_PREVIOUS_STATES[target]
-        valid = []
-        for replica in replicas:
+        valid: list[PartitionAndReplica] = []
+
+        def check(replica: PartitionAndReplica) -> None:
             if self._context.replica_state(replica) in allowed:
                 valid.append(replica)
             else:
                 self._log_failure(replica, target, f"it can only come from {', '.join(state.name for state in sorted(allowed))}")
+
+        yield from steps.in_turns(replicas, check)
         return valid
 
     def _change(self, replica: PartitionAndReplica, target: ReplicaStatus, batch: RequestBatch) -> None:
@@ -142,21 +144,23 @@ class ReplicaStateMachine:
 
     def _take_offline(self, broker_id: int, partitions: Sequence[TopicPartition], batch: RequestBatch) -> Steps[None]:
         context = self._context
-        for partition in partitions:
-            batch.add_stop_replica(broker_id, partition, delete=False)
+        yield from steps.in_turns(partitions, lambda partition: batch.add_stop_replica(broker_id, partition, delete=False))
         led = [partition for partition in partitions if partition in context.leadership]
         never_led = [partition for partition in partitions if partition not in context.leadership]
         while led:
             shrunk, led = yield from self._remove_from_isr(broker_id, led)
-            for partition, state in shrunk.items():
-                context.leadership[partition] = state
-                if not context.is_topic_queued_for_deletion(partition.topic):
-                    others = [replica for replica in context.replicas(partition) if replica != broker_id]
-                    batch.add_leader_and_isr(others, partition, state, is_new=False)
-                context.replica_states[PartitionAndReplica(partition, broker_id)] = ReplicaStatus.OFFLINE
+            yield from steps.in_turns(shrunk.items(), lambda found: self._is_offline(broker_id, *found, batch))
         batch.add_update_metadata(context.live_brokers if never_led else (), never_led)
         for partition in never_led:
             context.replica_states[PartitionAndReplica(partition, broker_id)] = ReplicaStatus.OFFLINE
+
+    def _is_offline(self, broker_id: int, partition: TopicPartition, state: LeaderAndIsr, batch: RequestBatch) -> None:
+        context = self._context
+        context.leadership[partition] = state
+        if not context.is_topic_queued_for_deletion(partition.topic):
+            others = [replica for replica in context.replicas(partition) if replica != broker_id]
+            batch.add_leader_and_isr(others, partition, state, is_new=False)
+        context.replica_states[PartitionAndReplica(partition, broker_id)] = ReplicaStatus.OFFLINE
 
     def _remove_from_isr(
         self, broker_id: int, partitions: Sequence[TopicPartition]

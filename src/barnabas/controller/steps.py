@@ -1,8 +1,9 @@
 """What the controller asks of the tree, as steps: generators that yield requests and are sent the responses.
 
 So everything that decides can read like one straight account of what happens, and still awaits nothing: `Controller` drives the steps and
-is the only one that touches a tree. Every write is a multi whose first operation checks the version of /controller_epoch: a controller
-that has been replaced without noticing changes nothing any more, and learns of it by `ControllerMoved`.
+is the only one that touches a tree. What goes through thousands of partitions does so `in_turns`, which asks for nothing now and then: a
+broker serves its clients on the same loop. Every write is a multi whose first operation checks the version of /controller_epoch: a
+controller that has been replaced without noticing changes nothing any more, and learns of it by `ControllerMoved`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from barnabas.controller.context import LeaderAndIsr, LiveBroker
 from barnabas.metadata import paths
@@ -37,6 +38,8 @@ T = TypeVar("T")
 
 Steps = Generator[Sequence[Request[Any]], list[Response[Any]], T]
 
+ITEMS_AT_ONCE: Final = 500
+
 _log = logging.getLogger(__name__)
 
 
@@ -48,13 +51,23 @@ class StateChangeFailed(Exception):
     """One partition or replica cannot go where it should; the others of the same change are not held up by it."""
 
 
+def in_turns(items: Iterable[T], act: Callable[[T], object]) -> Steps[None]:
+    """Does it with each; after every so many the others on the loop have their turn."""
+    for at, item in enumerate(items, 1):
+        act(item)
+        if at % ITEMS_AT_ONCE == 0:
+            yield ()
+
+
 def write(operations: Sequence[Operation], epoch_version: int) -> Steps[list[Response[Any]]]:
     """Each in a multi of its own, all in one batch. A response holds the operation's own result or error."""
     if not operations:
         return []
     check = Check(paths.CONTROLLER_EPOCH, epoch_version)
     answers = yield [Multi((check, operation)) for operation in operations]
-    return [_unwrapped(answer) for answer in answers]
+    unwrapped: list[Response[Any]] = []
+    yield from in_turns(answers, lambda answer: unwrapped.append(_unwrapped(answer)))
+    return unwrapped
 
 
 def _unwrapped(answer: Response[Any]) -> Response[Any]:
@@ -228,13 +241,17 @@ def read_leadership(partitions: Sequence[TopicPartition]) -> Steps[dict[TopicPar
 def read_states(partitions: Sequence[TopicPartition]) -> Steps[dict[TopicPartition, LeaderAndIsr | Exception]]:
     answers = yield [GetData(paths.topic_partition_state(each.topic, each.partition)) for each in partitions]
     found: dict[TopicPartition, LeaderAndIsr | Exception] = {}
-    for partition, answer in zip(partitions, answers, strict=True):
+
+    def decode(asked: tuple[TopicPartition, Response[Any]]) -> None:
+        partition, answer = asked
         try:
             node = answer.value
             state = topics.decode_partition_state(partition.topic, partition.partition, node.data)
             found[partition] = LeaderAndIsr.from_znode(state, node.stat.version)
         except (TreeError, CorruptZNode) as error:
             found[partition] = error
+
+    yield from in_turns(zip(partitions, answers, strict=True), decode)
     return found
 
 
@@ -242,10 +259,13 @@ def create_states(states: Mapping[TopicPartition, LeaderAndIsr], epoch_version: 
     """First states of new partitions, with the nodes above them. Parents that stand already are no error, a state that does is one."""
     parents = [Create(paths.topic_partitions(topic)) for topic in dict.fromkeys(each.topic for each in states)]
     holders = [Create(paths.topic_partition(each.topic, each.partition)) for each in states]
-    nodes = [
-        Create(paths.topic_partition_state(each.topic, each.partition), topics.encode_partition_state(state.to_znode()))
-        for each, state in states.items()
-    ]
+    nodes: list[Create] = []
+
+    def encode(wanted: tuple[TopicPartition, LeaderAndIsr]) -> None:
+        (topic, partition), state = wanted
+        nodes.append(Create(paths.topic_partition_state(topic, partition), topics.encode_partition_state(state.to_znode())))
+
+    yield from in_turns(states.items(), encode)
     answers = yield from write([*parents, *holders, *nodes], epoch_version)
     return {each: answer.error for each, answer in zip(states, answers[len(answers) - len(nodes) :], strict=True)}
 
@@ -254,24 +274,31 @@ def update_states(
     states: Mapping[TopicPartition, LeaderAndIsr], controller_epoch: int, epoch_version: int
 ) -> Steps[tuple[dict[TopicPartition, LeaderAndIsr | TreeError], list[TopicPartition]]]:
     """What was written, with its new version, or why not; and those that a leader changed in the meantime, to be read and tried again."""
-    stamped = {partition: replace(state, controller_epoch=controller_epoch) for partition, state in states.items()}
-    operations = [
-        SetData(
-            paths.topic_partition_state(each.topic, each.partition), topics.encode_partition_state(state.to_znode()), state.partition_epoch
-        )
-        for each, state in stamped.items()
-    ]
+    stamped: dict[TopicPartition, LeaderAndIsr] = {}
+    operations: list[SetData] = []
+
+    def encode(wanted: tuple[TopicPartition, LeaderAndIsr]) -> None:
+        partition, state = wanted
+        state = stamped[partition] = replace(state, controller_epoch=controller_epoch)
+        path = paths.topic_partition_state(partition.topic, partition.partition)
+        operations.append(SetData(path, topics.encode_partition_state(state.to_znode()), state.partition_epoch))
+
+    yield from in_turns(states.items(), encode)
     answers = yield from write(operations, epoch_version)
     finished: dict[TopicPartition, LeaderAndIsr | TreeError] = {}
-    again = []
-    for (partition, state), answer in zip(stamped.items(), answers, strict=True):
+    again: list[TopicPartition] = []
+
+    def finish(asked: tuple[TopicPartition, Response[Any]]) -> None:
+        partition, answer = asked
         if isinstance(answer.error, BadVersion):
             again.append(partition)
         elif answer.error is not None:
             finished[partition] = answer.error
         else:
             stat: Stat = answer.value
-            finished[partition] = replace(state, partition_epoch=stat.version)
+            finished[partition] = replace(stamped[partition], partition_epoch=stat.version)
+
+    yield from in_turns(zip(stamped, answers, strict=True), finish)
     return finished, again
 
 

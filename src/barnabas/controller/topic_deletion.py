@@ -135,20 +135,25 @@ class TopicDeletionManager:
         # Only now: a topic whose deletion has started is left out of the count of offline partitions.
         self._context.topics_with_deletion_started.update(unseen)
         batch = self._new_batch()
-        batch.add_update_metadata(self._context.live_brokers, [each for topic in topics for each in self._context.partitions_of(topic)])
+        batch.add_update_metadata(self._context.live_brokers, ())
+        told = [each for topic in topics for each in self._context.partitions_of(topic)]
+        yield from steps.in_turns(told, lambda partition: batch.add_update_metadata((), (partition,)))
         batch.send()
         yield from self._delete_replicas(topics)
 
     def _delete_replicas(self, topics: Sequence[str]) -> Steps[None]:
         """Dead replicas make their topic wait; the living are stopped and deleted meanwhile."""
         context = self._context
-        dead, living = [], []
-        for topic in topics:
-            for replica in context.replicas_of_topic(topic):
-                if not context.is_replica_online(replica.replica, replica.partition):
-                    dead.append(replica)
-                elif context.replica_state(replica) is not ReplicaStatus.DELETION_SUCCESSFUL:
-                    living.append(replica)
+        dead: list[PartitionAndReplica] = []
+        living: list[PartitionAndReplica] = []
+
+        def sort(replica: PartitionAndReplica) -> None:
+            if not context.is_replica_online(replica.replica, replica.partition):
+                dead.append(replica)
+            elif context.replica_state(replica) is not ReplicaStatus.DELETION_SUCCESSFUL:
+                living.append(replica)
+
+        yield from steps.in_turns([each for topic in topics for each in context.replicas_of_topic(topic)], sort)
         yield from self._replica_states.handle_state_changes(dead, ReplicaStatus.DELETION_INELIGIBLE)
         yield from self._replica_states.handle_state_changes(living, ReplicaStatus.OFFLINE)
         yield from self._replica_states.handle_state_changes(living, ReplicaStatus.DELETION_STARTED)

@@ -27,6 +27,8 @@ ZSTD: Final = 4
 DECOMPRESSED_SIZE_MAX: Final = 512 * 1024 * 1024
 # What a client may send so: no more than it could have sent uncompressed in the largest request. It is opened while others wait.
 PRODUCED_SIZE_MAX: Final = 100 * 1024 * 1024
+# How much of it is looked at before all of it is opened. Most batches are no larger.
+FIRST_LOOK: Final = 1024 * 1024
 
 _NAMES: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 
@@ -42,7 +44,7 @@ _ZSTD_LEVEL_DEFAULT: Final = 3
 _ZSTD_MAGIC: Final = 0xFD2FB528
 _ZSTD_SKIPPABLE: Final = 0x184D2A50  # the low four bits are free
 _ZSTD_BLOCK_MAX: Final = 128 * 1024
-_ZSTD_FIRST_TRY: Final = 1024 * 1024
+_ZSTD_NO_ROOM: Final = "whole buffer"
 
 
 def codec_name(codec: int) -> str:
@@ -90,14 +92,27 @@ def decompress(codec: int, data: bytes, magic: int = 2, limit: int = DECOMPRESSE
     if codec == ZSTD:
         return _decompress_zstd(data, limit)
     if codec == LZ4:
-        return lz4_frame.decompress(data, magic, limit)
+        return lz4_frame.decompress(data, magic, limit, limit + 1)
     if codec == SNAPPY:
-        return xerial.decompress(data, limit)
+        return xerial.decompress(data, limit, limit + 1)
     if codec == GZIP:
-        return _decompress_gzip(data, limit)
+        return _decompress_gzip(data, limit, limit + 1)
     if codec == NONE:
         return data
     raise CorruptRecord(f"Unknown compression type id: {codec}")
+
+
+def decompress_start(codec: int, data: bytes, magic: int = 2, enough: int = FIRST_LOOK) -> bytes:
+    """The beginning of what was compressed into `data`, `enough` bytes or more; fewer only if that is all, checked as by `decompress`."""
+    if codec == ZSTD:
+        return _decompress_zstd_start(data, enough)
+    if codec == LZ4:
+        return lz4_frame.decompress(data, magic, DECOMPRESSED_SIZE_MAX, enough)
+    if codec == SNAPPY:
+        return xerial.decompress(data, DECOMPRESSED_SIZE_MAX, enough)
+    if codec == GZIP:
+        return _decompress_gzip(data, DECOMPRESSED_SIZE_MAX, enough)
+    return decompress(codec, data, magic)
 
 
 def _check_between(level: int, least: int, most: int) -> None:
@@ -114,30 +129,32 @@ def _compress_gzip(data: bytes, level: int) -> bytes:
     return b"".join((_GZIP_HEADER, body, trailer))
 
 
-def _decompress_gzip(data: bytes, limit: int) -> bytes:
-    found, rest = _inflate_member(data, limit)
+def _decompress_gzip(data: bytes, limit: int, enough: int) -> bytes:
+    found, rest = _inflate_member(data, limit, enough)
     if rest[:3] != _GZIP_MAGIC:  # Java ignores what follows the last member
         return found
     members: list[bytes] = [found]
     size = len(found)
-    while rest[:3] == _GZIP_MAGIC:
+    while rest[:3] == _GZIP_MAGIC and size < enough:
         if len(members) == _GZIP_MEMBERS_MAX:
             raise CorruptRecord(f"Failed to decompress gzip: more than {_GZIP_MEMBERS_MAX} members")
-        found, rest = _inflate_member(rest, limit - size)
+        found, rest = _inflate_member(rest, limit - size, enough - size)
         members.append(found)
         size += len(found)
     return b"".join(members)
 
 
-def _inflate_member(data: bytes, limit: int) -> tuple[bytes, bytes]:
-    """The content of the gzip member that `data` starts with, and what follows it."""
+def _inflate_member(data: bytes, limit: int, enough: int) -> tuple[bytes, bytes]:
+    """The content of the gzip member that `data` starts with, and what follows it; no more than `enough`, and then nothing follows."""
     inflater = zlib.decompressobj(_GZIP_WITH_HEADER)
     try:
-        found = inflater.decompress(data, limit + 1)
+        found = inflater.decompress(data, min(limit + 1, enough))
     except zlib.error as error:
         raise CorruptRecord(f"Failed to decompress gzip: {error}") from error
     if len(found) > limit:
         raise CorruptRecord(f"Failed to decompress gzip: more than {limit} bytes")
+    if len(found) == enough:
+        return found, b""
     if not inflater.eof:
         raise CorruptRecord("Failed to decompress gzip: unexpected end of input")
     return found, inflater.unused_data
@@ -155,17 +172,35 @@ def _decompress_zstd(data: bytes, limit: int) -> bytes:
     if not data:
         return b""  # as Java's stream: an end of input between two frames is the end
     bound = _zstd_bound(data, limit)
+    if bound > limit:
+        return _decompress_zstd_within(data, limit, FIRST_LOOK)
+    if bound > FIRST_LOOK:  # the library would take twice as much while it grows
+        return _decompress_zstd_within(data, bound, bound)
     try:
-        if bound <= limit:
-            return bytes(zstd.decompress(data))
+        return bytes(zstd.decompress(data))
     except (DecompressionError, OSError) as error:
         raise CorruptRecord(f"Failed to decompress zstd: {error}") from error
-    return _decompress_zstd_within(data, limit)
 
 
-def _decompress_zstd_within(data: bytes, limit: int) -> bytes:
-    """For frames whose blocks could hold more than `limit`: into room that grows up to it."""
-    room = min(_ZSTD_FIRST_TRY, limit)
+def _decompress_zstd_start(data: bytes, enough: int) -> bytes:
+    """The library cannot stop half-way; but when it has filled what room there is, the beginning stands in it."""
+    if not data:
+        return b""
+    if _zstd_bound(data, DECOMPRESSED_SIZE_MAX) < enough:
+        return _decompress_zstd(data, DECOMPRESSED_SIZE_MAX)
+    output = bytearray(enough)
+    try:
+        size = zstd.decompress_into(data, output)
+    except (DecompressionError, OSError) as error:
+        if _ZSTD_NO_ROOM not in str(error):
+            return _decompress_zstd(data, DECOMPRESSED_SIZE_MAX)  # damaged: it says how
+        return bytes(output)
+    return bytes(memoryview(output)[:size])
+
+
+def _decompress_zstd_within(data: bytes, limit: int, room: int) -> bytes:
+    """For frames with much in them: into `room`, which grows up to `limit` where it was not enough."""
+    room = min(room, limit)
     while True:
         output = bytearray(room)
         try:

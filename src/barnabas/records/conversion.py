@@ -15,7 +15,7 @@ from barnabas.errors import InvalidRecord, UnsupportedCompressionType
 from barnabas.records.batch import CREATE_TIME, LOG_APPEND_TIME, MAGIC_V2, NO_TIMESTAMP, Batch, read_batches
 from barnabas.records.builder import OFFSET_DELTA_MAX, BatchBuilder
 from barnabas.records.compression import NONE, ZSTD
-from barnabas.records.reader import read_records
+from barnabas.records.reader import each_record
 from barnabas.records.record import Record
 
 
@@ -40,12 +40,8 @@ def down_convert_batch(data: bytes, batch: Batch, to_magic: int, first_offset: i
             raise UnsupportedCompressionType("Down-conversion of zstandard-compressed batches is not supported")
     if batch.magic <= to_magic:
         return data[batch.at : batch.end]
-    records = read_records(data, batch)
-    if batch.codec == NONE:
-        records = [record for record in records if record.offset >= first_offset]
-    if not records:
-        return b""
-    return _rebuild(records, batch, to_magic)
+    records = each_record(data, batch)
+    return _rebuild(_from(records, first_offset) if batch.codec == NONE else records, batch, to_magic)
 
 
 def up_convert(data: bytes, to_magic: int = MAGIC_V2) -> bytes:
@@ -59,10 +55,7 @@ def up_convert(data: bytes, to_magic: int = MAGIC_V2) -> bytes:
         if first.magic >= to_magic:
             converted.append(data[first.at : first.end])
             continue
-        records: list[Record] = []
-        for batch in run:
-            records.extend(read_records(data, batch))
-        converted.append(_rebuild(records, first, to_magic))
+        converted.append(_rebuild(_records_of(data, run), first, to_magic))
     return b"".join(converted)
 
 
@@ -75,17 +68,35 @@ def convert(records: Iterable[Record], builder: BatchBuilder) -> bytes:
     return builder.build()
 
 
-def _rebuild(records: list[Record], source: Batch, magic: i64) -> bytes:
-    """One batch of format `magic` with the codec and the kind of time of `source`, every record at its old offset."""
+def _from(records: Iterator[Record], first_offset: i64) -> Iterator[Record]:
+    for record in records:
+        if record.offset >= first_offset:
+            yield record
+
+
+def _records_of(data: bytes, batches: list[Batch]) -> Iterator[Record]:
+    for batch in batches:
+        yield from each_record(data, batch)
+
+
+def _rebuild(records: Iterator[Record], source: Batch, magic: i64) -> bytes:
+    """One batch of format `magic` with the codec and the kind of time of `source`, every record at its old offset; empty without any.
+
+    A small batch may unfold into millions of records: no more than one of them is held at a time.
+    """
+    first = next(records, None)
+    if first is None:
+        return b""
     log_append_time: i64 = source.max_timestamp if source.timestamp_type == LOG_APPEND_TIME else NO_TIMESTAMP
     builder = BatchBuilder(
         magic,
         source.codec,
-        records[0].offset,
+        first.offset,
         timestamp_type=LOG_APPEND_TIME if source.timestamp_type == LOG_APPEND_TIME else CREATE_TIME,
         log_append_time=log_append_time,
     )
     try:
+        _append(builder, first, first.offset)
         for record in records:
             _append(builder, record, record.offset)
     except ValueError as error:  # offsets that do not grow, or a negative timestamp

@@ -7,6 +7,7 @@ record; only a batch whose inner offsets and codec already suit the topic keeps 
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterator
 from typing import Final
 
 from librt.strings import BytesWriter, write_i32_be, write_i64_be
@@ -28,8 +29,8 @@ from barnabas.records.batch import (
     read_batches,
 )
 from barnabas.records.builder import write_u32_be
-from barnabas.records.compression import NONE
-from barnabas.records.reader import read_records
+from barnabas.records.compression import NONE, PRODUCED_SIZE_MAX
+from barnabas.records.reader import each_record
 from barnabas.records.record import Record
 from barnabas.records.validation import Append, Validated, check_records, rebuild
 
@@ -45,26 +46,43 @@ def validate_entries(append: Append, entries: list[Batch], source_codec: i64, ta
     if compressed and target_magic == MAGIC_V0:
         in_place = False  # its inner offsets are absolute and have to be written anew
     temporary_bytes: i64 = 0
-    found: list[list[Record]] = []
+    found: list[_Tally] = []
     for entry in entries:
-        records = read_records(append.data, entry)
-        check_records(append, entry, records)
-        found.append(records)
+        tally = _Tally(magic)
+        check_records(append, entry, tally.counted(each_record(append.data, entry, PRODUCED_SIZE_MAX)))
+        found.append(tally)
         if compressed:
-            temporary_bytes += _header_size(target_magic, entry.attributes & CODEC_MASK) + _size_of(magic, records)
-            if magic == MAGIC_V1 and not _are_in_order(records):
+            temporary_bytes += _header_size(target_magic, entry.attributes & CODEC_MASK) + tally.size
+            if magic == MAGIC_V1 and not tally.is_in_order:
                 in_place = False
     if not in_place:
         return rebuild(append, entries, target_codec, temporary_bytes)
     return _stamp(append, entries, found, temporary_bytes)
 
 
-def _are_in_order(records: list[Record]) -> bool:
-    """Some older clients number inner records wrongly; Kafka has always renumbered those rather than refuse them."""
-    return all(record.offset == expected for expected, record in enumerate(records))
+class _Tally:
+    """What is left to know of the records of an entry once they are checked. There may be millions: none of them is kept."""
+
+    def __init__(self, magic: i64) -> None:
+        self._overhead: i64 = LOG_OVERHEAD + _overhead(magic)
+        self.count: i64 = 0
+        self.size: i64 = 0
+        self.greatest_timestamp: i64 = NO_TIMESTAMP
+        # Some older clients number inner records wrongly; Kafka has always renumbered those rather than refuse them.
+        self.is_in_order: bool = True
+
+    def counted(self, records: Iterator[Record]) -> Iterator[Record]:
+        for record in records:
+            if record.offset != self.count:
+                self.is_in_order = False
+            self.count += 1
+            self.size += self._overhead + max(record.key_size, 0) + max(record.value_size, 0)
+            if record.timestamp > self.greatest_timestamp:
+                self.greatest_timestamp = record.timestamp
+            yield record
 
 
-def _stamp(append: Append, entries: list[Batch], found: list[list[Record]], temporary_bytes: i64) -> Validated:
+def _stamp(append: Append, entries: list[Batch], found: list[_Tally], temporary_bytes: i64) -> Validated:
     """Give each entry (or the one wrapper) its offset and, in v1, the timestamp the topic wants."""
     rules = append.rules
     by_broker: bool = rules.timestamp_type == LOG_APPEND_TIME and rules.target_magic > MAGIC_V0
@@ -72,9 +90,9 @@ def _stamp(append: Append, entries: list[Batch], found: list[list[Record]], temp
     last_offset: i64 = append.base_offset - 1
     max_timestamp: i64 = NO_TIMESTAMP
     offset_of_max: i64 = -1
-    for entry, records in zip(entries, found, strict=True):
-        last_offset += len(records)
-        greatest: i64 = append.now_ms if by_broker else _greatest_timestamp(records)
+    for entry, tally in zip(entries, found, strict=True):
+        last_offset += tally.count
+        greatest: i64 = append.now_ms if by_broker else tally.greatest_timestamp
         if greatest > max_timestamp:
             max_timestamp = greatest
             offset_of_max = last_offset
@@ -113,27 +131,12 @@ def _stamp_entry(append: Append, entry: Batch, offset: i64, timestamp: i64, out:
     out.write(body)
 
 
-def _greatest_timestamp(records: list[Record]) -> i64:
-    greatest: i64 = NO_TIMESTAMP
-    for record in records:
-        if record.timestamp > greatest:
-            greatest = record.timestamp
-    return greatest
-
-
 def _header_size(magic: i64, codec: i64) -> i64:
     if magic >= MAGIC_V2:
         return HEADER_SIZE_V2
     if codec == NONE:
         return 0
     return LOG_OVERHEAD + _overhead(magic)
-
-
-def _size_of(magic: i64, records: list[Record]) -> i64:
-    size: i64 = 0
-    for record in records:
-        size += LOG_OVERHEAD + _overhead(magic) + max(record.key_size, 0) + max(record.value_size, 0)
-    return size
 
 
 def _overhead(magic: i64) -> i64:

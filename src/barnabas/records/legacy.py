@@ -13,6 +13,7 @@ Layout of an entry (big endian):
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterator
 from typing import Final
 
 from librt.strings import BytesWriter, read_i32_be, read_i64_be, write_i32_be, write_i64_be
@@ -33,7 +34,7 @@ from barnabas.records.batch import (
     Batch,
     entry_size,
 )
-from barnabas.records.compression import DECOMPRESSED_SIZE_MAX, ZSTD, decompress
+from barnabas.records.compression import DECOMPRESSED_SIZE_MAX, FIRST_LOOK, ZSTD, decompress, decompress_start
 from barnabas.records.record import Record
 
 _ATTRIBUTES_AT: Final = 17
@@ -45,12 +46,17 @@ ENTRY_SIZE_MAX: Final = 2**31 - 1
 
 
 def read_records(data: bytes, batch: Batch, limit: int = DECOMPRESSED_SIZE_MAX) -> list[Record]:
+    return list(each_record(data, batch, limit))
+
+
+def each_record(data: bytes, batch: Batch, limit: int = DECOMPRESSED_SIZE_MAX) -> Iterator[Record]:
     """The record of a plain entry, or the records in a wrapper with the offsets and timestamps that readers are to see."""
     if batch.attributes & CODEC_MASK == 0:
-        return [_read_entry(data, batch.at, batch.end, batch.base_offset, batch.max_timestamp, batch.timestamp_type)]
+        yield _read_entry(data, batch.at, batch.end, batch.base_offset, batch.max_timestamp, batch.timestamp_type)
+        return
     inner = wrapped_entries(data, batch, limit)
+    shift: i64 = _shift(inner, batch)
     timestamp_type: i64 = batch.timestamp_type
-    records: list[Record] = []
     at: i64 = 0
     end: i64 = len(inner)
     while True:
@@ -63,13 +69,10 @@ def read_records(data: bytes, batch: Batch, limit: int = DECOMPRESSED_SIZE_MAX) 
             timestamp = batch.max_timestamp
         elif batch.magic == MAGIC_V1:
             timestamp = read_i64_be(inner, at + _TIMESTAMP_AT)
-        records.append(_read_entry(inner, at, at + size, read_i64_be(inner, at), timestamp, timestamp_type))
+        yield _read_entry(inner, at, at + size, read_i64_be(inner, at) + shift, timestamp, timestamp_type)
         at += size
-    if not records:
+    if at == 0:
         raise InvalidRecord("Found invalid compressed record set with no inner records")
-    if batch.magic == MAGIC_V1:
-        _make_absolute(records, batch.last_offset)
-    return records
 
 
 def wrapped_entries(data: bytes, batch: Batch, limit: int = DECOMPRESSED_SIZE_MAX) -> bytes:
@@ -80,6 +83,14 @@ def wrapped_entries(data: bytes, batch: Batch, limit: int = DECOMPRESSED_SIZE_MA
     value = wrapper.value
     if value is None:
         raise InvalidRecord(f"Found invalid compressed record set with null value (magic = {batch.magic})")
+    if limit > FIRST_LOOK:
+        first = decompress_start(batch.codec, value, batch.magic)
+        size: i64 = len(first)
+        if size < FIRST_LOOK:
+            return first
+        size = entry_size(first, 0, size)
+        if size > 0:
+            _check_inner(first, 0, size, batch.magic)
     return decompress(batch.codec, value, batch.magic, limit)
 
 
@@ -87,7 +98,7 @@ def base_offset(data: bytes, batch: Batch) -> i64:
     """The offset of the first record: a wrapper carries only that of its last, so it is opened."""
     if batch.attributes & CODEC_MASK == 0:
         return batch.base_offset
-    return read_records(data, batch)[0].offset
+    return next(each_record(data, batch)).offset
 
 
 def write_entry(out: BytesWriter, magic: i64, offset: i64, timestamp: i64, attributes: i64, key: bytes | None, value: bytes | None) -> None:
@@ -155,19 +166,24 @@ def _check_inner(inner: bytes, at: i64, size: i64, wrapper_magic: i64) -> None:
         raise CorruptRecord(f"Record is corrupt (stored crc = {stored}, computed crc = {computed})")
 
 
-def _make_absolute(records: list[Record], wrapper_offset: i64) -> None:
-    """Inner offsets of v1 count from the first record of the set; the wrapper knows the offset of its last."""
-    if wrapper_offset == 0:  # some versions of librdkafka left it 0 in what they produced
-        return
-    last: i64 = records[-1].offset
+def _shift(inner: bytes, batch: Batch) -> i64:
+    """Inner offsets of v1 count from the first record of the set; the wrapper knows the offset of its last. What to add to them."""
+    wrapper_offset: i64 = batch.last_offset
+    if batch.magic != MAGIC_V1 or wrapper_offset == 0:  # some versions of librdkafka left it 0 in what they produced
+        return 0
+    last: i64 = 0
+    at: i64 = 0
+    size: i64 = entry_size(inner, 0, len(inner))
+    while size > 0:
+        last = read_i64_be(inner, at)
+        at += size
+        size = entry_size(inner, at, len(inner))
     if wrapper_offset < last:
         raise InvalidRecord(
             f"Found invalid wrapper offset in compressed v1 message set, wrapper offset '{wrapper_offset}' is less than the last inner "
             f"message offset '{last}' and it is not zero."
         )
-    first: i64 = wrapper_offset - last
-    for record in records:
-        record.offset += first
+    return wrapper_offset - last
 
 
 def _write_nullable(out: BytesWriter, content: bytes | None) -> None:

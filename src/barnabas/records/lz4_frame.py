@@ -54,8 +54,8 @@ def compress(data: bytes, magic: int, level: int) -> bytes:
     return b"".join(parts)
 
 
-def decompress(data: bytes, magic: int, limit: int) -> bytes:
-    """The content of the frame; what follows its end mark is ignored, as Kafka does."""
+def decompress(data: bytes, magic: int, limit: int, enough: int) -> bytes:
+    """The content of the frame, or its beginning once that is `enough`; what follows its end mark is ignored, as Kafka does."""
     end: i64 = len(data)
     if end < _HEADER_SIZE:
         raise CorruptRecord("Failed to decompress lz4: Stream ended prematurely")
@@ -89,6 +89,8 @@ def decompress(data: bytes, magic: int, limit: int) -> bytes:
         if size > limit:
             raise CorruptRecord(f"Failed to decompress lz4: more than {limit} bytes")
         parts.append(block)
+        if size >= enough:
+            return b"".join(parts)
     if flags & _CONTENT_CHECKSUM and at + 4 > end:  # Kafka steps over it and does not compare
         raise CorruptRecord("Failed to decompress lz4: Stream ended prematurely")
     return parts[0] if len(parts) == 1 else b"".join(parts)

@@ -36,7 +36,7 @@ def read_records(data: bytes, batch: Batch, limit: int = DECOMPRESSED_SIZE_MAX) 
 def each_record(data: bytes, batch: Batch, limit: int = DECOMPRESSED_SIZE_MAX) -> Iterator[Record]:
     """The same one by one: a batch of a hostile client may unfold into millions."""
     if batch.magic < MAGIC_V2:
-        yield from legacy.read_records(data, batch, limit)
+        yield from legacy.each_record(data, batch, limit)
         return
     count: i64 = batch.count
     if count < 0:
@@ -44,7 +44,14 @@ def each_record(data: bytes, batch: Batch, limit: int = DECOMPRESSED_SIZE_MAX) -
     if count == 0:
         return
     body, at, end = records_body(data, batch, limit)
+    yield from records_in(body, at, end, batch)
+
+
+def records_in(body: bytes, start: i64, end: i64, batch: Batch) -> Iterator[Record]:
+    """The v2 records of `batch`, from the bytes that `records_body` gave."""
+    count: i64 = batch.count
     timestamp_type: i64 = batch.timestamp_type
+    at: i64 = start
     read: i64 = 0
     while read < count:
         size, at = _record_size(body, at, end)

@@ -17,6 +17,27 @@ from barnabas.records.varint import read_varint, read_varlong
 
 # Attributes, two deltas, two sizes and the header count, one byte each.
 _BODY_SIZE_MIN: Final = 6
+_SIZE_SIZE_MAX: Final = 5
+
+
+def walk_start(body: bytes, end: i64, count: i64, size_max: i64) -> None:
+    """Check the records that stand whole in `body[:end]`, the beginning of `count` of them, of which none is larger than `size_max`.
+
+    Raises as `walk_records` does, also where all have been and more bytes follow.
+    """
+    at: i64 = 0
+    whole: i64 = 0
+    while whole < count and at + _SIZE_SIZE_MAX <= end:
+        size, body_at = read_varint(body, at)
+        if size < _BODY_SIZE_MIN or size > size_max:
+            raise CorruptRecord("a record of this size cannot be")
+        if body_at + size > end:
+            break
+        at = body_at + size
+        whole += 1
+    walk_records(body, 0, at, whole)
+    if whole == count:
+        raise CorruptRecord("records remain behind the last one")
 
 
 def walk_records(body: bytes, start: i64, end: i64, count: i64) -> tuple[i64, i64, i64, i64]:

@@ -21,8 +21,8 @@ from barnabas.records.batch import (
     read_batches,
 )
 from barnabas.records.builder import BatchBuilder
-from barnabas.records.compression import NONE
-from barnabas.records.reader import read_records
+from barnabas.records.compression import NONE, PRODUCED_SIZE_MAX
+from barnabas.records.reader import each_record
 from barnabas.records.record import Record
 
 # Who appends: what a client may not do, a coordinator may.
@@ -35,7 +35,7 @@ KEEP_CODEC: Final = -1  # compression.type=producer
 
 # No honest timestamp or delta comes near this, and sums and differences of two below it cannot overflow.
 _TIMESTAMP_MAX: Final = 2**61
-_ERRORS_MAX: Final = 100_000  # told to the client; a batch that unfolds into millions of bad records is not worth a list of them
+_ERRORS_MAX: Final = 10_000  # told to the client; a batch that unfolds into millions of bad records is not worth a list of them
 _ERRORS_SHOWN: Final = 3
 
 
@@ -214,7 +214,7 @@ def rebuilt(append: Append, built: bytes, max_timestamp: i64, offset_of_max: i64
 def _append_all(append: Append, batches: list[Batch], builder: BatchBuilder) -> None:
     offset: i64 = append.base_offset
     for batch in batches:
-        for record in read_records(append.data, batch):
+        for record in each_record(append.data, batch, PRODUCED_SIZE_MAX):
             if builder.magic < MAGIC_V2 and record.header_count > 0:
                 raise UnsupportedForMessageFormat(f"Magic v{builder.magic} does not support record headers")
             if record.timestamp < NO_TIMESTAMP:

@@ -34,11 +34,11 @@ from barnabas.records.batch import (
     read_batches,
 )
 from barnabas.records.builder import encode_batch, write_u32_be
-from barnabas.records.compression import NONE, PRODUCED_SIZE_MAX, ZSTD, compress
+from barnabas.records.compression import FIRST_LOOK, NONE, PRODUCED_SIZE_MAX, ZSTD, compress, decompress_start
 from barnabas.records.crc import batch_crc, crc32c, extend_crc32c
 from barnabas.records.entry_validator import validate_entries
-from barnabas.records.reader import each_record, records_body
-from barnabas.records.record_walk import walk_records
+from barnabas.records.reader import records_body, records_in
+from barnabas.records.record_walk import walk_records, walk_start
 from barnabas.records.validation import (
     CLIENT,
     COORDINATOR,
@@ -168,14 +168,14 @@ def _check_codecs(source_magic: i64, target_magic: i64, source_codec: i64, targe
 
 def _validate_v2(append: Append, batch: Batch, source_codec: i64, target_codec: i64) -> Validated:
     rules = append.rules
-    body, at, end = records_body(append.data, batch, PRODUCED_SIZE_MAX)
+    body, at, end = _opened(append, batch, source_codec)
     try:
         least_delta, greatest_delta, without_key, misplaced = walk_records(body, at, end, batch.count)
     except (CorruptRecord, InvalidRecord, IndexError) as fault:
-        for _ in each_record(append.data, batch, PRODUCED_SIZE_MAX):
+        for _ in records_in(body, at, end, batch):
             pass  # it knows what is wrong, in Kafka's words
         raise InvalidRecord("Found invalid record structure") from fault
-    max_timestamp: i64 = _check_records_v2(append, batch, least_delta, greatest_delta, without_key)
+    max_timestamp: i64 = _check_records_v2(append, batch, body, at, end, least_delta, greatest_delta, without_key)
     if rules.timestamp_type == LOG_APPEND_TIME:
         max_timestamp = append.now_ms
     # What was decompressed to be looked at; a plain batch that stays plain costs nothing.
@@ -191,7 +191,25 @@ def _validate_v2(append: Append, batch: Batch, source_codec: i64, target_codec: 
     return rebuild(append, [batch], target_codec, temporary_bytes)
 
 
-def _check_records_v2(append: Append, batch: Batch, least_delta: i64, greatest_delta: i64, without_key: i64) -> i64:
+def _opened(append: Append, batch: Batch, codec: i64) -> tuple[bytes, i64, i64]:
+    """The bytes the records stand in. Where they unfold into many, the first of them are looked at before the rest is opened."""
+    if codec != NONE:
+        first = decompress_start(codec, append.data[batch.at + HEADER_SIZE_V2 : batch.end], MAGIC_V2)
+        size: i64 = len(first)
+        if size < FIRST_LOOK:
+            return first, 0, size
+        try:
+            walk_start(first, size, batch.count, PRODUCED_SIZE_MAX)
+        except (CorruptRecord, InvalidRecord, IndexError) as fault:
+            for _ in records_in(first, 0, size, batch):
+                pass
+            raise InvalidRecord("Found invalid record structure") from fault
+    return records_body(append.data, batch, PRODUCED_SIZE_MAX)
+
+
+def _check_records_v2(
+    append: Append, batch: Batch, body: bytes, at: i64, end: i64, least_delta: i64, greatest_delta: i64, without_key: i64
+) -> i64:
     """The greatest timestamp, -1 if there is none; raises if a record breaks a rule of the topic."""
     rules = append.rules
     by_broker: bool = (batch.attributes & LOG_APPEND_TIME_BIT) != 0
@@ -209,7 +227,7 @@ def _check_records_v2(append: Append, batch: Batch, least_delta: i64, greatest_d
     if rules.timestamp_type != LOG_APPEND_TIME:
         suspect = suspect or is_out_of_range(append, least) or is_out_of_range(append, greatest)
     if suspect:
-        check_records(append, batch, each_record(append.data, batch, PRODUCED_SIZE_MAX))
+        check_records(append, batch, records_in(body, at, end, batch))
     return greatest if greatest > NO_TIMESTAMP else NO_TIMESTAMP
 
 

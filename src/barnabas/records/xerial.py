@@ -32,7 +32,8 @@ def compress(data: bytes) -> bytes:
     return b"".join(parts)
 
 
-def decompress(data: bytes, limit: int) -> bytes:
+def decompress(data: bytes, limit: int, enough: int) -> bytes:
+    """What the blocks hold, or the beginning of it once that is `enough`: no block is opened by halves, but none grows much either."""
     if not data.startswith(_MAGIC) or len(data) < _HEADER_SIZE:
         return _decompress_block(data, limit)
     parts: list[bytes] = []
@@ -54,6 +55,8 @@ def decompress(data: bytes, limit: int) -> bytes:
         parts.append(block)
         size += len(block)
         at += block_size
+        if size >= enough:
+            break
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from barnabas.errors import CorruptIndex, CorruptRecord, InvalidOffset, InvalidRecord, SegmentOffsetOverflow
 from barnabas.records.batch import MAGIC_AT, MAGIC_V0, MAGIC_V2, NO_TIMESTAMP, Batch, entry_size
 from barnabas.records.crc import ensure_valid
-from barnabas.records.reader import read_records
+from barnabas.records.reader import each_record
 from barnabas.records.seek import seek_offset
 from barnabas.storage import names
 from barnabas.storage.files import AnyFile, AnyFiles
@@ -309,7 +309,7 @@ class Segment:
             for batch in chunk.batches:
                 if batch.max_timestamp < timestamp:
                     continue
-                for record in read_records(chunk.data, batch):
+                for record in each_record(chunk.data, batch):
                     if record.timestamp >= timestamp and record.offset >= first_offset:
                         return Found(record.timestamp, record.offset, batch.leader_epoch)
         return None
@@ -320,7 +320,7 @@ class Segment:
         for chunk in self.chunks(self.start_of(largest.offset)):
             for batch in chunk.batches:
                 if batch.max_timestamp == largest.timestamp and batch.magic > MAGIC_V0:
-                    for record in read_records(chunk.data, batch):
+                    for record in each_record(chunk.data, batch):
                         if record.timestamp == largest.timestamp:
                             return Found(record.timestamp, record.offset, batch.leader_epoch)
         return None

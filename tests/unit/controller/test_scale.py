@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
+from barnabas.controller.steps import ITEMS_AT_ONCE, in_turns
 from barnabas.metadata import paths
 from barnabas.metadata.embedded import open_embedded
 from barnabas.metadata.tree import Create
@@ -48,3 +50,22 @@ async def test_a_thousand_topics_are_created_loaded_and_deleted(tmp_path: Path) 
         assert not world.exists(paths.topic("topic-0"))
         assert not world.exists(paths.delete_topic(f"topic-{TOPICS - 1}"))
         world.tree.close_now()
+
+
+def test_what_goes_through_thousands_lets_others_have_their_turn() -> None:
+    seen: list[int] = []
+    turns = [len(seen) for requests in in_turns(range(3 * ITEMS_AT_ONCE + 1), seen.append) if not requests]
+    assert turns == [ITEMS_AT_ONCE, 2 * ITEMS_AT_ONCE, 3 * ITEMS_AT_ONCE]
+    assert seen == list(range(3 * ITEMS_AT_ONCE + 1))
+
+
+async def test_while_thousands_of_partitions_are_created_others_have_their_turn() -> None:
+    async with controlling(0) as world:
+        create_all(world)
+        turns = 0
+        settled = asyncio.ensure_future(world.settle())
+        while not settled.done():
+            await asyncio.sleep(0)
+            turns += 1
+        assert len(world.channel.leader_and_isr(0)) == 10 * TOPICS
+        assert turns > 5 * 10 * TOPICS / ITEMS_AT_ONCE

@@ -14,7 +14,20 @@ from hypothesis import strategies as st
 
 from barnabas.errors import CorruptRecord
 from barnabas.records.batch import HEADER_SIZE_V2, read_batches
-from barnabas.records.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD, check_level, codec_id, codec_name, compress, decompress
+from barnabas.records.compression import (
+    FIRST_LOOK,
+    GZIP,
+    LZ4,
+    NONE,
+    SNAPPY,
+    ZSTD,
+    check_level,
+    codec_id,
+    codec_name,
+    compress,
+    decompress,
+    decompress_start,
+)
 from barnabas.records.lz4_frame import xxh32
 
 GOLDEN = Path(__file__).parents[2] / "data" / "golden-logs" / "kafka-4.2.0" / "first"
@@ -53,6 +66,33 @@ def test_damaged_input_is_refused_or_read_but_never_passes_the_limit(codec: int,
         assert codec_name(codec) in str(error)
     else:
         assert len(found) <= limit
+
+
+@settings(max_examples=200)
+@given(codecs, contents, st.sampled_from([0, 1, 2]), st.integers(1, 100_000))
+def test_a_start_is_enough_of_the_beginning_or_all_of_it(codec: int, content: bytes, magic: int, enough: int) -> None:
+    start = decompress_start(codec, compress(codec, content, magic), magic, enough)
+    assert content.startswith(start)
+    assert len(start) >= min(enough, len(content))
+
+
+@pytest.mark.parametrize("codec", CODECS, ids=named)
+def test_a_start_shorter_than_asked_for_is_checked_to_its_end(codec: int) -> None:
+    with pytest.raises(CorruptRecord):
+        decompress_start(codec, compress(codec, TEXT)[:-5])
+
+
+@pytest.mark.parametrize("codec", CODECS, ids=named)
+def test_the_start_of_a_bomb_is_all_that_is_opened_of_it(codec: int) -> None:
+    bomb = compress(codec, bytes(16 * FIRST_LOOK))
+    assert FIRST_LOOK <= len(decompress_start(codec, bomb)) < 2 * FIRST_LOOK
+
+
+def test_damage_behind_the_start_of_a_zstd_frame_is_found_when_it_is_opened_whole() -> None:
+    damaged = bytearray(compress(ZSTD, TEXT * 20))
+    damaged[-20:-15] = b"\xff" * 5
+    with pytest.raises(CorruptRecord):
+        decompress(ZSTD, bytes(damaged))
 
 
 @given(codecs, st.binary(max_size=200), st.integers(0, 100_000))

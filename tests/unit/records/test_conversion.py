@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from barnabas.errors import InvalidRecord, UnsupportedCompressionType
 from barnabas.records.batch import CREATE_TIME, LOG_APPEND_TIME, NO_TIMESTAMP_TYPE, read_batches
-from barnabas.records.builder import BatchBuilder
+from barnabas.records.builder import BatchBuilder, build
 from barnabas.records.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD, codec_name
 from barnabas.records.control import end_txn_marker
 from barnabas.records.conversion import convert, down_convert, up_convert
@@ -200,3 +201,15 @@ def test_a_batch_whose_offsets_do_not_grow_cannot_be_converted() -> None:
     data[61 + 8 + 3] = 0  # the second record's offset delta
     with pytest.raises(InvalidRecord, match="Cannot convert the batch at offset 0 to format v1: Illegal offset"):
         down_convert(bytes(data), 1)
+
+
+def test_of_a_batch_that_unfolds_into_very_many_records_one_is_held_at_a_time() -> None:
+    data = build([(0, None, b"", ())] * 10_000, codec=GZIP)
+    tracemalloc.start()
+    try:
+        converted = down_convert(data, 1)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(list(records_of(converted))) == 10_000
+    assert peak < 2_000_000  # the bytes of the entries some times over; the records would take twice as much

@@ -10,7 +10,7 @@ from barnabas.errors import CorruptRecord, InvalidRecord
 from barnabas.records.batch import read_batches
 from barnabas.records.builder import BatchBuilder, RecordTuple, build, encode_batch
 from barnabas.records.reader import read_records
-from barnabas.records.record_walk import walk_records
+from barnabas.records.record_walk import walk_records, walk_start
 
 content = st.none() | st.binary(max_size=20) | st.integers(60, 9000).map(bytes)
 headers = st.lists(st.tuples(st.text("abc", max_size=3), content), max_size=3)
@@ -39,6 +39,32 @@ def test_offsets_with_gaps_are_misplaced_from_the_first_gap_on() -> None:
         builder.append_at(offset, 5, b"k", b"")
     data = builder.build()
     assert walk_records(data, 61, len(data), 5) == (0, 0, 0, 3)
+
+
+@settings(max_examples=60)
+@given(records, st.data())
+def test_any_beginning_of_good_records_is_good(given_records: list[RecordTuple], draw: st.DataObject) -> None:
+    body = build(given_records)[61:]
+    cut = draw.draw(st.integers(0, len(body) - 1))
+    walk_start(body[:cut], cut, len(given_records), len(body))
+
+
+def test_a_beginning_of_zeros_is_refused() -> None:
+    with pytest.raises(CorruptRecord):
+        walk_start(bytes(1000), 1000, 1, 10_000)
+
+
+def test_a_beginning_that_promises_a_record_too_large_is_refused() -> None:
+    body = build([(0, None, bytes(5000), ())])[61:]
+    walk_start(body[:100], 100, 1, 6000)
+    with pytest.raises(CorruptRecord):
+        walk_start(body[:100], 100, 1, 4000)
+
+
+def test_a_beginning_that_goes_on_behind_the_last_record_is_refused() -> None:
+    body = build([(0, None, b"", ())])[61:] + bytes(100)
+    with pytest.raises(CorruptRecord):
+        walk_start(body, len(body), 1, 1000)
 
 
 @settings(max_examples=500)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ from barnabas.errors import (
 )
 from barnabas.records.batch import CREATE_TIME, LOG_APPEND_TIME, Batch, read_batches
 from barnabas.records.builder import BatchBuilder, build, encode_batch
-from barnabas.records.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD, compress
+from barnabas.records.compression import FIRST_LOOK, GZIP, LZ4, NONE, SNAPPY, ZSTD, compress
 from barnabas.records.control import end_txn_marker
 from barnabas.records.crc import crc32, crc32c, ensure_valid
 from barnabas.records.legacy import write_entry
@@ -703,3 +705,67 @@ def appended(batches: list[bytes], **rules: Any) -> bytes:
         log += output(validated)
         offset = validated.last_offset + 1
     return log
+
+
+# -- what unfolds into much
+
+
+def peak_bytes(work: Callable[[], object]) -> int:
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def bomb(codec: int, body: bytes, count: int = 1) -> bytes:
+    return bytes(encode_batch(compress(codec, body), codec, 0, count - 1, NOW, NOW, count, -1, -1, -1, -1))
+
+
+@pytest.mark.parametrize("codec", CODECS[1:])
+def test_a_bomb_that_holds_no_records_is_refused_before_it_is_opened(codec: int) -> None:
+    data = bomb(codec, bytes(32 * FIRST_LOOK))
+    message = "Invalid record size: expected to read 0 bytes in record payload, but instead read 6"
+    assert peak_bytes(lambda: message in refusal(data, InvalidRecord, max_message_bytes=10_000_000)) < 5 * FIRST_LOOK
+    assert message in refusal(data, InvalidRecord, max_message_bytes=10_000_000)
+
+
+@pytest.mark.parametrize("codec", CODECS[1:])
+def test_a_bomb_with_more_records_than_it_says_is_refused_before_it_is_opened(codec: int) -> None:
+    one = build([(NOW, None, b"", ())])[61:]
+    data = bomb(codec, one * (FIRST_LOOK // len(one) + 1))
+    message = refusal(data, InvalidRecord, max_message_bytes=10_000_000)
+    assert message == "Incorrect declared batch size, records still remaining in file"
+
+
+@pytest.mark.parametrize("codec", CODECS[1:])
+def test_records_that_unfold_into_more_than_a_first_look_are_taken(codec: int) -> None:
+    for records in ([(NOW, b"k", bytes(3 * FIRST_LOOK), ())], [(NOW, b"k", b"v" * 1000, ())] * 5000):
+        data = build(records, codec=codec)
+        validated = check(data, max_message_bytes=10_000_000)
+        assert [record.value for record in records_of(output(validated))] == [record[2] for record in records]
+
+
+def test_a_batch_is_held_open_once_while_its_records_are_looked_at_one_by_one() -> None:
+    size = 8 * FIRST_LOOK
+    data = build([(NOW, None, bytes(size), ())], codec=GZIP)
+    assert peak_bytes(lambda: refusal(data, InvalidRecord, compacted=True)) < 3.5 * size
+
+
+def test_of_very_many_bad_records_the_first_are_told() -> None:
+    with pytest.raises(InvalidRecord) as found:
+        check(build([(NOW, None, b"", ())] * 11_000), compacted=True)
+    assert len(found.value.record_errors) == 10_000
+
+
+def test_a_wrapper_of_very_many_entries_is_not_kept_as_so_many_records() -> None:
+    out = BytesWriter()
+    for _ in range(8_000):
+        write_entry(out, 1, 0, NOW, 0, None, b"")
+    inner = out.getvalue()
+    wrapper = BytesWriter()
+    write_entry(wrapper, 1, 0, NOW, GZIP, None, compress(GZIP, inner, 1))
+    data = wrapper.getvalue()
+    assert peak_bytes(lambda: check(data)) < 5 * len(inner)
+    assert check(data).last_offset == 100 + 7_999

@@ -50,7 +50,9 @@ def decode_config_change(path: str, data: bytes | None) -> str:
 
 
 def sanitize(name: str) -> str:
-    """As Java's URLEncoder, with %20 for a space and %2A for a star."""
+    """As Java's URLEncoder, with %20 for a space and %2A for a star. The two names that no node can have are spelled out further."""
+    if name in (".", ".."):
+        return name.replace(".", "%2E")
     return quote_plus(name, safe="").replace("+", "%20").replace("~", "%7E")
 
 

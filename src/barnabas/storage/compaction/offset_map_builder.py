@@ -9,7 +9,7 @@ from mypy_extensions import i64
 
 from barnabas.records.batch import MAGIC_V2, Batch
 from barnabas.records.crc import ensure_valid
-from barnabas.records.reader import read_records, records_body
+from barnabas.records.reader import each_record, records_body
 from barnabas.storage.compaction.cleaned_transactions import CleanedTransactions
 from barnabas.storage.compaction.offset_map import SkimpyOffsetMap
 from barnabas.storage.compaction.record_cursor import RecordCursor
@@ -46,7 +46,7 @@ class OffsetMapBuilder:
         return True
 
     def _add_legacy(self, data: bytes, batch: Batch) -> bool:
-        for record in read_records(data, batch):
+        for record in each_record(data, batch):
             key = record.key
             if key is not None and not self._put(key, record.offset):
                 return False
