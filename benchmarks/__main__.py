@@ -11,9 +11,16 @@ from importlib.metadata import version
 from pathlib import Path
 
 from barnabas.records import batch
-from benchmarks import broker, connections, groups, many_topics, report, storage
+from benchmarks import broker, connections, groups, many_topics, report, storage, transactions
 
-PARTS = {"broker": broker, "groups": groups, "many-topics": many_topics, "connections": connections, "storage": storage}
+PARTS = {
+    "broker": broker,
+    "groups": groups,
+    "transactions": transactions,
+    "many-topics": many_topics,
+    "connections": connections,
+    "storage": storage,
+}
 PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
 
 

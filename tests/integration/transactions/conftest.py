@@ -1,4 +1,4 @@
-"""Two brokers for the transactions, ours and Apache Kafka, alike in what they are set to; what they said and printed, made once for a test run."""
+"""Two brokers for the transactions, ours and Apache Kafka, set alike; what they said and printed is made once for a test run."""
 
 from __future__ import annotations
 

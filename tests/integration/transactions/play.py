@@ -71,7 +71,7 @@ class Play:
     def __init__(self, bootstrap: str, topic: str) -> None:
         self.lines: list[str] = []
         self.topic = topic
-        self._bootstrap = bootstrap
+        self.bootstrap = bootstrap
         self._connection = Connection(bootstrap)
         self._names = Names()
 
@@ -91,7 +91,7 @@ class Play:
             except ConnectionError:
                 self.tell(f"{type(request).__name__.removesuffix('Request')} v{version}: closed")
                 self._connection.close()
-                self._connection = Connection(self._bootstrap)
+                self._connection = Connection(self.bootstrap)
                 return None
             if not again or not NOT_YET.intersection(error_codes(answer)):
                 break
@@ -114,7 +114,13 @@ class Play:
         return Producer(transactional_id, answer.producer_id, answer.producer_epoch)
 
     def add(
-        self, who: Producer, partitions: Sequence[int] = (0,), *, topics: dict[str, list[int]] | None = None, version: int = 3, again: bool = True
+        self,
+        who: Producer,
+        partitions: Sequence[int] = (0,),
+        *,
+        topics: dict[str, list[int]] | None = None,
+        version: int = 3,
+        again: bool = True,
     ) -> Any:
         wanted = topics if topics is not None else {self.topic: list(partitions)}
         listed = [AddPartitionsToTxnTopic(name, numbers) for name, numbers in wanted.items()]
@@ -235,7 +241,13 @@ class Play:
         return self.ask(WriteTxnMarkersRequest(list(markers)), version)
 
     def marker(
-        self, who: Producer, committed: bool = True, *, partitions: Sequence[int] = (0,), topic: str | None = None, coordinator_epoch: int = 0
+        self,
+        who: Producer,
+        committed: bool = True,
+        *,
+        partitions: Sequence[int] = (0,),
+        topic: str | None = None,
+        coordinator_epoch: int = 0,
     ) -> WritableTxnMarker:
         topics = [WritableTxnMarkerTopic(topic or self.topic, list(partitions))]
         return WritableTxnMarker(who.id, who.epoch, committed, topics, coordinator_epoch)

@@ -1,4 +1,4 @@
-"""What transactions leave on disk is what Apache Kafka leaves: its own dump reads `__transaction_state`, `.txnindex`, `.snapshot` and markers."""
+"""What transactions leave on disk is what Apache Kafka leaves, as its dump reads it: states, markers, transaction indexes, snapshots."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from tests.integration.transactions.stage import ABORTED, COMMITTED, EMPTY, HANG
 pytestmark = pytest.mark.java
 
 RECORD = re.compile(r"^\| offset: \d+ .* key: (\{.*\}|\S+) payload: (.*)$", re.MULTILINE)
-BATCH = re.compile(r"^baseOffset: .* (baseSequence: \S+) lastSequence: \S+ (producerId: .*) position: .* (magic: .*) crc: CRC (.*)$", re.MULTILINE)
+BATCH = re.compile(
+    r"^baseOffset: .* (baseSequence: \S+) lastSequence: \S+ (producerId: .*) position: .* (magic: .*) crc: CRC (.*)$", re.MULTILINE
+)
 ID = re.compile(r'transactional_?[iI]d"?[:=]"?([\w-]+)')
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from tests.integration.transactions.play import Play
 
@@ -19,8 +19,8 @@ def case(name: str) -> Callable[[Case], Case]:
     return note
 
 
-def cases(name: str, versions: range) -> Callable[[Callable[[Play, int], None]], None]:
-    """The same case for each of some versions of an API."""
+def cases(name: str, versions: Iterable[int]) -> Callable[[Callable[[Play, int], None]], None]:
+    """The same case for each of some versions of an API: all of them, or those at which it changes."""
 
     def note(function: Callable[[Play, int], None]) -> None:
         for version in versions:

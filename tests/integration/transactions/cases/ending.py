@@ -8,6 +8,7 @@ from tests.integration.transactions.cases.case import case, cases
 from tests.integration.transactions.play import END_V2, PRODUCE_V2, Play, Producer
 
 ALL = range(6)
+SOME = (0, 4, 5)  # the first, the last, and the one that gives a new epoch
 
 
 def opened(play: Play, version: int, sequence: int = 0, who: Producer | None = None) -> Producer:
@@ -39,7 +40,7 @@ def _abort(play: Play, version: int) -> None:
     play.producers()
 
 
-@cases("end: three transactions after each other", ALL)
+@cases("end: three transactions after each other", SOME)
 def _three(play: Play, version: int) -> None:
     who = play.init()
     for number, committed in enumerate((True, False, True)):
@@ -50,7 +51,7 @@ def _three(play: Play, version: int) -> None:
     play.log()
 
 
-@cases("end: the same end twice", ALL)
+@cases("end: the same end twice", SOME)
 def _twice(play: Play, version: int) -> None:
     for committed in (True, False):
         who = opened(play, version, who=play.init(f"{committed}"))
@@ -61,7 +62,7 @@ def _twice(play: Play, version: int) -> None:
         play.describe(play.id(f"{committed}"))
 
 
-@cases("end: the other end, once one was told", ALL)
+@cases("end: the other end, once one was told", SOME)
 def _other(play: Play, version: int) -> None:
     for committed in (True, False):
         who = opened(play, version, who=play.init(f"{committed}"))
@@ -85,7 +86,7 @@ def _other_new(play: Play, version: int) -> None:
         play.describe(play.id(f"{committed}"))
 
 
-@cases("end: without a transaction", ALL)
+@cases("end: without a transaction", SOME)
 def _nothing(play: Play, version: int) -> None:
     who = play.init("commit")
     play.end(who, True, version=version)
@@ -100,7 +101,7 @@ def _nothing(play: Play, version: int) -> None:
     play.describe(play.id("abort"))
 
 
-@cases("end: without a transaction after one", ALL)
+@cases("end: without a transaction after one", SOME)
 def _nothing_after(play: Play, version: int) -> None:
     for first in (True, False):
         for second in (True, False):
@@ -115,7 +116,7 @@ def _nothing_after(play: Play, version: int) -> None:
             play.describe(play.id(name))
 
 
-@cases("end: by who may not", ALL)
+@cases("end: by who may not", SOME)
 def _refused(play: Play, version: int) -> None:
     before = play.init()
     now = opened(play, version)
@@ -128,7 +129,7 @@ def _refused(play: Play, version: int) -> None:
     play.describe(play.id())
 
 
-@cases("end: with partitions that have no records", ALL)
+@cases("end: with partitions that have no records", SOME)
 def _empty_partitions(play: Play, version: int) -> None:
     who = play.init()
     play.add(who, (0, 1, 2))

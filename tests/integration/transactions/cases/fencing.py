@@ -15,7 +15,7 @@ BOTH = range(4, 6)
 @cases("fencing: ended by another process that knows the producer", BOTH)
 def _handed_over(play: Play, version: int) -> None:
     who = opened(play, version)
-    other = Play(play._bootstrap, play.topic)
+    other = Play(play.bootstrap, play.topic)
     other.end(who, version=version)
     other.settle(who)
     other.end(who, version=version)

@@ -27,7 +27,7 @@ def _added(play: Play, version: int) -> None:
     play.settle(who)
 
 
-@cases("offsets: added by who may not", range(5))
+@cases("offsets: added by who may not", (0, 2, 4))
 def _refused(play: Play, version: int) -> None:
     before = play.init()
     now = play.init()
@@ -54,7 +54,7 @@ def _committed(play: Play, version: int) -> None:
     play.offsets(stable=True)
 
 
-@cases("offsets: dropped with the transaction", range(6))
+@cases("offsets: dropped with the transaction", (0, 3, 5))
 def _aborted(play: Play, version: int) -> None:
     who = play.init()
     _offsets_added(play, who, version)
@@ -69,7 +69,7 @@ def _aborted(play: Play, version: int) -> None:
     play.offsets(stable=True)
 
 
-@cases("offsets: committed without being added", range(6))
+@cases("offsets: committed without being added", (0, 3, 5))
 def _not_added(play: Play, version: int) -> None:
     who = play.init()
     play.commit_offsets(who, version=version)
@@ -77,7 +77,7 @@ def _not_added(play: Play, version: int) -> None:
     play.offsets(stable=True)
 
 
-@cases("offsets: committed by who may not", range(6))
+@cases("offsets: committed by who may not", (0, 3, 5))
 def _commit_refused(play: Play, version: int) -> None:
     before = play.init()
     now = play.init()
@@ -90,7 +90,7 @@ def _commit_refused(play: Play, version: int) -> None:
     play.offsets()
 
 
-@cases("offsets: of what is not there", range(6))
+@cases("offsets: of what is not there", (0, 3, 5))
 def _unknown(play: Play, version: int) -> None:
     who = play.init()
     _offsets_added(play, who, version)
