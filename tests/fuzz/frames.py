@@ -60,7 +60,7 @@ class _Piece:
 def make_frame(seed: int, number: int, ids: Mapping[str, Uuid]) -> Frame:
     random = Random(seed * 1_000_003 + number)
     api = random.choices(SERVED, [WEIGHTS.get(one.name, 1) for one in SERVED])[0]
-    version = random.randint(api.lowest_version, api.highest_version)
+    version = random.randint(api.lowest_version, api.stable_version)
     values = Values(api.name, version, random, ids)
     pieces = _header(api.key, version, number, api.request_header_version(version))
     header = len(pieces)

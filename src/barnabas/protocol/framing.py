@@ -73,7 +73,7 @@ def parse_request(frame: bytes) -> Request:
     version = read_i16_be(frame, 2)
     if api is None:
         raise MalformedMessage(f"Unknown API key {read_i16_be(frame, 0)}")
-    if not api.has_version(version) and (api.key != api_keys.API_VERSIONS or version < 0):
+    if not api.is_offered(version) and (api.key != api_keys.API_VERSIONS or version < 0):
         raise MalformedMessage(f"Received request for api with key {api.key} ({api.name}) and unsupported version {version}")
     header_version = api.request_header_version(version)
     reader = Reader(frame)

@@ -33,6 +33,10 @@ class Api:
     def has_version(self, version: int) -> bool:
         return self.lowest_version <= version <= self.highest_version
 
+    def is_offered(self, version: int) -> bool:
+        """Whether a client may use it: what Kafka may still change is read and written, but not to be asked for."""
+        return self.lowest_version <= version <= self.stable_version
+
     def is_flexible(self, version: int) -> bool:
         return self.first_flexible_version != NOT_FLEXIBLE and version >= self.first_flexible_version
 

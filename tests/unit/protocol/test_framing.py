@@ -13,6 +13,7 @@ from barnabas.protocol.messages.controlled_shutdown_request import ControlledShu
 from barnabas.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from barnabas.protocol.messages.heartbeat_request import HeartbeatRequest
 from barnabas.protocol.messages.heartbeat_response import HeartbeatResponse
+from barnabas.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from barnabas.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from barnabas.protocol.registry import APIS, BY_NAME
 from barnabas.protocol.slices import Records
@@ -123,3 +124,9 @@ def test_a_client_may_not_send_more_elements_than_any_client_has_a_use_for() -> 
     frame = b"".join(request_frame(MetadataRequest(topics), BY_NAME["Metadata"], 8, 1, "client"))
     with pytest.raises(MalformedMessage, match="elements"):
         parse_request(frame[4:]).message()
+
+
+def test_a_version_that_kafka_may_still_change_is_not_to_be_asked_for() -> None:
+    frame = b"".join(request_frame(InitProducerIdRequest(), APIS[api_keys.INIT_PRODUCER_ID], 6, 1, "client"))[4:]
+    with pytest.raises(MalformedMessage, match=r"\(InitProducerId\) and unsupported version 6"):
+        parse_request(frame)

@@ -1,12 +1,12 @@
 """InitProducerId: an id for a producer, by which the log tells its retries from new records; for a transactional one also its epoch.
 
-Versions 0 to 6.
+Versions 0 to 5.
 Behaviour
 - without a transactional id every call gives a new id with epoch 0, also to a producer that tells its old one.
 - with a transactional id the coordinator of it answers: the id stays, the epoch rises, and whoever had the one before is fenced. What was
   open is aborted first; until that is done the client hears CONCURRENT_TRANSACTIONS.
 Version notes: 3 lets a producer tell the id and epoch it has, both or none (KIP-360). 4 knows PRODUCER_FENCED; before it is
-  INVALID_PRODUCER_EPOCH. 6, with two-phase commit, is not promised: Kafka may still change it.
+  INVALID_PRODUCER_EPOCH. 6, with two-phase commit, is not offered: Kafka may still change it.
 Errors: INVALID_REQUEST for an empty transactional id, or for only one of id and epoch; INVALID_TRANSACTION_TIMEOUT; PRODUCER_FENCED;
   CONCURRENT_TRANSACTIONS; NOT_COORDINATOR; COORDINATOR_NOT_AVAILABLE; COORDINATOR_LOAD_IN_PROGRESS, also while the metadata tree gives no
   block of ids.

@@ -48,7 +48,7 @@ def refused(error: ErrorCode) -> list[InitProducerIdResponse]:
     return [InitProducerIdResponse(error_code=error, producer_id=-1, producer_epoch=-1)]
 
 
-@pytest.mark.parametrize("version", range(7))
+@pytest.mark.parametrize("version", range(6))
 def test_every_call_gives_a_new_id_with_epoch_0(version: int) -> None:
     request = InitProducerIdRequest(None, 1000)
     assert initialized(request, request, version=version) == [InitProducerIdResponse(producer_id=producer_id) for producer_id in (0, 1)]
@@ -67,7 +67,7 @@ def test_id_and_epoch_come_together_or_not_at_all(producer_id: int, epoch: int) 
     assert initialized(InitProducerIdRequest(None, 1000, producer_id, epoch)) == refused(ErrorCode.INVALID_REQUEST)
 
 
-@pytest.mark.parametrize("version", range(7))
+@pytest.mark.parametrize("version", range(6))
 def test_an_empty_transactional_id_is_refused(version: int) -> None:
     assert initialized(InitProducerIdRequest("", 1000), version=version) == refused(ErrorCode.INVALID_REQUEST)
 
@@ -77,7 +77,7 @@ def test_a_transaction_may_last_for_transaction_max_timeout_ms(timeout_ms: int) 
     assert initialized(InitProducerIdRequest("t", timeout_ms)) == refused(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
 
 
-@pytest.mark.parametrize("version", range(7))
+@pytest.mark.parametrize("version", range(6))
 def test_a_transactional_producer_is_sent_to_look_for_its_coordinator(version: int) -> None:
     assert initialized(InitProducerIdRequest("t", 1000), version=version) == refused(ErrorCode.NOT_COORDINATOR)
 
