@@ -43,6 +43,11 @@ def _empty(play: Play, version: int) -> None:
     play.ask(InitProducerIdRequest("", 60_000), version)
 
 
+@case("init: in the version that Kafka does not offer yet")
+def _unstable(play: Play) -> None:
+    play.ask(InitProducerIdRequest("one", 60_000), 6)
+
+
 @cases("find-coordinator: of a transactional id", range(1, 7))
 def _coordinator(play: Play, version: int) -> None:
     keys = ["one", "two", ""] if version >= 4 else []
