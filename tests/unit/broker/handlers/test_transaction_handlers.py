@@ -64,7 +64,7 @@ def ended(broker: Broker, producer: InitProducerIdResponse, committed: bool = Tr
 # -- InitProducerId
 
 
-@pytest.mark.parametrize("version", range(7))
+@pytest.mark.parametrize("version", range(6))
 def test_a_transactional_producer_keeps_its_id_and_gets_the_next_epoch(version: int) -> None:
     broker = coordinating()
     first, second = initialized(broker, version=version), initialized(broker, version=version)
