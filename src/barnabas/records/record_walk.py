@@ -23,7 +23,7 @@ _SIZE_SIZE_MAX: Final = 5
 def walk_start(body: bytes, end: i64, count: i64, size_max: i64) -> None:
     """Check the records that stand whole in `body[:end]`, the beginning of `count` of them, of which none is larger than `size_max`.
 
-    Raises as `walk_records` does, also where all have been and more bytes follow.
+    Raises as `walk_records` does, also where all have been and more bytes follow. What stands there may be all there is.
     """
     at: i64 = 0
     whole: i64 = 0
@@ -36,7 +36,7 @@ def walk_start(body: bytes, end: i64, count: i64, size_max: i64) -> None:
         at = body_at + size
         whole += 1
     walk_records(body, 0, at, whole)
-    if whole == count:
+    if whole == count and at < end:
         raise CorruptRecord("records remain behind the last one")
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cramjam import snappy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from librt.strings import BytesWriter
@@ -745,6 +746,21 @@ def test_records_that_unfold_into_more_than_a_first_look_are_taken(codec: int) -
         data = build(records, codec=codec)
         validated = check(data, max_message_bytes=10_000_000)
         assert [record.value for record in records_of(output(validated))] == [record[2] for record in records]
+
+
+@pytest.mark.parametrize("codec", CODECS[1:])
+@pytest.mark.parametrize("more", [-30, -12, -11, -10, -9, -1, 0, 1, 12, 65536])
+def test_records_about_as_large_as_a_first_look_are_taken(codec: int, more: int) -> None:
+    records = [(NOW, b"k", b"v", ()), (NOW, None, bytes(FIRST_LOOK + more), ())]
+    validated = check(build(records, codec=codec), max_message_bytes=10_000_000)
+    assert [record.value for record in records_of(output(validated))] == [record[2] for record in records]
+
+
+def test_one_block_of_snappy_without_a_frame_is_taken_whatever_its_size() -> None:
+    """As librdkafka and kafkajs send it: there is no beginning to look at but all of it."""
+    body = build([(NOW, None, bytes(FIRST_LOOK + 100), ())])[61:]
+    data = bytes(encode_batch(bytes(snappy.compress_raw(body)), SNAPPY, 0, 0, NOW, NOW, 1, -1, -1, -1, -1))
+    assert [len(record.value or b"") for record in records_of(output(check(data, max_message_bytes=10_000_000)))] == [FIRST_LOOK + 100]
 
 
 def test_a_batch_is_held_open_once_while_its_records_are_looked_at_one_by_one() -> None:
