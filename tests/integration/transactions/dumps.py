@@ -14,6 +14,8 @@ TIMES = [
     (re.compile(r"(CreateTime|LastTimestamp|lastTimestamp|[lL]argestTime|timestamp|Timestamp): \d{13}"), r"\1: TIME"),
     (re.compile(r'(TimestampMs|Timestamp)":\d+'), r'\1":TIME'),
     (re.compile(r"\bcrc: \d+"), "crc: CRC"),
+    # Of the time index: which batch has the greatest time follows from whether two were written in one millisecond.
+    (re.compile(r"^timestamp: TIME offset: \d+$", re.MULTILINE), "timestamp: TIME offset: OF THE GREATEST"),
 ]
 
 
