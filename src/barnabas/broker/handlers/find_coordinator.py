@@ -17,8 +17,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from barnabas.coordinator.group.group import partition_for
 from barnabas.endpoint import EndPoint
-from barnabas.metadata.znodes.ordering import java_hash
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from barnabas.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
@@ -60,7 +60,7 @@ def coordinator_partition(broker: Broker, key_type: int, key: str) -> tuple[str,
     """The topic and the partition that hold the state of a key."""
     topic, setting = _TOPICS[key_type]
     count = broker.metadata_cache.partition_count(topic) or broker.config.current.number(setting)
-    return topic, _absolute(java_hash(key)) % count
+    return topic, partition_for(key, count)
 
 
 def _coordinator(broker: Broker, request: Request[FindCoordinatorRequest], key: str) -> Coordinator:
@@ -80,11 +80,6 @@ def _locate(broker: Broker, request: Request[FindCoordinatorRequest], key: str) 
         broker.topic_creation.create_topics([topic])
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     return broker.metadata_cache.leader_endpoint(topic, partition, request.listener_name) or ErrorCode.COORDINATOR_NOT_AVAILABLE
-
-
-def _absolute(hashed: int) -> int:
-    """Kafka's absolute value of a signed 32-bit number, given as an unsigned one: the one that has none becomes 0."""
-    return hashed if hashed < 1 << 31 else (1 << 32) - hashed & 0x7FFFFFFF
 
 
 def _is_share_key(key: str) -> bool:
