@@ -81,7 +81,8 @@ class ConfluentProducer:
         self._bootstrap = bootstrap
         config = {"bootstrap.servers": bootstrap, "transactional.id": transactional_id, "transaction.timeout.ms": timeout_ms}
         self._refusal: str | None = None
-        self._producer = confluent_kafka.Producer({**config, "linger.ms": 0})
+        # Without a callback for errors, a fatal one is raised out of whatever call happens to poll, at times as a SystemError without a cause.
+        self._producer = confluent_kafka.Producer({**config, "linger.ms": 0, "error_cb": self._failed})
         self._do(lambda: self._producer.init_transactions(WAIT_S))
 
     def begin(self) -> None:
@@ -122,14 +123,15 @@ class ConfluentProducer:
         if error is not None:
             self._refusal = error.name()
 
+    def _failed(self, error: confluent_kafka.KafkaError) -> None:
+        if error.fatal():
+            self._refusal = error.name()
+
     def _do(self, action: Any) -> None:
         try:
             action()
         except confluent_kafka.KafkaException as problem:
             raise Refused(problem.args[0].name()) from problem
-        except SystemError as problem:  # a callback was called while it was about to raise
-            assert isinstance(problem.__cause__, confluent_kafka.KafkaException)
-            raise Refused(problem.__cause__.args[0].name()) from problem
 
 
 class JavaClient:

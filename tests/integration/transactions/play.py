@@ -201,14 +201,16 @@ class Play:
         return f"{self.topic}-{name}" if name else ""
 
     def end(self, who: Producer, committed: bool = True, *, version: int = 4, again: bool = True) -> Producer:
-        """EndTxn; what comes back is the producer as it may go on."""
+        """EndTxn, and until its markers are written; what comes back is the producer as it may go on."""
         answer = self.ask(EndTxnRequest(who.transactional_id or "", who.id, who.epoch, committed), version, again=again)
+        if answer.error_code == ErrorCode.NONE:
+            self.settle(who)
         if answer.error_code or answer.producer_id < 0:
             return who
         return replace(who, id=answer.producer_id, epoch=answer.producer_epoch)
 
     def settle(self, who: Producer, timeout_s: float = DEADLINE_S) -> None:
-        """Waits for the markers: EndTxn is answered before they are written."""
+        """Waits for the markers: whoever asks to end a transaction is answered before they are written."""
         deadline = time.monotonic() + timeout_s
         request = DescribeTransactionsRequest([who.transactional_id or ""])
         while (state := self._connection.ask(request, 0).transaction_states[0].transaction_state).startswith("Prepare"):

@@ -12,7 +12,7 @@ from contextlib import closing
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from tests.integration.transactions.play import END_V2, OFFSETS_V2, PARTITIONS, PRODUCE_V2, Play, Producer, wake
+from tests.integration.transactions.play import END_V2, OFFSETS_V2, PARTITIONS, PRODUCE_V2, Play, wake
 
 STAGE = "stage"
 EMPTY, ONGOING, COMMITTED, ABORTED, OFFSETS, HANGING = "empty", "ongoing", "committed", "aborted", "offsets", "hanging"
@@ -46,7 +46,7 @@ def _states(play: Play) -> None:
     for name, committed in ((COMMITTED, True), (ABORTED, False)):
         who = play.init(name)
         play.produce(who, partition=2, version=PRODUCE_V2)
-        play.settle(play.end(who, committed, version=END_V2))
+        play.end(who, committed, version=END_V2)
     play.commit_offsets(play.init(OFFSETS, timeout_ms=900_000), {0: 4, 1: 5}, version=OFFSETS_V2)
     old_ms = int(time.time() * 1000) - HOUR_MS
     play.produce(play.init(HANGING), partition=1, timestamp_ms=old_ms)
@@ -60,15 +60,9 @@ def _history(play: Play) -> None:
         play.produce(one, count=2, version=PRODUCE_V2, timestamp_ms=at_ms)
         play.produce(two, count=3, version=PRODUCE_V2, timestamp_ms=at_ms + 1)
         play.produce(plain, turn, transactional=False, sent_as=None, timestamp_ms=at_ms + 2)
-        one = _ended(play, one, True)
+        one = play.end(one, version=END_V2)
         if turn % 3 != 1:
-            two = _ended(play, two, turn % 2 == 0)
+            two = play.end(two, turn % 2 == 0, version=END_V2)
         else:
             play.produce(two, 3, count=2, version=PRODUCE_V2, timestamp_ms=at_ms + 3)
-            two = _ended(play, two, False)
-
-
-def _ended(play: Play, who: Producer, committed: bool) -> Producer:
-    later = play.end(who, committed, version=END_V2)
-    play.settle(later)
-    return later
+            two = play.end(two, False, version=END_V2)

@@ -24,8 +24,7 @@ def opened(play: Play, version: int, sequence: int = 0, who: Producer | None = N
 
 @cases("end: commit, and what is in the log", ALL)
 def _commit(play: Play, version: int) -> None:
-    who = play.end(opened(play, version), version=version)
-    play.settle(who)
+    play.end(opened(play, version), version=version)
     play.describe(play.id())
     play.log()
     play.producers()
@@ -33,8 +32,7 @@ def _commit(play: Play, version: int) -> None:
 
 @cases("end: abort, and what is in the log", ALL)
 def _abort(play: Play, version: int) -> None:
-    who = play.end(opened(play, version), False, version=version)
-    play.settle(who)
+    play.end(opened(play, version), False, version=version)
     play.describe(play.id())
     play.log()
     play.producers()
@@ -46,7 +44,6 @@ def _three(play: Play, version: int) -> None:
     for number, committed in enumerate((True, False, True)):
         opened(play, version, 0 if version >= END_V2 else number, who)
         who = play.end(who, committed, version=version)
-        play.settle(who)
     play.describe(play.id())
     play.log()
 
@@ -57,7 +54,6 @@ def _twice(play: Play, version: int) -> None:
         who = opened(play, version, who=play.init(f"{committed}"))
         play.end(who, committed, version=version)
         play.end(who, committed, version=version)
-        play.settle(who)
         play.end(who, committed, version=version)
         play.describe(play.id(f"{committed}"))
 
@@ -67,9 +63,7 @@ def _other(play: Play, version: int) -> None:
     for committed in (True, False):
         who = opened(play, version, who=play.init(f"{committed}"))
         play.end(who, committed, version=version)
-        play.settle(who)
         play.end(who, not committed, version=version)
-        play.settle(who)
         play.describe(play.id(f"{committed}"))
 
 
@@ -78,11 +72,8 @@ def _other_new(play: Play, version: int) -> None:
     for committed in (True, False):
         who = opened(play, version, who=play.init(f"{committed}"))
         later = play.end(who, committed, version=version)
-        play.settle(who)
         play.end(later, not committed, version=version)
-        play.settle(who)
         play.end(later, committed, version=version)
-        play.settle(who)
         play.describe(play.id(f"{committed}"))
 
 
@@ -93,11 +84,9 @@ def _nothing(play: Play, version: int) -> None:
     play.describe(play.id("commit"))
     who = play.init("abort")
     later = play.end(who, False, version=version)
-    play.settle(who)
     play.describe(play.id("abort"))
     play.end(who, False, version=version)
     play.end(later, False, version=version)
-    play.settle(who)
     play.describe(play.id("abort"))
 
 
@@ -108,11 +97,8 @@ def _nothing_after(play: Play, version: int) -> None:
             name = f"{first}-{second}"
             who = play.init(name)
             later = play.end(opened(play, version, who=who), first, version=version)
-            play.settle(who)
             later = play.end(later, second, version=version)
-            play.settle(who)
             play.end(later, second, version=version)
-            play.settle(who)
             play.describe(play.id(name))
 
 
@@ -135,7 +121,6 @@ def _empty_partitions(play: Play, version: int) -> None:
     play.add(who, (0, 1, 2))
     play.produce(who)
     play.end(who, version=version)
-    play.settle(who)
     play.log(0)
     play.log(1)
 
@@ -146,11 +131,9 @@ def _old_to_new(play: Play) -> None:
     play.add(who)
     play.produce(who)
     later = play.end(who, version=END_V2)
-    play.settle(who)
     play.describe(play.id())
     play.produce(later, version=PRODUCE_V2)
     play.end(later)
-    play.settle(who)
     play.describe(play.id())
     play.log()
 

@@ -17,7 +17,6 @@ def _handed_over(play: Play, version: int) -> None:
     who = opened(play, version)
     other = Play(play.bootstrap, play.topic)
     other.end(who, version=version)
-    other.settle(who)
     other.end(who, version=version)
     other.close()
     for line in other.lines:
@@ -43,7 +42,6 @@ def _late_retry(play: Play, version: int) -> None:
     for committed in (True, False):
         who = opened(play, version, who=play.init(f"{committed}"))
         play.end(who, committed, version=version)
-        play.settle(who)
         play.init(f"{committed}")
         play.end(who, True, version=version)
         play.end(who, False, version=version)
@@ -53,7 +51,6 @@ def _late_retry(play: Play, version: int) -> None:
 def _zombie(play: Play, version: int) -> None:
     who = opened(play, version)
     play.end(who, version=version)
-    play.settle(who)
     play.produce(who, 1)
     play.produce(who, 1, version=PRODUCE_V2)
     play.describe(play.id())
@@ -83,8 +80,7 @@ def _by_prefix(play: Play) -> None:
     for name in ("a-1", "a-2", "b-1"):
         opened(play, END_V2, who=play.init(name))
     play.init("a-3")
-    done = play.end(opened(play, END_V2, who=play.init("a-4")), version=END_V2)
-    play.settle(done)
+    play.end(opened(play, END_V2, who=play.init("a-4")), version=END_V2)
     pattern = f"{play.topic}-a-.*"
     play.listed(ListTransactionsRequest(["Ongoing"], transactional_id_pattern=pattern))
     play.init("a-1")

@@ -112,7 +112,6 @@ def _open_next(play: Play) -> None:
     again = play.init(of=who)
     play.produce(again, version=PRODUCE_V2)
     again = play.end(again, version=END_V2)
-    play.settle(again)
     play.describe(play.id())
     play.log()
 
@@ -123,7 +122,6 @@ def _after_commit(play: Play) -> None:
     play.add(who)
     play.produce(who)
     play.end(who)
-    play.settle(who)
     play.init()
     play.end(who)
     play.produce(who, sequence=1)

@@ -24,7 +24,6 @@ def _added(play: Play, version: int) -> None:
     play.add_offsets(who, version=version)
     play.describe(play.id())
     play.end(who, False)
-    play.settle(who)
 
 
 @cases("offsets: added by who may not", (0, 2, 4))
@@ -49,7 +48,6 @@ def _committed(play: Play, version: int) -> None:
     play.offsets(stable=True)
     play.describe(play.id())
     play.end(who, version=END_V2 if version >= OFFSETS_V2 else 4)
-    play.settle(who)
     play.offsets()
     play.offsets(stable=True)
 
@@ -60,12 +58,10 @@ def _aborted(play: Play, version: int) -> None:
     _offsets_added(play, who, version)
     play.commit_offsets(who, {0: 5}, version=version)
     who = play.end(who, version=END_V2 if version >= OFFSETS_V2 else 4)
-    play.settle(who)
     _offsets_added(play, who, version)
     play.commit_offsets(who, {0: 6, 1: 1}, version=version)
     play.offsets(stable=True)
     play.end(who, False, version=END_V2 if version >= OFFSETS_V2 else 4)
-    play.settle(who)
     play.offsets(stable=True)
 
 
@@ -116,7 +112,6 @@ def _of_members(play: Play, version: int) -> None:
     play.commit_offsets(who, {0: 6}, generation=-1, member=member, version=version)
     play.commit_offsets(who, {0: 7}, version=version)
     play.end(who, version=END_V2 if version >= OFFSETS_V2 else 4)
-    play.settle(who)
     play.offsets(stable=True)
 
 
@@ -136,11 +131,9 @@ def _two(play: Play) -> None:
     play.commit_offsets(one, {0: 3, 1: 3}, version=OFFSETS_V2)
     play.commit_offsets(two, {0: 4, 2: 4}, version=OFFSETS_V2)
     play.end(two, version=END_V2)
-    play.settle(two)
     play.offsets()
     play.offsets(stable=True)
     play.end(one, version=END_V2)
-    play.settle(one)
     play.offsets(stable=True)
 
 

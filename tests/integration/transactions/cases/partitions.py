@@ -20,7 +20,6 @@ def _added(play: Play, version: int) -> None:
     play.add(who, (2, 1), version=version)
     play.describe(play.id())
     play.end(who, False)
-    play.settle(who)
     play.describe(play.id())
 
 
@@ -58,11 +57,9 @@ def _after_end(play: Play, version: int) -> None:
     who = play.init()
     play.add(who, version=version)
     play.end(who)
-    play.settle(who)
     play.add(who, (1,), version=version)
     play.describe(play.id())
     play.end(who, False)
-    play.settle(who)
     play.add(who, (2,), version=version)
     play.describe(play.id())
 
@@ -72,7 +69,6 @@ def _after_end_v2(play: Play, version: int) -> None:
     who = play.init()
     play.add(who, version=version)
     later = play.end(who, version=END_V2)
-    play.settle(who)
     play.add(who, version=version)
     play.add(later, version=version)
     play.describe(play.id())
@@ -90,7 +86,6 @@ def _verified(play: Play, version: int) -> None:
     play.verify(replace(who, transactional_id=play.id("never")), version=version)
     play.verify(replace(who, transactional_id=""), version=version)
     play.end(who)
-    play.settle(who)
     play.verify(who, version=version)
 
 
@@ -115,4 +110,3 @@ def _internal(play: Play) -> None:
     play.add(who, topics={"__consumer_offsets": [0]})
     play.describe(play.id())
     play.end(who, False)
-    play.settle(who)

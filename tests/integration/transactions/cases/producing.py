@@ -21,7 +21,6 @@ def _produced(play: Play, version: int) -> None:
     play.produce(who, 1, count=3, version=version)
     play.describe(play.id())
     play.end(who, version=END_V2 if version >= PRODUCE_V2 else 4)
-    play.settle(who)
     play.log()
 
 
@@ -160,7 +159,6 @@ def _next(play: Play) -> None:
     who = play.init()
     play.produce(who, version=PRODUCE_V2)
     later = play.end(who, version=END_V2)
-    play.settle(who)
     play.produce(later, 1, version=PRODUCE_V2)
     play.produce(later, 0, version=PRODUCE_V2)
     play.produce(who, 1, version=PRODUCE_V2)
@@ -176,7 +174,6 @@ def _several(play: Play) -> None:
     play.produce(who, partition=1)
     play.produce(who, partition=2, version=13)
     play.describe(play.id())
-    later = play.end(who, version=END_V2)
-    play.settle(later)
+    play.end(who, version=END_V2)
     for partition in range(3):
         play.log(partition)
