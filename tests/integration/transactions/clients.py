@@ -81,8 +81,7 @@ class ConfluentProducer:
         self._bootstrap = bootstrap
         config = {"bootstrap.servers": bootstrap, "transactional.id": transactional_id, "transaction.timeout.ms": timeout_ms}
         self._refusal: str | None = None
-        # Without a callback for errors, a fatal one is raised out of whatever call happens to poll, at times as a SystemError without a cause.
-        self._producer = confluent_kafka.Producer({**config, "linger.ms": 0, "error_cb": self._failed})
+        self._producer = confluent_kafka.Producer({**config, "linger.ms": 0})
         self._do(lambda: self._producer.init_transactions(WAIT_S))
 
     def begin(self) -> None:
@@ -123,15 +122,14 @@ class ConfluentProducer:
         if error is not None:
             self._refusal = error.name()
 
-    def _failed(self, error: confluent_kafka.KafkaError) -> None:
-        if error.fatal():
-            self._refusal = error.name()
-
     def _do(self, action: Any) -> None:
         try:
             action()
         except confluent_kafka.KafkaException as problem:
             raise Refused(problem.args[0].name()) from problem
+        except SystemError:  # a fatal error raised amid callbacks, which may be lost on the way; whatever is asked next is told it again
+            self._do(self._producer.begin_transaction)
+            raise
 
 
 class JavaClient:
