@@ -150,6 +150,7 @@ BROKER = [
     "barnabas/broker/transaction_verification.py",
     "barnabas/broker/transactional_produce.py",
     "barnabas/network/connection.py",
+    "barnabas/network/direct_socket.py",
     "barnabas/network/exchange.py",
     "barnabas/network/frames.py",
     "barnabas/network/idle_connections.py",

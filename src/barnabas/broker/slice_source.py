@@ -1,4 +1,4 @@
-"""Records on their way from a segment to a client, read in pieces as the client takes them.
+"""Records on their way from a segment to a client, sent or read in pieces as the client takes them.
 
 The fetch handler puts one in the place of records that are too large to be read at once; the connection reads it. The file is pinned from
 the answer to the last byte, so that a slow reader gets what it was promised even if the segment is deleted meanwhile.
@@ -47,6 +47,10 @@ class SliceSource:
             self._file.unpin()
             raise OSError(str(error)) from error
         read.add_done_callback(done)
+
+    def in_file(self, at: int, size: int) -> tuple[int, int] | None:
+        descriptor = self._file.cached_descriptor(size, self._position + at)
+        return None if descriptor < 0 else (descriptor, self._position + at)
 
     def close(self) -> None:
         self._file.unpin()

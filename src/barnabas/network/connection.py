@@ -15,12 +15,13 @@ from typing import Any, Final, Protocol
 
 from barnabas.errors import KafkaError
 from barnabas.network.config import NetworkConfig
+from barnabas.network.direct_socket import DirectSocket, of_transport
 from barnabas.network.exchange import Dispatcher, Exchange
 from barnabas.network.frames import FrameReader, InvalidFrame
 from barnabas.network.idle_connections import IdleConnections
 from barnabas.network.metrics import ListenerMetrics
 from barnabas.network.request_gate import RequestGate
-from barnabas.network.streamed import Buffer, ResponseStream, discard
+from barnabas.network.streamed import UNSENDABLE, Buffer, ResponseStream, discard
 from barnabas.protocol.slices import Streamed
 
 # A peer that sends many small frames at once gets so many of them handled before others have their turn.
@@ -98,7 +99,9 @@ class Connection:
     and how far that is proven."""
 
     __slots__ = (
+        "_awaits_peer",
         "_corked",
+        "_direct",
         "_frames",
         "_held",
         "_in_flight",
@@ -140,6 +143,8 @@ class Connection:
         self._out_size = 0
         self._stream: ResponseStream | None = None  # what has to go out before anything else may
         self._reads_piece = False
+        self._direct: DirectSocket | None = None  # what a stream is sent by, where files can be sent as they are
+        self._awaits_peer = False  # the loop tells when the direct socket takes more
         self._throttle_timer: asyncio.TimerHandle | None = None
 
     # What others may ask of it
@@ -425,31 +430,68 @@ class Connection:
         self._stream.add(parts)
         self._out, self._out_size = [], 0
         self._muted |= STREAMING
+        self._direct = of_transport(self._transport)
         self._send_pieces()
 
     def _send_pieces(self) -> None:
         """As many as the peer takes; goes on when it has taken them, when a piece has come from the disk, or after a turn of the others."""
         stream = self._stream
-        if stream is None or self._reads_piece:
+        if stream is None or self._reads_piece or self._awaits_peer:
             return
         try:
             for _ in range(PIECES_PER_TURN):
                 if self._muted & WRITES_FULL:
                     return
-                pieces = stream.take()
-                if pieces:
-                    self._write_pieces(pieces)
-                elif not stream.is_empty:
-                    self._reads_piece = True
-                    stream.take_later(self._piece_came)
+                sent = self._send_directly(stream)
+                if sent == 0:
+                    self._wait_for_peer()
+                    return
+                if sent == UNSENDABLE and not self._send_read(stream):
                     return
                 if stream.is_empty:
                     self._end_stream()
                     return
+        except ConnectionError:
+            self.abort()  # the peer is gone, as the loop is about to tell
         except (OSError, ValueError) as error:
             self._stream_failed(error)
         else:
             self.context.loop.call_soon(self._send_pieces)
+
+    def _send_directly(self, stream: ResponseStream) -> int:
+        """Past the transport, if that has nothing left to send before it."""
+        if self._direct is None or self._transport is None or self._transport.get_write_buffer_size():
+            return UNSENDABLE
+        sent = stream.send(self._direct)
+        if sent > 0:
+            self.context.metrics.bytes_out += sent
+        return sent
+
+    def _send_read(self, stream: ResponseStream) -> bool:
+        """One piece through the transport. False if it comes from the disk only later."""
+        pieces = stream.take()
+        if pieces:
+            self._write_pieces(pieces)
+        elif not stream.is_empty:
+            self._reads_piece = True
+            stream.take_later(self._piece_came)
+            return False
+        return True
+
+    def _wait_for_peer(self) -> None:
+        assert self._direct is not None
+        self._awaits_peer = True
+        self.context.loop.add_writer(self._direct.descriptor, self._peer_took)
+
+    def _peer_took(self) -> None:
+        self._stop_waiting()
+        self._show_life()
+        self._send_pieces()
+
+    def _stop_waiting(self) -> None:
+        if self._awaits_peer and self._direct is not None:
+            self._awaits_peer = False
+            self.context.loop.remove_writer(self._direct.descriptor)
 
     def _write_pieces(self, pieces: Sequence[Buffer]) -> None:
         if self._transport is not None and not self._transport.is_closing():
@@ -471,6 +513,7 @@ class Connection:
 
     def _end_stream(self) -> None:
         self._stream = None
+        self._close_direct()
         self._show_life()
         if self._muted & CLOSING:
             self.close_when_answered()
@@ -488,6 +531,13 @@ class Connection:
         if self._stream is not None:
             self._stream.clear()
             self._stream = None
+        self._close_direct()
+
+    def _close_direct(self) -> None:
+        if self._direct is not None:
+            self._stop_waiting()
+            self._direct.close()
+            self._direct = None
 
     def _abandon_in_flight(self) -> None:
         for exchange in self._in_flight:

@@ -19,6 +19,9 @@ class Source(Protocol):
     def read_later(self, at: int, size: int, on_done: Callable[[bytes | None, Exception | None], None]) -> None:
         """Reads the piece elsewhere and tells on the loop, with one of the two; also when it has been closed meanwhile."""
 
+    def in_file(self, at: int, size: int) -> tuple[int, int] | None:
+        """Where the kernel can send that piece from without waiting: an open descriptor and a position; None where it has to be read."""
+
     def close(self) -> None:
         """Nothing more will be read. To be called exactly once."""
 

@@ -328,6 +328,9 @@ class SimulatedFile:
         except BlockingIOError:
             return None
 
+    def cached_descriptor(self, size: int, position: int) -> int:
+        return -1  # there is no kernel here that could send it
+
     def _read(self, kind: Literal["read", "read_nowait"], size: int, position: int) -> bytes:
         if size < 0 or position < 0:
             raise ValueError(f"{self.path}: cannot read {size} bytes at {position}")

@@ -57,6 +57,9 @@ class AnyFile(Protocol):
     def pread_nowait(self, size: int, position: int) -> bytes | None:
         """As `pread`, or None where the device would have to be waited for: read it in a thread then."""
 
+    def cached_descriptor(self, size: int, position: int) -> int:
+        """The descriptor of a file that is pinned, if such a part of it seems to be in the page cache; else -1: read it then."""
+
     def truncate(self, size: int) -> None:
         """Cuts the tail off; never grows the file."""
 

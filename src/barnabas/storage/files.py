@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from barnabas.storage.disk import READ_BYTES_MAX, AnyFile, AnyFiles, AnyLock, Buffer, DirEntry, write_atomically
-from barnabas.storage.file_pool import READ_ONLY, READ_WRITE, FilePool, PooledFile
+from barnabas.storage.file_pool import NO_DESCRIPTOR, READ_ONLY, READ_WRITE, FilePool, PooledFile
 
 __all__ = ["AnyFile", "AnyFiles", "AnyLock", "Buffer", "DirEntry", "File", "FilePool", "Files"]
 
@@ -118,6 +118,13 @@ class File(PooledFile):
             return self.pread(size, position)
         return into.getvalue() if cached else None
 
+    def cached_descriptor(self, size: int, position: int) -> int:
+        if position < 0 or size < 1 or position + size > self.size:
+            return NO_DESCRIPTOR
+        if self._nowait and not (self._is_cached(position) and self._is_cached(position + size - 1)):
+            return NO_DESCRIPTOR
+        return self.descriptor
+
     def truncate(self, size: int) -> None:
         if not 0 <= size <= self.size:
             raise ValueError(f"{self.path}: a file of {self.size} bytes cannot be truncated to {size}")
@@ -167,6 +174,13 @@ class File(PooledFile):
             return False
         finally:
             self.busy = False
+
+    def _is_cached(self, position: int) -> bool:
+        """Looks at one byte: what is read from the disk comes in far larger runs."""
+        try:
+            return self._read_cached(memoryview(bytearray(1)), position)
+        except OSError:  # a file system that cannot tell; the next read finds that out
+            return False
 
     def _cut_back(self, descriptor: int) -> None:
         """A failed write must not leave half a batch behind. Should the disk refuse even this, the next write starts at the same place."""

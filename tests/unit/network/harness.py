@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import struct
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from barnabas.endpoint import EndPoint
@@ -125,3 +127,9 @@ async def until(condition: Callable[[], Any], seconds: float = 20) -> None:
 async def the_connection(server: SocketServer) -> Connection:
     await until(lambda: len(server.connections) == 1)
     return server.connections[0]
+
+
+def server_tls(certificate: Path) -> dict[str, ssl.SSLContext]:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, f"{certificate}.key")
+    return {"SSL": context}

@@ -2,11 +2,8 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import shutil
 import socket
 import ssl
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +11,7 @@ import pytest
 from barnabas.endpoint import EndPoint, SecurityProtocol
 from barnabas.network.config import ListenerLimits, NetworkConfig
 from barnabas.network.server import SocketServer
-from tests.unit.network.harness import LOOPBACK, Client, Clock, Echo, Keeper, client_of, framed, serving, the_connection, until
+from tests.unit.network.harness import LOOPBACK, Client, Clock, Echo, Keeper, client_of, framed, server_tls, serving, the_connection, until
 
 CLIENTS = EndPoint("CLIENT", "127.0.0.1", 0)
 BROKERS = EndPoint("BROKER", "127.0.0.1", 0)
@@ -329,22 +326,6 @@ async def test_a_shutdown_waits_no_longer_than_its_time() -> None:
         assert await server.shutdown(10) is False
         assert await client.is_closed_by_server()
         assert server.connections == []
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    if shutil.which("openssl") is None:
-        pytest.skip("needs the openssl command to make a certificate")
-    path = tmp_path_factory.mktemp("tls") / "localhost.pem"
-    made = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost,IP:127.0.0.1"
-    subprocess.run(["openssl", *made.split(), "-keyout", f"{path}.key", "-out", path], check=True, capture_output=True)
-    yield path
-
-
-def server_tls(certificate: Path) -> dict[str, ssl.SSLContext]:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, f"{certificate}.key")
-    return {"SSL": context}
 
 
 async def test_requests_come_through_tls(certificate: Path) -> None:

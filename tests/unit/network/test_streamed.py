@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import random
 import socket
+import ssl
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from barnabas.endpoint import EndPoint, SecurityProtocol
 from barnabas.network.exchange import Exchange
 from barnabas.network.streamed import PIECE_BYTES
 from barnabas.protocol.slices import Streamed
-from tests.unit.network.harness import Echo, client_of, framed, serving, the_connection, until
+from tests.unit.network.harness import Echo, client_of, framed, server_tls, serving, the_connection, until
 
 LARGE = random.Random(3).randbytes(5_000_000)
 
@@ -41,6 +44,9 @@ class Kept:
     def read_later(self, at: int, size: int, on_done: Callable[[bytes | None, Exception | None], None]) -> None:
         asyncio.get_running_loop().call_soon(on_done, self._piece(at, size), None)
 
+    def in_file(self, at: int, size: int) -> tuple[int, int] | None:
+        return None
+
     def close(self) -> None:
         self.closed += 1
 
@@ -48,6 +54,27 @@ class Kept:
         assert not self.closed
         self.read += size
         return self.data[at : at + size]
+
+
+class KeptInFile(Kept):
+    """Bytes that the kernel can send, except those of the pieces that begin at `unsendable` positions, which are read."""
+
+    def __init__(self, path: Path, data: bytes = LARGE, unsendable: Collection[int] = ()) -> None:
+        super().__init__(data)
+        path.write_bytes(data)
+        self.file = path.open("rb")
+        self.unsendable = unsendable
+        self.sent_to = 0
+
+    def in_file(self, at: int, size: int) -> tuple[int, int] | None:
+        if at in self.unsendable:
+            return None
+        self.sent_to = at + size
+        return self.file.fileno(), at
+
+    def close(self) -> None:
+        super().close()
+        self.file.close()
 
 
 class Streaming(Echo):
@@ -76,6 +103,74 @@ async def test_what_is_streamed_arrives_whole_between_its_neighbours(cold: bool)
     async with serving(Streaming(kept)) as server, client_of(server, limit=1 << 23) as client:
         assert await client.ask(b"large") == b"abc" + LARGE + b"xyz"
         assert kept.closed == 1
+
+
+async def test_what_lies_in_a_file_is_sent_without_being_read(tmp_path: Path) -> None:
+    kept = KeptInFile(tmp_path / "kept")
+    async with serving(Streaming(kept)) as server, client_of(server, limit=1 << 23) as client:
+        assert await client.ask(b"large") == b"abc" + LARGE + b"xyz"
+        assert (kept.read, kept.closed) == (0, 1)
+        assert server.listeners["PLAINTEXT"].context.metrics.bytes_out == len(LARGE) + 10
+
+
+async def test_pieces_that_have_to_be_read_and_such_that_have_not_keep_their_order(tmp_path: Path) -> None:
+    kept = KeptInFile(tmp_path / "kept", unsendable={0, PIECE_BYTES, 8 * PIECE_BYTES})
+    async with serving(Streaming(kept)) as server, client_of(server, limit=1 << 23) as client:
+        for _ in range(2):
+            client.send(b"before", b"large")
+            assert await client.receive() == b"before"
+            assert await client.receive() == b"abc" + LARGE + b"xyz"
+            kept.file, kept.closed = (tmp_path / "kept").open("rb"), 0
+        kept.close()
+
+
+async def test_on_a_tls_connection_a_file_is_read(tmp_path: Path, certificate: Path) -> None:
+    kept, trusting = KeptInFile(tmp_path / "kept"), ssl.create_default_context(cafile=str(certificate))
+    async with (
+        serving(Streaming(kept), EndPoint("SSL", "127.0.0.1", 0, SecurityProtocol.SSL), tls=server_tls(certificate)) as server,
+        client_of(server, "SSL", ssl=trusting, limit=1 << 23) as client,
+    ):
+        assert await client.ask(b"large") == b"abc" + LARGE + b"xyz"
+        assert kept.read == len(LARGE)
+
+
+async def test_a_slow_reader_of_a_file_costs_nothing_and_is_waited_for(tmp_path: Path) -> None:
+    kept = KeptInFile(tmp_path / "kept", LARGE * 10)
+    async with serving(Streaming(kept)) as server:
+        with silent_peer(server.port("PLAINTEXT")) as peer:
+            peer.sendall(framed(b"large"))
+            connection = await the_connection(server)
+            await until(lambda: connection._awaits_peer)
+            assert (kept.read, connection._transport.get_write_buffer_size()) == (0, 0)
+            assert kept.sent_to < len(kept.data)
+            peer.setblocking(False)
+            received = bytearray()
+            while len(received) < len(kept.data) + 10:
+                received += await asyncio.get_running_loop().sock_recv(peer, 1 << 20)
+            assert received[7:-3] == kept.data
+            await until(lambda: kept.closed == 1)
+
+
+async def test_a_reader_of_a_file_that_goes_lets_go_of_it(tmp_path: Path) -> None:
+    kept = KeptInFile(tmp_path / "kept", LARGE * 10)
+    async with serving(Streaming(kept)) as server:
+        with silent_peer(server.port("PLAINTEXT")) as peer:
+            peer.sendall(framed(b"large"))
+            connection = await the_connection(server)
+            await until(lambda: connection._awaits_peer)
+        await until(lambda: not server.connections)
+        assert (kept.closed, connection._direct) == (1, None)
+
+
+async def test_a_file_that_was_cut_while_it_was_sent_closes_the_connection(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    kept = KeptInFile(tmp_path / "kept")
+    (tmp_path / "kept").write_bytes(LARGE[: 2 * PIECE_BYTES])
+    async with serving(Streaming(kept)) as server, client_of(server, limit=1 << 23) as client:
+        client.send(b"large")
+        with pytest.raises(asyncio.IncompleteReadError):
+            await client.receive()
+    assert "truncated while it was being sent" in caplog.text
+    assert kept.closed == 1
 
 
 async def test_responses_around_a_streamed_one_keep_their_order() -> None:

@@ -201,6 +201,37 @@ def test_an_io_error_of_a_read_that_may_not_wait_is_raised(files: Files, path: s
         file.pread_nowait(4, 2)
 
 
+def test_a_part_that_is_cached_can_be_sent_from_the_descriptor(files: Files, path: str) -> None:
+    file = files.open(path, create=True)
+    file.append_bytes(b"0123456789")
+    file.pin()
+    descriptor = file.cached_descriptor(4, 6)
+    assert os.pread(descriptor, 4, 6) == b"6789"
+    file.unpin()
+
+
+@pytest.mark.parametrize(("size", "position"), [(5, 6), (0, 3), (4, -1), (1, 10)])
+def test_a_part_that_the_file_does_not_have_cannot_be_sent(files: Files, path: str, size: int, position: int) -> None:
+    file = files.open(path, create=True)
+    file.append_bytes(b"0123456789")
+    file.pin()
+    assert file.cached_descriptor(size, position) == -1
+    file.unpin()
+
+
+@pytest.mark.parametrize("error", [errno.EAGAIN, errno.EOPNOTSUPP, errno.EIO])
+def test_a_part_that_would_have_to_be_waited_for_is_not_sent(files: Files, path: str, monkeypatch: pytest.MonkeyPatch, error: int) -> None:
+    def refused(*_: object) -> int:
+        raise OSError(error, "refused")
+
+    file = files.open(path, create=True)
+    file.append_bytes(b"0123456789")
+    file.pin()
+    monkeypatch.setattr(os, "preadv", refused)
+    assert file.cached_descriptor(4, 2) == -1
+    file.unpin()
+
+
 def test_write_at_overwrites_and_grows_but_leaves_no_gap(files: Files, path: str) -> None:
     file = files.open(path, create=True)
     file.write_at(b"abcd", 0)

@@ -5,7 +5,8 @@ Behaviour
 - waits in the purgatory until min_bytes are there, or for max_wait_ms; a consumer sees up to the high watermark, or with read_committed
   up to the last stable offset, a follower up to the log end.
 - max_bytes, fetch.max.bytes and partition_max_bytes bound the answer, but its first batch is whole however large it is (from version 3 on).
-- a small answer is read at once from the page cache, or in a thread, and then sent; a large one is read while it is sent, in pieces.
+- a small answer is read at once from the page cache, or in a thread, and then sent; a large one goes from its files to the socket, in
+  pieces, as the client takes them (read in between where TLS or a cold file ask for it).
 Version notes
 - 0, 1: message format v0; 2, 3: v1; converted where needed. 0 to 2: max_bytes holds even for the first batch.
 - 0 to 3: nothing from topics whose compression.type is zstd. 7: sessions, see `fetch_session`. 11: rack and preferred read replica.
@@ -60,7 +61,8 @@ if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.request import Request
 
-READ_AT_ONCE_MAX: Final = 1048576  # one partition of a consumer, by default: one read and one write; more is not held for who may be slow
+READ_AT_ONCE_MAX: Final = 65536  # what is copied for less than it costs to send a file; more is not held for who may be slow
+READ_AMONG_STREAMED_MAX: Final = 16384  # a slice so small is cheaper to copy even in an answer whose others are streamed
 NO_RECORDS: Final = Records(b"")
 
 _log = logging.getLogger(__name__)
@@ -166,6 +168,9 @@ class _Fetch:
             found = result.records
             if found is None:
                 answers.append((partition, self._answer(partition, result, NO_RECORDS)))
+                continue
+            if found.size <= READ_AMONG_STREAMED_MAX and (data := _read_nowait(found)) is not None:
+                answers.append((partition, self._answer(partition, result, Records(data))))
                 continue
             try:
                 source = SliceSource(found, self.broker.disk_threads)
