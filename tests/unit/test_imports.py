@@ -10,12 +10,13 @@ SOURCES = Path(__file__).parents[2] / "src" / "barnabas"
 
 # A part may import what stands in the lines above its own, and itself; nothing that stands beside or below.
 LAYERS = [
-    {"errors", "uuid", "properties", "topic_partition", "endpoint"},
+    {"errors", "java_hash", "uuid", "properties", "topic_partition", "endpoint"},
     {"config_def", "topic_name"},
     {"metadata"},
     {"protocol"},
     {"network"},
     {"records"},
+    {"client"},
     {"storage"},
     {"controller"},
     {"coordinator"},
@@ -23,6 +24,7 @@ LAYERS = [
     {"simulation"},
     {"tools"},
     {"cli"},
+    {"testing"},
     {"__main__"},
 ]
 

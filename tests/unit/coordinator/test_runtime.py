@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from barnabas.coordinator.faults import told
 from barnabas.coordinator.group.classic_groups import Caller
 from barnabas.coordinator.group.config import GroupCoordinatorConfig, MigrationPolicy
-from barnabas.coordinator.group.group import java_hash, partition_for
+from barnabas.coordinator.group.group import partition_for
 from barnabas.coordinator.result import Result
 from barnabas.coordinator.runtime import RECORDS_PER_SLICE, ShardTimer
 from barnabas.errors import CoordinatorNotAvailable
+from barnabas.java_hash import java_hash
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from barnabas.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup

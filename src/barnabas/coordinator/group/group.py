@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Final
 
 from barnabas.coordinator.result import Record
+from barnabas.java_hash import java_hash
 from barnabas.protocol.messages.list_groups_response import ListedGroup
 from barnabas.uuid import Uuid
 
@@ -148,15 +149,6 @@ def partition_for(group_id: str, partition_count: int) -> int:
     """The partition of `__consumer_offsets` whose leader coordinates the group."""
     found = _known_hash(group_id) if len(group_id) <= _KEPT_ID_SIZE_MAX else java_hash(group_id)
     return java_abs(found) % partition_count
-
-
-def java_hash(text: str) -> int:
-    """Java's String.hashCode: over UTF-16 units, with the overflow of a signed int."""
-    units = text.encode("utf-16-be", "surrogatepass")
-    value = 0
-    for index in range(0, len(units), 2):
-        value = (value * 31 + (units[index] << 8 | units[index + 1])) & 0xFFFFFFFF
-    return value - (1 << 32) if value & 0x80000000 else value
 
 
 # Every request of a group asks for it. Only short ids are kept: what is kept must be bounded in bytes, too.

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from barnabas.java_hash import java_hash
+
 _MASK: Final = 0xFFFFFFFF
 _SMALL_MAP: Final = 4  # Scala's immutable maps of up to four keys keep the order of insertion
 
@@ -19,7 +21,7 @@ def scala_mutable(keys: Iterable[str]) -> list[str]:
     buckets = 16
     while len(keys) >= buckets * 3 // 4:
         buckets *= 2
-    spread = {key: _spread(java_hash(key)) for key in keys}
+    spread = {key: _spread(java_hash(key) & _MASK) for key in keys}
     return sorted(keys, key=lambda key: (spread[key] & (buckets - 1), _signed(spread[key])))
 
 
@@ -28,26 +30,18 @@ def scala_immutable(keys: Iterable[str]) -> list[str]:
     keys = list(dict.fromkeys(keys))
     if len(keys) <= _SMALL_MAP:
         return keys
-    return _trie([(_improve(java_hash(key)), key) for key in keys], 0)
+    return _trie([(_improve(java_hash(key) & _MASK), key) for key in keys], 0)
 
 
 def java_properties(keys: Iterable[str]) -> list[str]:
     """java.util.Properties, a ConcurrentHashMap inside: 16 bins, doubled when three quarters are reached, new keys last in their bin."""
     bins: list[list[tuple[int, str]]] = [[] for _ in range(16)]
     for count, key in enumerate(dict.fromkeys(keys), 1):
-        spread = _spread(java_hash(key)) & 0x7FFFFFFF
+        spread = _spread(java_hash(key) & _MASK) & 0x7FFFFFFF
         bins[spread & (len(bins) - 1)].append((spread, key))
         if count >= len(bins) * 3 // 4:
             bins = _doubled(bins)
     return [key for each in bins for _, key in each]
-
-
-def java_hash(text: str) -> int:
-    """String.hashCode, as an unsigned 32-bit number."""
-    result = 0
-    for unit in memoryview(text.encode("utf-16-le", "surrogatepass")).cast("H"):
-        result = (31 * result + unit) & _MASK
-    return result
 
 
 def _spread(hashed: int) -> int:

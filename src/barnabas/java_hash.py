@@ -1,0 +1,11 @@
+"""Java's hash of a string, which decides where a group's coordinator is and in which order Kafka's maps come out on paper."""
+
+from __future__ import annotations
+
+
+def java_hash(text: str) -> int:
+    """String.hashCode: over UTF-16 units, with the overflow of a signed int."""
+    value = 0
+    for unit in memoryview(text.encode("utf-16-le", "surrogatepass")).cast("H"):
+        value = (31 * value + unit) & 0xFFFFFFFF
+    return value - (1 << 32) if value & 0x80000000 else value
