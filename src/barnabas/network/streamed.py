@@ -15,6 +15,7 @@ from barnabas.network.direct_socket import DirectSocket
 from barnabas.protocol.slices import Streamed
 
 PIECE_BYTES: Final = 262144
+SENT_PIECE_BYTES: Final = 1048576  # of what is not read, and costs no memory
 BUFFERS_AT_ONCE: Final = 64  # far below what a system takes in one call
 UNSENDABLE: Final = -1
 
@@ -59,12 +60,12 @@ class ResponseStream:
         return taken
 
     def send(self, direct: DirectSocket) -> int:
-        """Sends the next bytes, about a piece, without reading those on disk. Gives how many the peer took, 0 if it has to be waited for,
+        """Sends the next bytes, up to a piece, without reading those on disk. Gives how many the peer took, 0 if it has to be waited for,
         UNSENDABLE if they have to be read first. Raises what the file or the socket raises."""
         part = self._parts[0]
         if not isinstance(part, Streamed):
             return self._send_buffers(direct)
-        size = min(part.size - self._at, PIECE_BYTES)
+        size = min(part.size - self._at, SENT_PIECE_BYTES)
         found = part.source.in_file(self._at, size)
         if found is None:
             return UNSENDABLE
