@@ -141,7 +141,7 @@ class Members:
         self.all.append(member)
         return member
 
-    def wait(self, what: str, condition: Callable[[], bool], timeout_s: float = 120) -> None:
+    def wait(self, what: str, condition: Callable[[], bool], timeout_s: float = 40) -> None:
         """Until the condition holds; it is looked at whenever a member has told something."""
         with self._news:
             if not self._news.wait_for(condition, timeout_s):

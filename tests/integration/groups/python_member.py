@@ -155,6 +155,9 @@ def kafka_python(place: Place, stopping: threading.Event) -> None:
             told.revoked(lost)
 
     consumer.subscribe([place.topic], listener=Listener())
+    # A member that joins before it knows the topic's partitions gets none, and joins again once it does. If the time of a poll is over
+    # during that second join, kafka-python 3.0.12 forgets it: it stays without partitions and heartbeats, with Apache Kafka as well.
+    consumer.partitions_for_topic(place.topic)
     while not stopping.is_set():
         for partition, records in consumer.poll(POLL_MS).items():
             told.read(partition.partition, records[0].offset, records[-1].offset)
