@@ -251,12 +251,31 @@ class MemberIdRequired(KafkaError):
     code = 79
 
 
+class PreferredLeaderNotAvailable(KafkaError):
+    """The first of the assigned replicas is not alive, or not in sync."""
+
+    code = 80
+    retriable = True
+
+
 class GroupMaxSizeReached(KafkaError):
     code = 81
 
 
 class FencedInstanceId(KafkaError):
     code = 82
+
+
+class EligibleLeadersNotAvailable(KafkaError):
+    """No assigned replica is alive."""
+
+    code = 83
+    retriable = True
+
+
+class ElectionNotNeeded(KafkaError):
+    code = 84
+    retriable = True
 
 
 class GroupSubscribedToTopic(KafkaError):

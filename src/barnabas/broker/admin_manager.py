@@ -1,8 +1,9 @@
-"""Kafka's AdminManager: creates and deletes topics and adds partitions, and waits until the cluster has done it.
+"""Kafka's AdminManager: creates and deletes topics, adds partitions, has leaders elected, and waits until the cluster has done it.
 
-The admin handlers give it what a client wants, on the broker that is the active controller. It has the wish checked (`topic_plan`), writes
-it into the tree, where the controller finds it, and lets the request wait in the "topic" purgatory until this broker's metadata cache
-shows the result. It never creates a log nor tells another broker anything: that is the controller's.
+The admin handlers give it what a client wants, on the broker that is the active controller. It has the wish checked (`topic_plan`) and
+writes it into the tree, where the controller finds it, or, for an election, asks the controller; the request then waits in the "topic"
+purgatory until this broker's metadata cache shows the result. It never creates a log nor tells another broker anything: that is the
+controller's.
 """
 
 from __future__ import annotations
@@ -13,15 +14,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 from barnabas.broker.clock import Clock
 from barnabas.broker.config import DynamicBrokerConfig
-from barnabas.broker.delayed_admin import DelayedAdmin, DelayedCreatePartitions, DelayedDeleteTopics, DeletionMark
+from barnabas.broker.delayed_admin import DelayedAdmin, DelayedCreatePartitions, DelayedDeleteTopics, DelayedElectLeaders, DeletionMark
 from barnabas.broker.metadata_cache import MetadataCache
 from barnabas.broker.policies import CREATE_TOPIC_POLICY, CreateTopicPolicy, load_policy
 from barnabas.broker.purgatory import DelayedOperationPurgatory
 from barnabas.broker.topic_plan import PARTITIONS_PER_REQUEST_MAX, Assignment, TopicPlanner
+from barnabas.controller.elections import ElectionStrategy
 from barnabas.errors import InvalidTopic, KafkaError, NotController, RequestTimedOut, UnknownTopicOrPartition
 from barnabas.metadata import paths
 from barnabas.metadata.admin_tree import AdminTree, NewTopic
@@ -31,6 +33,7 @@ from barnabas.metadata.tree import Exists
 from barnabas.metadata.znodes.topics import TopicAssignment
 from barnabas.protocol.messages.create_partitions_request import CreatePartitionsTopic
 from barnabas.protocol.messages.create_topics_request import CreatableTopic
+from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
 
 _log = logging.getLogger(__name__)
@@ -38,10 +41,18 @@ _log = logging.getLogger(__name__)
 # What waits is looked at with every update of the metadata cache, and those come for many topics at once: one key, not one per topic.
 _METADATA: Final = "metadata"
 
+_NOT_CONTROLLER: Final = "This is not the correct controller for this cluster."
+
+Key = TypeVar("Key")
+
 
 class ActiveController(Protocol):
     @property
     def is_active(self) -> bool: ...
+
+    async def elect_leaders(
+        self, partitions: Sequence[TopicPartition], strategy: ElectionStrategy
+    ) -> Mapping[TopicPartition, int | KafkaError]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +164,32 @@ class AdminManager:
         late = frozenset() if validate_only else await self._until_led(grown, timeout_ms, on_wait)
         return outcomes | dict.fromkeys(late, RequestTimedOut())
 
+    async def elect_leaders(
+        self,
+        partitions: Sequence[TopicPartition],
+        strategy: ElectionStrategy,
+        timeout_ms: int,
+        on_wait: Callable[[], None] = lambda: None,
+    ) -> dict[TopicPartition, KafkaError | None]:
+        """Why not, by partition, or None. A timeout of 0 or less is over before there was an election."""
+        self._check_controller()
+        if timeout_ms <= 0:
+            raise RequestTimedOut
+        deadline_ms = self._clock.monotonic_ms() + timeout_ms
+        leaders: dict[TopicPartition, int] = {}
+        outcomes: dict[TopicPartition, KafkaError | None] = dict.fromkeys(partitions, NotController(_NOT_CONTROLLER))
+        for partition, outcome in (await self._controller.elect_leaders(partitions, strategy)).items():
+            if isinstance(outcome, KafkaError):
+                outcomes[partition] = outcome
+            else:
+                leaders[partition] = outcome
+                outcomes[partition] = None
+        late = await self._until_led_by(leaders, max(0, deadline_ms - self._clock.monotonic_ms()), on_wait)
+        return outcomes | dict.fromkeys(late, RequestTimedOut())
+
     def _check_controller(self) -> None:
         if not self._controller.is_active:
-            raise NotController("This is not the correct controller for this cluster.")
+            raise NotController(_NOT_CONTROLLER)
 
     async def _plan(self, topics: Sequence[CreatableTopic]) -> list[NewTopic | KafkaError]:
         """Each topic as it is to be written, or why not. A topic counts for the names that come after it."""
@@ -216,7 +250,17 @@ class AdminManager:
         done: asyncio.Future[frozenset[str]] = asyncio.get_running_loop().create_future()
         return await self._wait(DelayedCreatePartitions(timeout_ms, partitions, self._cache, done), done, on_wait)
 
-    async def _wait(self, operation: DelayedAdmin, done: asyncio.Future[frozenset[str]], on_wait: Callable[[], None]) -> frozenset[str]:
+    async def _until_led_by(
+        self, leaders: Mapping[TopicPartition, int], timeout_ms: int, on_wait: Callable[[], None]
+    ) -> frozenset[TopicPartition]:
+        if not leaders:
+            return frozenset()
+        done: asyncio.Future[frozenset[TopicPartition]] = asyncio.get_running_loop().create_future()
+        return await self._wait(DelayedElectLeaders(timeout_ms, leaders, self._cache, done), done, on_wait)
+
+    async def _wait(
+        self, operation: DelayedAdmin[Key], done: asyncio.Future[frozenset[Key]], on_wait: Callable[[], None]
+    ) -> frozenset[Key]:
         if not self._purgatory.try_complete_else_watch(operation, (_METADATA,), self._clock.monotonic_ms()):
             on_wait()
         return await done

@@ -1,4 +1,4 @@
-"""Administration that waits: until every new partition has a leader that this broker knows of, or until topics are gone.
+"""Administration that waits: until partitions have leaders that this broker knows of, or until topics are gone.
 
 The admin manager leaves these in the "topic" purgatory; every update of the metadata cache looks at them. They only look and answer.
 """
@@ -6,20 +6,24 @@ The admin manager leaves these in the "topic" purgatory; every update of the met
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Generic, TypeVar
 
 from barnabas.broker.delayed_operation import DelayedOperation
 from barnabas.broker.metadata_cache import NO_LEADER, MetadataCache
+from barnabas.topic_partition import TopicPartition
+
+Key = TypeVar("Key", bound=Hashable)
 
 
-class DelayedAdmin(DelayedOperation):
-    """`done` gets its result once, the names that were not ready in time: none of them if all is well."""
+class DelayedAdmin(DelayedOperation, Generic[Key]):
+    """`done` gets its result once, those that were not ready in time: none of them if all is well."""
 
-    def __init__(self, delay_ms: int, done: asyncio.Future[frozenset[str]]) -> None:
+    def __init__(self, delay_ms: int, done: asyncio.Future[frozenset[Key]]) -> None:
         super().__init__(delay_ms)
         self._done = done
 
-    def pending(self) -> frozenset[str]:
+    def pending(self) -> frozenset[Key]:
         raise NotImplementedError
 
     def is_ready(self) -> bool:
@@ -33,7 +37,7 @@ class DelayedAdmin(DelayedOperation):
             self._done.set_result(self.pending())
 
 
-class DelayedCreatePartitions(DelayedAdmin):
+class DelayedCreatePartitions(DelayedAdmin[str]):
     """Kafka's: for CreateTopics and CreatePartitions, until each partition has a leader."""
 
     def __init__(
@@ -57,6 +61,29 @@ class DelayedCreatePartitions(DelayedAdmin):
         return info is not None and info.leader != NO_LEADER
 
 
+class DelayedElectLeaders(DelayedAdmin[TopicPartition]):
+    """Kafka's DelayedElectLeader: until each partition is led, as far as this broker knows, by whom the controller elected."""
+
+    def __init__(
+        self, delay_ms: int, leaders: Mapping[TopicPartition, int], cache: MetadataCache, done: asyncio.Future[frozenset[TopicPartition]]
+    ) -> None:
+        super().__init__(delay_ms, done)
+        self._expected = list(leaders.items())
+        self._cache = cache
+
+    def is_ready(self) -> bool:
+        while self._expected and self._leads(*self._expected[-1]):
+            self._expected.pop()
+        return not self._expected
+
+    def pending(self) -> frozenset[TopicPartition]:
+        return frozenset(partition for partition, leader in self._expected if not self._leads(partition, leader))
+
+    def _leads(self, partition: TopicPartition, leader: int) -> bool:
+        info = self._cache.partition_info(partition.topic, partition.partition)
+        return info is not None and info.leader == leader
+
+
 class DeletionMark:
     """Hears when the controller takes away the mark of a topic to be deleted, its last act: from then on the name is free."""
 
@@ -78,7 +105,7 @@ class DeletionMark:
     def handle_data_change(self) -> None: ...
 
 
-class DelayedDeleteTopics(DelayedAdmin):
+class DelayedDeleteTopics(DelayedAdmin[str]):
     """Until no broker is told of the topics any more and their names are free."""
 
     def __init__(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from random import Random
 from typing import Any, Final, Protocol, TypeVar
 
@@ -16,8 +16,10 @@ from barnabas.controller import steps
 from barnabas.controller.channel import ControllerChannel
 from barnabas.controller.config import ControllerConfig
 from barnabas.controller.context import INITIAL_CONTROLLER_EPOCH, ControllerContext
+from barnabas.controller.elections import ElectionStrategy
 from barnabas.controller.events import (
     ControllerChange,
+    ElectLeaders,
     Event,
     EventQueue,
     Expire,
@@ -29,9 +31,11 @@ from barnabas.controller.events import (
 from barnabas.controller.steps import ControllerMoved, Steps
 from barnabas.controller.term import Term
 from barnabas.controller.watches import Watches
+from barnabas.errors import KafkaError
 from barnabas.metadata import paths
 from barnabas.metadata.client import TreeClient
 from barnabas.metadata.tree import Request, Response
+from barnabas.topic_partition import TopicPartition
 
 __all__ = ["Controller", "ControllerConfig"]
 
@@ -111,6 +115,15 @@ class Controller:
     def enable_unclean_leader_election(self, topic: str | None = None) -> None:
         """The config says so now, of a topic or of all: partitions that had to wait for their ISR may be led."""
         self._events.put(UncleanLeaderElectionEnable(topic))
+
+    async def elect_leaders(
+        self, partitions: Sequence[TopicPartition], strategy: ElectionStrategy
+    ) -> Mapping[TopicPartition, int | KafkaError]:
+        """The leader that each partition got, or why it got none; brokers are told, but may not have heard yet. A partition is missing
+        where this broker turned out not to be the controller."""
+        event = ElectLeaders(partitions, strategy)
+        await settled(self._events.put(event))
+        return event.outcomes
 
     async def _process(self, event: Event) -> None:
         try:

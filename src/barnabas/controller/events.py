@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
+from barnabas.controller.elections import ElectionStrategy
+from barnabas.errors import KafkaError
 from barnabas.protocol.messages.leader_and_isr_response import LeaderAndIsrResponse
 from barnabas.protocol.messages.update_metadata_response import UpdateMetadataResponse
 from barnabas.topic_partition import TopicPartition
@@ -89,6 +91,16 @@ class UncleanLeaderElectionEnable(Event):
     """unclean.leader.election.enable became true for one topic, or for all that do not say otherwise."""
 
     topic: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ElectLeaders(Event):
+    """An administrator asks for other leaders. `outcomes` gets the leader of each partition, or why it has no other one; it stays empty
+    where the event is preempted, or this broker is not the controller any more."""
+
+    partitions: Sequence[TopicPartition]
+    strategy: ElectionStrategy
+    outcomes: dict[TopicPartition, int | KafkaError] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

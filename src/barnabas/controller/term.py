@@ -14,9 +14,11 @@ from barnabas.controller.broker_changes import BrokerChanges
 from barnabas.controller.channel import ControllerChannel
 from barnabas.controller.config import ControllerConfig
 from barnabas.controller.context import ControllerContext
+from barnabas.controller.election_requests import ElectionRequests
 from barnabas.controller.events import (
     BrokerChange,
     BrokerModifications,
+    ElectLeaders,
     Event,
     IsrChangeNotification,
     LeaderAndIsrResponseReceived,
@@ -64,6 +66,7 @@ class Term:
         self._watches = Watches(tree, self._put)
         self._replica_states = ReplicaStateMachine(context, self._new_batch)
         self._partition_states = PartitionStateMachine(context, config, self._new_batch)
+        self._elections = ElectionRequests(context, self._partition_states)
         self._deletion = TopicDeletionManager(
             context, config, self._replica_states, self._partition_states, self._new_batch, self._watches.forget_topics
         )
@@ -131,6 +134,8 @@ class Term:
                     _log.error("Received error %d in UpdateMetadata response from broker %d", response.error_code, broker_id)
             case UncleanLeaderElectionEnable(only_topic):
                 yield from self._partition_states.trigger_online(only_topic)
+            case ElectLeaders(partitions, strategy, outcomes):
+                outcomes.update((yield from self._elections.elect(partitions, strategy)))
             case _:
                 raise ValueError(f"{event} is not for a controller's term")
 

@@ -14,6 +14,7 @@ OFFSETS = f"{TOOLS}.GetOffsetShell"
 PRODUCER = f"{TOOLS}.ConsoleProducer"
 CONSUMER = f"{TOOLS}.consumer.ConsoleConsumer"
 DELETE_RECORDS = f"{TOOLS}.DeleteRecordsCommand"
+ELECTIONS = f"{TOOLS}.LeaderElectionCommand"
 
 
 @dataclass(frozen=True)
@@ -168,6 +169,28 @@ def _records() -> list[Command]:
     ]
 
 
+def _elections() -> list[Command]:
+    file = "--path-to-json-file {directory}/file"
+    listed = '{{"partitions": [{0}]}}'
+    known = '{"topic": "plain", "partition": 0}, {"topic": "plain", "partition": 2}'
+    unknown = '{"topic": "nowhere", "partition": 1}'
+    return [
+        command("leader-election: of a partition", ELECTIONS, "--election-type preferred --topic plain --partition 0"),
+        command("leader-election: of all partitions", ELECTIONS, "--election-type preferred --all-topic-partitions"),
+        command("leader-election: unclean of a partition", ELECTIONS, "--election-type unclean --topic plain --partition 0"),
+        command("leader-election: unclean of all partitions", ELECTIONS, "--election-type unclean --all-topic-partitions"),
+        command("leader-election: of listed partitions", ELECTIONS, f"--election-type preferred {file}", file=listed.format(known)),
+        command(
+            "leader-election: some of them not there",
+            ELECTIONS,
+            f"--election-type preferred {file}",
+            file=listed.format(f"{known}, {unknown}"),
+        ),
+        command("leader-election: of a topic that is not there", ELECTIONS, "--election-type preferred --topic nowhere --partition 0"),
+        command("leader-election: of a partition that is not there", ELECTIONS, "--election-type unclean --topic plain --partition 9"),
+    ]
+
+
 def _load() -> list[Command]:
     perf = "--topic plain --num-records 5000 --record-size 100 --throughput -1"
     verifiable = "--topic set --max-messages 20 --acks -1 --value-prefix 7 --repeating-keys 5"
@@ -193,4 +216,4 @@ def _deletion() -> list[Command]:
     ]
 
 
-COMMANDS = _topics() + _configs() + _records() + _load() + _deletion()
+COMMANDS = _topics() + _configs() + _records() + _elections() + _load() + _deletion()

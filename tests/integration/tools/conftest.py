@@ -1,4 +1,4 @@
-"""What Apache Kafka's tools print against our broker and against Apache Kafka: made once for a whole test run."""
+"""What Apache Kafka's tools print, and what requests are answered, by our broker and by Apache Kafka: made once for a whole test run."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ import pytest
 
 from tests import broker, kafka_server
 from tests.integration.tools.commands import COMMANDS
+from tests.integration.tools.elections import ELECTIONS, ask
 from tests.integration.tools.runner import Target, broker_id, run_all
 from tests.once import once
 
 
 @pytest.fixture(scope="session")
 def printed(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> dict[str, list[str]]:
-    """By command: what it printed against our broker, and against Apache Kafka."""
+    """By command or request: what it came to with our broker, and with Apache Kafka."""
     made = once(tmp_path_factory, worker_id, "kafka-tools.json", lambda: json.dumps(_run(tmp_path_factory.mktemp("tools"))))
     result: dict[str, list[str]] = json.loads(made)
     return result
@@ -29,7 +30,8 @@ def _run(directory: Path) -> dict[str, list[str]]:
     with _our_broker(directory / "ours/data") as ours:
         number = broker_id(ours)
         with kafka_server.running(directory / "kafka", number) as theirs:
-            return run_all(COMMANDS, [Target(ours, number, directory / "ours"), Target(theirs, number, directory / "kafka")])
+            printed = run_all(COMMANDS, [Target(ours, number, directory / "ours"), Target(theirs, number, directory / "kafka")])
+            return {**printed, **{name: [ask(name, ours), ask(name, theirs)] for name in ELECTIONS}}
 
 
 @contextmanager

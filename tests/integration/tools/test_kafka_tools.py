@@ -7,6 +7,7 @@ import re
 import pytest
 
 from tests.integration.tools.commands import COMMANDS
+from tests.integration.tools.elections import ELECTIONS
 
 pytestmark = pytest.mark.java
 
@@ -28,6 +29,7 @@ SERVED = [
     "CreateTopics",
     "DeleteTopics",
     "CreatePartitions",
+    "ElectLeaders",
     "DeleteRecords",
     "DescribeConfigs",
     "AlterConfigs",
@@ -48,6 +50,12 @@ API_LINE = re.compile(r"^\t(\w+)\((\d+)\): (\d+)(?: to (\d+))? \[usable: (\d+)\]
 
 @pytest.mark.parametrize("name", SAME)
 def test_a_tool_prints_the_same_as_against_kafka(name: str, printed: dict[str, list[str]]) -> None:
+    ours, theirs = printed[name]
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("name", ELECTIONS)
+def test_an_election_is_answered_as_kafka_answers_it(name: str, printed: dict[str, list[str]]) -> None:
     ours, theirs = printed[name]
     assert ours == theirs
 

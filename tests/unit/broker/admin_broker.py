@@ -51,7 +51,7 @@ class HandClock(Clock):
 class AdminBroker:
     """`racks` says which brokers there are; this one is the first of them. To be made with `await AdminBroker.start()`."""
 
-    def __init__(self, properties: Mapping[str, str], racks: Mapping[int, str | None]) -> None:
+    def __init__(self, properties: Mapping[str, str], racks: Mapping[int, str | None], controller: Any) -> None:
         self.racks = racks
         self.clock = HandClock()
         self.config = DynamicBrokerConfig(BrokerConfig.from_properties(properties))
@@ -59,7 +59,7 @@ class AdminBroker:
         self.admin_tree = AdminTree(self.client, Random(1))
         self.cache = MetadataCache(min(racks))
         self.purgatory: DelayedOperationPurgatory[DelayedOperation] = DelayedOperationPurgatory("topic", self.clock.ms)
-        self.controller = SimpleNamespace(is_active=True)
+        self.controller = controller
         self.admin = AdminManager(
             self.client, self.admin_tree, self.cache, self.controller, self.config, self.clock, self.purgatory, Random(2)
         )
@@ -67,8 +67,11 @@ class AdminBroker:
         self.tell()
 
     @classmethod
-    async def start(cls, properties: Mapping[str, str] | None = None, racks: Mapping[int, str | None] | None = None) -> AdminBroker:
-        broker = cls(properties or {}, {0: None} if racks is None else racks)
+    async def start(
+        cls, properties: Mapping[str, str] | None = None, racks: Mapping[int, str | None] | None = None, controller: Any = None
+    ) -> AdminBroker:
+        """`controller` is for those who ask it for elections."""
+        broker = cls(properties or {}, {0: None} if racks is None else racks, controller or SimpleNamespace(is_active=True))
         await broker.client.connect()
         for path in paths.PERSISTENT_PATHS:
             await broker.client.ensure(path)

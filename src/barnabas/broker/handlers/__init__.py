@@ -51,6 +51,7 @@ HANDLERS: Final = {
     api_keys.DESCRIBE_LOG_DIRS: "describe_log_dirs",
     api_keys.CREATE_PARTITIONS: "create_partitions",
     api_keys.DELETE_GROUPS: "delete_groups",
+    api_keys.ELECT_LEADERS: "elect_leaders",
     api_keys.INCREMENTAL_ALTER_CONFIGS: "incremental_alter_configs",
     api_keys.OFFSET_DELETE: "offset_delete",
     api_keys.DESCRIBE_CLUSTER: "describe_cluster",
