@@ -148,6 +148,12 @@ def consumer_offset(group: str, name: str, partition: int) -> str:
     return f"{CONSUMERS}/{group}/offsets/{name}/{partition}"
 
 
+def with_ancestors(path: str) -> list[str]:
+    """A path and those above it, without the root, from the top down."""
+    parts = path.split("/")[1:]
+    return ["/" + "/".join(parts[:count]) for count in range(1, len(parts) + 1)]
+
+
 def parent(path: str) -> str:
     return path[: path.rfind("/")] or "/"
 

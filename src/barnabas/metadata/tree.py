@@ -115,7 +115,8 @@ Operation = Create | SetData | Delete | Check
 
 @dataclass(frozen=True, slots=True)
 class Multi(Request["list[Created | Stat | None]"]):
-    """All operations or none. When one is refused the error says which (`operation`)."""
+    """All operations or none. When one is refused the error says which (`operation`). Of a node made in a multi only path and zxids
+    are sure to be told."""
 
     operations: Sequence[Operation]
 

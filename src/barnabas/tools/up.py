@@ -15,6 +15,7 @@ from typing import Final
 from barnabas.endpoint import host_and_port
 from barnabas.storage.files import Files
 from barnabas.storage.meta_properties import MetaPropertiesFile
+from barnabas.tools._data_home import data_home
 from barnabas.tools._exit_codes import CannotRun, ExitCode
 from barnabas.tools._run import run
 from barnabas.tools._run_options import add_run_options
@@ -37,7 +38,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = ArgumentParser("barnabas up", description=__doc__.partition("\n")[0], allow_abbrev=False)
     parser.add_argument("--port", type=_port, default=9092, help="0 takes any that is free; default: %(default)s")
     parser.add_argument("--host", default="localhost", help="the name or address to listen on, IPv6 too; default: %(default)s")
-    parser.add_argument("--data", metavar="DIR", default=None, help=f"default: {_default_data()}")
+    parser.add_argument("--data", metavar="DIR", default=None, help=f"default: {data_home()}")
     add_run_options(parser, log_level="warning")
     given = parser.parse_args(arguments)
     return run(lambda: _settings(given), given.log_level, given.log_format)
@@ -45,7 +46,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _settings(given: Namespace) -> Settings:
     host = given.host.removeprefix("[").removesuffix("]")
-    data = os.path.abspath(os.path.expanduser(given.data or _default_data()))
+    data = os.path.abspath(os.path.expanduser(given.data or data_home()))
     if "," in data:
         raise CannotRun(ExitCode.INVALID_CONFIG, f"{data}: log.dirs is a list with commas, so a directory's name cannot have one")
     own = {"log.dirs": data, "listeners": f"PLAINTEXT://{host_and_port(host, given.port)}"}
@@ -68,12 +69,6 @@ def _is_every_address(host: str) -> bool:
         return ip_address(host).is_unspecified
     except ValueError:
         return not host
-
-
-def _default_data() -> str:
-    """XDG's place for the data of a user."""
-    base = os.environ.get("XDG_DATA_HOME", "")
-    return os.path.join(base if os.path.isabs(base) else os.path.expanduser("~/.local/share"), "barnabas")
 
 
 def _port(text: str) -> int:

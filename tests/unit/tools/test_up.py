@@ -10,6 +10,7 @@ import pytest
 
 from barnabas.broker.config import BrokerConfig
 from barnabas.tools import up
+from barnabas.tools._data_home import data_home
 from barnabas.tools._exit_codes import CannotRun
 
 
@@ -57,7 +58,7 @@ def test_a_directory_with_a_comma_is_refused(tmp_path: Path) -> None:
 
 def test_the_data_of_a_user_is_where_xdg_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", "/somewhere")
-    assert up._default_data() == "/somewhere/barnabas"
+    assert data_home() == "/somewhere/barnabas"
 
 
 @pytest.mark.parametrize("port", ["-1", "65536", "x", ""])

@@ -1,0 +1,36 @@
+"""Who may touch a node: ZooKeeper's access lists, as Kafka sets them.
+
+Without `zookeeper.set.acl` anyone may do anything. With it, only who made a node may change it; anyone may read it, unless it holds what is
+secret.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from barnabas.metadata import paths
+
+READ: Final = 1
+ALL: Final = 31
+
+
+class Access(NamedTuple):
+    permissions: int
+    scheme: str
+    id: str
+
+
+AccessOf = Callable[[str], tuple[Access, ...]]
+
+ANYONE: Final = (Access(ALL, "world", "anyone"),)
+_CREATOR: Final = Access(ALL, "auth", "")
+_READABLE: Final = Access(READ, "world", "anyone")
+
+
+def open_to_all(path: str) -> tuple[Access, ...]:
+    return ANYONE
+
+
+def of_creator(path: str) -> tuple[Access, ...]:
+    return (_CREATOR,) if paths.is_sensitive(path) else (_CREATOR, _READABLE)

@@ -1,0 +1,351 @@
+"""One session with an ensemble, over as many connections as it takes: ZooKeeper's own client, as far as Kafka needs it.
+
+Requests are sent in order, several at a time, and answered in order. When a connection is lost the session goes to the next server, leaves
+its watches there, and asks again whatever was not answered, as Kafka's client does: a write may then find that it was made already. Only a
+server can say that a session has expired; until then whoever asked waits. Everything runs on one event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from random import Random
+from typing import Any, Final
+
+from barnabas.metadata.errors import AuthFailed, SessionExpired, StoreUnusable, TreeError
+from barnabas.metadata.tree import EventType, R_co, Request, Response, WatchedEvent, Watcher
+from barnabas.metadata.zookeeper import wire
+from barnabas.metadata.zookeeper.access import AccessOf, open_to_all
+from barnabas.metadata.zookeeper.address import Ensemble, Server
+from barnabas.metadata.zookeeper.link import Link
+from barnabas.metadata.zookeeper.watch_list import WatchList
+
+log = logging.getLogger(__name__)
+
+PASSWORD_BYTES: Final = 16
+ROUND_PAUSE_S_MAX: Final = 1.0  # after no server of the ensemble could be reached
+CLOSE_TIMEOUT_S: Final = 2.0
+XID_MAX: Final = 2**31 - 1
+
+
+class State(Enum):
+    """A session begins CONNECTING and goes to and fro with CONNECTED; the others are its end."""
+
+    CONNECTING = "connecting"
+    CONNECTED = "connected"
+    EXPIRED = "expired"
+    REFUSED = "refused"  # its credentials are wrong
+    CLOSED = "closed"
+
+    @property
+    def is_alive(self) -> bool:
+        return self in (State.CONNECTING, State.CONNECTED)
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the settings `zookeeper.*` say."""
+
+    ensemble: Ensemble
+    session_timeout_ms: int = 18_000
+    connection_timeout_ms: int = 18_000
+    in_flight_max: int = 10
+    access_of: AccessOf = open_to_all
+    credentials: Sequence[tuple[str, bytes]] = ()  # scheme and what it asks for: ("digest", b"user:password")
+    tls: ssl.SSLContext | None = None
+    random: Random = field(default_factory=Random)
+
+
+class Batch:
+    """Requests that are answered together."""
+
+    def __init__(self, requests: Sequence[Request[Any]], done: asyncio.Future[None]) -> None:
+        self.responses: list[Any] = [None] * len(requests)
+        self._left = len(requests)
+        self._done = done
+
+    def answer(self, index: int, response: Response[Any]) -> None:
+        self.responses[index] = response
+        self._left -= 1
+        if self._left == 0 and not self._done.done():
+            self._done.set_result(None)
+
+
+class Asked:
+    """One request of a batch, on its way."""
+
+    __slots__ = ("batch", "index", "request", "xid")
+
+    def __init__(self, request: Request[Any], batch: Batch, index: int) -> None:
+        self.request = request
+        self.batch = batch
+        self.index = index
+        self.xid = 0
+
+
+class ZooKeeperSession:
+    """To be opened before it is used, and closed; it cannot be opened twice."""
+
+    def __init__(self, options: Options, watcher: Watcher) -> None:
+        self.state = State.CONNECTING
+        self._options = options
+        self._watcher = watcher
+        self._servers = options.random.sample(options.ensemble.servers, len(options.ensemble.servers))
+        self._session_id = 0
+        self._password = bytes(PASSWORD_BYTES)
+        self._timeout_s = options.session_timeout_ms / 1000
+        self._last_zxid = 0
+        self._xid = 0
+        self._watches = WatchList()
+        self._waiting: deque[Asked] = deque()
+        self._sent: deque[Asked] = deque()
+        self._link: Link | None = None
+        self._opened: asyncio.Future[None] | None = None
+        self._unproven = 0  # credentials that the server has not accepted yet
+        self._task: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._last_failure: BaseException | None = None
+        self._is_closing = False
+
+    @property
+    def session_id(self) -> int:
+        return self._session_id
+
+    @property
+    def is_alive(self) -> bool:
+        return self.state.is_alive
+
+    @property
+    def timeout_ms(self) -> int:
+        """What the server agreed to."""
+        return int(self._timeout_s * 1000)
+
+    async def open(self) -> None:
+        """Raises StoreUnusable, with a text that names the fix, if no server can be reached in time or the credentials are refused."""
+        loop = asyncio.get_running_loop()
+        self._opened = loop.create_future()
+        self._task = loop.create_task(self._live())
+        limit_ms = self._options.connection_timeout_ms
+        try:
+            await asyncio.wait_for(asyncio.shield(self._opened), limit_ms / 1000)
+        except TimeoutError:
+            await self.close()
+            raise StoreUnusable(
+                f"No ZooKeeper server of {self._options.ensemble} answered within {limit_ms} ms: {self._last_failure}. "
+                "Start ZooKeeper, or correct zookeeper.connect"
+            ) from None
+        except BaseException:
+            await self.close()
+            raise
+
+    async def handle(self, requests: Sequence[Request[R_co]]) -> list[Response[R_co]]:
+        """Waits while there is no connection: only the end of the session is an answer, too."""
+        if not requests:
+            return []
+        if not self.is_alive:
+            return [Response(each, None, self._end_error()) for each in requests]
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        batch = Batch(requests, done)
+        self._waiting.extend(Asked(each, batch, index) for index, each in enumerate(requests))
+        self._send_waiting()
+        await done
+        return batch.responses
+
+    async def close(self) -> None:
+        """Tells the server, which takes the ephemerals away at once; without a connection that is left to the timeout."""
+        self._is_closing = True
+        if self.state is State.CONNECTED and self._link is not None:
+            link = self._link
+            link.send(wire.close(self._next_xid()))
+            await asyncio.wait({link.ended}, timeout=CLOSE_TIMEOUT_S)
+        self._end(State.CLOSED)
+        if self._task is not None and self._task is not asyncio.current_task():
+            self._task.cancel()
+            await asyncio.wait({self._task})
+
+    # Its life: one connection after the other
+
+    async def _live(self) -> None:
+        tried = 0
+        while self.is_alive and not self._is_closing:
+            server = self._servers[tried % len(self._servers)]
+            tried += 1
+            try:
+                await self._connect_to(server)
+            except (OSError, TimeoutError, wire.Malformed) as error:
+                self._last_failure = error
+                log.debug("ZooKeeper server %s cannot be reached: %s", server, error)
+            if self.is_alive and tried % len(self._servers) == 0:
+                await asyncio.sleep(self._options.random.random() * ROUND_PAUSE_S_MAX)
+
+    async def _connect_to(self, server: Server) -> None:
+        """Until the connection is lost. A server has as long to answer as leaves time to ask the others."""
+        limit_s = max(self._timeout_s / len(self._servers), 0.5)
+        link = await asyncio.wait_for(Link.open(server, self._on_frame, self._options.tls), limit_s)
+        try:
+            link.send(wire.connect(self._last_zxid, self._options.session_timeout_ms, self._session_id, self._password))
+            self._timer = asyncio.get_running_loop().call_later(limit_s, link.end, TimeoutError(f"{server} did not answer in time"))
+            failure = await asyncio.shield(link.ended)
+        finally:
+            link.end()
+            self._lost(link)
+        self._last_failure = failure or ConnectionResetError(f"{server} closed the connection")
+        if self.is_alive and not self._is_closing:
+            log.warning("The connection to ZooKeeper server %s was lost: %s", server, self._last_failure)
+
+    def _lost(self, link: Link) -> None:
+        """What was sent and not answered is asked again, before anything that waits."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._link is link:
+            self._link = None
+            if self.is_alive:
+                self.state = State.CONNECTING
+        self._waiting.extendleft(reversed(self._sent))
+        self._sent.clear()
+
+    def _on_frame(self, link: Link, frame: bytes) -> None:
+        if not self.is_alive:
+            return
+        if self._link is None:
+            self._welcomed(link, wire.handshake(frame))
+        else:
+            self._answered(wire.reply(frame))
+
+    def _welcomed(self, link: Link, handshake: wire.Handshake) -> None:
+        if handshake.timeout_ms <= 0:
+            self._expire()
+            link.end()
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        log.info("Session 0x%x with ZooKeeper server %s, timeout %d ms", handshake.session_id, link.server, handshake.timeout_ms)
+        self._session_id, self._password = handshake.session_id, handshake.password
+        self._timeout_s = handshake.timeout_ms / 1000
+        self._link = link
+        self.state = State.CONNECTED
+        first = [wire.auth(scheme, what) for scheme, what in self._options.credentials]
+        first += [wire.set_watches(self._last_zxid, *lists) for lists in self._watches.in_portions(self._options.ensemble.chroot)]
+        if first:
+            link.send(b"".join(first))
+        self._look_after(link)
+        self._send_waiting()
+        self._unproven = len(self._options.credentials)
+        self._maybe_opened()
+
+    def _maybe_opened(self) -> None:
+        if self._unproven == 0 and self._opened is not None and not self._opened.done():
+            self._opened.set_result(None)
+
+    def _look_after(self, link: Link) -> None:
+        """Pings while nothing else is sent, and gives a server up that is silent for two thirds of the timeout: then there is time left
+        to find another."""
+        if self._link is not link:
+            return
+        loop = asyncio.get_running_loop()
+        patience_s = self._timeout_s * 2 / 3
+        if loop.time() - link.received_at > patience_s:
+            link.end(TimeoutError(f"{link.server} was silent for {patience_s:.1f} s"))
+            return
+        if loop.time() - link.sent_at >= patience_s / 4:
+            link.send(wire.ping())
+        self._timer = loop.call_later(patience_s / 4, self._look_after, link)
+
+    # Requests and answers
+
+    def _send_waiting(self) -> None:
+        link = self._link
+        if link is None:
+            return
+        frames: list[bytes] = []
+        while self._waiting and len(self._sent) < self._options.in_flight_max:
+            asked = self._waiting.popleft()
+            asked.xid = self._next_xid()
+            try:
+                frames.append(wire.request(asked.xid, asked.request, self._options.ensemble.chroot, self._options.access_of))
+            except TreeError as error:
+                asked.batch.answer(asked.index, Response(asked.request, None, error))
+                continue
+            self._sent.append(asked)
+        if frames:
+            link.send(b"".join(frames))
+
+    def _answered(self, reply: wire.Reply) -> None:
+        if reply.xid == wire.NOTIFICATION_XID:
+            self._notify(wire.event(reply.body, self._options.ensemble.chroot))
+        elif reply.xid == wire.AUTH_XID:
+            if reply.error:
+                self._refuse()
+            else:
+                self._unproven -= 1
+                self._maybe_opened()
+        elif reply.xid >= 0:
+            self._settle(reply)
+
+    def _settle(self, reply: wire.Reply) -> None:
+        if not self._sent:
+            return  # the answer to `close`
+        asked = self._sent.popleft()
+        if asked.xid != reply.xid:
+            self._sent.appendleft(asked)
+            raise wire.Malformed(f"An answer to request {reply.xid} instead of {asked.xid}")
+        if reply.zxid > 0:
+            self._last_zxid = max(self._last_zxid, reply.zxid)
+        result, error = None, None
+        try:
+            result = wire.result(asked.request, reply, self._options.ensemble.chroot)
+        except TreeError as refused:
+            error = refused
+        self._watches.left_by(asked.request, error is None and result is not None)
+        asked.batch.answer(asked.index, Response(asked.request, result, error))
+        self._send_waiting()
+
+    def _notify(self, event: WatchedEvent | None) -> None:
+        if event is None:
+            return
+        self._watches.used_up_by(event)
+        self._tell(event)
+
+    def _tell(self, event: WatchedEvent) -> None:
+        try:
+            self._watcher(event)
+        except Exception:
+            log.exception("The watcher of session 0x%x failed on %s %s", self._session_id, event.type.value, event.path)
+
+    def _next_xid(self) -> int:
+        self._xid = 1 if self._xid == XID_MAX else self._xid + 1
+        return self._xid
+
+    # Its end
+
+    def _expire(self) -> None:
+        log.warning("Session 0x%x with ZooKeeper has expired", self._session_id)
+        self._end(State.EXPIRED)
+        self._tell(WatchedEvent(EventType.SESSION_EXPIRED, ""))
+
+    def _refuse(self) -> None:
+        text = f"ZooKeeper at {self._options.ensemble} refused the credentials of this broker"
+        log.error("%s: no request will be answered any more", text)
+        self._end(State.REFUSED)
+        if self._opened is not None and not self._opened.done():
+            self._opened.set_exception(StoreUnusable(f"{text}. Correct user and password"))
+
+    def _end(self, state: State) -> None:
+        if not self.is_alive:
+            return
+        self.state = state
+        for asked in (*self._sent, *self._waiting):
+            asked.batch.answer(asked.index, Response(asked.request, None, self._end_error()))
+        self._sent.clear()
+        self._waiting.clear()
+        if self._link is not None:
+            self._link.end()
+
+    def _end_error(self) -> TreeError:
+        return AuthFailed("/") if self.state is State.REFUSED else SessionExpired("/")
