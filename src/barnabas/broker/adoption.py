@@ -198,8 +198,7 @@ async def write_store(adoption: Adoption, path: str, now_ms: Callable[[], int]) 
     try:
         await client.connect()
         await _refuse_other_cluster(client, adoption, path)
-        for each in paths.PERSISTENT_PATHS:
-            await client.ensure(each)
+        await client.ensure_all(paths.PERSISTENT_PATHS)
         for entity, settings in adoption.broker_configs.items():
             if await client.get(paths.config_entity(f"brokers/{entity}")) is None:
                 await client.create_recursive(paths.config_entity(f"brokers/{entity}"), configs.encode_config(settings))

@@ -159,8 +159,7 @@ class BrokerServer:
         tree = TreeClient(store, self._tree_expired)
         await tree.connect()
         self._cleanup.push_async_callback(tree.close)
-        for path in paths.PERSISTENT_PATHS:
-            await tree.ensure(path)
+        await tree.ensure_all(paths.PERSISTENT_PATHS)
         return tree
 
     def _tree_expired(self) -> None:

@@ -168,6 +168,13 @@ class TreeClient:
         except NodeExists:
             pass
 
+    async def ensure_all(self, wanted: Sequence[str]) -> None:
+        """That all of these nodes are there, with their parents, in one go."""
+        all_paths = dict.fromkeys(each for path in wanted for each in paths.with_ancestors(path))
+        for answer in await self.handle([Create(path) for path in all_paths]):
+            if answer.error is not None and not isinstance(answer.error, NodeExists):
+                raise answer.error
+
     async def set_data(self, path: str, data: bytes | None, version: int = MATCH_ANY_VERSION) -> Stat:
         return await self._one(SetData(path, data, version))
 

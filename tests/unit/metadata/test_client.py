@@ -178,6 +178,15 @@ def test_parents_are_made_where_they_are_missing(world: World) -> None:
     run(world.client.ensure("/a/b/c"))
 
 
+def test_many_nodes_are_made_in_one_go_and_those_that_are_there_stay(world: World) -> None:
+    run(world.client.create("/a", b"x"))
+    run(world.client.ensure_all(["/a/b/c", "/a/d", "/a"]))
+    node, children = run(world.client.get("/a")), run(world.client.children("/a"))
+    assert node is not None and node.data == b"x"
+    assert children is not None and children.names == ["b", "d"]
+    assert run(world.client.exists("/a/b/c")) is not None
+
+
 def test_set_or_create_does_what_is_needed(world: World) -> None:
     run(world.client.set_or_create("/a/b", b"1"))
     run(world.client.set_or_create("/a/b", b"2"))
