@@ -72,7 +72,7 @@ class ConnectionContext:
         metrics: ListenerMetrics,
         idle: IdleConnections[Connection],
         receive_view: memoryview,
-        loop: asyncio.AbstractEventLoop,
+        loop: Any,  # an asyncio.AbstractEventLoop, or one that is simulated: compiled code insists on the classes it is told
         now_ms: Callable[[], int],
         opened: Callable[[Connection], None],
         closed: Callable[[Connection], None],

@@ -1,8 +1,9 @@
-"""The event loop a broker runs on: uvloop's, or asyncio's own where there is no uvloop; and what asyncio's own asks of a protocol."""
+"""The event loop a broker runs on: uvloop's, or asyncio's own where there is no uvloop; and what each asks of sockets and protocols."""
 
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
@@ -23,6 +24,13 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
     except ImportError:
         return asyncio.new_event_loop()
     return uvloop.new_event_loop()
+
+
+def new_socket(loop: asyncio.AbstractEventLoop, family: int) -> socket.socket:
+    """One of the system's, or of the world that a simulated loop lives in."""
+    make = getattr(loop, "new_socket", socket.socket)
+    made: socket.socket = make(family, socket.SOCK_STREAM)
+    return made
 
 
 def protocol_of(connection: Connection, loop: asyncio.AbstractEventLoop) -> Any:

@@ -17,7 +17,7 @@ from barnabas.endpoint import EndPoint, host_and_port
 from barnabas.network.config import INT_MAX, NetworkConfig
 from barnabas.network.connection import Connection, ConnectionContext
 from barnabas.network.connection_quotas import ConnectionQuotas, Verdict, normalised_ip
-from barnabas.network.event_loop import protocol_of
+from barnabas.network.event_loop import new_socket, protocol_of
 
 ACCEPTS_PER_TURN: Final = 20  # so many new connections before the open ones have their turn
 _RETRY_SECONDS: Final = 0.5  # after the system has refused us a descriptor
@@ -172,7 +172,7 @@ async def open_listening_socket(endpoint: EndPoint, config: NetworkConfig, loop:
     """Binds and listens; an empty host is every address, of IPv6 too where there is any. Raises OSError with the address and what to do."""
     try:
         family, address = await _resolve(endpoint, loop)
-        listening = socket.socket(family, socket.SOCK_STREAM)
+        listening = new_socket(loop, family)
     except OSError as error:
         raise _bind_error(endpoint, error) from error
     try:

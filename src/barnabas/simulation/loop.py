@@ -1,0 +1,217 @@
+"""The event loop of one simulated process: asyncio's interface over the clock, the chance and the network of a `World`.
+
+The real broker, coordinators and clients run on it unchanged. A process that crashes stops between two callbacks: what it had asked for
+never happens, what it had sent may still arrive. It must never touch a real clock, thread or socket; whoever tries gets an error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import socket
+from asyncio import events
+from collections import deque
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from barnabas.simulation.world import START_S, World
+
+if TYPE_CHECKING:
+    from barnabas.simulation.network import SimulatedNetwork
+    from barnabas.simulation.sockets import SimulatedSocket
+
+THREAD_S_MAX: Final = 0.002  # how long what is given to a thread takes, at most
+
+
+class Handle(asyncio.TimerHandle):
+    """Something a process asked for, now or at a time."""
+
+    def __init__(
+        self, process: ProcessLoop, when: float, callback: Callable[..., object], args: tuple[Any, ...], context: contextvars.Context | None
+    ) -> None:
+        super().__init__(when, callback, args, process.as_loop, context)
+        self.process = process
+        self._what = callback
+
+    @property
+    def name(self) -> str:
+        """What the trace calls it: never with an address in it."""
+        callback: Any = self._what
+        while hasattr(callback, "func"):
+            callback = callback.func
+        return getattr(callback, "__qualname__", None) or type(callback).__name__
+
+
+class ProcessLoop:
+    """An `asyncio.AbstractEventLoop` in what is used of it, see `as_loop`. `clock_offset_s` is by how much its clocks are wrong."""
+
+    def __init__(self, world: World, network: SimulatedNetwork, name: str, host: str, clock_offset_s: float = 0.0) -> None:
+        self.world = world
+        self.network = network
+        self.name = name
+        self.host = host
+        self.clock_offset_s = clock_offset_s
+        self.ready: deque[Handle] = deque()
+        self.is_alive = True
+        self._tasks_made = 0
+        self._exception_handler: Callable[[asyncio.AbstractEventLoop, dict[str, Any]], object] | None = None
+        world.add(self)
+
+    @property
+    def as_loop(self) -> asyncio.AbstractEventLoop:
+        """For those who ask for the whole interface, of which most has no meaning here."""
+        return cast("asyncio.AbstractEventLoop", self)
+
+    # Its life
+
+    def run(self, handle: Handle) -> None:
+        if handle.cancelled():
+            return
+        events._set_running_loop(self.as_loop)
+        try:
+            handle._run()
+        finally:
+            events._set_running_loop(None)
+
+    def crash(self) -> None:
+        """Ends it between two callbacks. Its connections are reset, as by the kernel of a machine that goes on."""
+        self.is_alive = False
+        self.ready.clear()
+        self.world.remove(self)
+        self.network.process_ended(self)
+        self.world.note("crash", self.name)
+
+    def run_until_complete(self, future: Any) -> Any:
+        """Lets the whole world go on until this is done."""
+        task = self._ensure(future)
+        self.world.run_until(task.done)
+        return task.result()
+
+    def spawn(self, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """Begins something in this process, from outside of it."""
+        return self.create_task(coroutine)
+
+    def _ensure(self, future: Any) -> asyncio.Future[Any]:
+        return self.create_task(future) if asyncio.iscoroutine(future) else cast("asyncio.Future[Any]", future)
+
+    def wall_s(self) -> float:
+        return START_S + self.world.now + self.clock_offset_s
+
+    # asyncio's interface: time and callbacks
+
+    def time(self) -> float:
+        return self.world.now
+
+    def call_soon(self, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None) -> Handle:
+        handle = Handle(self, self.world.now, callback, args, context)
+        if self.is_alive:
+            self.ready.append(handle)
+        return handle
+
+    call_soon_threadsafe = call_soon  # there is one thread
+
+    def call_later(self, delay: float, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None) -> Handle:
+        return self.call_at(self.world.now + delay, callback, *args, context=context)
+
+    def call_at(self, when: float, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None) -> Handle:
+        handle = Handle(self, when, callback, args, context)
+        if self.is_alive:
+            self.world.at(when, handle)
+        return handle
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        """Those are left out when their time comes."""
+
+    def create_future(self) -> asyncio.Future[Any]:
+        return asyncio.Future(loop=self.as_loop)
+
+    def create_task(self, coro: Any, *, name: str | None = None, context: contextvars.Context | None = None) -> asyncio.Task[Any]:
+        self._tasks_made += 1
+        return asyncio.Task(coro, loop=self.as_loop, name=name or f"{self.name}-{self._tasks_made}", context=context)
+
+    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
+        """A thread is a callback that comes a little later."""
+        future = self.create_future()
+
+        def run() -> None:
+            if future.cancelled():
+                return
+            try:
+                result = func(*args)
+            except BaseException as error:
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+
+        self.call_later(self.world.random.random() * THREAD_S_MAX, run)
+        return future
+
+    def is_running(self) -> bool:
+        return self.is_alive
+
+    def is_closed(self) -> bool:
+        return not self.is_alive
+
+    def close(self) -> None:
+        if self.is_alive:
+            self.crash()
+
+    def get_debug(self) -> bool:
+        return False
+
+    def set_debug(self, enabled: bool) -> None: ...
+
+    def get_exception_handler(self) -> Any:
+        return self._exception_handler
+
+    def set_exception_handler(self, handler: Any) -> None:
+        self._exception_handler = handler
+
+    def default_exception_handler(self, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        self.world.failures.append((self.name, error if error is not None else RuntimeError(context.get("message"))))
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        if self._exception_handler is not None:
+            self._exception_handler(self.as_loop, context)
+        else:
+            self.default_exception_handler(context)
+
+    async def shutdown_asyncgens(self) -> None: ...
+
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None: ...
+
+    # asyncio's interface: the network
+
+    def new_socket(self, family: int = socket.AF_INET, kind: int = socket.SOCK_STREAM) -> SimulatedSocket:
+        return self.network.socket(self)
+
+    async def getaddrinfo(self, host: Any, port: Any, *, family: int = 0, type: int = 0, proto: int = 0, flags: int = 0) -> list[Any]:
+        address = self.network.address_of(str(host), self)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 0, "", (address, int(port or 0)))]
+
+    def add_reader(self, fd: Any, callback: Callable[..., Any], *args: Any) -> None:
+        self.network.by_number(fd).on_readable = (callback, args)
+        self.network.by_number(fd).tell_readable()
+
+    def remove_reader(self, fd: Any) -> bool:
+        self.network.by_number(fd).on_readable = None
+        return True
+
+    async def sock_connect(self, sock: Any, address: Any) -> None:
+        await sock.connect(address)
+
+    async def create_connection(
+        self, protocol_factory: Any, host: Any = None, port: Any = None, *, sock: Any = None, **options: Any
+    ) -> Any:
+        if options.get("ssl"):
+            raise NotImplementedError("There is no TLS in a simulation")
+        if sock is None:
+            sock = self.new_socket()
+            await self.sock_connect(sock, (self.network.address_of(str(host), self), int(port)))
+        protocol = protocol_factory()
+        return sock.attach(protocol), protocol
+
+    async def connect_accepted_socket(self, protocol_factory: Any, sock: Any, **options: Any) -> Any:
+        protocol = protocol_factory()
+        return sock.attach(protocol), protocol

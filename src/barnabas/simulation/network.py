@@ -1,0 +1,131 @@
+"""A network that delays, holds back and cuts: simulated hosts, sockets and connections between the processes of a world.
+
+It keeps TCP's promises and no others: bytes of one direction arrive in order or not at all, in pieces of any size; a peer that does not
+read makes its sender wait; who is cut off hears nothing, in one direction or both, until the link is healed. What happens at which end is
+the sockets' part (`sockets`); here is the way between.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from barnabas.simulation.loop import ProcessLoop
+
+if TYPE_CHECKING:
+    from barnabas.simulation.sockets import SimulatedSocket
+    from barnabas.simulation.world import World
+
+DELAY_S: Final = (0.0001, 0.002)  # the least and the most, unless told otherwise
+LOCAL_DELAY_S: Final = (0.00001, 0.0001)
+LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", ""})
+
+
+class Lane:
+    """One direction of one connection: whatever is sent first arrives first."""
+
+    def __init__(self, network: SimulatedNetwork, source: str, target: str) -> None:
+        self._network = network
+        self._source = source
+        self._target = target
+        self._last_arrival = 0.0
+        self._held: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
+
+    def send(self, arrive: Callable[..., None], *args: Any) -> None:
+        if self._held or self._network.is_cut(self._source, self._target):
+            self._held.append((arrive, args))
+            self._network.holding(self)
+            return
+        self._last_arrival = max(self._last_arrival, self._network.world.now + self._network.delay(self._source, self._target))
+        self._network.kernel.call_at(self._last_arrival, arrive, *args)
+
+    def maybe_release(self) -> bool:
+        """Sends what was held back, if the link is whole again."""
+        if self._network.is_cut(self._source, self._target):
+            return False
+        held, self._held = self._held, deque()
+        for arrive, args in held:
+            self.send(arrive, *args)
+        return True
+
+
+class SimulatedNetwork:
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.kernel = ProcessLoop(world, self, "network", "")  # runs what arrives; the ends hear of it in their own processes
+        self.listening: dict[tuple[str, int], SimulatedSocket] = {}
+        self._names: dict[str, str] = {}
+        self._sockets: dict[int, SimulatedSocket] = {}
+        self._delays: dict[tuple[str, str], tuple[float, float]] = {}
+        self._cuts: set[tuple[str, str]] = set()
+        self._holding: list[Lane] = []
+        self._last_port = 40_000
+
+    # Hosts and links
+
+    def add_host(self, name: str) -> str:
+        """Its address."""
+        return self._names.setdefault(name, f"10.0.0.{len(self._names) + 1}")
+
+    def address_of(self, name: str, process: ProcessLoop) -> str:
+        if name in LOOPBACK_NAMES:
+            return process.host
+        if name in self._names.values():
+            return name
+        if name not in self._names:
+            raise socket.gaierror(socket.EAI_NONAME, f"{name} is not a host of this simulation")
+        return self._names[name]
+
+    def set_delay(self, source: str, target: str, least_s: float, most_s: float) -> None:
+        self._delays[source, target] = (least_s, most_s)
+
+    def cut(self, source: str, target: str) -> None:
+        """Nothing that is sent from one address to the other arrives from now on. What is on its way does."""
+        self.world.note("cut", source, target)
+        self._cuts.add((source, target))
+
+    def cut_both_ways(self, one: str, other: str) -> None:
+        self.cut(one, other)
+        self.cut(other, one)
+
+    def heal(self) -> None:
+        """All links. What was held back is sent on."""
+        self.world.note("heal")
+        self._cuts.clear()
+        holding, self._holding = self._holding, []
+        self._holding += [lane for lane in holding if not lane.maybe_release()]
+
+    def is_cut(self, source: str, target: str) -> bool:
+        return (source, target) in self._cuts
+
+    def delay(self, source: str, target: str) -> float:
+        least, most = self._delays.get((source, target), LOCAL_DELAY_S if source == target else DELAY_S)
+        return self.world.random.uniform(least, most)
+
+    def holding(self, lane: Lane) -> None:
+        if lane not in self._holding:
+            self._holding.append(lane)
+
+    # Sockets
+
+    def socket(self, process: ProcessLoop) -> SimulatedSocket:
+        from barnabas.simulation.sockets import SimulatedSocket
+
+        made = SimulatedSocket(self, process, len(self._sockets) + 1000)
+        self._sockets[made.fileno()] = made
+        return made
+
+    def by_number(self, number: int) -> SimulatedSocket:
+        return self._sockets[number]
+
+    def free_port(self) -> int:
+        self._last_port += 1
+        return self._last_port
+
+    def process_ended(self, process: ProcessLoop) -> None:
+        """Its kernel lives on and resets what it had open."""
+        for each in self._sockets.values():
+            if each.process is process:
+                each.reset()
