@@ -10,17 +10,14 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import replace
-from random import Random, SystemRandom
 from typing import Any, Final
 
 from barnabas.broker import identity
 from barnabas.broker.admin_manager import AdminManager
 from barnabas.broker.auto_topic_creation import AutoTopicCreation
 from barnabas.broker.broker import Broker
-from barnabas.broker.clock import Clock
 from barnabas.broker.config import BrokerConfig, DynamicBrokerConfig
 from barnabas.broker.config_manager import ConfigManager
 from barnabas.broker.controller_orders import ControllerOrders
@@ -36,6 +33,7 @@ from barnabas.broker.metadata_cache import MetadataCache
 from barnabas.broker.network_config import network_config
 from barnabas.broker.producer_ids import ProducerIdManager
 from barnabas.broker.replica_manager import ReplicaManager
+from barnabas.broker.surroundings import Surroundings
 from barnabas.broker.tls import tls_contexts
 from barnabas.broker.transaction_service import TransactionService
 from barnabas.broker.unsupported import refuse_unsupported
@@ -46,19 +44,16 @@ from barnabas.endpoint import EndPoint
 from barnabas.metadata import paths
 from barnabas.metadata.admin_tree import AdminTree
 from barnabas.metadata.client import TreeClient
-from barnabas.metadata.embedded import open_embedded
 from barnabas.metadata.tree import Create, CreateMode
 from barnabas.metadata.znodes import admin as admin_znodes
 from barnabas.metadata.znodes import cluster
 from barnabas.network.server import SocketServer
 from barnabas.storage.clean_shutdown import NO_BROKER_EPOCH
-from barnabas.storage.files import Files
 from barnabas.storage.log import Log
 from barnabas.storage.log_manager import AllLogDirsFailed, LogManager
 from barnabas.uuid import Uuid
 
 STORE_NAME: Final = "barnabas.db"  # a plain file among the partitions' directories: neither Kafka nor we take it for one
-DISK_THREADS: Final = 4  # for what waits for the disk: fsync, cold reads, unlinking
 SHUTDOWN_TIMEOUT_MS: Final = 10_000
 
 _log = logging.getLogger(__name__)
@@ -72,13 +67,14 @@ class BrokerServer:
     transactions: TransactionService
     sockets: SocketServer
 
-    def __init__(self, config: BrokerConfig, *, tree_path: str | None = None, clock: Clock | None = None) -> None:
+    def __init__(self, config: BrokerConfig, *, tree_path: str | None = None, surroundings: Surroundings | None = None) -> None:
         refuse_unsupported(config)
         self.config = config
-        self.clock = clock or Clock()
+        self._surroundings = surroundings or Surroundings()
+        self.clock = self._surroundings.clock
         self.failed: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()  # done when it cannot go on
         self._loop = asyncio.get_running_loop()
-        self._random: Random = SystemRandom()
+        self._random = self._surroundings.random
         self._tree_path = tree_path or f"{config.text('metadata.log.dir') or config.log_dirs[0]}/{STORE_NAME}"
         self._telling: set[asyncio.Future[Any]] = set()
         self._broker_epoch = NO_BROKER_EPOCH  # until it is registered
@@ -111,7 +107,7 @@ class BrokerServer:
         _log.info("[BrokerServer id=%d] shut down completed", self.broker.broker_id)
 
     async def _start(self) -> None:
-        self._disk_threads = ThreadPoolExecutor(DISK_THREADS, "disk")
+        self._disk_threads = self._surroundings.disk_threads()
         self._cleanup.callback(self._disk_threads.shutdown)
         self._expirations = Expirations(self._loop, self.clock)
         self._cleanup.callback(self._expirations.stop)
@@ -142,7 +138,7 @@ class BrokerServer:
 
     def _open_log_dirs(self) -> LogManager:
         """Locks them, so that nothing below is read while another process may be writing it."""
-        log_manager = LogManager(Files(), self.config.log_dirs, self.config.log_config(), log_manager_config(self.config))
+        log_manager = LogManager(self._surroundings.files, self.config.log_dirs, self.config.log_config(), log_manager_config(self.config))
         self._release_dirs = self._cleanup.enter_context(ExitStack())
         for log_dir in log_manager.dirs.values():
             self._release_dirs.callback(log_dir.release)
@@ -153,8 +149,7 @@ class BrokerServer:
         log_manager.shutdown(self.clock.now_ms(), self._broker_epoch)
 
     async def _open_tree(self) -> TreeClient:
-        """The embedded store: one process, one file. Its session lives as long as the process does."""
-        store = open_embedded(self._tree_path, self.clock.now_ms)
+        store = await self._surroundings.open_tree(self._tree_path)
         self._cleanup.push_async_callback(store.close)
         tree = TreeClient(store, self._tree_expired)
         await tree.connect()
@@ -231,6 +226,7 @@ class BrokerServer:
             RequestDispatcher(self.broker),
             inter_broker_listener=self.config.inter_broker_listener_name,
             control_plane_listener=self.config.control_plane_listener_name,
+            now_ms=self.clock.monotonic_ms,
         )
         await self.sockets.start(self.config.broker_listeners, tls_contexts(self.config))
         self._cleanup.push_async_callback(self.sockets.shutdown, 0)

@@ -1,0 +1,38 @@
+"""What a broker finds around it: clocks, chance, a disk with threads to wait for it, and the metadata tree.
+
+A real broker has those of its machine. The simulator gives it others, and the same code runs in a world where nothing is left to chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from random import Random, SystemRandom
+from typing import Final
+
+from barnabas.broker.clock import Clock
+from barnabas.metadata.embedded import open_embedded
+from barnabas.metadata.tree import Tree
+from barnabas.storage.files import AnyFiles, Files
+
+DISK_THREADS: Final = 4  # for what waits for the disk: fsync, cold reads, unlinking
+
+
+def _disk_threads() -> Executor:
+    return ThreadPoolExecutor(DISK_THREADS, "disk")
+
+
+@dataclass
+class Surroundings:
+    """`tree` opens the metadata tree that is kept at a path, or wherever its maker knows."""
+
+    clock: Clock = field(default_factory=Clock)
+    random: Random = field(default_factory=SystemRandom)
+    files: AnyFiles = field(default_factory=Files)
+    disk_threads: Callable[[], Executor] = _disk_threads
+    tree: Callable[[str], Awaitable[Tree]] | None = None
+
+    async def open_tree(self, path: str) -> Tree:
+        """The embedded store, one process and one file, unless there is another."""
+        return open_embedded(path, self.clock.now_ms) if self.tree is None else await self.tree(path)

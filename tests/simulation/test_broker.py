@@ -1,0 +1,126 @@
+"""The real broker in a simulated world: it serves, crashes, loses power and comes back; one seed is one history."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from barnabas.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from barnabas.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from barnabas.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from barnabas.protocol.slices import Records
+from barnabas.records.builder import build
+from barnabas.records.reader import records_of
+from barnabas.simulation.cluster import PORT, SimulatedCluster
+from tests.simulation.asking import Connection
+
+TOPIC = "t"
+
+
+async def create(connection: Connection, **configs: str) -> None:
+    from barnabas.protocol.messages.create_topics_request import CreatableTopicConfig
+
+    wanted = CreatableTopic(TOPIC, 1, 1, configs=[CreatableTopicConfig(name.replace("_", "."), value) for name, value in configs.items()])
+    answer = await connection.ask(CreateTopicsRequest([wanted], 10_000), 5)
+    assert answer.topics[0].error_code == 0, answer
+
+
+async def produce(connection: Connection, value: bytes) -> int:
+    batch = build([(1_700_000_000_000, None, value, ())])
+    data = TopicProduceData(TOPIC, partition_data=[PartitionProduceData(0, Records(batch))])
+    answer = (await connection.ask(ProduceRequest(None, -1, 10_000, [data]), 9)).responses[0].partition_responses[0]
+    assert answer.error_code == 0, answer
+    offset: int = answer.base_offset
+    return offset
+
+
+async def read(connection: Connection) -> list[bytes | None]:
+    wanted = FetchTopic(TOPIC, partitions=[FetchPartition(0, partition_max_bytes=1 << 20)])
+    answer = await connection.ask(FetchRequest(max_wait_ms=0, max_bytes=1 << 20, topics=[wanted]), 11)
+    partition = answer.responses[0].partitions[0]
+    assert partition.error_code == 0, partition
+    return [record.value for record in records_of(partition.records.to_bytes())]
+
+
+def started(seed: int = 1, **settings: str) -> SimulatedCluster:
+    cluster = SimulatedCluster(seed, settings={name.replace("_", "."): value for name, value in settings.items()})
+    cluster.brokers[1].start()
+    return cluster
+
+
+def in_client(cluster: SimulatedCluster, doing: Any) -> Any:
+    """Runs `doing(connection)` in a client process of its own."""
+
+    async def connected() -> Any:
+        connection = await Connection.to("broker-1", PORT)
+        try:
+            return await doing(connection)
+        finally:
+            connection.close()
+
+    return cluster.process("client").run_until_complete(connected())
+
+
+async def write_ten(connection: Connection) -> list[bytes]:
+    await create(connection)
+    values = [b"%d" % number for number in range(10)]
+    assert [await produce(connection, value) for value in values] == list(range(10))
+    return values
+
+
+def test_a_broker_serves_in_no_time() -> None:
+    cluster = started()
+    values = in_client(cluster, write_ten)
+    assert in_client(cluster, read) == values
+    assert cluster.world.failures == []
+
+
+def test_a_clean_stop_keeps_everything() -> None:
+    cluster = started()
+    values = in_client(cluster, write_ten)
+    cluster.brokers[1].stop()
+    cluster.brokers[1].start()
+    assert in_client(cluster, read) == values
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_killed_process_loses_nothing_that_it_acknowledged(seed: int) -> None:
+    cluster = started(seed)
+    values = in_client(cluster, write_ten)
+    cluster.brokers[1].kill()
+    cluster.world.run_for(10)  # its session expires, and its node with it
+    cluster.brokers[1].start()
+    assert in_client(cluster, read) == values
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_with_every_message_flushed_a_power_loss_loses_nothing_that_was_acknowledged(seed: int) -> None:
+    async def write(connection: Connection) -> list[bytes]:
+        await create(connection, flush_messages="1")
+        for number in range(10):
+            await produce(connection, b"%d" % number)
+        await asyncio.sleep(5)
+        return [b"%d" % number for number in range(10)]
+
+    cluster = started(seed)
+    values = in_client(cluster, write)
+    cluster.brokers[1].lose_power()
+    cluster.world.run_for(10)
+    cluster.brokers[1].start()
+    assert in_client(cluster, read) == values
+
+
+def test_one_seed_is_one_history_of_a_broker() -> None:
+    def history(seed: int) -> tuple[int, int]:
+        cluster = started(seed)
+        in_client(cluster, write_ten)
+        cluster.brokers[1].kill()
+        cluster.world.run_for(10)
+        cluster.brokers[1].start()
+        in_client(cluster, read)
+        return cluster.world.trace, cluster.world.steps
+
+    assert history(3) == history(3)
+    assert history(3) != history(4)
