@@ -1,0 +1,61 @@
+"""The logs of this broker as its follower fetches see them (`follower_fetch.ReplicaLogs`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.errors import KafkaStorageError
+from barnabas.storage.log import Log
+from barnabas.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.broker.replica_manager import ReplicaManager
+
+
+class LocalReplicaLogs:
+    def __init__(self, replicas: ReplicaManager) -> None:
+        self._replicas = replicas
+        self._log_manager = replicas.log_manager
+        self._clock = replicas.clock
+
+    def end_offset(self, partition: TopicPartition) -> int:
+        return self._log(partition).log_end_offset
+
+    def start_offset(self, partition: TopicPartition) -> int:
+        return self._log(partition).log_start_offset
+
+    def high_watermark(self, partition: TopicPartition) -> int:
+        return self._log(partition).high_watermark
+
+    def latest_epoch(self, partition: TopicPartition) -> int | None:
+        latest = self._log(partition).epochs.latest_entry
+        return None if latest is None else latest.epoch
+
+    def end_of_epoch(self, partition: TopicPartition, epoch: int) -> tuple[int, int]:
+        log = self._log(partition)
+        return log.epochs.end_offset_for(epoch, log.log_end_offset)
+
+    def append(self, partition: TopicPartition, data: bytes, leader_epoch: int) -> None:
+        self._log(partition).append_as_follower(data, self._clock.now_ms(), leader_epoch)
+
+    def leader_told(self, partition: TopicPartition, high_watermark: int, start_offset: int) -> None:
+        """Who reads from this follower, and waits for more, hears of it."""
+        log = self._log(partition)
+        before = log.high_watermark
+        log.update_high_watermark(min(high_watermark, log.log_end_offset))
+        if log.log_start_offset < start_offset <= log.high_watermark:
+            log.increment_log_start_offset(start_offset, "leader offset increment")
+        if log.high_watermark != before:
+            self._replicas.wake(partition)
+
+    def truncate_to(self, partition: TopicPartition, offset: int) -> None:
+        self._log_manager.truncate_to(partition, offset, self._clock.now_ms())
+
+    def start_anew_at(self, partition: TopicPartition, offset: int) -> None:
+        self._log_manager.truncate_fully_and_start_at(partition, offset, self._clock.now_ms())
+
+    def _log(self, partition: TopicPartition) -> Log:
+        log = self._log_manager.get(partition)
+        if log is None:
+            raise KafkaStorageError(f"There is no log of {partition} on this broker, or its disk has failed")
+        return log
