@@ -25,6 +25,7 @@ LAYERS = [
     {"tools"},
     {"cli"},
     {"testing"},
+    {"pytest_plugin"},
     {"__main__"},
 ]
 

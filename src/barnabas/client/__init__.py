@@ -1,0 +1,94 @@
+"""Clients of Kafka: a producer, a consumer and an admin, each on asyncio and with a blocking face.
+
+    from barnabas.client import Producer, Consumer, Admin
+
+Here are the names that most programs need; `client.producer`, `client.consumer`, `client.admin`, `client.serialization` and
+`client.errors` have all of them. A name is loaded when it is first used, so that a producer does not wait for the consumer's modules.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from barnabas.client.admin import Admin, AsyncAdmin, ConfigResource, NewPartitions, NewTopic, OffsetSpec
+    from barnabas.client.cluster import Cluster, Node, PartitionInfo
+    from barnabas.client.consumer import (
+        AsyncConsumer,
+        Consumer,
+        ConsumerGroupMetadata,
+        ConsumerRebalanceListener,
+        ConsumerRecord,
+        ConsumerRecords,
+        OffsetAndMetadata,
+        OffsetAndTimestamp,
+        SubscriptionPattern,
+    )
+    from barnabas.client.errors import KafkaError
+    from barnabas.client.metrics import Metric, MetricName
+    from barnabas.client.producer import AsyncProducer, Delivery, Producer, ProducerRecord, RecordMetadata
+    from barnabas.topic_partition import TopicPartition
+
+__all__ = [
+    "Producer",
+    "AsyncProducer",
+    "ProducerRecord",
+    "RecordMetadata",
+    "Delivery",
+    "Consumer",
+    "AsyncConsumer",
+    "ConsumerRecord",
+    "ConsumerRecords",
+    "ConsumerGroupMetadata",
+    "ConsumerRebalanceListener",
+    "OffsetAndMetadata",
+    "OffsetAndTimestamp",
+    "SubscriptionPattern",
+    "Admin",
+    "AsyncAdmin",
+    "NewTopic",
+    "NewPartitions",
+    "ConfigResource",
+    "OffsetSpec",
+    "TopicPartition",
+    "Cluster",
+    "Node",
+    "PartitionInfo",
+    "KafkaError",
+    "Metric",
+    "MetricName",
+]
+
+_PLACES = {
+    **dict.fromkeys(("Producer", "AsyncProducer", "ProducerRecord", "RecordMetadata", "Delivery"), "barnabas.client.producer"),
+    **dict.fromkeys(
+        (
+            "Consumer",
+            "AsyncConsumer",
+            "ConsumerRecord",
+            "ConsumerRecords",
+            "ConsumerGroupMetadata",
+            "ConsumerRebalanceListener",
+            "OffsetAndMetadata",
+            "OffsetAndTimestamp",
+            "SubscriptionPattern",
+        ),
+        "barnabas.client.consumer",
+    ),
+    **dict.fromkeys(("Admin", "AsyncAdmin", "NewTopic", "NewPartitions", "ConfigResource", "OffsetSpec"), "barnabas.client.admin"),
+    **dict.fromkeys(("Cluster", "Node", "PartitionInfo"), "barnabas.client.cluster"),
+    **dict.fromkeys(("Metric", "MetricName"), "barnabas.client.metrics"),
+    "KafkaError": "barnabas.client.errors",
+    "TopicPartition": "barnabas.topic_partition",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_PLACES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

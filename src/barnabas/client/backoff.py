@@ -1,0 +1,39 @@
+"""How long to wait before the next try: twice as long each time up to a limit, spread by a fifth so that clients do not come all at once.
+
+It decides only; who waits, and for what, stands elsewhere. The randomness is given.
+"""
+
+from __future__ import annotations
+
+import math
+from random import Random
+from typing import Final
+
+MULTIPLIER: Final = 2
+JITTER: Final = 0.2
+
+
+class ExponentialBackoff:
+    """`random(1 - jitter, 1 + jitter) * initial * multiplier ^ attempts`, never more than the limit; all in milliseconds.
+
+    A limit below the initial interval makes the interval constant.
+    """
+
+    def __init__(
+        self, initial_ms: int, max_ms: int, *, random: Random | None = None, multiplier: int = MULTIPLIER, jitter: float = JITTER
+    ) -> None:
+        self.initial_ms = min(initial_ms, max_ms)
+        self.max_ms = max_ms
+        self.multiplier = multiplier
+        self.jitter = jitter
+        self._random = random or Random()
+        # From this power on the limit is reached.
+        self._power_max = math.log(max_ms / max(initial_ms, 1)) / math.log(multiplier) if max_ms > initial_ms else 0.0
+
+    def backoff_ms(self, attempts: int) -> int:
+        """The wait after so many failed attempts before this one: 0 gives the initial interval."""
+        if self._power_max == 0:
+            return self.initial_ms
+        term = self.initial_ms * self.multiplier ** min(attempts, self._power_max)
+        factor = self._random.uniform(1 - self.jitter, 1 + self.jitter) if self.jitter else 1.0
+        return min(int(factor * term), self.max_ms)

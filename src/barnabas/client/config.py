@@ -1,0 +1,219 @@
+"""The settings of a client: a table of keys, and what somebody gave for them.
+
+Values come as text, as in a Java properties file, or as Python objects of the right type; by Kafka's dotted names, or as keyword arguments
+with `_` for the dots. They are refused with the words Kafka refuses them with. What the table does not know is kept for plug-ins
+(`original`), and warned about if nobody has asked for it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
+from typing import Any, Final
+
+from barnabas.config_def import ConfigKey, Importance, InvalidConfig, Type, Validator, invalid, parse_type, value_text
+
+_log = logging.getLogger(__name__)
+
+
+class _Required:
+    """The default of a setting that has none."""
+
+    def __repr__(self) -> str:
+        return "REQUIRED"
+
+
+REQUIRED: Final = _Required()
+
+
+def key(name: str, kind: Type, default: object, validator: Validator | None, importance: Importance, doc: str) -> ConfigKey:
+    """A setting of a client; the default is a value of its type, None, or REQUIRED."""
+    return ConfigKey(name, kind, default, validator, importance, doc)
+
+
+class ClientConfig:
+    """Settings by their dotted names: `config["linger.ms"]`. Raises InvalidConfig (Java's ConfigException) for what is wrong or missing."""
+
+    def __init__(
+        self, keys: Mapping[str, ConfigKey], given: Mapping[str, object] | None = None, keywords: Mapping[str, object] | None = None
+    ) -> None:
+        self.keys = keys
+        self.original: Originals = Originals(_names(given, keywords))
+        self._values = {name: _value(definition, self.original.raw) for name, definition in keys.items()}
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The value, or `default` where this client has no such setting."""
+        return self._values.get(name, default)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._values
+
+    def is_given(self, name: str) -> bool:
+        """Whether it was set, and is not just the default."""
+        return name in self.original.raw
+
+    def override(self, name: str, value: object) -> None:
+        """Sets what follows from other settings, such as a client id that was not given; only while the client is being made."""
+        self._values[name] = value
+
+    def originals(self) -> dict[str, object]:
+        """A copy of everything that was given, as it was given; for `configure` of plug-ins. Counts as used."""
+        return self.original.all()
+
+    def with_prefix(self, prefix: str, *, strip: bool = True) -> dict[str, object]:
+        """What was given under names that begin so."""
+        found = {name: self.original[name] for name in self.original.raw if name.startswith(prefix) and len(name) > len(prefix)}
+        return {name[len(prefix) :]: value for name, value in found.items()} if strip else found
+
+    def values(self) -> dict[str, Any]:
+        return dict(self._values)
+
+    def unused(self) -> list[str]:
+        """What was given, is no setting of this client, and that no plug-in has asked for."""
+        return sorted(name for name in self.original.raw if name not in self.keys and name not in self.original.used)
+
+    def warn_unused(self) -> None:
+        """To be called when the client is made, and its plug-ins are configured."""
+        if names := self.unused():
+            _log.warning("These configurations '%s' were supplied but are not used yet.", names)
+
+    def instance(self, name: str, known: Mapping[str, Callable[..., Any]] | None = None) -> Any:
+        """What a setting of type CLASS stands for: see `load`. None where it is not set."""
+        value = self._values[name]
+        return None if value is None else load(name, value, known)
+
+    def instances(self, name: str, known: Mapping[str, Callable[..., Any]] | None = None) -> list[Any]:
+        """The same for a LIST of classes."""
+        return [load(name, value, known) for value in self._values[name] or ()]
+
+    def __repr__(self) -> str:
+        shown = {name: _shown(definition, self._values[name]) for name, definition in self.keys.items()}
+        return f"ClientConfig({', '.join(f'{name}={value}' for name, value in shown.items())})"
+
+
+class Originals(Mapping[str, object]):
+    """What was given, under the names it was given by. Remembers what it was asked for."""
+
+    def __init__(self, raw: dict[str, object]) -> None:
+        self.raw = raw
+        self.used: set[str] = set()
+
+    def __getitem__(self, name: str) -> object:
+        self.used.add(name)
+        return self.raw[name]
+
+    def __iter__(self) -> Any:
+        return iter(self.raw)
+
+    def __len__(self) -> int:
+        return len(self.raw)
+
+    def all(self) -> dict[str, object]:
+        self.used.update(self.raw)
+        return dict(self.raw)
+
+
+def load(name: str, value: object, known: Mapping[str, Callable[..., Any]] | None = None) -> Any:
+    """An object for a value of type CLASS: an object is taken as it is, a class is called, and a text names a class.
+
+    The text is a key of `known` (Kafka's own class names, with or without their package), or a Python name like `package.module.Class`.
+    """
+    if isinstance(value, type):
+        return _made(name, value, value)
+    if not isinstance(value, str):
+        return value
+    found = None if known is None else known.get(value) or known.get(value.rpartition(".")[2])
+    if found is None:
+        found = _imported(name, value)
+    return _made(name, value, found) if isinstance(found, type) else found
+
+
+def _imported(name: str, text: str) -> Any:
+    module, _, attribute = text.replace(":", ".").rpartition(".")
+    try:
+        return getattr(import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError, TypeError) as error:
+        raise invalid(name, text, f"Class {text} could not be found.") from error
+
+
+def _made(name: str, value: object, factory: Callable[..., Any]) -> Any:
+    try:
+        return factory()
+    except TypeError as error:
+        raise InvalidConfig(f"Could not instantiate class {value} of {name}: it must be callable without arguments: {error}") from error
+
+
+def _names(given: Mapping[str, object] | None, keywords: Mapping[str, object] | None) -> dict[str, object]:
+    names: dict[str, object] = {}
+    for name, value in (given or {}).items():
+        if not isinstance(name, str):
+            raise InvalidConfig(f"Key must be a string, but it was {name!r}")
+        names[name] = value
+    for name, value in (keywords or {}).items():
+        names[name.replace("_", ".")] = value
+    return names
+
+
+def _value(definition: ConfigKey, given: Mapping[str, object]) -> Any:
+    name = definition.name
+    if name in given:
+        value = _typed(definition, given[name])
+    elif definition.default is REQUIRED:
+        raise InvalidConfig(f'Missing required configuration "{name}" which has no default value.')
+    else:
+        value = definition.default
+    if definition.validator is not None:
+        definition.validator.check(name, value)
+    return value
+
+
+_NUMBERS: Final = {
+    Type.INT: "a 32-bit integer",
+    Type.SHORT: "a 16-bit integer (short)",
+    Type.LONG: "a 64-bit integer (long)",
+    Type.DOUBLE: "a double",
+}
+
+
+def _typed(definition: ConfigKey, value: object) -> Any:
+    """A value as it was given, as one of the setting's type."""
+    name, kind = definition.name, definition.type
+    if value is None or isinstance(value, str):
+        return value if value is None else parse_type(name, value, kind)
+    if kind is Type.BOOLEAN:
+        if not isinstance(value, bool):
+            raise invalid(name, value, "Expected value to be either true or false")
+        return value
+    if kind in _NUMBERS:
+        return _number(name, kind, value)
+    if kind is Type.LIST:
+        return _listed(name, value)
+    if kind is Type.CLASS:
+        return value
+    shown = "[hidden]" if kind is Type.PASSWORD else value
+    raise invalid(name, shown, f"Expected value to be a string, but it was a {type(value).__name__}")
+
+
+def _number(name: str, kind: Type, value: object) -> Any:
+    numeric = isinstance(value, int | float) if kind is Type.DOUBLE else isinstance(value, int)
+    if isinstance(value, bool) or not numeric:
+        raise invalid(name, value, f"Expected value to be {_NUMBERS[kind]}, but it was a {type(value).__name__}")
+    return float(value) if kind is Type.DOUBLE else parse_type(name, str(value), kind)  # type: ignore[arg-type]
+
+
+def _listed(name: str, value: object) -> tuple[Any, ...]:
+    if isinstance(value, Mapping | bytes) or not isinstance(value, Iterable):
+        raise invalid(name, value, "Expected a comma separated list.")
+    return tuple(dict.fromkeys(value))
+
+
+def _shown(definition: ConfigKey, value: Any) -> str | None:
+    if value is not None and definition.sensitive:
+        return "[hidden]"
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(str, value))}]"
+    return value_text(value)

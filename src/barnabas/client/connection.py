@@ -1,0 +1,344 @@
+"""One connection to a broker: frames both ways, answers matched to what was asked, in its order.
+
+`NetworkClient` opens it, and hands it requests in the versions to speak. It must never grow with what a peer promises, only with what
+has come; and whatever ends it, everyone who waits for an answer is told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections import deque
+from collections.abc import Callable
+from struct import Struct
+from typing import Any, Final, Protocol, cast
+
+from barnabas.client.clock import Clock
+from barnabas.client.errors import Disconnected, KafkaError, SslAuthentication, Timeout
+from barnabas.protocol import api_keys
+from barnabas.protocol.errors import MalformedMessage
+from barnabas.protocol.framing import SIZE_PREFIX, parse_response_header, request_frame
+from barnabas.protocol.message import Message
+from barnabas.protocol.registry import Api
+
+_log = logging.getLogger(__name__)
+
+RECEIVE_BUFFER_BYTES: Final = 65536
+LARGE_ROOM_BYTES: Final = 1 << 20  # the first room for a frame that does not fit the receive buffer; more as it comes
+ROOM_FACTOR: Final = 4
+CORRELATION_ID_MAX: Final = 2**31 - 1
+
+_size_at = Struct(">i").unpack_from
+Done = Callable[[Message | None, KafkaError | None], None]
+
+
+class Idle(Disconnected):
+    """We closed it ourselves, because nobody had used it for long: nothing is wrong."""
+
+
+class InFlight:
+    """A request that has been written and not been answered."""
+
+    __slots__ = ("api", "correlation_id", "deadline_ms", "done", "sent_ms", "timeout_ms", "version")
+
+    def __init__(self, api: Api, version: int, correlation_id: int, done: Done, sent_ms: int, timeout_ms: int) -> None:
+        self.api = api
+        self.version = version
+        self.correlation_id = correlation_id
+        self.done = done
+        self.sent_ms = sent_ms
+        self.timeout_ms = timeout_ms
+        self.deadline_ms = sent_ms + timeout_ms
+
+
+class Traffic(Protocol):
+    """Told of what goes over a connection, and when; the network client makes metrics of it."""
+
+    def sent(self, size: int, now_ms: int) -> None: ...
+
+    def received(self, size: int, now_ms: int) -> None: ...
+
+    def answered(self, latency_ms: int, now_ms: int) -> None: ...
+
+
+class Connection(asyncio.BufferedProtocol):
+    """`on_lost` is called once, after those who waited have been told, with the error that ended it."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        client_id: str,
+        clock: Clock,
+        idle_ms: int,
+        traffic: Traffic,
+        on_lost: Callable[[Connection, KafkaError], None],
+        on_room: Callable[[], None] = lambda: None,
+        on_writable: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.name = name
+        self.traffic = traffic
+        self.is_open = False
+        self.is_writable = True
+        self.on_room = on_room  # after an answer: there is room for another request
+        self.on_writable = on_writable  # after the peer was too slow to read: it has caught up
+        self.on_throttle: Callable[[int], None] = lambda throttle_ms: None
+        self.last_active_ms = clock.monotonic_ms()
+        self._client_id = client_id
+        self._clock = clock
+        self._idle_ms = idle_ms
+        self._on_lost = on_lost
+        self._in_flight: deque[InFlight] = deque()
+        self._answers = 0
+        self._is_tls = False
+        self._correlation_id = 0
+        self._transport: asyncio.Transport | None = None
+        self._error: KafkaError | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_ms = 0
+        self._buffer = bytearray(RECEIVE_BUFFER_BYTES)
+        self._view = memoryview(self._buffer)
+        self._used = 0
+        self._large: bytearray | None = None  # a frame that does not fit, without its size
+        self._large_size = 0
+        self._large_used = 0
+
+    @property
+    def in_flight_count(self) -> int:
+        return len(self._in_flight)
+
+    @property
+    def transport(self) -> asyncio.Transport:
+        assert self._transport is not None
+        return self._transport
+
+    def send(self, api: Api, version: int, request: Message, done: Done, timeout_ms: int) -> None:
+        """Writes a request. `done` is called with the answer or an error, never before this returns.
+
+        A Produce with acks=0 has no answer: `done(None, None)` when it is written. Raises UnsupportedVersion where the request has a field
+        that the version cannot say; then nothing was written.
+        """
+        self._correlation_id = self._correlation_id + 1 if self._correlation_id < CORRELATION_ID_MAX else 0
+        buffers = request_frame(request, api, version, self._correlation_id, self._client_id)
+        now_ms = self._clock.monotonic_ms()
+        self.last_active_ms = now_ms
+        if api.key == api_keys.PRODUCE and request.acks == 0:  # type: ignore[attr-defined]
+            asyncio.get_running_loop().call_soon(done, None, None)
+        else:
+            waiting = InFlight(api, version, self._correlation_id, done, now_ms, timeout_ms)
+            self._in_flight.append(waiting)
+            self._watch(waiting.deadline_ms, now_ms)
+        self.transport.writelines(cast("list[bytes | bytearray | memoryview[Any]]", buffers))
+        self.traffic.sent(sum(map(len, buffers)), now_ms)
+
+    async def request(self, api: Api, version: int, request: Message, timeout_ms: int) -> Message:
+        """Sends and waits."""
+        future: asyncio.Future[Message | None] = asyncio.get_running_loop().create_future()
+        self.send(api, version, request, completing(future), timeout_ms)
+        answer = await future
+        assert answer is not None
+        return answer
+
+    def close(self, error: KafkaError) -> None:
+        """Ends it; those who wait get the error."""
+        if self._error is not None:
+            return
+        self._error = error
+        self.is_open = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._transport is not None:
+            self._transport.abort()
+        self._fail(error)
+
+    def _fail(self, error: KafkaError) -> None:
+        waiting, self._in_flight = self._in_flight, deque()
+        for request in waiting:
+            _tell(request.done, None, error)
+        self._on_lost(self, error)
+
+    # Called by the loop
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        if self._error is not None:
+            self._transport.abort()
+            return
+        self.is_open = True
+        self._is_tls = transport.get_extra_info("ssl_object") is not None
+        now_ms = self.last_active_ms = self._clock.monotonic_ms()
+        if self._idle_ms >= 0:
+            self._watch(now_ms + self._idle_ms, now_ms)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.close(self._loss(exc))
+
+    def _loss(self, exc: Exception | None) -> KafkaError:
+        reason = "the broker closed it" if exc is None else str(exc) or type(exc).__name__
+        if isinstance(exc, ssl.SSLError) and self._answers == 0:
+            # With TLS 1.3 a broker tells only after the handshake that it does not like our certificate.
+            return SslAuthentication(
+                f"SSL handshake with {self.name} failed: {getattr(exc, 'reason', None) or exc}; "
+                "if the broker wants a certificate, set ssl.keystore.*"
+            )
+        if self._answers <= 1 and self._in_flight:
+            # A broker answers ApiVersions to everyone, and closes where it wanted SASL and something else came.
+            reason += "; if that listener wants SASL or TLS, set security.protocol"
+            if self._is_tls:
+                reason += "; if it wants a certificate, set ssl.keystore.*"
+        return Disconnected(f"Connection to {self.name} was lost: {reason}")
+
+    def eof_received(self) -> bool:
+        return False
+
+    def pause_writing(self) -> None:
+        self.is_writable = False
+
+    def resume_writing(self) -> None:
+        self.is_writable = True
+        self.on_writable()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        if self._large is None:
+            return self._view[self._used :]
+        if self._large_used == len(self._large):
+            more = min(self._large_size, ROOM_FACTOR * self._large_used) - self._large_used
+            self._large += bytes(more)
+        return memoryview(self._large)[self._large_used :]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.last_active_ms = self._clock.monotonic_ms()
+        self.traffic.received(nbytes, self.last_active_ms)
+        if self._large is not None:
+            self._large_used += nbytes
+            if self._large_used < self._large_size:
+                return
+            frame, self._large = bytes(self._large), None
+            self._answer(frame)
+            return
+        self._used += nbytes
+        self._cut_frames()
+
+    def _cut_frames(self) -> None:
+        at = 0
+        while self._used - at >= SIZE_PREFIX and self._error is None:
+            size: int = _size_at(self._buffer, at)[0]
+            if size < SIZE_PREFIX:
+                self.close(Disconnected(_complaint(self.name, bytes(self._buffer[at : at + SIZE_PREFIX]))))
+                return
+            start, end = at + SIZE_PREFIX, at + SIZE_PREFIX + size
+            if end > self._used:
+                if not self._in_flight or _looks_foreign(self._buffer[at : at + SIZE_PREFIX]):
+                    self.close(Disconnected(_complaint(self.name, bytes(self._buffer[at : at + SIZE_PREFIX]))))
+                    return
+                if SIZE_PREFIX + size > RECEIVE_BUFFER_BYTES:
+                    self._begin_large(start, size)
+                    return
+                break
+            at = end
+            self._answer(bytes(self._view[start:end]))
+        rest = self._used - at
+        if at and rest:
+            self._view[:rest] = bytes(self._view[at : self._used])
+        self._used = rest
+
+    def _begin_large(self, start: int, size: int) -> None:
+        come = self._view[start : self._used]
+        self._large = bytearray(min(size, max(LARGE_ROOM_BYTES, ROOM_FACTOR * len(come))))
+        self._large[: len(come)] = come
+        self._large_size, self._large_used = size, len(come)
+        self._used = 0
+
+    def _answer(self, frame: bytes) -> None:
+        if not self._in_flight:
+            self.close(Disconnected(f"{self.name} sent an answer that nobody has asked for"))
+            return
+        waiting = self._in_flight[0]
+        try:
+            correlation_id, reader = parse_response_header(frame, waiting.api.response_header_version(waiting.version))
+            if correlation_id != waiting.correlation_id:
+                raise MalformedMessage(f"Correlation id for response ({correlation_id}) does not match request ({waiting.correlation_id})")
+            # ApiVersions of a broker that does not know our version comes in version 0: it says so in its first field.
+            version = 0 if waiting.api.key == api_keys.API_VERSIONS and frame[4:6] == b"\x00\x23" else waiting.version
+            message = waiting.api.response.read(reader, version)
+        except KafkaError as error:
+            self.close(Disconnected(f"{self.name} sent an answer to {waiting.api.name} v{waiting.version} that cannot be read: {error}"))
+            return
+        self._in_flight.popleft()
+        self._answers += 1
+        self.traffic.answered(self.last_active_ms - waiting.sent_ms, self.last_active_ms)
+        throttle_ms: int = getattr(message, "throttle_time_ms", 0)
+        if throttle_ms > 0:
+            self.on_throttle(throttle_ms)
+        _tell(waiting.done, message, None)
+        self.on_room()
+
+    # Time
+
+    def _watch(self, at_ms: int, now_ms: int) -> None:
+        """Looks at the clock no later than `at_ms`. One timer serves all: it finds nothing to do, mostly, and is set anew."""
+        if self._timer is not None:
+            if self._timer_ms <= at_ms:
+                return
+            self._timer.cancel()
+        self._timer_ms = at_ms
+        self._timer = asyncio.get_running_loop().call_later(max(at_ms - now_ms, 0) / 1000 + 0.001, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        now_ms = self._clock.monotonic_ms()
+        for waiting in self._in_flight:
+            if waiting.deadline_ms <= now_ms:
+                self._time_out(waiting)
+                return
+        if 0 <= self._idle_ms <= now_ms - self.last_active_ms:
+            self.close(Idle(f"Connection to {self.name} was idle for {self._idle_ms} ms (connections.max.idle.ms)"))
+            return
+        next_ms = [waiting.deadline_ms for waiting in self._in_flight]
+        if self._idle_ms >= 0:
+            next_ms.append(self.last_active_ms + self._idle_ms)
+        if next_ms:
+            self._watch(min(next_ms), now_ms)
+
+    def _time_out(self, late: InFlight) -> None:
+        """The broker may be gone without a word: the connection is given up, and with it everything else that waits."""
+        self._in_flight.remove(late)
+        message = f"{late.api.name} v{late.version} to {self.name} was not answered within {late.timeout_ms} ms"
+        _tell(late.done, None, Timeout(message))
+        self.close(Disconnected(f"Connection to {self.name} was given up: {message}"))
+
+
+def _tell(done: Done, message: Message | None, error: KafkaError | None) -> None:
+    """What goes wrong in there is not the connection's fault, and must not end it for all others."""
+    try:
+        done(message, error)
+    except Exception:
+        _log.exception("A callback of a request failed")
+
+
+def completing(future: asyncio.Future[Message | None]) -> Done:
+    """A `done` that completes a future, unless somebody has cancelled it."""
+
+    def done(message: Message | None, error: KafkaError | None) -> None:
+        if future.done():
+            return
+        if error is None:
+            future.set_result(message)
+        else:
+            future.set_exception(error)
+
+    return done
+
+
+def _looks_foreign(start: bytes | bytearray) -> bool:
+    return start == b"HTTP" or start[:2] in (b"\x15\x03", b"\x16\x03")
+
+
+def _complaint(name: str, start: bytes) -> str:
+    if start == b"HTTP":
+        return f"{name} answers with HTTP: that port does not speak Kafka's protocol; check bootstrap.servers"
+    if start[:2] in (b"\x15\x03", b"\x16\x03"):
+        return f"{name} answers with TLS: that listener wants it; set security.protocol to SSL or SASL_SSL"
+    return f"{name} does not speak Kafka's protocol (it sent {start.hex(' ')}); check host and port, and security.protocol"

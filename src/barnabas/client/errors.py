@@ -1,0 +1,440 @@
+"""What the clients raise: one class for each of Kafka's error codes, and those of the client alone.
+
+The names are Java's without "Exception". Where the broker has a class for a code it is the same class, so that what `records` or `protocol`
+raise needs no translation. `error_for` makes the exception of a code in a response; `.retriable` says whether trying again may help, and
+`refreshes_metadata` whether what the client knows of the cluster should be asked for anew first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from barnabas.client.wire_errors import (
+    CLASSES,
+    INVALID_METADATA,
+    AuthenticationError,
+    AuthorizationError,
+    BrokerIdNotRegistered,
+    BrokerNotAvailable,
+    ClusterAuthorization,
+    ConcurrentTransactions,
+    ControllerMoved,
+    DelegationTokenAuthorization,
+    DelegationTokenDisabled,
+    DelegationTokenExpired,
+    DelegationTokenNotFound,
+    DelegationTokenOwnerMismatch,
+    DuplicateBrokerRegistration,
+    DuplicateResource,
+    DuplicateSequence,
+    DuplicateVoter,
+    ElectionNotNeeded,
+    EligibleLeadersNotAvailable,
+    FeatureUpdateFailed,
+    FencedStateEpoch,
+    FetchSessionIdNotFound,
+    FetchSessionTopicId,
+    GroupAuthorization,
+    IllegalSaslState,
+    InconsistentClusterId,
+    InconsistentVoterSet,
+    IneligibleReplica,
+    InvalidFetchSessionEpoch,
+    InvalidFetchSize,
+    InvalidOffset,
+    InvalidPrincipalType,
+    InvalidRecordState,
+    InvalidRegistration,
+    InvalidRequiredAcks,
+    InvalidShareSessionEpoch,
+    InvalidTxnTimeout,
+    InvalidUpdateVersion,
+    InvalidVoterKey,
+    LeaderNotAvailable,
+    ListenerNotFound,
+    MismatchedEndpointType,
+    NetworkError,
+    NewLeaderElected,
+    NoReassignmentInProgress,
+    NotEnoughReplicasAfterAppend,
+    OffsetMovedToTieredStorage,
+    OffsetOutOfRange,
+    OperationNotAttempted,
+    PositionOutOfRange,
+    PreferredLeaderNotAvailable,
+    PrincipalDeserialization,
+    ProducerFenced,
+    RebootstrapRequired,
+    ReplicaNotAvailable,
+    ResourceNotFound,
+    SaslAuthentication,
+    SecurityDisabled,
+    ShareSessionLimitReached,
+    ShareSessionNotFound,
+    SnapshotNotFound,
+    StaleBrokerEpoch,
+    StreamsInvalidTopology,
+    StreamsInvalidTopologyEpoch,
+    StreamsTopologyFenced,
+    TelemetryTooLarge,
+    ThrottlingQuotaExceeded,
+    Timeout,
+    TopicAuthorization,
+    TransactionAbortable,
+    TransactionalIdAuthorization,
+    TransactionalIdNotFound,
+    UnacceptableCredential,
+    UnknownControllerId,
+    UnknownProducerId,
+    UnknownServerError,
+    UnknownSubscriptionId,
+    UnsupportedByAuthentication,
+    UnsupportedEndpointType,
+    UnsupportedSaslMechanism,
+    VoterNotFound,
+    listed,
+)
+from barnabas.config_def import InvalidConfig
+from barnabas.errors import (
+    CoordinatorLoadInProgress,
+    CoordinatorNotAvailable,
+    CorruptRecord,
+    FencedInstanceId,
+    FencedLeaderEpoch,
+    FencedMemberEpoch,
+    GroupIdNotFound,
+    GroupMaxSizeReached,
+    GroupSubscribedToTopic,
+    IllegalGeneration,
+    InconsistentGroupProtocol,
+    InconsistentTopicId,
+    InvalidCommitOffsetSize,
+    InvalidGroupId,
+    InvalidPartitions,
+    InvalidProducerEpoch,
+    InvalidProducerIdMapping,
+    InvalidRecord,
+    InvalidRegularExpression,
+    InvalidReplicaAssignment,
+    InvalidReplicationFactor,
+    InvalidRequest,
+    InvalidSessionTimeout,
+    InvalidTimestamp,
+    InvalidTopic,
+    InvalidTxnState,
+    KafkaError,
+    KafkaStorageError,
+    LogDirNotFound,
+    MemberIdRequired,
+    NonEmptyGroup,
+    NotController,
+    NotCoordinator,
+    NotEnoughReplicas,
+    NotLeaderOrFollower,
+    OffsetMetadataTooLarge,
+    OffsetNotAvailable,
+    OutOfOrderSequence,
+    PolicyViolation,
+    ReassignmentInProgress,
+    RebalanceInProgress,
+    RecordBatchTooLarge,
+    RecordTooLarge,
+    StaleMemberEpoch,
+    TopicDeletionDisabled,
+    TopicExists,
+    TransactionCoordinatorFenced,
+    UnknownLeaderEpoch,
+    UnknownMemberId,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+    UnreleasedInstanceId,
+    UnstableOffsetCommit,
+    UnsupportedAssignor,
+    UnsupportedCompressionType,
+    UnsupportedForMessageFormat,
+)
+from barnabas.protocol.errors import ErrorCode, UnsupportedVersion
+from barnabas.topic_partition import TopicPartition
+
+__all__ = [
+    "AuthenticationError",
+    "AuthorizationError",
+    "BrokerIdNotRegistered",
+    "BrokerNotAvailable",
+    "BufferExhausted",
+    "ClusterAuthorization",
+    "CommitFailed",
+    "ConcurrentModification",
+    "ConcurrentTransactions",
+    "ConfigException",
+    "ControllerMoved",
+    "CoordinatorLoadInProgress",
+    "CoordinatorNotAvailable",
+    "CorruptRecord",
+    "DelegationTokenAuthorization",
+    "DelegationTokenDisabled",
+    "DelegationTokenExpired",
+    "DelegationTokenNotFound",
+    "DelegationTokenOwnerMismatch",
+    "Disconnected",
+    "DuplicateBrokerRegistration",
+    "DuplicateResource",
+    "DuplicateSequence",
+    "DuplicateVoter",
+    "ElectionNotNeeded",
+    "EligibleLeadersNotAvailable",
+    "FeatureUpdateFailed",
+    "FencedInstanceId",
+    "FencedLeaderEpoch",
+    "FencedMemberEpoch",
+    "FencedStateEpoch",
+    "FetchSessionIdNotFound",
+    "FetchSessionTopicId",
+    "GroupAuthorization",
+    "GroupIdNotFound",
+    "GroupMaxSizeReached",
+    "GroupNotEmpty",
+    "GroupSubscribedToTopic",
+    "IllegalArgument",
+    "IllegalGeneration",
+    "IllegalSaslState",
+    "IllegalState",
+    "InconsistentClusterId",
+    "InconsistentGroupProtocol",
+    "InconsistentTopicId",
+    "InconsistentVoterSet",
+    "IneligibleReplica",
+    "Interrupted",
+    "InvalidCommitOffsetSize",
+    "InvalidConfig",
+    "InvalidFetchSessionEpoch",
+    "InvalidFetchSize",
+    "InvalidGroupId",
+    "InvalidOffset",
+    "InvalidPartitions",
+    "InvalidPidMapping",
+    "InvalidPrincipalType",
+    "InvalidProducerEpoch",
+    "InvalidProducerIdMapping",
+    "InvalidRecord",
+    "InvalidRecordState",
+    "InvalidRegistration",
+    "InvalidRegularExpression",
+    "InvalidReplicaAssignment",
+    "InvalidReplicationFactor",
+    "InvalidRequest",
+    "InvalidRequiredAcks",
+    "InvalidSessionTimeout",
+    "InvalidShareSessionEpoch",
+    "InvalidTimestamp",
+    "InvalidTopic",
+    "InvalidTxnState",
+    "InvalidTxnTimeout",
+    "InvalidUpdateVersion",
+    "InvalidVoterKey",
+    "KafkaError",
+    "KafkaStorageError",
+    "LeaderNotAvailable",
+    "ListenerNotFound",
+    "LogDirNotFound",
+    "LogTruncation",
+    "MemberIdRequired",
+    "MismatchedEndpointType",
+    "NetworkError",
+    "NewLeaderElected",
+    "NoOffsetForPartition",
+    "NoReassignmentInProgress",
+    "NonEmptyGroup",
+    "NotController",
+    "NotCoordinator",
+    "NotEnoughReplicas",
+    "NotEnoughReplicasAfterAppend",
+    "NotLeaderOrFollower",
+    "OffsetMetadataTooLarge",
+    "OffsetMovedToTieredStorage",
+    "OffsetNotAvailable",
+    "OffsetOutOfRange",
+    "OperationNotAttempted",
+    "OutOfOrderSequence",
+    "PolicyViolation",
+    "PositionOutOfRange",
+    "PreferredLeaderNotAvailable",
+    "PrincipalDeserialization",
+    "ProducerFenced",
+    "ReassignmentInProgress",
+    "RebalanceInProgress",
+    "RebootstrapRequired",
+    "RecordBatchTooLarge",
+    "RecordDeserializationError",
+    "RecordTooLarge",
+    "ReplicaNotAvailable",
+    "RequestTimedOut",
+    "ResourceNotFound",
+    "RetriableCommitFailed",
+    "SaslAuthentication",
+    "SecurityDisabled",
+    "SerializationError",
+    "ShareSessionLimitReached",
+    "ShareSessionNotFound",
+    "SnapshotNotFound",
+    "SslAuthentication",
+    "StaleBrokerEpoch",
+    "StaleMemberEpoch",
+    "StreamsInvalidTopology",
+    "StreamsInvalidTopologyEpoch",
+    "StreamsTopologyFenced",
+    "TelemetryTooLarge",
+    "ThrottlingQuotaExceeded",
+    "Timeout",
+    "TopicAuthorization",
+    "TopicDeletionDisabled",
+    "TopicExists",
+    "TransactionAbortable",
+    "TransactionCoordinatorFenced",
+    "TransactionalIdAuthorization",
+    "TransactionalIdNotFound",
+    "UnacceptableCredential",
+    "UnknownControllerId",
+    "UnknownLeaderEpoch",
+    "UnknownMemberId",
+    "UnknownProducerId",
+    "UnknownServerError",
+    "UnknownSubscriptionId",
+    "UnknownTopicId",
+    "UnknownTopicOrPartition",
+    "UnreleasedInstanceId",
+    "UnstableOffsetCommit",
+    "UnsupportedAssignor",
+    "UnsupportedByAuthentication",
+    "UnsupportedCompressionType",
+    "UnsupportedEndpointType",
+    "UnsupportedForMessageFormat",
+    "UnsupportedSaslMechanism",
+    "UnsupportedVersion",
+    "VoterNotFound",
+    "Wakeup",
+    "error_for",
+    "refreshes_metadata",
+]
+
+
+def error_for(code: int, message: str | None = None) -> KafkaError:
+    """The exception of a code in a response, with the broker's text or else Kafka's own for that code.
+
+    Codes newer than this client become UnknownServerError, as in Java. Code 0 is no error, and there is none for it.
+    """
+    assert code != 0, "NONE is not an error"
+    kind = CLASSES.get(code)
+    if kind is None:
+        return UnknownServerError(message or f"Unexpected error code: {code}.")
+    return kind(message or _TEXTS[code])
+
+
+def refreshes_metadata(error: KafkaError) -> bool:
+    """Whether the error means that what is known of the cluster is out of date: Java's InvalidMetadataException."""
+    return error.code in INVALID_METADATA
+
+
+class SslAuthentication(AuthenticationError):
+    """The TLS handshake failed: a certificate was not trusted, is of another host, or was asked for and not given."""
+
+
+class Disconnected(NetworkError):
+    """The connection was lost, or never came about. Whether a request that was under way took effect is not known."""
+
+
+class BufferExhausted(Timeout):
+    """buffer.memory was full for max.block.ms."""
+
+
+class IllegalState(KafkaError, RuntimeError):
+    """A call at a time at which it makes no sense, such as one to a closed client."""
+
+
+class IllegalArgument(KafkaError, ValueError):
+    """An argument that can never be right."""
+
+
+class ConcurrentModification(IllegalState):
+    """A consumer is not safe for multi-threaded access: a second thread called it. Only wakeup() may come from anywhere."""
+
+
+class Interrupted(KafkaError):
+    """The thread was told to stop while it waited."""
+
+
+class Wakeup(KafkaError):
+    """wakeup() was called: the poll or wait ends without a result."""
+
+
+class SerializationError(KafkaError):
+    """A serializer or deserializer failed."""
+
+
+class RecordDeserializationError(SerializationError):
+    """A record that cannot be deserialized: `topic_partition` and `offset` say which, so that it can be passed over by a seek."""
+
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        offset: int,
+        message: str,
+        *,
+        origin: str = "VALUE",
+        timestamp: int = -1,
+        timestamp_type: int = -1,
+        key: bytes | None = None,
+        value: bytes | None = None,
+        headers: tuple[tuple[str, bytes | None], ...] = (),
+    ) -> None:
+        super().__init__(message)
+        self.topic_partition = topic_partition
+        self.offset = offset
+        self.origin = origin
+        self.timestamp = timestamp
+        self.timestamp_type = timestamp_type
+        self.key = key
+        self.value = value
+        self.headers = headers
+
+
+class CommitFailed(KafkaError):
+    """The group has moved on without this member: what it wants to commit is no longer its own."""
+
+
+class RetriableCommitFailed(KafkaError):
+    """An asynchronous commit failed in a way that may pass; it was not tried again, since a newer one may be on its way."""
+
+    retriable = True
+
+
+class NoOffsetForPartition(InvalidOffset):
+    """Nothing is committed, and auto.offset.reset is `none`."""
+
+    def __init__(self, partitions: Iterable[TopicPartition], message: str = "") -> None:
+        partitions = frozenset(partitions)
+        names = listed(str(partition) for partition in partitions)
+        super().__init__(message or f"Undefined offset with no reset policy for partitions: {names}", partitions)
+
+
+class LogTruncation(OffsetOutOfRange):
+    """The log was cut below the position: `divergent_offsets` gives for each partition the last offset that both agree on, with its epoch,
+    or None where that is not known."""
+
+    def __init__(
+        self,
+        message: str,
+        fetch_offsets: Mapping[TopicPartition, int],
+        divergent_offsets: Mapping[TopicPartition, tuple[int, int] | None],
+    ) -> None:
+        super().__init__(message, fetch_offsets)
+        self.divergent_offsets = dict(divergent_offsets)
+
+
+GroupNotEmpty = NonEmptyGroup
+InvalidPidMapping = InvalidProducerIdMapping
+ConfigException = InvalidConfig
+RequestTimedOut = Timeout  # one class in Java, too
+
+_TEXTS: Final = {int(code): code.message for code in ErrorCode}

@@ -1,0 +1,76 @@
+"""An Apache Kafka with a listener for each way to be secure: TLS, mutual TLS, and SASL with and without TLS."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests import broker, kafka_server
+from tests.certificates import Certificates
+
+USER = "alice"
+PASSWORD = "alice's secret"
+SESSION_MS = 3000  # of the listener that wants clients to authenticate again
+_LISTENERS = {
+    "PLAINTEXT": "PLAINTEXT",
+    "TLS": "SSL",
+    "MUTUAL": "SSL",
+    "SASL": "SASL_PLAINTEXT",
+    "SASLTLS": "SASL_SSL",
+    "SHORT": "SASL_PLAINTEXT",
+}
+_SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+_OAUTH = 'org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="broker";'
+
+
+@dataclass(frozen=True)
+class SecureKafka:
+    """Addresses by listener: PLAINTEXT, TLS, MUTUAL, SASL, SASLTLS, and SHORT, whose sessions last SESSION_MS.
+
+    TLS is there on every address of the machine, of which the certificate names one. SHORT has no SCRAM-SHA-512.
+    """
+
+    addresses: dict[str, str]
+    certificates: Certificates
+
+
+@contextmanager
+def running(directory: Path, certificates: Certificates) -> Generator[SecureKafka, None, None]:
+    names = [*_LISTENERS, "CONTROLLER"]
+    ports = dict(zip(names, _free_ports(len(names)), strict=True))
+    command = kafka_server.command(directory, 1, ports["PLAINTEXT"], ports["CONTROLLER"], _settings(ports, certificates))
+    with broker.started(command, kafka_server.STARTED, kafka_server.START_TIMEOUT_S):
+        yield SecureKafka({name: f"localhost:{ports[name]}" for name in _LISTENERS}, certificates)
+
+
+def _settings(ports: dict[str, int], certificates: Certificates) -> dict[str, str]:
+    plain = f'org.apache.kafka.common.security.plain.PlainLoginModule required user_{USER}="{PASSWORD}";'
+    settings = {
+        "listeners": ",".join(f"{name}://{'0.0.0.0' if name == 'TLS' else '127.0.0.1'}:{port}" for name, port in ports.items()),
+        "advertised.listeners": ",".join(f"{name}://localhost:{ports[name]}" for name in _LISTENERS),
+        "listener.security.protocol.map": ",".join(f"{name}:{kind}" for name, kind in (_LISTENERS | {"CONTROLLER": "PLAINTEXT"}).items()),
+        "inter.broker.listener.name": "PLAINTEXT",
+        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
+        "listener.name.short.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(certificates.server_store),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(certificates.authority),
+        "listener.name.mutual.ssl.client.auth": "required",
+        "listener.name.short.plain.connections.max.reauth.ms": str(SESSION_MS),
+        "listener.name.short.scram-sha-256.connections.max.reauth.ms": str(SESSION_MS),
+    }
+    for listener in ("sasl", "sasltls", "short"):
+        settings[f"listener.name.{listener}.plain.sasl.jaas.config"] = plain
+        settings[f"listener.name.{listener}.scram-sha-256.sasl.jaas.config"] = _SCRAM
+        settings[f"listener.name.{listener}.scram-sha-512.sasl.jaas.config"] = _SCRAM
+        settings[f"listener.name.{listener}.oauthbearer.sasl.jaas.config"] = _OAUTH
+    return settings
+
+
+def _free_ports(count: int) -> list[int]:
+    with ExitStack() as held:
+        return [held.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1] for _ in range(count)]
