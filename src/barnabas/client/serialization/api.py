@@ -1,0 +1,68 @@
+"""What turns keys and values into bytes and back.
+
+A producer serializes in the caller's thread before it looks for a partition; a consumer deserializes in the thread that polls. None stands
+for "no key" and for a tombstone: it stays None both ways. Serializers may add to a record's headers, so these are handed to them; they
+must not keep them, nor do anything that waits longer than a call to a schema registry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+T_contra = TypeVar("T_contra", contravariant=True)
+
+Header: TypeAlias = tuple[str, bytes | None]
+Headers: TypeAlias = list[Header]
+
+
+@runtime_checkable
+class Serializer(Protocol[T_contra]):
+    """Kafka's Serializer. A client that makes one, from a class or its name, configures it; one that it is given it uses as it is."""
+
+    def configure(self, configs: Mapping[str, Any], is_key: bool) -> None: ...
+
+    def serialize(self, topic: str, data: T_contra | None, headers: Headers | None = None) -> bytes | None: ...
+
+    def close(self) -> None: ...
+
+
+@runtime_checkable
+class Deserializer(Protocol[T_co]):
+    """Kafka's Deserializer, configured and closed as a Serializer is."""
+
+    def configure(self, configs: Mapping[str, Any], is_key: bool) -> None: ...
+
+    def deserialize(self, topic: str, data: bytes | None, headers: Headers | None = None) -> T_co | None: ...
+
+    def close(self) -> None: ...
+
+
+class BaseSerializer(Generic[T]):
+    """A Serializer that needs no settings and holds nothing: what is left to write is `serialize`."""
+
+    def configure(self, configs: Mapping[str, Any], is_key: bool) -> None:
+        return
+
+    def serialize(self, topic: str, data: T | None, headers: Headers | None = None) -> bytes | None:
+        raise NotImplementedError(f"{type(self).__name__} has no serialize")
+
+    def close(self) -> None:
+        """May be called more than once."""
+        return
+
+
+class BaseDeserializer(Generic[T]):
+    """A Deserializer that needs no settings and holds nothing: what is left to write is `deserialize`."""
+
+    def configure(self, configs: Mapping[str, Any], is_key: bool) -> None:
+        return
+
+    def deserialize(self, topic: str, data: bytes | None, headers: Headers | None = None) -> T | None:
+        raise NotImplementedError(f"{type(self).__name__} has no deserialize")
+
+    def close(self) -> None:
+        """May be called more than once."""
+        return
