@@ -1,0 +1,59 @@
+"""Fixtures for those who test Kafka code: a real broker for the session, others for one test, and topics of one's own.
+
+pytest loads this in every project that has Barnabas installed, so it imports nothing of it until a test asks for a broker, and a project's
+own fixture of the same name stands before these.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Generator
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from barnabas.testing import EmbeddedBroker
+
+_FIXTURES = frozenset(("broker", "broker_topic", "new_broker"))
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Imports the broker before the first test that needs it, so that this test's time is its own."""
+    if not session.config.option.collectonly and any(_FIXTURES.intersection(getattr(item, "fixturenames", ())) for item in session.items):
+        import barnabas.testing  # noqa: F401
+
+
+@pytest.fixture(scope="session")
+def broker_config() -> dict[str, Any]:
+    """Settings of the session's broker, by Kafka's names: override it in conftest.py."""
+    return {}
+
+
+@pytest.fixture(scope="session")
+def broker(broker_config: dict[str, Any]) -> Generator[EmbeddedBroker, None, None]:
+    """One broker for all tests of the session: `broker.bootstrap_servers`."""
+    from barnabas import testing
+
+    with testing.broker(config=broker_config) as running:
+        yield running
+
+
+@pytest.fixture
+def new_broker() -> Generator[Callable[..., EmbeddedBroker], None, None]:
+    """Starts a broker for this test alone: `new_broker(topics=[…], process=True, **settings)`, as `barnabas.testing.broker` takes them."""
+    from barnabas import testing
+
+    with ExitStack() as running:
+        yield lambda *arguments, **settings: running.enter_context(testing.broker(*arguments, **settings))
+
+
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def broker_topic(broker: EmbeddedBroker, request: pytest.FixtureRequest) -> str:
+    """The name of an empty topic with one partition, made for this test on the session's broker."""
+    readable = "".join(each if each.isascii() and (each.isalnum() or each in "._-") else "-" for each in request.node.name)[:200]
+    return broker.create_topic(f"{readable}-{next(_numbers)}")

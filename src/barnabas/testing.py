@@ -1,0 +1,415 @@
+"""A real broker for tests, on a free port: `with broker() as kafka:` and, with the pytest plugin, the fixture `broker`.
+
+It is the broker of `barnabas up`, by default on a thread of the test's own process, with an event loop of its own: started in some ten
+milliseconds, stopped in a few. Its data is gone when it stops, and lies in memory where the machine has room for that, so that no test
+waits for a disk. With `process=True` it is a process of its own, which can be killed; that takes half a second to start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import logging
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Protocol, TypeAlias
+
+from barnabas.broker.server import BrokerServer
+from barnabas.config_def import InvalidConfig, value_text
+from barnabas.endpoint import EndPoint, SecurityProtocol, host_and_port
+from barnabas.network.event_loop import new_event_loop
+from barnabas.protocol.framing import parse_response_header, request_frame
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from barnabas.protocol.registry import BY_NAME
+from barnabas.tools._logs import TextFormatter
+from barnabas.tools._settings import settings
+
+START_TIMEOUT_S: Final = 30
+STOP_TIMEOUT_S: Final = 30
+REQUEST_TIMEOUT_S: Final = 30
+# In process, whoever is still connected when a test stops its broker is a client that the test forgot: it is not waited for.
+SHUTDOWN_TIMEOUT_MS: Final = 200
+LOG_LINES_MAX: Final = 10_000
+MEMORY_DIR: Final = "/dev/shm"
+MEMORY_BYTES_MIN: Final = 1024**3  # with less room than this, containers with a small one among them, the disk is used
+# What one node can keep, and no more partitions of internal topics than a test needs: making them is what a first group would wait for.
+SETTINGS: Final = {
+    "broker.id": "1",
+    "offsets.topic.replication.factor": "1",
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.num.partitions": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "group.initial.rebalance.delay.ms": "0",
+}
+
+# Names, or names with their number of partitions.
+Topics: TypeAlias = Iterable[str] | Mapping[str, int]
+
+__all__ = ["broker", "EmbeddedBroker", "BrokerFailed"]
+
+
+class BrokerFailed(RuntimeError):
+    """The broker did not start, or could not go on; the message says why."""
+
+
+def broker(
+    topics: Topics = (),
+    *,
+    config: Mapping[str, Any] | None = None,
+    data: str | os.PathLike[str] | None = None,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    process: bool = False,
+    **overrides: Any,
+) -> EmbeddedBroker:
+    """A broker to be entered: `with broker(topics=["orders"]) as kafka:`, `async with …`, or `start()` and `stop()`.
+
+    Settings are the broker's own, by their names in `config`, or as keyword arguments with `_` for `.`. `data` is a directory that is kept.
+    """
+    own = {**SETTINGS, "listeners": f"PLAINTEXT://{host_and_port(host, port)}"}
+    given = {**(config or {}), **{name.replace("_", "."): value for name, value in overrides.items()}}
+    return EmbeddedBroker(topics, {name: value_text(value) or "" for name, value in {**own, **given}.items()}, data, process)
+
+
+class EmbeddedBroker:
+    """What `broker` gives. It may be started and stopped as often as one likes, by one thread at a time."""
+
+    def __init__(self, topics: Topics, properties: Mapping[str, str], data: str | os.PathLike[str] | None, process: bool) -> None:
+        self._topics = topics
+        self._properties = dict(properties)
+        self._listeners: list[EndPoint] = []  # with the ports that they got
+        self._kept_data = None if data is None else Path(data)
+        self._data: Path | None = None
+        self._process = process
+        self._running: _Running | None = None
+        self._log: deque[str] = deque(maxlen=LOG_LINES_MAX)
+        _check_settings(properties)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """host:port, for the client's setting of that name."""
+        return host_and_port(self.host, self.port)
+
+    @property
+    def host(self) -> str:
+        return self._first_listener.host
+
+    @property
+    def port(self) -> int:
+        """The one that was free when it was first started; a broker that starts again takes it again."""
+        return self._first_listener.port
+
+    @property
+    def listeners(self) -> dict[str, str]:
+        """host:port of each by its name, where `listeners` was set to several."""
+        return {each.listener_name: host_and_port(each.host, each.port) for each in self._listeners}
+
+    @property
+    def _first_listener(self) -> EndPoint:
+        if not self._listeners:
+            raise RuntimeError("The broker has no port before it is started")
+        return self._listeners[0]
+
+    @property
+    def data(self) -> Path:
+        """Where its logs are, while it has any."""
+        if self._data is None:
+            raise RuntimeError("The broker has no data before it is started and after it is closed")
+        return self._data
+
+    @property
+    def is_running(self) -> bool:
+        return self._running is not None and self._running.is_alive
+
+    @property
+    def log(self) -> list[str]:
+        """The last lines it has logged. In process it is Python's logger `barnabas` that says from which level on; warning, by default."""
+        return list(self._log)
+
+    def start(self) -> None:
+        """Ready for clients, and with its topics, when it returns. Raises BrokerFailed."""
+        if self._running is not None:
+            raise RuntimeError("The broker is running already")
+        is_first = self._data is None
+        if self._data is None:
+            self._data = self._kept_data or _temporary_directory()
+        properties = {**self._properties, "log.dirs": str(self._data)}
+        try:
+            self._running = _Process(properties, self._log) if self._process else _Thread(properties, self._log)
+            self._listeners = self._running.listeners
+            self._properties["listeners"] = ",".join(map(str, self._listeners))
+            atexit.register(self.stop)
+            if is_first:
+                self.create_topics(self._topics)
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """Stops it in order, and throws its data away unless it was told where to keep it. Does nothing if it is not running."""
+        try:
+            self._halt()
+        finally:
+            if self._data is not None and self._kept_data is None:
+                shutil.rmtree(self._data, ignore_errors=True)
+            self._data = None
+
+    def restart(self) -> None:
+        """Stops it in order and starts it on the same port with the same data, as after an upgrade: clients connect anew."""
+        self._halt()
+        self.start()
+
+    def pause(self) -> None:
+        """Stops it in order but keeps its port and data for `start`: a broker that is down for a while."""
+        self._halt()
+
+    def kill(self) -> None:
+        """SIGKILL, as a crash would: `start` then recovers the logs. Only for a broker with `process=True`."""
+        if not isinstance(self._running, _Process):
+            raise RuntimeError("Only a broker that runs as a process can be killed: make it with broker(process=True)")
+        running, self._running = self._running, None
+        running.kill()
+
+    def create_topic(self, name: str, partitions: int = 1, **config: Any) -> str:
+        """Makes a topic and gives its name; settings of the topic have `_` for `.`. Waits until the broker leads it."""
+        settings = {each.replace("_", "."): value_text(value) for each, value in config.items()}
+        topic = CreatableTopic(
+            name=name,
+            num_partitions=partitions,
+            replication_factor=1,
+            configs=[CreatableTopicConfig(name=each, value=value) for each, value in settings.items()],
+        )
+        self._create([topic])
+        return name
+
+    def create_topics(self, topics: Topics) -> None:
+        """Several at once, by their names or as `{name: partitions}`."""
+        counts = topics if isinstance(topics, Mapping) else dict.fromkeys([topics] if isinstance(topics, str) else topics, 1)
+        if counts:
+            self._create([CreatableTopic(name=name, num_partitions=count, replication_factor=1) for name, count in counts.items()])
+
+    def __enter__(self) -> EmbeddedBroker:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+
+    async def __aenter__(self) -> EmbeddedBroker:
+        await asyncio.get_running_loop().run_in_executor(None, self.start)
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await asyncio.get_running_loop().run_in_executor(None, self.stop)
+
+    def __repr__(self) -> str:
+        return f"<broker at {','.join(map(str, self._listeners))}, {'running' if self.is_running else 'not running'}>"
+
+    def _halt(self) -> None:
+        atexit.unregister(self.stop)
+        running, self._running = self._running, None
+        if running is not None:
+            running.stop()
+
+    def _create(self, topics: Sequence[CreatableTopic]) -> None:
+        request = CreateTopicsRequest(topics=list(topics), timeout_ms=REQUEST_TIMEOUT_S * 1000)
+        for made in self._ask(request).topics:
+            if made.error_code:
+                raise BrokerFailed(f"The topic {made.name} cannot be made: {made.error_message or f'error {made.error_code}'}")
+
+    def _ask(self, request: Message) -> Any:
+        if self._running is None:
+            raise RuntimeError("The broker is not running")
+        for listener in self._listeners:
+            if listener.security_protocol is SecurityProtocol.PLAINTEXT:
+                return ask(listener.host, listener.port, request)
+        raise RuntimeError("Topics are made through a PLAINTEXT listener: add one to `listeners`, or make them with a client of your own")
+
+
+def ask(host: str, port: int, request: Message) -> Any:
+    """One request on a connection of its own, in the newest version that is stable."""
+    api = BY_NAME[type(request).__name__.removesuffix("Request")]
+    version = api.stable_version
+    with socket.create_connection((host, port), REQUEST_TIMEOUT_S) as connection, connection.makefile("rb") as answers:
+        connection.sendall(b"".join(request_frame(request, api, version, 1, "barnabas.testing")))
+        frame = answers.read(int.from_bytes(answers.read(4), "big"))
+    _, reader = parse_response_header(frame, api.response_header_version(version))
+    return api.response.read(reader, version)
+
+
+class _Running(Protocol):
+    listeners: list[EndPoint]
+
+    @property
+    def is_alive(self) -> bool: ...
+
+    def stop(self) -> None: ...
+
+
+class _Thread:
+    """A broker on a thread of this process. Settings of the process (signals, garbage collector, limits) are left as they are."""
+
+    def __init__(self, properties: Mapping[str, str], log: deque[str]) -> None:
+        self._config = settings(properties).config
+        self._ready: Future[list[EndPoint]] = Future()
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="barnabas-broker", daemon=True)
+        self._handler = _LogOfThread(self._thread, log)
+        logging.getLogger("barnabas").addHandler(self._handler)
+        self._thread.start()
+        try:
+            self.listeners = self._ready.result(START_TIMEOUT_S)
+        except Exception as error:
+            logging.getLogger("barnabas").removeHandler(self._handler)
+            raise BrokerFailed(f"The broker did not start: {error or type(error).__name__}") from error
+
+    @property
+    def is_alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def stop(self) -> None:
+        try:
+            self._loop.call_soon_threadsafe(self._told_to_stop.set)
+        except RuntimeError:
+            pass  # it has failed and is gone
+        self._thread.join(STOP_TIMEOUT_S)
+        logging.getLogger("barnabas").removeHandler(self._handler)
+        if self._thread.is_alive():
+            raise BrokerFailed(f"The broker did not stop within {STOP_TIMEOUT_S} s")
+        if self._failure is not None:
+            raise BrokerFailed(f"The broker could not go on: {self._failure}") from self._failure
+
+    def _run(self) -> None:
+        try:
+            with asyncio.Runner(loop_factory=new_event_loop) as runner:
+                runner.run(self._serve())
+        except BaseException as error:
+            self._failure = error
+            if not self._ready.done():
+                self._ready.set_exception(error)
+
+    async def _serve(self) -> None:
+        self._loop, self._told_to_stop = asyncio.get_running_loop(), asyncio.Event()
+        server = BrokerServer(self._config)
+        await server.start()
+        try:
+            self._ready.set_result(server.endpoints)
+            stopping = asyncio.ensure_future(self._told_to_stop.wait())
+            await asyncio.wait((stopping, server.failed), return_when=asyncio.FIRST_COMPLETED)
+            stopping.cancel()
+        finally:
+            await server.shutdown(SHUTDOWN_TIMEOUT_MS)
+        if server.failed.done():
+            self._failure = server.failed.result()
+
+
+class _LogOfThread(logging.Handler):
+    """Keeps what the broker's thread logs. Its level is that of its loggers: nothing is made louder for its sake."""
+
+    def __init__(self, thread: threading.Thread, log: deque[str]) -> None:
+        super().__init__()
+        self._thread, self._log = thread, log
+        self.setFormatter(TextFormatter())
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.thread == self._thread.ident:
+            self._log.append(self.format(record))
+
+
+class _Process:
+    """`barnabas up` as a process of its own."""
+
+    _READY: Final = re.compile(r"^ready listeners=(\S+) ")
+
+    def __init__(self, properties: Mapping[str, str], log: deque[str]) -> None:
+        command = [sys.executable, "-m", "barnabas", "up", "--data", properties["log.dirs"]]
+        for name, value in properties.items():
+            command += ["--override", f"{name}={value}"]
+        path = os.pathsep.join(filter(None, (str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH"))))
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            errors="replace",
+            env={**os.environ, "PYTHONPATH": path},
+        )
+        self._ready: Future[list[EndPoint]] = Future()
+        self._settings = properties
+        self._reader = threading.Thread(target=self._read, args=(log,), name="barnabas-broker-output", daemon=True)
+        self._reader.start()
+        try:
+            self.listeners = self._ready.result(START_TIMEOUT_S)
+        except Exception as error:
+            self.kill()
+            raise BrokerFailed(f"The broker did not start: {error or type(error).__name__}") from error
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    def stop(self) -> None:
+        """A second signal has it wait for nobody."""
+        for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGKILL):
+            self._process.send_signal(number)
+            try:
+                self._process.wait(SHUTDOWN_TIMEOUT_MS / 1000 if number == signal.SIGTERM else STOP_TIMEOUT_S)
+                break
+            except subprocess.TimeoutExpired:
+                continue
+        self._close()
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait(STOP_TIMEOUT_S)
+        self._close()
+
+    def _close(self) -> None:
+        self._reader.join(STOP_TIMEOUT_S)
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+
+    def _read(self, log: deque[str]) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            ready = self._READY.match(line)
+            if ready is not None and not self._ready.done():
+                self._ready.set_result(settings({**self._settings, "listeners": ready[1]}).config.broker_listeners)
+            else:
+                log.append(line.rstrip("\n"))
+        if not self._ready.done():
+            told = next((line for line in reversed(log) if line.startswith("barnabas: ")), "\n".join(log))
+            self._ready.set_exception(RuntimeError(told.removeprefix("barnabas: ")))
+
+
+def _check_settings(properties: Mapping[str, str]) -> None:
+    """A test's typing error is told at once, where a broker would only warn of it."""
+    unknown = settings({"log.dirs": "none", **properties}).config.unknown
+    if unknown:
+        raise InvalidConfig(f"Unknown setting of a broker: {', '.join(unknown)}")
+
+
+def _temporary_directory() -> Path:
+    try:
+        room = shutil.disk_usage(MEMORY_DIR).free
+        where = MEMORY_DIR if room >= MEMORY_BYTES_MIN and os.access(MEMORY_DIR, os.W_OK) else None
+    except OSError:
+        where = None  # another system
+    return Path(tempfile.mkdtemp(prefix="barnabas-", dir=where))
