@@ -1,0 +1,80 @@
+"""OpenTelemetry's MetricsData in Protobuf's bytes: what a client pushes to a broker that asks for its metrics (KIP-714).
+
+Only what Kafka's clients send is written: gauges and monotonic sums of one point each, with attributes that are text. The numbers of the
+fields are those of opentelemetry/proto/metrics/v1/metrics.proto.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+DELTA: Final = 1
+CUMULATIVE: Final = 2
+
+_VARINT: Final = 0
+_FIXED64: Final = 1
+_LENGTH: Final = 2
+
+
+@dataclass(frozen=True)
+class Point:
+    """One number of one metric. A sum has the time from which on it was counted, and a temporality; for a gauge both are 0."""
+
+    name: str
+    value: float | int
+    time_ms: int
+    attributes: Mapping[str, str]
+    start_ms: int = 0
+    temporality: int = 0
+
+
+def metrics_data(points: Iterable[Point], resource: Mapping[str, str]) -> bytes:
+    """All points as metrics of one resource, whose attributes say what client it is."""
+    written = b"".join(_bytes(2, _metric(point)) for point in points)
+    if not written:
+        return b""
+    about = b"".join(_bytes(1, _attribute(key, value)) for key, value in resource.items())
+    return _bytes(1, _bytes(1, about) + _bytes(2, written))
+
+
+def _metric(point: Point) -> bytes:
+    data_point = _bytes(1, _data_point(point))
+    if point.temporality:
+        data = _bytes(7, data_point + _key(2, _VARINT) + _varint(point.temporality) + _key(3, _VARINT) + _varint(1))
+    else:
+        data = _bytes(5, data_point)
+    return _bytes(1, point.name.encode()) + data
+
+
+def _data_point(point: Point) -> bytes:
+    start = _key(2, _FIXED64) + struct.pack("<Q", point.start_ms * 1_000_000) if point.start_ms else b""
+    time = _key(3, _FIXED64) + struct.pack("<Q", point.time_ms * 1_000_000)
+    if isinstance(point.value, int) and -(2**63) <= point.value < 2**63:
+        value = _key(6, _FIXED64) + struct.pack("<q", point.value)
+    else:
+        value = _key(4, _FIXED64) + struct.pack("<d", point.value)
+    return start + time + value + b"".join(_bytes(7, _attribute(key, text)) for key, text in point.attributes.items())
+
+
+def _attribute(key: str, text: str) -> bytes:
+    return _bytes(1, key.encode()) + _bytes(2, _bytes(1, text.encode()))
+
+
+def _bytes(field: int, data: bytes) -> bytes:
+    return _key(field, _LENGTH) + _varint(len(data)) + data
+
+
+def _key(field: int, kind: int) -> bytes:
+    return _varint(field << 3 | kind)
+
+
+def _varint(value: int) -> bytes:
+    written = bytearray()
+    while value > 0x7F:
+        written.append(value & 0x7F | 0x80)
+        value >>= 7
+    written.append(value)
+    return bytes(written)

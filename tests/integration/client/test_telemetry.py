@@ -1,0 +1,198 @@
+"""Telemetry against Apache Kafka: a plugin of its broker says what our client pushed; and against a broker that knows nothing of it."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import time
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from barnabas.client.clock import SystemClock
+from barnabas.client.common_config import common
+from barnabas.client.config import ClientConfig, key
+from barnabas.client.errors import Timeout
+from barnabas.client.metadata import Metadata
+from barnabas.client.metrics import CumulativeSum, Metrics
+from barnabas.client.network_client import NetworkClient
+from barnabas.client.telemetry import ClientTelemetry
+from barnabas.client.telemetry_sender import NEVER_MS
+from barnabas.config_def import Importance, Type, table
+from barnabas.protocol.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from barnabas.testing import ask, broker
+from tests import broker as processes
+from tests import kafka, kafka_server
+
+PLUGIN = Path(__file__).parent / "java" / "TelemetryReceiver.java"
+KEYS = table([*common(), key("client.rack", Type.STRING, "", None, Importance.LOW, "Where the client is.")])
+CLIENT_METRICS = 16
+DEADLINE_S = 30
+
+
+@dataclass
+class Receiver:
+    """A Kafka, and the file in which its plugin writes what was pushed."""
+
+    bootstrap: str
+    file: Path
+
+    def pushes(self, client_id: str) -> list[tuple[list[list[str]], list[str]]]:
+        """What a client has pushed: the metrics and the line of each push."""
+        found: list[tuple[list[list[str]], list[str]]] = []
+        metrics: list[list[str]] = []
+        for line in self.file.read_text().splitlines() if self.file.exists() else []:
+            fields = line.split("\t")
+            if fields[0] == "metric":
+                metrics.append(fields[1:])
+                continue
+            if fields[4] == client_id:
+                found.append((metrics, fields[1:]))
+            metrics = []
+        return found
+
+
+@pytest.fixture(scope="module")
+def receiver(tmp_path_factory: pytest.TempPathFactory) -> Generator[Receiver, None, None]:
+    jars = kafka.available(kafka.prepare)
+    directory, classes = tmp_path_factory.mktemp("kafka"), tmp_path_factory.mktemp("classes")
+    subprocess.run(["javac", "-cp", f"{jars}/*", "-d", str(classes), str(PLUGIN)], check=True, capture_output=True, timeout=120)
+    file = directory / "pushed"
+    port, controller_port = kafka_server._free_ports()
+    settings = {"metric.reporters": "TelemetryReceiver", "telemetry.file": str(file)}
+    command = kafka_server.command(directory, 1, port, controller_port, settings)
+    command = [f"{jars}/*:{classes}" if each == f"{jars}/*" else each for each in command]
+    with processes.started(command, kafka_server.STARTED, kafka_server.START_TIMEOUT_S):
+        yield Receiver(f"127.0.0.1:{port}", file)
+
+
+def subscribe(receiver: Receiver, name: str, metrics: str, client_id: str) -> None:
+    """As kafka-client-metrics.sh does, with an interval of 100 ms."""
+    host, _, port = receiver.bootstrap.rpartition(":")
+    values = {"metrics": metrics, "interval.ms": "100", "match": f"client_id={client_id}"}
+    configs = [AlterableConfig(name=each, config_operation=0, value=value) for each, value in values.items()]
+    resource = AlterConfigsResource(resource_type=CLIENT_METRICS, resource_name=name, configs=configs)
+    (answer,) = ask(host, int(port), IncrementalAlterConfigsRequest(resources=[resource])).responses
+    assert answer.error_code == 0, answer.error_message
+
+
+@asynccontextmanager
+async def client(bootstrap: str, client_id: str, **settings: object) -> AsyncGenerator[tuple[ClientTelemetry, Metrics], None]:
+    config = ClientConfig(KEYS, {"bootstrap.servers": bootstrap, "client.id": client_id, **settings})
+    clock = SystemClock()
+    metrics = Metrics(clock, tags={"client-id": client_id})
+    metrics.add("work", metrics.metric_name("work-total", "test-metrics", topic="t"), CumulativeSum())
+    metrics.gauge(metrics.metric_name("load", "test-metrics"), lambda: 7)
+    network = NetworkClient(config, Metadata(config, clock=clock), clock=clock, metrics=metrics, metric_group="test")
+    telemetry = ClientTelemetry.of(config, network, metrics, clock=clock)
+    assert telemetry is not None
+    telemetry.update_labels(group_member_id="m-1")
+    await network.start()
+    telemetry.start()
+    try:
+        yield telemetry, metrics
+    finally:
+        await telemetry.close(5000)
+        await network.close()
+
+
+def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run(asyncio.wait_for(main(), 60))
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come true"
+        await asyncio.sleep(0.02)
+
+
+@pytest.mark.java
+def test_kafka_receives_what_it_asked_for(receiver: Receiver) -> None:
+    subscribe(receiver, "all", "*", "pushes-all")
+
+    async def main() -> None:
+        async with client(receiver.bootstrap, "pushes-all", **{"client.rack": "r1"}) as (telemetry, metrics):
+            metrics.sensor("work").record(5)
+            instance = await telemetry.client_instance_id(10_000)
+            await until(lambda: len(receiver.pushes("pushes-all")) >= 2)
+            metrics.sensor("work").record(2)
+        assert {line[0] for _, line in receiver.pushes("pushes-all")} == {str(instance)}
+
+    run(main)
+    pushes = receiver.pushes("pushes-all")
+    assert [line[1] for _, line in pushes] == ["false"] * (len(pushes) - 1) + ["true"]
+    assert {line[2] for _, line in pushes} == {"OTLP"}
+    labels = "client_rack=r1,group_member_id=m-1"
+    for metrics, _ in pushes:
+        assert ["org.apache.kafka.test.load", "GAUGE", "7", "", labels] in metrics
+        names = {fields[0] for fields in metrics}
+        assert {"org.apache.kafka.test.connection.count", "org.apache.kafka.test.node.request.total"} <= names
+    worked = [fields for metrics, _ in pushes for fields in metrics if fields[0] == "org.apache.kafka.test.work.total"]
+    assert {fields[1] for fields in worked} == {"AGGREGATION_TEMPORALITY_DELTA"}
+    assert {fields[3] for fields in worked} == {"topic=t"}
+    assert sum(float(fields[2]) for fields in worked) == 7
+
+
+@pytest.mark.java
+def test_kafka_receives_only_what_it_asked_for(receiver: Receiver) -> None:
+    subscribe(receiver, "some", "org.apache.kafka.test.work", "pushes-some")
+
+    async def main() -> None:
+        async with client(receiver.bootstrap, "pushes-some"):
+            await until(lambda: bool(receiver.pushes("pushes-some")))
+
+    run(main)
+    assert {fields[0] for metrics, _ in receiver.pushes("pushes-some") for fields in metrics} == {"org.apache.kafka.test.work.total"}
+
+
+@pytest.mark.java
+def test_a_client_that_nobody_asks_has_an_id_and_pushes_nothing(receiver: Receiver) -> None:
+    async def main() -> None:
+        async with client(receiver.bootstrap, "pushes-nothing") as (telemetry, _):
+            await telemetry.client_instance_id(10_000)
+
+    run(main)
+    assert receiver.pushes("pushes-nothing") == []
+
+
+@pytest.mark.java
+def test_a_subscription_that_changes_is_followed(receiver: Receiver) -> None:
+    subscribe(receiver, "changes", "org.apache.kafka.test.work", "pushes-changes")
+
+    def names() -> set[str]:
+        return {fields[0] for metrics, _ in receiver.pushes("pushes-changes") for fields in metrics}
+
+    async def main() -> None:
+        async with client(receiver.bootstrap, "pushes-changes"):
+            await until(lambda: names() == {"org.apache.kafka.test.work.total"})
+            await asyncio.to_thread(subscribe, receiver, "changes", "org.apache.kafka.test.load", "pushes-changes")
+            await until(lambda: "org.apache.kafka.test.load" in names())
+
+    run(main)
+
+
+def test_a_broker_that_does_not_know_telemetry_is_left_alone() -> None:
+    async def main(bootstrap: str) -> None:
+        async with client(bootstrap, "old") as (telemetry, _):
+            with pytest.raises(Timeout):
+                await telemetry.client_instance_id(10_000)
+            assert telemetry.sender.time_to_next_ms(0) == NEVER_MS
+
+    with broker() as running:
+        run(lambda: main(running.bootstrap_servers))
+
+
+def test_telemetry_can_be_switched_off() -> None:
+    config = ClientConfig(KEYS, {"bootstrap.servers": "127.0.0.1:1", "enable.metrics.push": False})
+    metrics = Metrics(SystemClock())
+    network = NetworkClient(config, Metadata(config, clock=SystemClock()), clock=SystemClock(), metrics=metrics)
+    assert ClientTelemetry.of(config, network, metrics, clock=SystemClock()) is None
