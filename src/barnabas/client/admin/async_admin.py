@@ -1,0 +1,148 @@
+"""The admin client on asyncio: every operation of Java's Admin, each a coroutine.
+
+The operations stand in one file for each noun; here they are put together with the network, the metadata and the settings. An operation on
+many things returns `Outcomes`, in which each of them has its value or its error; one on a single thing returns it or raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Final, Self
+
+from barnabas.client.admin.acls import AclCalls
+from barnabas.client.admin.calls import Calls, CallSettings
+from barnabas.client.admin.client_metrics import ClientMetricsCalls
+from barnabas.client.admin.cluster import BROKER_ENDPOINTS, CONTROLLER_ENDPOINTS, ClusterCalls
+from barnabas.client.admin.config import admin_config
+from barnabas.client.admin.controller_network import ControllerNetwork
+from barnabas.client.admin.directory import MetadataDirectory
+from barnabas.client.admin.elections import ElectionCalls
+from barnabas.client.admin.features import FeatureCalls
+from barnabas.client.admin.group_offsets import GroupOffsetCalls
+from barnabas.client.admin.groups import GroupCalls
+from barnabas.client.admin.log_dirs import LogDirCalls
+from barnabas.client.admin.offsets import OffsetCalls
+from barnabas.client.admin.producers import ProducerCalls
+from barnabas.client.admin.quorum import QuorumCalls
+from barnabas.client.admin.quotas import QuotaCalls
+from barnabas.client.admin.reassignments import ReassignmentCalls
+from barnabas.client.admin.records import RecordCalls
+from barnabas.client.admin.scram import ScramCalls
+from barnabas.client.admin.share_groups import ShareGroupCalls
+from barnabas.client.admin.streams_groups import StreamsGroupCalls
+from barnabas.client.admin.tokens import TokenCalls
+from barnabas.client.admin.topics import TopicCalls
+from barnabas.client.admin.transactions import TransactionCalls
+from barnabas.client.backoff import ExponentialBackoff
+from barnabas.client.clock import SystemClock
+from barnabas.client.config import ClientConfig, load
+from barnabas.client.errors import IllegalArgument
+from barnabas.client.metadata import Metadata
+from barnabas.client.metrics import Metric, MetricName, Metrics, MetricsReporter
+from barnabas.client.network_client import NetworkClient
+from barnabas.client.telemetry import LAST_PUSH_TIMEOUT_MS, ClientTelemetry
+
+_JMX: Final = "org.apache.kafka.common.metrics.JmxReporter"
+
+
+class AsyncAdmin(
+    TopicCalls,
+    ClientMetricsCalls,
+    ClusterCalls,
+    QuorumCalls,
+    GroupCalls,
+    GroupOffsetCalls,
+    ShareGroupCalls,
+    StreamsGroupCalls,
+    OffsetCalls,
+    RecordCalls,
+    LogDirCalls,
+    ReassignmentCalls,
+    ElectionCalls,
+    AclCalls,
+    ScramCalls,
+    TokenCalls,
+    QuotaCalls,
+    FeatureCalls,
+    ProducerCalls,
+    TransactionCalls,
+):
+    """`AsyncAdmin({"bootstrap.servers": "localhost:9092"})` or `AsyncAdmin(bootstrap_servers="localhost:9092")`; to be closed, best by
+    `async with`. Belongs to the event loop on which it is first used.
+
+    Every method takes `timeout_ms` instead of default.api.timeout.ms.
+    """
+
+    def __init__(self, config: Mapping[str, object] | None = None, **keywords: object) -> None:
+        self._config = admin_config(config, keywords)
+        self._uses_controllers: bool = bool(self._config["bootstrap.controllers"])
+        self._endpoint_type = CONTROLLER_ENDPOINTS if self._uses_controllers else BROKER_ENDPOINTS
+        time = SystemClock()
+        self._metrics = Metrics(
+            time,
+            tags={"client-id": self._config["client.id"]},
+            samples=self._config["metrics.num.samples"],
+            window_ms=self._config["metrics.sample.window.ms"],
+            recording_level=self._config["metrics.recording.level"],
+            reporters=_reporters(self._config),
+        )
+        self._metadata = Metadata(self._config, clock=time, allow_auto_topic_creation=False)
+        kind = ControllerNetwork if self._uses_controllers else NetworkClient
+        self._network = kind(self._config, self._metadata, clock=time, metrics=self._metrics, metric_group="admin-client")
+        self._calls = Calls(
+            self._network,
+            MetadataDirectory(self._metadata, self._network, self.start),
+            CallSettings(self._config["default.api.timeout.ms"], self._config["request.timeout.ms"], self._config["retries"]),
+            time,
+            ExponentialBackoff(self._config["retry.backoff.ms"], self._config["retry.backoff.max.ms"]),
+        )
+        self._telemetry = ClientTelemetry.of(self._config, self._network, self._metrics, clock=time)
+        self._started = False
+        self._closed = False
+        self._config.warn_unused()
+
+    async def start(self) -> None:
+        """Begins to look for the cluster. The first call does it, too."""
+        if not self._started:
+            self._started = True
+            await self._network.start()
+            if self._telemetry is not None:
+                self._telemetry.start()
+
+    async def close(self, timeout_ms: int | None = None) -> None:
+        """Waits for calls that are under way, at most so long (None: as long as they take), then ends all connections. May be repeated."""
+        if timeout_ms is not None and timeout_ms < 0:
+            raise IllegalArgument("The timeout cannot be negative.")
+        if self._closed:
+            return
+        self._closed = True
+        await self._calls.close(timeout_ms)
+        if self._telemetry is not None:
+            await self._telemetry.close(LAST_PUSH_TIMEOUT_MS if timeout_ms is None else timeout_ms)
+        await self._network.close()
+        self._metrics.close()
+
+    def metrics(self) -> dict[MetricName, Metric]:
+        """What the client measures of itself."""
+        return self._metrics.all()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self.close()
+
+
+def _reporters(config: ClientConfig) -> list[MetricsReporter]:
+    """The objects of metric.reporters, configured. Java's own for JMX has nothing to report to here."""
+    reporters: list[MetricsReporter] = []
+    for value in config["metric.reporters"]:
+        if value == _JMX:
+            continue
+        reporter = load("metric.reporters", value)
+        if hasattr(reporter, "configure"):
+            reporter.configure(config.originals())
+        reporters.append(reporter)
+    return reporters

@@ -1,0 +1,370 @@
+"""How a call of the admin client reaches the brokers that can answer it, and how often it is tried.
+
+Between the methods of the admin client and the network: a method says where to ask, what to ask and how to read the answer; here are the
+deadline (default.api.timeout.ms for the call, request.timeout.ms for each attempt), the retries with their back-off, and the two ways of
+routing: `ask` for one node at a time, `ask_each` for keys that live on different nodes and may move while we ask. An error that is not
+retriable is never tried again, and nothing is tried after the deadline.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, Protocol, TypeVar, cast
+
+from barnabas.client.admin.call import Answer, Call, Located, NotAssigned, Time
+from barnabas.client.admin.outcomes import Outcomes, failed
+from barnabas.client.cluster import Node
+from barnabas.client.errors import Disconnected, IllegalArgument, IllegalState, Timeout, UnknownServerError, error_for, refreshes_metadata
+from barnabas.errors import KafkaError, NotController
+from barnabas.protocol.errors import UnsupportedVersion
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages.api_versions_request import ApiVersionsRequest
+from barnabas.protocol.registry import BY_NAME
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+R = TypeVar("R")
+M = TypeVar("M", bound=Message)
+
+
+SOFTWARE_NAME: Final = "barnabas"
+SOFTWARE_VERSION: Final = "4.2.0"
+
+
+class Channel(Protocol):
+    """What is needed of the network: one request to one node, and which versions that node takes once it has been spoken to."""
+
+    async def send(
+        self, node_id: int, request: Message, *, timeout_ms: int | None = None, version: int | None = None, max_version: int | None = None
+    ) -> Message: ...
+
+    def version_of(self, node_id: int, api_key: int) -> int | None: ...
+
+
+class Directory(Protocol):
+    """What is known of the cluster: who is there, and who leads."""
+
+    @property
+    def known(self) -> bool:
+        """Whether any broker has ever answered."""
+
+    async def any_node(self, timeout_ms: int) -> int: ...
+
+    async def controller(self, timeout_ms: int) -> int: ...
+
+    async def brokers(self, timeout_ms: int) -> list[int]: ...
+
+    def node(self, node_id: int) -> Node:
+        """The node of an id; one that is not known has no address."""
+
+    def request_update(self) -> None: ...
+
+
+class Backoff(Protocol):
+    def backoff_ms(self, attempts: int) -> int: ...
+
+
+@dataclass(frozen=True)
+class CallSettings:
+    default_api_timeout_ms: int = 60_000
+    request_timeout_ms: int = 30_000
+    retries: int = 2**31 - 1
+
+
+Route = Callable[[Call], Awaitable[int]]
+
+
+class Calls:
+    def __init__(
+        self,
+        channel: Channel,
+        directory: Directory,
+        settings: CallSettings,
+        clock: Time,
+        backoff: Backoff,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self.directory = directory
+        self._channel = channel
+        self._settings = settings
+        self._clock = clock
+        self._backoff = backoff
+        self._sleep = sleep
+        self._under_way = 0
+        self._closed = False
+        self._idle: asyncio.Event | None = None
+
+    @property
+    def request_timeout_ms(self) -> int:
+        return self._settings.request_timeout_ms
+
+    def begin(self, name: str, timeout_ms: int | None) -> Call:
+        """A call with its deadline: the given one, or default.api.timeout.ms from now."""
+        if self._closed:
+            raise IllegalState("Cannot accept new calls when AdminClient is closing.")
+        if timeout_ms is not None and timeout_ms < 0:
+            raise IllegalArgument(f"timeout_ms must not be negative, but is {timeout_ms}")
+        return Call(name, self._settings.default_api_timeout_ms if timeout_ms is None else timeout_ms, self._clock)
+
+    async def close(self, timeout_ms: int | None) -> None:
+        """Takes no more calls, and waits for those that are under way, which are not tried again; for at most so long, if it is said."""
+        self._closed = True
+        self._idle = asyncio.Event()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
+                while self._under_way:
+                    self._idle.clear()
+                    await self._idle.wait()
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        self._under_way += 1
+        try:
+            yield
+        finally:
+            self._under_way -= 1
+            if not self._under_way and self._idle is not None:
+                self._idle.set()
+
+    async def any_node(self, call: Call) -> int:
+        return await self.directory.any_node(self.attempt_ms(call))
+
+    async def controller(self, call: Call) -> int:
+        return await self.directory.controller(self.attempt_ms(call))
+
+    def node(self, node_id: int) -> Route:
+        async def constant(call: Call) -> int:
+            if node_id not in await self.directory.brokers(self.attempt_ms(call)):
+                raise NotAssigned(f"Broker {node_id} is not alive")
+            return node_id
+
+        return constant
+
+    async def brokers(self, call: Call) -> list[int]:
+        """The ids of all brokers that are alive."""
+        while True:
+            self._check(call)
+            try:
+                return await self.directory.brokers(self.attempt_ms(call))
+            except KafkaError as error:
+                await self.back_off(call, error)
+
+    async def each_at_itself(self, call: Call, node_ids: Sequence[int]) -> Located[int]:
+        """For keys that are brokers. One that is not there is waited for."""
+        alive = await self.directory.brokers(self.attempt_ms(call))
+        found = {node_id: node_id for node_id in node_ids if node_id in alive}
+        if not found:
+            raise NotAssigned(f"None of the brokers {list(node_ids)} is alive")
+        return Located(found)
+
+    def attempt_ms(self, call: Call) -> int:
+        return min(self._settings.request_timeout_ms, call.remaining_ms())
+
+    async def send(self, call: Call, node_id: int, request: Message, *, at_most: int | None = None, at_least: int = 0) -> Any:
+        """One attempt at one node: its answer, or what the network raised. The version is the highest that both know, within the limits."""
+        if call.api is not None:
+            call.api = _api_name(request)
+        if at_least and await self._version(call, node_id, request) < at_least:
+            raise UnsupportedVersion(f"The node {node_id} does not support {type(request).__name__} in version {at_least} or newer")
+        return await self._channel.send(node_id, request, timeout_ms=self.attempt_ms(call), max_version=at_most)
+
+    async def _version(self, call: Call, node_id: int, request: Message) -> int:
+        api = BY_NAME[type(request).__name__.removesuffix("Request")]
+        version = self._channel.version_of(node_id, api.key)
+        if version is None:
+            # Not spoken to yet, or it does not have the API: any answer tells which.
+            await self._channel.send(node_id, ApiVersionsRequest(SOFTWARE_NAME, SOFTWARE_VERSION), timeout_ms=self.attempt_ms(call))
+            version = self._channel.version_of(node_id, api.key)
+        if version is None:
+            raise UnsupportedVersion(f"The node {node_id} does not support {api.name}")
+        return version
+
+    async def ask(
+        self,
+        call: Call,
+        route: Route,
+        build: Callable[[int], Message],
+        read: Callable[[M], R],
+        older: Callable[[int], Message | None] | None = None,
+    ) -> R:
+        """Sends what `build` makes (given the time of this attempt) to where `route` says, until `read` does not raise a retriable error.
+
+        `older` says the same in the way of older brokers, if it can; it is used once one has said that it is too old.
+        """
+        with self._counted():
+            while True:
+                self._check(call)
+                try:
+                    node_id = await route(call)
+                    return read(await self.send(call, node_id, build(self.attempt_ms(call))))
+                except UnsupportedVersion:
+                    if older is None or older(0) is None:
+                        raise
+                    build, older = cast("Callable[[int], Message]", older), None
+                except KafkaError as error:
+                    await self.back_off(call, error)
+
+    async def ask_about(
+        self,
+        call: Call,
+        keys: Iterable[K],
+        route: Route,
+        build: Callable[[int, Sequence[K]], Message],
+        read: Callable[[M], Answer[K, V]],
+        refused: Mapping[K, KafkaError] | None = None,
+        older: Callable[[int, Sequence[K]], Message | None] | None = None,
+    ) -> Outcomes[K, V]:
+        """One request about all keys at one node. What keeps it from being answered is the error of each of them.
+
+        `refused` are those that are not asked for at all; what a quota held back is asked for again until the deadline.
+        """
+        wanted = list(dict.fromkeys(keys))
+        total: Answer[K, V] = Answer(failed=dict(refused or {}))
+        pending = [key for key in wanted if key not in total.failed]
+        held: dict[K, KafkaError] = {}
+        while pending:
+            try:
+                before = None if older is None else partial(_swapped, older, pending)
+                answer = await self.ask(call, route, partial(_swapped, build, pending), read, before)
+                held = answer.throttled
+                total.done.update((key, value) for key, value in answer.done.items() if key in pending)
+                total.failed.update((key, error) for key, error in answer.failed.items() if key in pending)
+                total.failed.update(
+                    (key, UnknownServerError(f"The response did not contain a result for {key}"))
+                    for key in pending
+                    if not answer.names(key) and key not in held
+                )
+                pending = [key for key in pending if key in held]
+                if pending:
+                    await self.back_off(call, held[pending[0]], answer.throttle_time_ms)
+            except KafkaError as error:
+                timed_out = isinstance(error, Timeout)
+                total.failed.update((key, held[key] if timed_out and key in held else error) for key in pending)
+                break
+        return Outcomes(wanted, total.done, total.failed)
+
+    async def ask_each(
+        self,
+        call: Call,
+        keys: Iterable[K],
+        locate: Callable[[Call, Sequence[K]], Awaitable[Located[K]]],
+        ask: Callable[[Call, int, Sequence[K]], Awaitable[Answer[K, V]]],
+    ) -> Outcomes[K, V]:
+        """Looks up where each key lives, asks all those nodes at once, and follows the keys that have moved until each has its outcome."""
+        with self._counted():
+            return await self._ask_each(call, list(dict.fromkeys(keys)), locate, ask)
+
+    async def _ask_each(
+        self,
+        call: Call,
+        wanted: list[K],
+        locate: Callable[[Call, Sequence[K]], Awaitable[Located[K]]],
+        ask: Callable[[Call, int, Sequence[K]], Awaitable[Answer[K, V]]],
+    ) -> Outcomes[K, V]:
+        total: Answer[K, V] = Answer()
+        pending = wanted
+        while pending:
+            located, pending = await self._locate(call, pending, locate)
+            total.failed.update(located.failed)
+            by_node: dict[int, list[K]] = {}
+            for key, node_id in located.found.items():
+                by_node.setdefault(node_id, []).append(key)
+            answers = await asyncio.gather(*(self._ask_node(call.branch(), node_id, held, ask) for node_id, held in by_node.items()))
+            for answer in answers:
+                total.done.update(answer.done)
+                total.failed.update(answer.failed)
+                pending += [key for key in wanted if key in answer.moved]
+            if pending:
+                where = "Where some of the keys live is not known yet."
+                try:
+                    await self.back_off(call, NotAssigned(where) if call.api is None else Disconnected(where))
+                except KafkaError as error:
+                    total.failed.update(failed(pending, error))
+                    break
+        return Outcomes(wanted, total.done, total.failed)
+
+    async def back_off(self, call: Call, error: KafkaError, wait_at_least_ms: int = 0) -> None:
+        """Waits before the next attempt; raises when there is to be none, because of the error, the deadline, `retries`, or the end."""
+        if self._closed and isinstance(error, IllegalState):
+            raise Timeout(f"The AdminClient thread has exited. Call: {call.name}") from error
+        if self._closed or not error.retriable:
+            raise error
+        if isinstance(error, NotController) or refreshes_metadata(error):
+            self.directory.request_update()
+        wait_ms = max(wait_at_least_ms, self._backoff.backoff_ms(call.tries))
+        call.wait_from_now(wait_ms)
+        call.last_error = error
+        if call.remaining_ms() == 0 or call.tries > self._settings.retries:
+            raise self._timed_out(call)
+        await self._sleep(min(wait_ms, call.remaining_ms()) / 1000)
+
+    def _check(self, call: Call) -> None:
+        if call.remaining_ms() == 0:
+            raise self._timed_out(call)
+
+    def _timed_out(self, call: Call) -> Timeout:
+        assigned = self.directory.known and not isinstance(call.last_error, NotAssigned)
+        return call.timed_out(call.last_error, assigned=assigned)
+
+    async def _locate(
+        self, call: Call, keys: list[K], locate: Callable[[Call, Sequence[K]], Awaitable[Located[K]]]
+    ) -> tuple[Located[K], list[K]]:
+        """Where the keys are, and those of which that is not known yet."""
+        while True:
+            try:
+                self._check(call)
+                located = await locate(call, keys)
+                return located, [key for key in keys if key not in located.found and key not in located.failed]
+            except KafkaError as error:
+                try:
+                    await self.back_off(call, error)
+                except KafkaError as final:
+                    return Located(failed=failed(keys, final)), []
+
+    async def _ask_node(
+        self, call: Call, node_id: int, keys: list[K], ask: Callable[[Call, int, Sequence[K]], Awaitable[Answer[K, V]]]
+    ) -> Answer[K, V]:
+        total: Answer[K, V] = Answer()
+        while keys:
+            error: KafkaError = Disconnected("The answer left some of the keys out.")
+            try:
+                self._check(call)
+                answer = await ask(call, node_id, keys)
+                total.done.update(answer.done)
+                total.failed.update(answer.failed)
+                total.moved |= answer.moved
+                keys = [key for key in keys if not answer.names(key)]
+            except Disconnected:
+                # Whoever was there may be gone for good: somebody else may have taken the keys over.
+                total.moved.update(keys)
+                self.directory.request_update()
+                break
+            except KafkaError as raised:
+                error = raised
+            if keys:
+                try:
+                    await self.back_off(call, error)
+                except KafkaError as final:
+                    total.failed.update(failed(keys, final))
+                    break
+        return total
+
+
+def _api_name(request: Message) -> str:
+    """As Java names it: LIST_OFFSETS."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(request).__name__.removesuffix("Request")).upper()
+
+
+def _swapped(build: Callable[[int, Sequence[K]], R], keys: Sequence[K], timeout_ms: int) -> R:
+    return build(timeout_ms, keys)
+
+
+def check_controller(code: int, message: str | None = None) -> None:
+    """Raises what sends the whole request to the controller anew, wherever in the response it is said."""
+    if code == NotController.code:
+        raise error_for(code, message)

@@ -1,0 +1,63 @@
+"""The cluster as the admin client sees it: which nodes there are and who is controller, as far as `Metadata` has heard.
+
+Calls ask here for the node to send to. It waits for an answer of some broker where nothing is known yet or what is known was found wrong,
+never longer than it is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from barnabas.client.admin.call import NotAssigned
+from barnabas.client.cluster import Cluster, Node
+from barnabas.client.errors import Timeout
+from barnabas.client.metadata import Metadata
+from barnabas.client.network_client import NetworkClient
+
+
+class MetadataDirectory:
+    """`start` is called before anything is asked for; it makes the network begin, the first time."""
+
+    def __init__(self, metadata: Metadata, network: NetworkClient, start: Callable[[], Awaitable[None]]) -> None:
+        self._metadata = metadata
+        self._network = network
+        self._start = start
+        self._wrong_up_to: int | None = None  # what is known was wrong in this version of the metadata
+
+    @property
+    def known(self) -> bool:
+        return not self._metadata.cluster.is_bootstrap
+
+    async def any_node(self, timeout_ms: int) -> int:
+        await self._fresh(timeout_ms)
+        try:
+            return await self._network.any_ready(self._network.clock.monotonic_ms() + timeout_ms)
+        except Timeout as error:
+            raise NotAssigned(str(error)) from error
+
+    async def controller(self, timeout_ms: int) -> int:
+        cluster = await self._fresh(timeout_ms)
+        if cluster.controller is None:
+            self.request_update()
+            raise NotAssigned("There is no controller, as far as the brokers know")
+        return cluster.controller.id
+
+    async def brokers(self, timeout_ms: int) -> list[int]:
+        return sorted(node.id for node in (await self._fresh(timeout_ms)).nodes)
+
+    def node(self, node_id: int) -> Node:
+        return self._metadata.cluster.node_by_id(node_id) or Node(node_id, "", -1)
+
+    def request_update(self) -> None:
+        self._wrong_up_to = self._metadata.request_update()
+
+    async def _fresh(self, timeout_ms: int) -> Cluster:
+        await self._start()
+        wrong_up_to = self._wrong_up_to if self.known else self._metadata.update_version
+        if wrong_up_to is not None:
+            try:
+                await self._metadata.wait_for_update(wrong_up_to, timeout_ms)
+            except Timeout as error:
+                raise NotAssigned(str(error)) from error
+        self._wrong_up_to = None
+        return self._metadata.cluster

@@ -1,0 +1,59 @@
+"""Elections of partitions' leaders: the preferred one, or any replica that is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import IntEnum
+
+from barnabas.client.admin.calls import Calls
+from barnabas.client.admin.outcomes import Outcomes
+from barnabas.client.errors import error_for
+from barnabas.errors import KafkaError
+from barnabas.protocol.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
+from barnabas.protocol.messages.elect_leaders_response import ElectLeadersResponse
+from barnabas.topic_partition import TopicPartition
+
+
+class ElectionType(IntEnum):
+    """UNCLEAN may lose records: it makes a replica leader that does not have them all."""
+
+    PREFERRED = 0
+    UNCLEAN = 1
+
+
+class ElectionCalls:
+    """Asks the controller for elections."""
+
+    _calls: Calls
+
+    async def elect_leaders(
+        self, election_type: ElectionType, partitions: Iterable[TopicPartition] | None = None, *, timeout_ms: int | None = None
+    ) -> Outcomes[TopicPartition, None]:
+        """Elects leaders, of all partitions or of some. Where the right one leads already the error is ElectionNotNeeded; of all
+        partitions, those do not appear at all. Raises what concerns the request as a whole."""
+        wanted = None if partitions is None else list(dict.fromkeys(partitions))
+        topics: list[TopicPartitions] | None = None
+        if wanted is not None:
+            by_topic: dict[str, list[int]] = {}
+            for partition in wanted:
+                by_topic.setdefault(partition.topic, []).append(partition.partition)
+            topics = [TopicPartitions(name, numbers) for name, numbers in by_topic.items()]
+
+        def read(response: ElectLeadersResponse) -> Outcomes[TopicPartition, None]:
+            if response.error_code:
+                raise error_for(response.error_code)
+            done: dict[TopicPartition, None] = {}
+            errors: dict[TopicPartition, KafkaError] = {}
+            for topic in response.replica_election_results:
+                for result in topic.partition_result:
+                    partition = TopicPartition(topic.topic, result.partition_id)
+                    if result.error_code:
+                        errors[partition] = error_for(result.error_code, result.error_message)
+                    else:
+                        done[partition] = None
+            return Outcomes([*done, *errors], done, errors)
+
+        call = self._calls.begin("electLeaders", timeout_ms)
+        return await self._calls.ask(
+            call, self._calls.controller, lambda timeout: ElectLeadersRequest(election_type, topics, timeout), read
+        )

@@ -1,0 +1,96 @@
+"""Producers of a partition: those whose sequence numbers, and whose open transactions, its leader remembers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from barnabas.client.admin.call import Answer, Call, Located
+from barnabas.client.admin.calls import Calls
+from barnabas.client.admin.locators import leaders
+from barnabas.client.admin.outcomes import Outcomes
+from barnabas.client.errors import TopicAuthorization, error_for
+from barnabas.errors import InvalidTopic, KafkaError
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
+from barnabas.protocol.messages.describe_producers_response import DescribeProducersResponse, PartitionResponse
+from barnabas.topic_partition import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerState:
+    """The last two are None for a producer without transactions, and without one that is open."""
+
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    last_timestamp: int
+    coordinator_epoch: int | None
+    current_transaction_start_offset: int | None
+
+
+class ProducerCalls:
+    """Describes the producers of partitions."""
+
+    _calls: Calls
+
+    async def describe_producers(
+        self, partitions: Iterable[TopicPartition], *, broker_id: int | None = None, timeout_ms: int | None = None
+    ) -> Outcomes[TopicPartition, list[ProducerState]]:
+        """The producers that are active in partitions, as their leaders know them, or this broker."""
+        call = self._calls.begin("describeProducers", timeout_ms)
+
+        async def there(call: Call, wanted: Sequence[TopicPartition]) -> Located[TopicPartition]:
+            assert broker_id is not None
+            await self._calls.each_at_itself(call, [broker_id])
+            return Located(dict.fromkeys(wanted, broker_id))
+
+        async def ask(call: Call, node_id: int, asked: Sequence[TopicPartition]) -> Answer[TopicPartition, list[ProducerState]]:
+            topics: dict[str, list[int]] = {}
+            for partition in asked:
+                topics.setdefault(partition.topic, []).append(partition.partition)
+            request = DescribeProducersRequest([TopicRequest(name, numbers) for name, numbers in topics.items()])
+            response: DescribeProducersResponse = await self._calls.send(call, node_id, request)
+            return _read(response, broker_id)
+
+        return await self._calls.ask_each(call, partitions, leaders(self._calls) if broker_id is None else there, ask)
+
+
+def _read(response: DescribeProducersResponse, broker_id: int | None) -> Answer[TopicPartition, list[ProducerState]]:
+    answer: Answer[TopicPartition, list[ProducerState]] = Answer()
+    for topic in response.topics:
+        for row in topic.partitions:
+            partition = TopicPartition(topic.name, row.partition_index)
+            if not row.error_code:
+                answer.done[partition] = _states(row)
+            elif row.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER and broker_id is None:
+                answer.moved.add(partition)
+            elif row.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                answer.failed[partition] = _error(partition, row, broker_id)
+    return answer
+
+
+def _error(partition: TopicPartition, row: PartitionResponse, broker_id: int | None) -> KafkaError:
+    start = f"Failed to describe active producers for partition {partition}"
+    if row.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+        return error_for(row.error_code, f"{start} on brokerId {broker_id}")
+    if row.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION:
+        told = row.error_message or ErrorCode.INVALID_TOPIC_EXCEPTION.message
+        return InvalidTopic(f"Failed to fetch metadata for partition {partition} due to invalid topic error: {told}")
+    if row.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+        return TopicAuthorization(f"{start} due to authorization failure on topic `{partition.topic}`", [partition.topic])
+    return error_for(row.error_code, f"{start} due to unexpected error")
+
+
+def _states(row: PartitionResponse) -> list[ProducerState]:
+    return [
+        ProducerState(
+            one.producer_id,
+            one.producer_epoch,
+            one.last_sequence,
+            one.last_timestamp,
+            None if one.coordinator_epoch < 0 else one.coordinator_epoch,
+            None if one.current_txn_start_offset < 0 else one.current_txn_start_offset,
+        )
+        for one in row.active_producers
+    ]

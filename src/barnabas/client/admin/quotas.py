@@ -1,0 +1,171 @@
+"""Client quotas: how much users, client ids and addresses may send and fetch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Final
+
+from barnabas.client.admin.call import Answer
+from barnabas.client.admin.calls import Calls, check_controller
+from barnabas.client.admin.outcomes import Outcomes
+from barnabas.client.errors import IllegalArgument, error_for
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages import alter_client_quotas_request as altering
+from barnabas.protocol.messages.alter_client_quotas_response import AlterClientQuotasResponse
+from barnabas.protocol.messages.describe_client_quotas_request import ComponentData, DescribeClientQuotasRequest
+from barnabas.protocol.messages.describe_client_quotas_response import DescribeClientQuotasResponse
+
+_EXACT: Final = 0
+_DEFAULT: Final = 1
+_ANY: Final = 2
+
+
+class ClientQuotaEntity(Mapping[str, str | None]):
+    """Whom a quota is for: names by type, such as {"user": "alice", "client-id": None}; None is the default of a type."""
+
+    __slots__ = ("_entries",)
+
+    USER: ClassVar[str] = "user"
+    CLIENT_ID: ClassVar[str] = "client-id"
+    IP: ClassVar[str] = "ip"
+
+    def __init__(self, entries: Mapping[str, str | None]) -> None:
+        self._entries = dict(entries)
+
+    @staticmethod
+    def is_valid_entity_type(entity_type: str) -> bool:
+        return entity_type in (ClientQuotaEntity.USER, ClientQuotaEntity.CLIENT_ID, ClientQuotaEntity.IP)
+
+    def __getitem__(self, entity_type: str) -> str | None:
+        return self._entries[entity_type]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._entries.items()))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ClientQuotaEntity) and self._entries == other._entries
+
+    def __repr__(self) -> str:
+        return f"ClientQuotaEntity({self._entries!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class ClientQuotaAlteration:
+    """For one entity: quotas by their names (`producer_byte_rate`, …); None removes one."""
+
+    entity: ClientQuotaEntity
+    ops: Mapping[str, float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class ClientQuotaFilterComponent:
+    """Matches one type of entity: a name, the default, or (neither) any that has a quota."""
+
+    entity_type: str
+    match: str | None = None
+    is_default: bool = False
+
+    @classmethod
+    def of_entity(cls, entity_type: str, entity_name: str) -> ClientQuotaFilterComponent:
+        return cls(entity_type, entity_name)
+
+    @classmethod
+    def of_default_entity(cls, entity_type: str) -> ClientQuotaFilterComponent:
+        return cls(entity_type, None, True)
+
+    @classmethod
+    def of_entity_type(cls, entity_type: str) -> ClientQuotaFilterComponent:
+        return cls(entity_type)
+
+
+@dataclass(frozen=True, slots=True)
+class ClientQuotaFilter:
+    """All components must match; `strict` excludes entities that have types besides."""
+
+    components: Sequence[ClientQuotaFilterComponent] = field(default=())
+    strict: bool = False
+
+    @classmethod
+    def contains(cls, components: Iterable[ClientQuotaFilterComponent]) -> ClientQuotaFilter:
+        return cls(tuple(components))
+
+    @classmethod
+    def contains_only(cls, components: Iterable[ClientQuotaFilterComponent]) -> ClientQuotaFilter:
+        return cls(tuple(components), True)
+
+    @classmethod
+    def all(cls) -> ClientQuotaFilter:
+        return cls()
+
+
+class QuotaCalls:
+    """Describes and changes client quotas."""
+
+    _calls: Calls
+
+    async def describe_client_quotas(
+        self, filter: ClientQuotaFilter | None = None, *, timeout_ms: int | None = None
+    ) -> dict[ClientQuotaEntity, dict[str, float]]:
+        """The quotas of all entities that match a filter; of all by default."""
+        wanted = ClientQuotaFilter.all() if filter is None else filter
+        request = DescribeClientQuotasRequest([_component(one) for one in wanted.components], wanted.strict)
+
+        def read(response: DescribeClientQuotasResponse) -> dict[ClientQuotaEntity, dict[str, float]]:
+            if response.error_code:
+                raise error_for(response.error_code, response.error_message)
+            return {
+                ClientQuotaEntity({part.entity_type: part.entity_name for part in entry.entity}): {
+                    value.key: value.value for value in entry.values
+                }
+                for entry in response.entries or ()
+            }
+
+        call = self._calls.begin("describeClientQuotas", timeout_ms)
+        return await self._calls.ask(call, self._calls.any_node, lambda _: request, read)
+
+    async def alter_client_quotas(
+        self, entries: Iterable[ClientQuotaAlteration], *, validate_only: bool = False, timeout_ms: int | None = None
+    ) -> Outcomes[ClientQuotaEntity, None]:
+        """Sets and removes quotas; each entity gets all its changes or none."""
+        changes: dict[ClientQuotaEntity, ClientQuotaAlteration] = {}
+        for entry in entries:
+            if entry.entity in changes:
+                raise IllegalArgument(f"The entity {entry.entity} is given twice; give all its changes at once")
+            changes[entry.entity] = entry
+
+        def build(_: int, entities: Sequence[ClientQuotaEntity]) -> Message:
+            return altering.AlterClientQuotasRequest([_alteration(changes[entity]) for entity in entities], validate_only)
+
+        def read(response: AlterClientQuotasResponse) -> Answer[ClientQuotaEntity, None]:
+            answer: Answer[ClientQuotaEntity, None] = Answer()
+            for entry in response.entries:
+                check_controller(entry.error_code, entry.error_message)
+                entity = ClientQuotaEntity({part.entity_type: part.entity_name for part in entry.entity})
+                if entry.error_code:
+                    answer.failed[entity] = error_for(entry.error_code, entry.error_message)
+                else:
+                    answer.done[entity] = None
+            return answer
+
+        call = self._calls.begin("alterClientQuotas", timeout_ms)
+        return await self._calls.ask_about(call, changes, self._calls.any_node, build, read)
+
+
+def _component(component: ClientQuotaFilterComponent) -> ComponentData:
+    if component.is_default:
+        return ComponentData(component.entity_type, _DEFAULT, None)
+    return ComponentData(component.entity_type, _ANY if component.match is None else _EXACT, component.match)
+
+
+def _alteration(change: ClientQuotaAlteration) -> altering.EntryData:
+    return altering.EntryData(
+        [altering.EntityData(kind, name) for kind, name in change.entity.items()],
+        [altering.OpData(key, 0.0 if value is None else float(value), value is None) for key, value in change.ops.items()],
+    )

@@ -1,0 +1,169 @@
+"""SCRAM credentials of users: what there is of them is listed, and they are set and deleted. Passwords never leave this client."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Final
+
+from barnabas.client.admin.call import Answer
+from barnabas.client.admin.calls import Calls, check_controller
+from barnabas.client.admin.outcomes import Outcomes
+from barnabas.client.errors import UnacceptableCredential, UnsupportedSaslMechanism, error_for
+from barnabas.errors import KafkaError
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages.alter_user_scram_credentials_request import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialDeletion,
+    ScramCredentialUpsertion,
+)
+from barnabas.protocol.messages.alter_user_scram_credentials_response import AlterUserScramCredentialsResponse
+from barnabas.protocol.messages.describe_user_scram_credentials_request import DescribeUserScramCredentialsRequest, UserName
+from barnabas.protocol.messages.describe_user_scram_credentials_response import CredentialInfo, DescribeUserScramCredentialsResponse
+
+_SALT_SIZE: Final = 20
+
+
+class ScramMechanism(IntEnum):
+    UNKNOWN = 0
+    SCRAM_SHA_256 = 1
+    SCRAM_SHA_512 = 2
+
+    @property
+    def mechanism_name(self) -> str:
+        """As sasl.mechanism has it: SCRAM-SHA-256."""
+        return self.name.replace("_", "-")
+
+    @classmethod
+    def from_mechanism_name(cls, name: str) -> ScramMechanism:
+        return next((one for one in cls if one.mechanism_name == name), cls.UNKNOWN)
+
+    @classmethod
+    def from_type(cls, number: int) -> ScramMechanism:
+        return cls(number) if 0 <= number <= cls.SCRAM_SHA_512 else cls.UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class ScramCredentialInfo:
+    mechanism: ScramMechanism
+    iterations: int
+
+
+@dataclass(frozen=True, slots=True)
+class UserScramCredentialsDescription:
+    name: str
+    credential_infos: tuple[ScramCredentialInfo, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UserScramCredentialUpsertion:
+    """A credential to be set. The salt is random unless it is given."""
+
+    user: str
+    credential_info: ScramCredentialInfo
+    password: str | bytes = field(repr=False)
+    salt: bytes | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class UserScramCredentialDeletion:
+    user: str
+    mechanism: ScramMechanism
+
+
+Alteration = UserScramCredentialUpsertion | UserScramCredentialDeletion
+
+
+class ScramCalls:
+    """Describes and changes SCRAM credentials."""
+
+    _calls: Calls
+
+    async def describe_user_scram_credentials(
+        self, users: Iterable[str] | None = None, *, timeout_ms: int | None = None
+    ) -> Outcomes[str, UserScramCredentialsDescription]:
+        """Which mechanisms, with how many iterations, users have credentials for; all users, or some. Raises what concerns the request as
+        a whole; a user without credentials has the error ResourceNotFound."""
+        asked = None if users is None else [UserName(user) for user in dict.fromkeys(users)]
+
+        def read(response: DescribeUserScramCredentialsResponse) -> Outcomes[str, UserScramCredentialsDescription]:
+            if response.error_code:
+                raise error_for(response.error_code, response.error_message)
+            done: dict[str, UserScramCredentialsDescription] = {}
+            errors: dict[str, KafkaError] = {}
+            for result in response.results:
+                if result.error_code:
+                    errors[result.user] = error_for(result.error_code, result.error_message)
+                else:
+                    infos = tuple(
+                        ScramCredentialInfo(ScramMechanism.from_type(one.mechanism), one.iterations) for one in result.credential_infos
+                    )
+                    done[result.user] = UserScramCredentialsDescription(result.user, infos)
+            return Outcomes([result.user for result in response.results], done, errors)
+
+        call = self._calls.begin("describeUserScramCredentials", timeout_ms)
+        return await self._calls.ask(call, self._calls.any_node, lambda _: DescribeUserScramCredentialsRequest(asked), read)
+
+    async def alter_user_scram_credentials(
+        self, alterations: Iterable[Alteration], *, timeout_ms: int | None = None
+    ) -> Outcomes[str, None]:
+        """Sets and deletes credentials. All changes of a user succeed or fail together."""
+        by_user: dict[str, list[Alteration]] = {}
+        for alteration in alterations:
+            by_user.setdefault(alteration.user, []).append(alteration)
+        refused = {user: error for user, changes in by_user.items() for error in map(_refusal, changes) if error is not None}
+        deletions: list[ScramCredentialDeletion] = []
+        upsertions: list[ScramCredentialUpsertion] = []
+        for user, changes in by_user.items():
+            for change in changes if user not in refused else ():
+                if isinstance(change, UserScramCredentialDeletion):
+                    deletions.append(ScramCredentialDeletion(user, change.mechanism))
+                else:
+                    upsertions.append(_upsertion(change))
+
+        def build(_: int, __: Sequence[str]) -> Message:
+            return AlterUserScramCredentialsRequest(deletions, upsertions)
+
+        def read(response: AlterUserScramCredentialsResponse) -> Answer[str, None]:
+            answer: Answer[str, None] = Answer()
+            for result in response.results:
+                check_controller(result.error_code, result.error_message)
+                if result.error_code:
+                    answer.failed[result.user] = error_for(result.error_code, result.error_message)
+                else:
+                    answer.done[result.user] = None
+            return answer
+
+        call = self._calls.begin("alterUserScramCredentials", timeout_ms)
+        return await self._calls.ask_about(call, by_user, self._calls.controller, build, read, refused)
+
+
+def _info(info: CredentialInfo) -> ScramCredentialInfo:
+    return ScramCredentialInfo(ScramMechanism.from_type(info.mechanism), info.iterations)
+
+
+def _refusal(change: Alteration) -> KafkaError | None:
+    """What can be seen to be wrong without asking."""
+    if not change.user:
+        return UnacceptableCredential("Username must not be empty")
+    if isinstance(change, UserScramCredentialDeletion):
+        return UnsupportedSaslMechanism("Unknown SCRAM mechanism") if change.mechanism is ScramMechanism.UNKNOWN else None
+    if not change.password:
+        return UnacceptableCredential("Password must not be empty")
+    return UnsupportedSaslMechanism("Unknown SCRAM mechanism") if change.credential_info.mechanism is ScramMechanism.UNKNOWN else None
+
+
+def _upsertion(change: UserScramCredentialUpsertion) -> ScramCredentialUpsertion:
+    salt = secrets.token_bytes(_SALT_SIZE) if change.salt is None else change.salt
+    info = change.credential_info
+    return ScramCredentialUpsertion(change.user, info.mechanism, info.iterations, salt, salted_password(change, salt))
+
+
+def salted_password(change: UserScramCredentialUpsertion, salt: bytes) -> bytes:
+    """RFC 5802's Hi(password, salt, iterations): all that the broker learns of a password."""
+    password = change.password.encode() if isinstance(change.password, str) else change.password
+    digest = "sha256" if change.credential_info.mechanism is ScramMechanism.SCRAM_SHA_256 else "sha512"
+    return hashlib.pbkdf2_hmac(digest, password, salt, max(change.credential_info.iterations, 1))
