@@ -12,6 +12,7 @@ SOURCES = Path(__file__).parents[2] / "src" / "barnabas"
 LAYERS = [
     {"errors", "java_hash", "uuid", "properties", "topic_partition", "endpoint"},
     {"config_def", "topic_name"},
+    {"config_providers"},
     {"metadata"},
     {"protocol"},
     {"network"},

@@ -67,7 +67,14 @@ METRICS: Final[tuple[ConfigKey, ...]] = (
     key("metrics.recording.level", _STRING, "INFO", OneOf(("INFO", "DEBUG", "TRACE")), _LOW, "How much is measured."),
     key("metric.reporters", _LIST, (), None, _LOW, "Objects that are told of each metric as it comes and goes."),
     key("enable.metrics.push", _BOOLEAN, True, None, _LOW, "Whether metrics are pushed to brokers that ask for them."),
-    key("config.providers", _LIST, (), None, _LOW, "Of Java; settings here are Python objects, and can be read from anywhere."),
+    key(
+        "config.providers",
+        _LIST,
+        (),
+        None,
+        _LOW,
+        "Names of what reads values such as ${file:/etc/secrets:password}; their classes are in config.providers.NAME.class.",
+    ),
 )
 
 PORT_MAX: Final = 65535

@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from barnabas.config_def import ConfigKey, Importance, InvalidConfig, Type, Validator, invalid, parse_type, value_text
+from barnabas.config_providers import resolve_providers
 
 _log = logging.getLogger(__name__)
 
@@ -155,7 +156,16 @@ def _names(given: Mapping[str, object] | None, keywords: Mapping[str, object] | 
         names[name] = value
     for name, value in (keywords or {}).items():
         names[name.replace("_", ".")] = value
-    return names
+    return names | _from_elsewhere(names)
+
+
+def _from_elsewhere(names: Mapping[str, object]) -> dict[str, str]:
+    """The texts among them, with what stands in files or the environment put in (`config.providers`)."""
+    texts = {name: value for name, value in names.items() if isinstance(value, str)}
+    providers = names.get("config.providers", "")
+    if not isinstance(providers, str) and isinstance(providers, Iterable):
+        texts["config.providers"] = ",".join(map(str, providers))
+    return resolve_providers(texts) if texts.get("config.providers") else {}
 
 
 def _value(definition: ConfigKey, given: Mapping[str, object]) -> Any:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from barnabas.broker.config import BrokerConfig
-from barnabas.broker.config.providers import resolve_providers
+from barnabas.config_providers import resolve_providers
 from barnabas.properties import parse_properties
 from barnabas.tools._exit_codes import CannotRun, ExitCode
 

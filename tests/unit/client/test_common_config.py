@@ -190,3 +190,15 @@ def test_a_class_that_is_not_there(name: str) -> None:
 def test_a_class_that_wants_arguments() -> None:
     with pytest.raises(InvalidConfig, match="Could not instantiate"):
         load("a.class", NeedsMore)
+
+
+def test_a_value_may_stand_in_a_file(tmp_path: Path) -> None:
+    secrets = tmp_path / "secrets.properties"
+    secrets.write_text("id=from-a-file\n")
+    given = {
+        "bootstrap.servers": "localhost:9092",
+        "client.id": f"${{file:{secrets}:id}}",
+        "config.providers": ["file"],
+        "config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider",
+    }
+    assert ClientConfig(KEYS, given)["client.id"] == "from-a-file"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.broker.config import BrokerConfig
-from barnabas.broker.config.providers import resolve_providers
+from barnabas.config_providers import resolve_providers
 from barnabas.config_def import InvalidConfig
 
 KAFKA = "org.apache.kafka.common.config.provider"

@@ -1,4 +1,4 @@
-"""Values of server.properties that stand elsewhere: `${file:/etc/secrets.properties:key}`, `${dir:/run/secrets:password}`, `${env:NAME}`.
+"""Values of settings that stand elsewhere: `${file:/etc/secrets.properties:key}`, `${dir:/run/secrets:password}`, `${env:NAME}`.
 
 Kafka's config providers, resolved once, before the settings are parsed. `config.providers` names them, `config.providers.NAME.class` says
 of which kind each is, by Kafka's class name, and `config.providers.NAME.param.*` limits what it may read. What is not found stays as it
