@@ -20,7 +20,6 @@ class Connection(asyncio.Protocol):
     @classmethod
     async def to(cls, host: str, port: int) -> Connection:
         _, connection = await asyncio.get_running_loop().create_connection(cls, host, port)
-        await asyncio.sleep(0)
         return connection
 
     async def ask(self, request: Message, version: int) -> Any:

@@ -209,9 +209,12 @@ class ProcessLoop:
         if sock is None:
             sock = self.new_socket()
             await self.sock_connect(sock, (self.network.address_of(str(host), self), int(port)))
-        protocol = protocol_factory()
-        return sock.attach(protocol), protocol
+        return await self.connect_accepted_socket(protocol_factory, sock)
 
     async def connect_accepted_socket(self, protocol_factory: Any, sock: Any, **options: Any) -> Any:
         protocol = protocol_factory()
-        return sock.attach(protocol), protocol
+        transport = sock.attach(protocol)
+        made = self.create_future()  # the protocol knows its transport before anybody else does
+        self.call_soon(made.set_result, None)
+        await made
+        return transport, protocol

@@ -72,7 +72,6 @@ class Asking(asyncio.Protocol):
 def connected(places: Places) -> Asking:
     async def connect() -> Asking:
         _, protocol = await places.client.create_connection(Asking, "server", PORT)
-        await asyncio.sleep(0)
         return protocol  # type: ignore[no-any-return]
 
     places.server.run_until_complete(serve(places.server))
