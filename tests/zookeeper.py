@@ -18,8 +18,11 @@ START_TIMEOUT_S = 60
 
 
 class ZooKeeper:
-    def __init__(self, directory: Path) -> None:
+    """Sessions may last from two ticks to twenty."""
+
+    def __init__(self, directory: Path, tick_ms: int = 500) -> None:
         self.directory = directory
+        self.tick_ms = tick_ms
         with socket.create_server(("127.0.0.1", 0)) as probe:
             self.port: int = probe.getsockname()[1]
         self._process: subprocess.Popen[bytes] | None = None
@@ -80,8 +83,8 @@ class ZooKeeper:
 
 
 @contextmanager
-def running(directory: Path) -> Generator[ZooKeeper, None, None]:
-    server = ZooKeeper(directory)
+def running(directory: Path, tick_ms: int = 500) -> Generator[ZooKeeper, None, None]:
+    server = ZooKeeper(directory, tick_ms)
     server.start()
     try:
         yield server

@@ -39,7 +39,7 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Generator[ZooKeeper, 
 
 @pytest.fixture
 def mortal(tmp_path: Path) -> Generator[ZooKeeper, None, None]:
-    with running(tmp_path / "zookeeper") as server:
+    with running(tmp_path / "zookeeper", tick_ms=2000) as server:
         yield server
 
 

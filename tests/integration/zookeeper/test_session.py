@@ -128,7 +128,7 @@ async def test_requests_that_wait_when_the_session_expires_are_answered(options:
 
 
 async def test_a_session_outlives_its_server_and_hears_what_it_missed(mortal: ZooKeeper) -> None:
-    options = options_of(mortal)
+    options = replace(options_of(mortal), session_timeout_ms=40_000)  # however long a busy machine needs to start a server
     async with connected(options) as client:
         await client.session.handle([Create("/a"), Create("/mine", b"", EPHEMERAL)])
         await client.session.handle([GetData("/a", watch=True), Exists("/b", watch=True), GetChildren("/", watch=True)])
