@@ -149,6 +149,8 @@ def _made(name: str, value: object, factory: Callable[..., Any]) -> Any:
 
 
 def _names(given: Mapping[str, object] | None, keywords: Mapping[str, object] | None) -> dict[str, object]:
+    if given is not None and not isinstance(given, Mapping):
+        raise InvalidConfig(f"Settings come as a dict or as keyword arguments, not as {given!r}; topics are named to subscribe() or send()")
     names: dict[str, object] = {}
     for name, value in (given or {}).items():
         if not isinstance(name, str):

@@ -202,3 +202,8 @@ def test_a_value_may_stand_in_a_file(tmp_path: Path) -> None:
         "config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider",
     }
     assert ClientConfig(KEYS, given)["client.id"] == "from-a-file"
+
+
+def test_what_are_no_settings_is_refused_with_a_hint() -> None:
+    with pytest.raises(InvalidConfig, match="'orders'; topics are named to subscribe"):
+        ClientConfig(KEYS, "orders")  # type: ignore[arg-type]

@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any, Final, Protocol, TypeVar, cast
 
 from barnabas.client.admin.call import Answer, Call, Located, NotAssigned, Time
+from barnabas.client.admin.keys import each_of
 from barnabas.client.admin.outcomes import Outcomes, failed
 from barnabas.client.cluster import Node
 from barnabas.client.errors import Disconnected, IllegalArgument, IllegalState, Timeout, UnknownServerError, error_for, refreshes_metadata
@@ -257,7 +258,7 @@ class Calls:
     ) -> Outcomes[K, V]:
         """Looks up where each key lives, asks all those nodes at once, and follows the keys that have moved until each has its outcome."""
         with self._counted():
-            return await self._ask_each(call, list(dict.fromkeys(keys)), locate, ask)
+            return await self._ask_each(call, each_of(keys), locate, ask)
 
     async def _ask_each(
         self,

@@ -11,6 +11,7 @@ from typing import Final
 
 from barnabas.client.admin.call import Answer
 from barnabas.client.admin.calls import Calls, check_controller
+from barnabas.client.admin.keys import each_of
 from barnabas.client.admin.outcomes import Outcomes
 from barnabas.client.errors import UnacceptableCredential, UnsupportedSaslMechanism, error_for
 from barnabas.errors import KafkaError
@@ -87,7 +88,7 @@ class ScramCalls:
     ) -> Outcomes[str, UserScramCredentialsDescription]:
         """Which mechanisms, with how many iterations, users have credentials for; all users, or some. Raises what concerns the request as
         a whole; a user without credentials has the error ResourceNotFound."""
-        asked = None if users is None else [UserName(user) for user in dict.fromkeys(users)]
+        asked = None if users is None else [UserName(user) for user in each_of(users)]
 
         def read(response: DescribeUserScramCredentialsResponse) -> Outcomes[str, UserScramCredentialsDescription]:
             if response.error_code:

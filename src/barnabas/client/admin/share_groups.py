@@ -9,6 +9,7 @@ from typing import TypeVar
 from barnabas.client.admin.call import Answer, Call
 from barnabas.client.admin.calls import Calls
 from barnabas.client.admin.group_descriptions import GroupState, MemberAssignment
+from barnabas.client.admin.keys import each_of
 from barnabas.client.admin.locators import coordinators, settle
 from barnabas.client.admin.operations import AclOperation, authorized_operations
 from barnabas.client.admin.outcomes import Outcomes, failed
@@ -160,7 +161,7 @@ class ShareGroupCalls:
     ) -> Outcomes[str, None]:
         """Makes a share group without members forget topics."""
         call = self._calls.begin("deleteShareGroupOffsets", timeout_ms)
-        wanted = list(dict.fromkeys(topics))
+        wanted = each_of(topics)
         request = DeleteShareGroupOffsetsRequest(group_id, [DeleteShareGroupOffsetsRequestTopic(topic) for topic in wanted])
 
         async def ask(call: Call, node_id: int, _: object) -> Answer[str, dict[str, KafkaError | None]]:

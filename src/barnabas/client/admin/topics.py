@@ -9,6 +9,7 @@ from typing import Final, TypeVar
 from barnabas.client.admin.call import Answer
 from barnabas.client.admin.calls import Calls, check_controller
 from barnabas.client.admin.config_entries import Config, ConfigEntry, ConfigSource
+from barnabas.client.admin.keys import each_of
 from barnabas.client.admin.outcomes import Outcomes
 from barnabas.client.admin.topic_descriptions import TopicDescription, TopicDescriptions
 from barnabas.client.errors import ThrottlingQuotaExceeded, error_for
@@ -123,7 +124,7 @@ class TopicCalls(TopicDescriptions):
         self, topics: Iterable[Topic], *, retry_on_quota_violation: bool = True, timeout_ms: int | None = None
     ) -> Outcomes[Topic, None]:
         """Deletes topics, all given by their names or all by their ids."""
-        wanted = list(topics)
+        wanted = each_of(topics)
 
         def build(timeout: int, keys: Sequence[Topic]) -> Message:
             states = [DeleteTopicState(key) if isinstance(key, str) else DeleteTopicState(None, key) for key in keys]
@@ -176,7 +177,7 @@ class TopicCalls(TopicDescriptions):
         timeout_ms: int | None = None,
     ) -> Outcomes[Topic, TopicDescription]:
         """Partitions, leaders, replicas and in-sync replicas of topics, all given by their names or all by their ids."""
-        wanted = list(dict.fromkeys(topics))
+        wanted = each_of(topics)
         refused = unrepresentable(wanted)
         return await self._describe(wanted, refused, include_authorized_operations, partition_size_limit_per_response, timeout_ms)
 
