@@ -48,7 +48,7 @@ def run(tool: ModuleType, arguments: Sequence[str]) -> int:
 
 def usage() -> str:
     width = max(map(len, tool_names()), default=0)
-    lines = [f"  {name:{width}}  {_summary(_load(name))}" for name in tool_names()]
+    lines = [f"  {name:{width}}  {_summary(name)}" for name in tool_names()]
     return "\n".join(["usage: barnabas TOOL [OPTION…]    (barnabas TOOL --help for its options)", "", "tools:", *lines])
 
 
@@ -61,5 +61,7 @@ def _load(name: str) -> ModuleType:
     return import_module(f"barnabas.tools.{name.replace('-', '_')}")
 
 
-def _summary(tool: ModuleType) -> str:
-    return (tool.__doc__ or "").partition("\n")[0]
+def _summary(name: str) -> str:
+    """The first line of a tool's file, which is not run for it: nobody wants to wait for all tools to be told their names."""
+    source = pkgutil.get_data(tools.__name__, f"{name.replace('-', '_')}.py") or b""
+    return source.decode().partition("\n")[0].removeprefix('"""').removesuffix('"""')

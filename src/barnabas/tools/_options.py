@@ -7,15 +7,15 @@ mistake and for --help; scripts written for them must not notice a difference he
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NoReturn
 
 KAFKA_VERSION: Final = "4.2.0"  # what the tools answer to --version: the Kafka whose tools they stand in for
 
 _WIDTH: Final = 80
 _SEPARATOR: Final = 2
-_INT_MAX: Final = 2**31 - 1
+_LIMITS: Final = {"Integer": 2**31 - 1, "Long": 2**63 - 1}
 # A line of --help may break after a space, a hyphen or a full stop inside a word.
 _PIECES: Final = re.compile(r"\S*?[-.](?=\w)|\S+\s*|\s+")
 
@@ -24,14 +24,29 @@ class UsageError(Exception):
     """A command line that makes no sense; the text is what the user sees."""
 
 
+class ShowUsage(Exception):
+    """The user is shown a line and the table of options; the tool ends with 1, as Kafka's do even for --help."""
+
+    def __init__(self, message: str, help_text: str) -> None:
+        super().__init__(message)
+        self.help_text = help_text
+
+
+class ShowVersion(Exception):
+    """The user asked for the version only."""
+
+
 @dataclass(frozen=True)
 class Option:
     name: str
     about: str
     argument: Literal["none", "required", "optional"] = "none"
-    kind: Literal["String", "Integer"] = "String"
+    kind: Literal["String", "Integer", "Long", "Double"] = "String"
     described_as: str = ""
     default: str | None = None
+    separator: str = ""  # between several values in one argument
+    required: bool = False  # refused by the parser itself where it is missing
+    available_if: tuple[str, ...] = ()  # refused by the parser itself without one of these
 
     def synopsis(self) -> str:
         if self.argument == "none":
@@ -53,8 +68,19 @@ class Options:
     def __init__(self, declared: Sequence[Option], arguments: Sequence[str]) -> None:
         self._declared = {option.name: option for option in (*declared, HELP, VERSION)}
         self._given: dict[str, list[str]] = {}
+        self.order: list[str] = []  # the options in the order of the command line, repeated ones repeated
         self.is_empty = not arguments
         self._parse(arguments)
+        if not self.has("help") and not self.has("version"):
+            self._check()
+
+    @classmethod
+    def or_usage(cls, declared: Sequence[Option], arguments: Sequence[str]) -> Options:
+        """For the tools that show their options also where the command line cannot be understood."""
+        try:
+            return cls(declared, arguments)
+        except UsageError as error:
+            raise ShowUsage(str(error), cls(declared, ["--help"]).help()) from None
 
     def has(self, name: str) -> bool:
         return name in self._given
@@ -70,12 +96,48 @@ class Options:
             raise UsageError(f'Missing required argument "[{name}]"')
         return default
 
+    def optional(self, name: str) -> str | None:
+        """The one value, the default, or None."""
+        return self.text(name) if self._given.get(name) or self._declared[name].default is not None else None
+
+    def texts(self, name: str) -> list[str]:
+        """All values of an option that may be repeated."""
+        return list(self._given.get(name, ()))
+
     def integer(self, name: str) -> int:
-        """A number in Java's int; anything else is the user's mistake."""
+        """A number in Java's int or long; anything else is the user's mistake."""
         text = self.text(name)
-        if not re.fullmatch(r"[+-]?[0-9]{1,10}", text) or not -_INT_MAX - 1 <= int(text) <= _INT_MAX:
+        limit = _LIMITS.get(self._declared[name].kind, _LIMITS["Integer"])
+        if not re.fullmatch(r"[+-]?[0-9]{1,19}", text) or not -limit - 1 <= int(text) <= limit:
             raise UsageError(f"Cannot parse argument '{text}' of option {name}")
         return int(text)
+
+    def optional_integer(self, name: str) -> int | None:
+        return self.integer(name) if self.optional(name) is not None else None
+
+    def usage(self, message: str) -> NoReturn:
+        raise ShowUsage(message, self.help())
+
+    def maybe_help_or_version(self, about: str) -> None:
+        if self.is_empty or self.has("help"):
+            self.usage(about)
+        if self.has("version"):
+            raise ShowVersion
+
+    def require(self, *names: str) -> None:
+        for name in names:
+            if not self.has(name):
+                self.usage(f'Missing required argument "[{name}]"')
+
+    def refuse_with(self, used: str, others: Iterable[str]) -> None:
+        """`used` and none of the others."""
+        for other in others if self.has(used) else ():
+            if self.has(other):
+                self.usage(f'Option "[{used}]" can\'t be used with option "[{other}]"')
+
+    def one_of(self, *names: str) -> None:
+        if sum(map(self.has, names)) != 1:
+            self.usage(f"Exactly one of the following arguments is required: {', '.join(f'[{name}]' for name in names)}")
 
     def help(self) -> str:
         """The table of options as Kafka's tools print it, trailing blanks included."""
@@ -97,16 +159,35 @@ class Options:
             option = self._declared.get(name)
             if option is None:
                 raise UsageError(f"{name} is not a recognized option")
+            given = self._given.setdefault(name, [])
+            self.order.append(name)
             if option.argument == "none":
-                self._given.setdefault(name, [])
-            elif equals:
-                self._given.setdefault(name, []).append(value)
+                continue
+            if equals:
+                given.extend(_split(value, option.separator))
             elif option.argument == "required":
                 if not words:
                     raise UsageError(f"Option {name} requires an argument")
-                self._given.setdefault(name, []).append(words.pop())
+                given.extend(_split(words.pop(), option.separator))
             else:
-                self._given.setdefault(name, []).extend([words.pop()] if words and not words[-1].startswith("-") else [])
+                given.extend([words.pop()] if words and _belongs_to(option, words[-1]) else [])
+
+    def _check(self) -> None:
+        missing = [name for name, option in sorted(self._declared.items()) if option.required and not self.has(name)]
+        if missing:
+            raise UsageError(f"Missing required option(s) [{', '.join(missing)}]")
+        for name, option in self._declared.items():
+            if option.available_if and self.has(name) and not any(map(self.has, option.available_if)):
+                raise UsageError(f"Option(s) [{name}] are unavailable given other options on the command line")
+
+
+def _belongs_to(option: Option, word: str) -> bool:
+    """Whether a word is the value of an option that may have one: -1 is, where a number is meant."""
+    return re.fullmatch(r"[+-]?[0-9]{1,19}", word) is not None if option.kind in _LIMITS else not word.startswith("-")
+
+
+def _split(value: str, separator: str) -> list[str]:
+    return [part for part in value.split(separator) if part] or [value] if separator else [value]
 
 
 def _two_columns(left: str, right: str, left_width: int, right_width: int) -> list[str]:
@@ -119,6 +200,8 @@ def _two_columns(left: str, right: str, left_width: int, right_width: int) -> li
 
 
 def _wrapped(text: str, width: int) -> list[str]:
+    if "\n" in text:
+        return [line for paragraph in text.split("\n") for line in _wrapped(paragraph, width)]
     lines = [""]
     for piece in _PIECES.findall(text):
         if len(lines[-1]) + len(piece) > width and lines != [""]:

@@ -1,0 +1,88 @@
+"""The command lines of those tools of Kafka that have sub-commands or positional words: Python's argparse, with Kafka's refusals.
+
+Kafka uses argparse4j for these, a translation of Python's argparse to Java; what differs are the texts of errors and the exit code, 1.
+"""
+
+from __future__ import annotations
+
+import re
+from argparse import Action, ArgumentParser, ArgumentTypeError, HelpFormatter, Namespace
+from collections.abc import Callable
+from typing import Any, Final, NoReturn
+
+from barnabas.tools._options import ShowVersion
+
+_REQUIRED: Final = re.compile(r"the following arguments are required: (.*)")
+_CHOICE: Final = re.compile(r"(?P<who>argument \S+: )?invalid choice: (?P<value>'[^']*') \(choose from (?P<choices>.*)\)")
+_LIMITS: Final = {"Integer": 2**31, "Long": 2**63, "Short": 2**15}
+
+
+class ArgumentsRefused(Exception):
+    """A command line that makes no sense; the text is argparse4j's."""
+
+    def __init__(self, message: str, usage: str, prog: str) -> None:
+        super().__init__(message)
+        self.usage = usage
+        self.prog = prog
+
+
+class Parser(ArgumentParser):
+    """Raises ArgumentsRefused where argparse would end the process."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**{"allow_abbrev": False, "formatter_class": _Formatter, **settings})
+
+    def error(self, message: str) -> NoReturn:
+        raise ArgumentsRefused(_translated(message, self), self.format_usage(), self.prog.split()[0])
+
+    def add_version(self) -> None:
+        self.add_argument("-v", "--version", action=_Version, nargs=0, help="show the version of Kafka that this stands in for")
+
+    def parse(self, arguments: list[str]) -> Any:
+        given, extra = self.parse_known_args(arguments)
+        if extra:
+            raise ArgumentsRefused(f"unrecognized arguments: '{extra[0]}'", self.format_usage(), self.prog.split()[0])
+        return given
+
+
+class _Version(Action):
+    """Counts before anything else that may be wrong."""
+
+    def __call__(self, parser: ArgumentParser, namespace: Namespace, values: Any, option_string: str | None = None) -> None:
+        raise ShowVersion
+
+
+class _Formatter(HelpFormatter):
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=26, width=100)
+
+
+def number(kind: str) -> Callable[[str], int]:
+    """A type for a number of Java's; refuses as argparse4j does."""
+    limit = _LIMITS[kind]
+
+    def parse(text: str) -> int:
+        if not re.fullmatch(r"[+-]?[0-9]+", text) or not -limit <= int(text) < limit:
+            raise ArgumentTypeError(f"could not convert '{text}' to {kind} (For input string: \"{text}\")")
+        return int(text)
+
+    return parse
+
+
+def refused_text(refused: ArgumentsRefused) -> str:
+    """What argparse4j prints on stderr: the usage, and the tool's name before the error."""
+    return f"{refused.usage.rstrip()}\n{refused.prog}: error: {refused}"
+
+
+def _translated(message: str, parser: ArgumentParser) -> str:
+    required = _REQUIRED.fullmatch(message)
+    if required:
+        first = required[1].split(", ")[0]
+        return f"argument {first} is required" if first.startswith("-") else "too few arguments"
+    choice = _CHOICE.fullmatch(message)
+    if choice and not (choice["who"] or "").startswith("argument -"):
+        return f"invalid choice: {choice['value']} (choose from {choice['choices']})"  # a command
+    if choice:
+        choices = "{" + choice["choices"].replace("'", "").replace(", ", ",") + "}"
+        return f"{choice['who']}invalid choice: {choice['value']} (choose from {choices})"
+    return message

@@ -1,0 +1,99 @@
+"""Show a cluster's id and endpoints, or unregister a broker, as kafka-cluster does.
+
+Options, messages, output and exit codes are those of Apache Kafka 4.2.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from barnabas.protocol.errors import UnsupportedVersion
+from barnabas.tools._arguments import ArgumentsRefused, Parser, number, refused_text
+from barnabas.tools._connect import open_admin
+from barnabas.tools._failures import BadArgument, execution, failed_with_message, finish, message_of
+from barnabas.tools._text import heading
+
+if TYPE_CHECKING:
+    from barnabas.client.admin.admin import Admin
+
+_HOST_WIDTH: Final = 100
+_RACK_WIDTH: Final = 10
+
+
+def main(arguments: Sequence[str]) -> int:
+    return finish(lambda: _execute(arguments), _failed)
+
+
+def _failed(error: Exception) -> int:
+    if isinstance(error, ArgumentsRefused):
+        print(refused_text(error), file=sys.stderr)
+        return 1
+    return failed_with_message(error)
+
+
+def build_parser() -> Parser:
+    parser = Parser(prog="kafka-cluster", description="The Kafka cluster tool.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="{cluster-id,unregister,list-endpoints}")
+    told = commands.add_parser("cluster-id", help="show the id of the cluster")
+    unregister = commands.add_parser("unregister", help="unregister a broker that is gone for good")
+    endpoints = commands.add_parser("list-endpoints", help="list the endpoints of brokers or controllers")
+    for each in (told, unregister, endpoints):
+        connection = each.add_mutually_exclusive_group(required=True)
+        connection.add_argument("--bootstrap-server", "-b", help="brokers to connect to, host:port with commas between them")
+        connection.add_argument("--bootstrap-controller", "-C", help="controllers to connect to, host:port with commas between them")
+        each.add_argument("--config", help="(DEPRECATED) the same as --command-config")
+        each.add_argument("--command-config", "-c", help="a properties file for the admin client")
+    unregister.add_argument("--id", "-i", type=number("Integer"), required=True, help="the broker to unregister")
+    endpoints.add_argument("--include-fenced-brokers", action="store_true", help="list brokers that are fenced, too")
+    return parser
+
+
+def _execute(arguments: Sequence[str]) -> None:
+    parser = build_parser()
+    given = parser.parse(list(arguments))
+    if given.config is not None and given.command_config is not None:
+        raise BadArgument("--config and --command-config cannot be specified together.")
+    if given.config is not None:
+        print("Option --config has been deprecated and will be removed in a future version. Use --command-config instead.")
+    extra = {} if given.bootstrap_controller is None else {"bootstrap_controllers": given.bootstrap_controller}
+    with open_admin(given.bootstrap_server, given.config or given.command_config, **extra) as admin, execution():
+        _COMMANDS[given.command](admin, given)
+
+
+def _cluster_id(admin: Admin, given: Any) -> None:
+    cluster_id = admin.describe_cluster().cluster_id
+    print(f"Cluster ID: {cluster_id}" if cluster_id is not None else "No cluster ID found. The Kafka version is probably too old.")
+
+
+def _unregister(admin: Admin, given: Any) -> None:
+    try:
+        admin.unregister_broker(given.id)
+    except UnsupportedVersion:
+        print("The target cluster does not support the broker unregistration API.")
+    else:
+        print(f"Broker {given.id} is no longer registered.")
+
+
+def _list_endpoints(admin: Admin, given: Any) -> None:
+    controllers = given.bootstrap_controller is not None
+    if given.include_fenced_brokers and controllers:
+        raise BadArgument("The option --include-fenced-brokers is only supported with --bootstrap-server option")
+    try:
+        nodes = admin.describe_cluster(include_fenced_brokers=given.include_fenced_brokers).nodes
+    except UnsupportedVersion as error:
+        print(message_of(error))
+        return
+    host = max((len(node.host) for node in nodes), default=_HOST_WIDTH)
+    rack = max((len(node.rack) for node in nodes if node.rack is not None), default=_RACK_WIDTH)
+    columns = ["ID", "HOST", "PORT", "RACK", *([] if controllers else ["STATE"]), "ENDPOINT_TYPE"]
+    widths = [10, host, 10, rack, *([] if controllers else [10]), 15]
+    print(heading(" ".join(f"{name:{width}}" for name, width in zip(columns, widths, strict=True))))
+    for node in nodes:
+        state = [] if controllers else ["fenced" if node.is_fenced else "unfenced"]
+        cells = [str(node.id), node.host, str(node.port), node.rack or "null", *state, "controller" if controllers else "broker"]
+        print(" ".join(f"{cell:{width}}" for cell, width in zip(cells, widths, strict=True)))
+
+
+_COMMANDS: Final = {"cluster-id": _cluster_id, "unregister": _unregister, "list-endpoints": _list_endpoints}

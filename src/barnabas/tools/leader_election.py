@@ -1,0 +1,156 @@
+"""Elect leaders of partitions, preferred or unclean, as kafka-leader-election does.
+
+Options, messages, output and exit codes are those of Apache Kafka 4.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from barnabas.errors import KafkaError
+from barnabas.protocol.errors import ErrorCode
+from barnabas.tools._connect import open_admin, read_text
+from barnabas.tools._failures import (
+    AdminCommandFailed,
+    AdminOperation,
+    ToolError,
+    Unreadable,
+    WrappedExecution,
+    described,
+    failed_with_message,
+    finish,
+)
+from barnabas.tools._json_plan import as_list, as_object, integer, parse_json, string
+from barnabas.tools._options import Option, Options, UsageError
+from barnabas.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.client.admin.admin import Admin
+
+ABOUT: Final = (
+    "This tool attempts to elect a new leader for a set of topic partitions. "
+    "The type of elections supported are preferred replicas and unclean replicas."
+)
+OPTIONS: Final = (
+    Option("bootstrap-server", "REQUIRED: the brokers to connect to, with commas between them.", "required", described_as="host:port"),
+    Option("admin.config", "(DEPRECATED) The same as --command-config.", "required", described_as="config file"),
+    Option("command-config", "A properties file for the admin client.", "required", described_as="Config file"),
+    Option(
+        "path-to-json-file",
+        'A JSON file with the partitions, as in\n{"partitions":\n\t[{"topic": "foo", "partition": 1},\n'
+        '\t {"topic": "foobar", "partition": 2}]\n}\n'
+        "Not with --all-topic-partitions or --topic.",
+        "required",
+        described_as="Path to JSON file",
+    ),
+    Option("topic", "The topic; --partition goes with it.", "required", described_as="topic name"),
+    Option("partition", "The partition of --topic.", "required", "Integer", "partition id"),
+    Option("all-topic-partitions", "All partitions for which the election makes sense."),
+    Option(
+        "election-type",
+        'REQUIRED: "preferred" elects the first replica where it does not lead, "unclean" any replica that is alive where nobody leads.',
+        "required",
+        described_as="election type",
+    ),
+)
+_TYPES: Final = ("PREFERRED", "UNCLEAN")
+_TIMEOUT_MS: Final = 30_000
+
+
+def main(arguments: Sequence[str]) -> int:
+    return finish(lambda: _execute(arguments), failed_with_message)
+
+
+def _execute(arguments: Sequence[str]) -> None:
+    options = Options(OPTIONS, arguments)
+    options.maybe_help_or_version(ABOUT)
+    _check(options)
+    election = options.text("election-type").upper()
+    if election not in _TYPES:
+        raise UsageError(f"Cannot parse argument '{options.text('election-type')}' of option election-type")
+    partitions: list[TopicPartition] | None = None
+    if options.has("path-to-json-file"):
+        partitions = parse_partitions(_read(options.text("path-to-json-file")))
+    elif options.has("topic"):
+        partitions = [TopicPartition(options.text("topic"), options.integer("partition"))]
+    if options.has("admin.config"):
+        print("Option --admin.config has been deprecated and will be removed in a future version. Use --command-config instead.")
+    config = options.optional("admin.config") or options.optional("command-config")
+    with open_elections(options.text("bootstrap-server"), config) as admin:
+        elect(admin, election, partitions)
+
+
+def _read(path: str) -> str:
+    try:
+        return read_text(path)
+    except Unreadable as error:
+        raise ToolError(described(error)) from None
+
+
+def open_elections(bootstrap: str, config: str | None) -> Admin:
+    defaults = {"default.api.timeout.ms": str(_TIMEOUT_MS), "request.timeout.ms": str(_TIMEOUT_MS // 2)}
+    return open_admin(bootstrap, config, defaults)
+
+
+def _check(options: Options) -> None:
+    missing = [name for name in ("bootstrap-server", "election-type") if not options.has(name)]
+    if missing:
+        raise AdminCommandFailed(f"Missing required option(s): {', '.join(missing)}")
+    options.refuse_with("admin.config", ("command-config",))
+    exclusive = ("topic", "all-topic-partitions", "path-to-json-file")
+    if sum(map(options.has, exclusive)) != 1:
+        raise AdminCommandFailed(f"One and only one of the following options is required: {', '.join(exclusive)}")
+    if options.has("topic") and not options.has("partition"):
+        raise AdminCommandFailed("Missing required option(s): partition")
+    if options.has("partition") and not options.has("topic"):
+        raise AdminCommandFailed("Option partition is only allowed if topic is used")
+
+
+def elect(admin: Admin, election: str, partitions: Sequence[TopicPartition] | None) -> None:
+    results = _elected(admin, election, partitions)
+    succeeded = sorted(str(each) for each, error in results.items() if error is None)
+    needless = sorted(str(each) for each, error in results.items() if error is not None and error.code == ErrorCode.ELECTION_NOT_NEEDED)
+    failed = {each: error for each, error in results.items() if error is not None and error.code != ErrorCode.ELECTION_NOT_NEEDED}
+    if succeeded:
+        print(f"Successfully completed leader election ({election}) for partitions {', '.join(succeeded)}")
+    if needless:
+        print(f"Valid replica already elected for partitions {', '.join(needless)}")
+    for partition, error in failed.items():
+        print(f"Error completing leader election ({election}) for partition: {partition}: {described(error)}")
+    if failed:
+        raise AdminCommandFailed(f"{len(failed)} replica(s) could not be elected")
+
+
+def _elected(admin: Admin, election: str, partitions: Sequence[TopicPartition] | None) -> dict[TopicPartition, KafkaError | None]:
+    from barnabas.client.admin.elections import ElectionType
+
+    try:
+        outcomes: Any = admin.elect_leaders(ElectionType[election], partitions)
+    except KafkaError as error:
+        if error.code == ErrorCode.REQUEST_TIMED_OUT:
+            message = "Timeout waiting for election results"
+        elif error.code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+            message = "Not authorized to perform leader election"
+        else:
+            raise WrappedExecution(error) from error
+        print(message)
+        raise AdminCommandFailed(message) from error
+    return {partition: outcomes.errors.get(partition) for partition in outcomes}
+
+
+def parse_partitions(text: str) -> list[TopicPartition]:
+    """The partitions of a file; refuses one that is named twice."""
+    plan = parse_json(text)
+    if plan is None:
+        raise AdminOperation("Replica election data is empty")
+    fields = as_object(plan)
+    if "partitions" not in fields:
+        raise AdminOperation('Replica election data is missing "partitions" field')
+    partitions = [
+        TopicPartition(string(each, "topic"), integer(each, "partition")) for each in map(as_object, as_list(fields["partitions"]))
+    ]
+    repeated = dict.fromkeys(each for each in partitions if partitions.count(each) > 1)
+    if repeated:
+        raise AdminOperation(f"Replica election data contains duplicate partitions: [{', '.join(map(str, repeated))}]")
+    return partitions

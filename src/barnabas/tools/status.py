@@ -1,0 +1,226 @@
+"""Show on one screen how a cluster is: brokers, partitions, disks, groups and their lag, and what is wrong. (Not in Kafka.)
+
+Asks brokers only what any client may ask, so that it works with Apache Kafka too. A part that cannot be asked for is named and left out;
+the exit code is 0 for a healthy cluster, 2 for one with problems, and 1 where no broker answers.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from barnabas.errors import KafkaError
+from barnabas.tools._cluster_health import Broker, Group, Health, LogDir, Partition
+from barnabas.tools._connect import command_config_option, open_admin
+from barnabas.tools._failures import failed_with_message, finish, message_of
+from barnabas.tools._feature_versions import metadata_name
+from barnabas.tools._options import Option, Options, UsageError
+from barnabas.tools._status_text import screen
+from barnabas.tools._text import print_json
+from barnabas.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.client.admin.admin import Admin
+
+ABOUT: Final = "Shows how a cluster is."
+_METADATA_VERSION: Final = "metadata.version"
+_DEFAULT_SERVER: Final = "localhost:9092"
+_TIMEOUTS: Final = {"request.timeout.ms": "5000", "default.api.timeout.ms": "10000"}
+_INTERVAL_S: Final = 2
+_TO_THE_TOP: Final = "\x1b[H\x1b[J"
+OPTIONS: Final = (
+    Option("bootstrap-server", f"The broker to connect to. (default: {_DEFAULT_SERVER})", "required", described_as="server to connect to"),
+    command_config_option(),
+    Option("watch", f"Look again every so many seconds (default: {_INTERVAL_S}), until ^C.", "optional", "Integer", "seconds"),
+    Option("all", "Show all groups, not only those that are furthest behind."),
+    Option("json", "Print one JSON document, for programs; with --watch one in each line."),
+)
+
+
+def main(arguments: Sequence[str]) -> int:
+    return finish(lambda: _execute(arguments), failed_with_message)
+
+
+def _execute(arguments: Sequence[str]) -> int:
+    options = Options(OPTIONS, arguments)
+    if arguments:
+        options.maybe_help_or_version(ABOUT)
+    interval_s = _interval(options)
+    server = options.optional("bootstrap-server") or _DEFAULT_SERVER
+    with open_admin(server, options.optional("command-config"), _TIMEOUTS) as admin:
+        while True:
+            try:
+                health = look(admin)
+            except KafkaError as error:
+                print(
+                    f"No broker answers at {server}: {message_of(error)}\nCheck the address, and that a broker runs there.", file=sys.stderr
+                )
+                if interval_s is None:
+                    return 1
+            else:
+                _show(health, options, watching=interval_s is not None)
+                if interval_s is None:
+                    return 0 if health.verdict == "HEALTHY" else 2
+            time.sleep(interval_s)
+
+
+def _interval(options: Options) -> int | None:
+    if not options.has("watch"):
+        return None
+    interval_s = options.integer("watch") if options.texts("watch") else _INTERVAL_S
+    if interval_s <= 0:
+        raise UsageError(f"--watch takes a number of seconds greater than 0, not {interval_s}")
+    return interval_s
+
+
+def _show(health: Health, options: Options, *, watching: bool) -> None:
+    if options.has("json") and watching:
+        print(json.dumps(health.as_json()), flush=True)
+    elif options.has("json"):
+        print_json(health.as_json())
+    else:
+        if watching and sys.stdout.isatty():
+            print(_TO_THE_TOP, end="")
+        print(screen(health, all_groups=options.has("all")), flush=True)
+
+
+def look(admin: Admin) -> Health:
+    """One look at the cluster. Raises only where nobody can be asked at all."""
+    cluster = admin.describe_cluster()
+    health = Health(cluster.cluster_id, _controller(admin, cluster))
+    _try(health, "partitions", lambda: _look_at_topics(admin, health))
+    _try(health, "brokers", lambda: _look_at_brokers(admin, health, cluster.nodes))
+    _try(health, "features", lambda: _look_at_features(admin, health))
+    _try(health, "reassignments", lambda: _look_at_reassignments(admin, health))
+    _try(health, "log directories", lambda: _look_at_log_dirs(admin, health))
+    _try(health, "groups", lambda: _look_at_groups(admin, health))
+    return health
+
+
+def _controller(admin: Admin, cluster: Any) -> int | None:
+    """The leader of the Raft quorum, where there is one: brokers beside a quorum name any of them as their controller."""
+    try:
+        leader: int = admin.describe_metadata_quorum().leader_id
+        return None if leader < 0 else leader
+    except KafkaError:
+        return None if cluster.controller is None else cluster.controller.id
+
+
+def _try(health: Health, part: str, ask: Callable[[], None]) -> None:
+    try:
+        ask()
+    except KafkaError as error:
+        health.unknown[part] = message_of(error)
+
+
+def _look_at_topics(admin: Admin, health: Health) -> None:
+    from barnabas.client.admin.config_entries import ConfigResource, ConfigResourceType
+
+    listed = admin.list_topics(list_internal=True)
+    health.topics = len(listed)
+    health.internal_topics = sum(topic.is_internal for topic in listed.values())
+    topics = admin.describe_topics(sorted(listed)).successes if listed else {}
+    configs = admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, name) for name in topics]).successes if topics else {}
+    min_isr = {resource.name: int(config["min.insync.replicas"].value or 1) for resource, config in configs.items()}
+    health.partitions = [
+        Partition(
+            f"{name}-{info.partition}",
+            None if info.leader is None else info.leader.id,
+            tuple(node.id for node in info.replicas),
+            tuple(node.id for node in info.isr),
+            min_isr.get(name, 1),
+        )
+        for name, topic in topics.items()
+        for info in topic.partitions
+    ]
+
+
+def _look_at_brokers(admin: Admin, health: Health, alive: Sequence[Any]) -> None:
+    nodes = {node.id: node for node in alive}
+    try:
+        nodes |= {node.id: node for node in admin.describe_cluster(include_fenced_brokers=True).nodes}
+    except KafkaError:
+        pass  # a broker that cannot tell which are fenced
+    versions = admin.describe_api_versions([node.id for node in alive]).successes
+    leads = Counter(partition.leader for partition in health.partitions)
+    replicas = Counter(broker for partition in health.partitions for broker in partition.replicas)
+    for node in sorted(nodes.values(), key=lambda each: each.id):
+        told = versions.get(node.id)
+        highest = None if told is None else told.supported_features.get(_METADATA_VERSION)
+        health.brokers.append(
+            Broker(
+                node.id,
+                f"{node.host}:{node.port}",
+                node.rack,
+                node.is_fenced,
+                leads[node.id],
+                replicas[node.id],
+                None if told is None else len(told.api_versions),
+                None if highest is None else metadata_name(highest[1]) or str(highest[1]),
+            )
+        )
+
+
+def _look_at_features(admin: Admin, health: Health) -> None:
+    for name, levels in admin.describe_features().finalized_features.items():
+        level = levels.max_version_level
+        health.features[name] = (metadata_name(level) if name == _METADATA_VERSION else None) or str(level)
+
+
+def _look_at_reassignments(admin: Admin, health: Health) -> None:
+    from barnabas.protocol.errors import UnsupportedVersion
+
+    try:
+        health.reassigning = len(admin.list_partition_reassignments())
+    except UnsupportedVersion:
+        health.reassigning = None  # a broker that cannot reassign partitions has none that are being moved
+
+
+def _look_at_log_dirs(admin: Admin, health: Health) -> None:
+    outcomes = admin.describe_log_dirs([broker.id for broker in health.brokers if not broker.is_fenced])
+    for broker, dirs in sorted(outcomes.successes.items()):
+        for path, found in sorted(dirs.items()):
+            size = sum(info.size for info in found.replica_infos.values())
+            error = None if found.error is None else message_of(found.error)
+            health.log_dirs.append(LogDir(broker, path, len(found.replica_infos), size, found.total_bytes, found.usable_bytes, error))
+    for broker, failure in outcomes.errors.items():
+        health.unknown[f"log directories of broker {broker}"] = message_of(failure)
+
+
+def _look_at_groups(admin: Admin, health: Health) -> None:
+    listing = admin.list_groups()
+    if listing.errors:
+        health.unknown["some groups"] = message_of(listing.errors[0])
+    consumers = [group.group_id for group in listing.valid if group.is_consumer_group]
+    described = admin.describe_consumer_groups(consumers).successes if consumers else {}
+    offsets = admin.list_consumer_group_offsets(dict.fromkeys(consumers)).successes if consumers else {}
+    ends = _ends(admin, offsets)
+    for group in sorted(listing.valid, key=lambda each: each.group_id):
+        found = described.get(group.group_id)
+        health.groups.append(
+            Group(
+                group.group_id,
+                "?" if group.type is None else str(group.type),
+                "?" if group.group_state is None else str(group.group_state),
+                None if found is None else len(found.members),
+                lag(offsets.get(group.group_id, {}), ends),
+            )
+        )
+
+
+def _ends(admin: Admin, offsets: Mapping[str, Mapping[TopicPartition, Any]]) -> dict[TopicPartition, int]:
+    from barnabas.client.admin.offsets import OffsetSpec
+
+    partitions = {partition for committed in offsets.values() for partition, offset in committed.items() if offset is not None}
+    found = admin.list_offsets(dict.fromkeys(sorted(partitions), OffsetSpec.latest())).successes if partitions else {}
+    return {partition: info.offset for partition, info in found.items()}
+
+
+def lag(committed: Mapping[TopicPartition, Any], ends: Mapping[TopicPartition, int]) -> int | None:
+    """How many records a group has still to read; None where it has read none of a partition that is there."""
+    behind = [max(0, ends[each] - offset.offset) for each, offset in committed.items() if offset is not None and each in ends]
+    return sum(behind) if behind else None

@@ -1,0 +1,406 @@
+"""Create, delete, describe, list or alter topics, as kafka-topics does.
+
+Options, messages, output and exit codes are those of Apache Kafka 4.2; `--json` prints what --list and --describe find for programs.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from barnabas.errors import KafkaError
+from barnabas.protocol.errors import ErrorCode
+from barnabas.tools._connect import ZOOKEEPER, bootstrap_option, command_config_option, open_admin, refuse_zookeeper
+from barnabas.tools._failures import AdminCommandFailed, AdminOperation, BadArgument, failed_with_message, finish, message_of
+from barnabas.tools._options import Option, Options, ShowUsage
+from barnabas.tools._text import JSON, coloured, print_json
+from barnabas.tools._topic_filter import IncludeList
+from barnabas.topic_name import is_internal
+from barnabas.topic_partition import TopicPartition
+from barnabas.uuid import Uuid
+
+if TYPE_CHECKING:
+    from barnabas.client.admin.admin import Admin
+
+ABOUT: Final = "This tool helps to create, delete, describe, or change a topic."
+_CONFIGS_TOOL: Final = " (To alter topic configurations, the kafka-configs tool can be used.)"
+_SHORT_MAX: Final = 2**15 - 1
+OPTIONS: Final = (
+    bootstrap_option(),
+    ZOOKEEPER,
+    command_config_option(),
+    Option("list", "List the topics."),
+    Option("create", "Create a topic."),
+    Option("delete", "Delete topics."),
+    Option("alter", "Add partitions to topics." + _CONFIGS_TOOL),
+    Option("describe", "Show the partitions, replicas and settings of topics."),
+    Option("topic", "The topic; for all actions but --create a regular expression, too.", "required", described_as="topic"),
+    Option("topic-id", "The id of the topic to describe.", "required", described_as="topic-id"),
+    Option("config", "A setting of the topic to create; may be repeated." + _CONFIGS_TOOL, "required", described_as="name=value"),
+    Option("delete-config", "No longer supported, since 4.0.", "required", described_as="name"),
+    Option(
+        "partitions",
+        "How many partitions the topic gets; without it a new topic gets the cluster's default. "
+        "Adding partitions changes which partition the records of a key go to.",
+        "required",
+        "Integer",
+        "# of partitions",
+    ),
+    Option("replication-factor", "How many replicas each partition of a new topic gets.", "required", "Integer", "replication factor"),
+    Option(
+        "replica-assignment",
+        "The brokers of each partition, instead of a choice by the cluster.",
+        "required",
+        described_as="broker_id_for_part1_replica1 : broker_id_for_part1_replica2 , "
+        "broker_id_for_part2_replica1 : broker_id_for_part2_replica2 , ...",
+    ),
+    Option("under-replicated-partitions", "With --describe: only partitions of which a replica is not in sync."),
+    Option("unavailable-partitions", "With --describe: only partitions without a leader that is alive."),
+    Option("under-min-isr-partitions", "With --describe: only partitions with fewer replicas in sync than min.insync.replicas."),
+    Option("at-min-isr-partitions", "With --describe: only partitions with as many replicas in sync as min.insync.replicas."),
+    Option("topics-with-overrides", "With --describe: only topics with settings of their own."),
+    Option("if-exists", "Do nothing where there is no such topic."),
+    Option("if-not-exists", "With --create: do nothing where the topic exists."),
+    Option("exclude-internal", "Leave out Kafka's internal topics."),
+    Option(
+        "partition-size-limit-per-response",
+        "How many partitions a broker describes in one response.",
+        "required",
+        "Integer",
+        "maximum number of partitions per response",
+    ),
+    JSON,
+)
+_ACTIONS: Final = ("create", "list", "alter", "describe", "delete")
+_REPORTS: Final = ("under-replicated-partitions", "under-min-isr-partitions", "at-min-isr-partitions", "unavailable-partitions")
+
+
+def main(arguments: Sequence[str]) -> int:
+    return finish(lambda: _execute(arguments), failed_with_message)
+
+
+def _execute(arguments: Sequence[str]) -> int:
+    options = Options(OPTIONS, arguments)
+    _check(options)
+    admin = open_admin(options.text("bootstrap-server"), options.optional("command-config"))
+    with admin:
+        try:
+            _RUN[next(action for action in _ACTIONS if options.has(action))](admin, options)
+        except ShowUsage:
+            raise
+        except Exception as error:
+            print(f"Error while executing topic command : {message_of(error)}")
+            return 1
+    return 0
+
+
+def _check(options: Options) -> None:
+    if options.is_empty:
+        options.usage("Create, delete, describe, or change a topic.")
+    options.maybe_help_or_version(ABOUT)
+    if sum(map(options.has, _ACTIONS)) != 1:
+        options.usage("Command must include exactly one action: --list, --describe, --create, --alter or --delete")
+    if options.has("delete-config"):
+        _warn_delete_config()
+    refuse_zookeeper(options)
+    if not options.has("bootstrap-server"):
+        raise BadArgument("--bootstrap-server must be specified")
+    if options.has("describe") and options.has("if-exists"):
+        if not options.has("topic") and not options.has("topic-id"):
+            options.usage("--topic or --topic-id is required to describe a topic")
+        if options.has("topic") and options.has("topic-id"):
+            print("Only topic id will be used when both --topic and --topic-id are specified and topicId is not Uuid.ZERO_UUID")
+    if not options.has("list") and not options.has("describe"):
+        options.require("topic")
+    if options.has("alter"):
+        if options.has("config"):
+            options.usage(
+                f'Option combination "[[bootstrap-server], [config]]" can\'t be used with option "[alter]"{_CONFIGS_TOOL}',
+            )
+        options.require("partitions")
+    _check_combinations(options)
+
+
+def _check_combinations(options: Options) -> None:
+    def others(*allowed: str) -> list[str]:
+        return [action for action in _ACTIONS if action not in allowed]
+
+    options.refuse_with("config", others("alter", "create"))
+    options.refuse_with("partitions", others("alter", "create"))
+    options.refuse_with("replication-factor", others("create"))
+    options.refuse_with("replica-assignment", others("alter", "create"))
+    if options.has("create"):
+        options.refuse_with("replica-assignment", ("partitions", "replication-factor"))
+    for report in _REPORTS:
+        options.refuse_with(report, (*others("describe"), "topics-with-overrides"))
+    options.refuse_with("topics-with-overrides", (*others("describe"), *_REPORTS))
+    options.refuse_with("if-exists", others("alter", "delete", "describe"))
+    options.refuse_with("if-not-exists", others("create"))
+    options.refuse_with("exclude-internal", others("list", "describe"))
+
+
+def _warn_delete_config() -> None:
+    print(
+        "delete-config option is no longer supported and deprecated since version 4.0. "
+        "The config will be fully removed in future releases.",
+        file=sys.stderr,
+    )
+
+
+def _create(admin: Admin, options: Options) -> None:
+    from barnabas.client.admin.topics import NewTopic
+
+    name = options.text("topic")
+    partitions = options.optional_integer("partitions")
+    factor = options.optional_integer("replication-factor")
+    assignment = _assignment(options)
+    configs = parse_configs(options.texts("config"))
+    if "." in name or "_" in name:
+        print(
+            "WARNING: Due to limitations in metric names, topics with a period ('.') or underscore ('_') could "
+            "collide. To avoid issues it is best to use either, but not both."
+        )
+    if factor is not None and not 1 <= factor <= _SHORT_MAX:
+        raise BadArgument(f"The replication factor must be between 1 and {_SHORT_MAX} inclusive")
+    if partitions is not None and partitions < 1:
+        raise BadArgument("The partitions must be greater than 0")
+    new = NewTopic(name, partitions, factor, replicas_assignments=assignment or None, configs=configs)
+    try:
+        admin.create_topics([new], retry_on_quota_violation=False).all()
+    except KafkaError as error:
+        if error.code == ErrorCode.TOPIC_ALREADY_EXISTS and options.has("if-not-exists"):
+            return
+        raise
+    print(f"Created topic {name}.")
+
+
+def _list(admin: Admin, options: Options) -> None:
+    names = _topics(admin, options)
+    if options.has("json"):
+        print_json(names)
+    else:
+        print("\n".join(names))
+
+
+def _alter(admin: Admin, options: Options) -> None:
+    from barnabas.client.admin.topics import NewPartitions
+
+    assignment = _assignment(options)
+    parse_configs(options.texts("config"))
+    names = _existing(admin, options)
+    if not names:
+        return
+    count = options.integer("partitions")
+    described = admin.describe_topics(names).all() if assignment else {}
+    wanted = {}
+    for name in names:
+        new = [assignment[partition] for partition in list(assignment)[len(described[name].partitions) :]] if assignment else None
+        wanted[name] = NewPartitions(count, new)
+    admin.create_partitions(wanted, retry_on_quota_violation=False).all()
+
+
+def _describe(admin: Admin, options: Options) -> None:
+    topic_id = _topic_id(options)
+    if topic_id is not None:
+        known = {listing.topic_id for listing in admin.list_topics(list_internal=not options.has("exclude-internal")).values()}
+        if topic_id not in known and not options.has("if-exists"):
+            raise BadArgument(f"TopicId '{topic_id}' does not exist as expected")
+        descriptions = list(admin.describe_topics([topic_id]).all().values()) if topic_id in known else []
+    else:
+        names = _existing(admin, options)
+        limit = options.optional_integer("partition-size-limit-per-response") or 2000
+        descriptions = list(admin.describe_topics(names, partition_size_limit_per_response=limit).all().values()) if names else []
+    configs = _configs(admin, [each.name for each in descriptions])
+    live = {node.id for node in admin.describe_cluster().nodes}
+    moves = _reassignments(admin, [TopicPartition(each.name, info.partition) for each in descriptions for info in each.partitions])
+    descriptions.sort(key=lambda each: each.name)
+    if options.has("json"):
+        print_json([_as_json(each, configs[each.name], moves) for each in descriptions])
+        return
+    for each in descriptions:
+        _print_topic(each, configs[each.name], moves, live, options)
+
+
+def _delete(admin: Admin, options: Options) -> None:
+    admin.delete_topics(_existing(admin, options), retry_on_quota_violation=False).all()
+
+
+_RUN: Final = {"create": _create, "list": _list, "alter": _alter, "describe": _describe, "delete": _delete}
+
+
+def _print_topic(
+    description: Any, config: Mapping[str, Any], moves: Mapping[TopicPartition, Any], live: set[int], options: Options
+) -> None:
+    infos = sorted(description.partitions, key=lambda info: info.partition)
+    reports = [report for report in _REPORTS if options.has(report)]
+    overrides = [f"{name}={entry.value}" for name, entry in config.items() if not entry.is_default]
+    if not reports and (overrides or not options.has("topics-with-overrides")):
+        factor = replication_factor(infos[0], moves.get(TopicPartition(description.name, infos[0].partition)))
+        topic_id = "" if description.topic_id == Uuid.ZERO else f"\tTopicId: {description.topic_id}"
+        print(
+            f"Topic: {coloured(description.name, 'bold')}{topic_id}\tPartitionCount: {len(infos)}"
+            f"\tReplicationFactor: {factor}\tConfigs: {','.join(overrides)}"
+        )
+    if options.has("topics-with-overrides"):
+        return
+    for info in infos:
+        move = moves.get(TopicPartition(description.name, info.partition))
+        if not reports or any(_REPORTED[report](info, move, config, live) for report in reports):
+            print(_partition_line(description.name, info, move))
+
+
+def _partition_line(topic: str, info: Any, move: Any) -> str:
+    def ids(nodes: Sequence[Any]) -> str:
+        return ",".join(str(node.id) for node in nodes)
+
+    leader = str(info.leader.id) if info.leader is not None else coloured("none", "red")
+    fields = [f"\tTopic: {topic}", f"Partition: {info.partition}", f"Leader: {leader}", f"Replicas: {ids(info.replicas)}"]
+    isr = ids(info.isr)
+    fields.append(f"Isr: {isr if len(info.isr) >= len(info.replicas) else coloured(isr, 'yellow')}")
+    if move is not None:
+        fields.append(f"Adding Replicas: {','.join(map(str, move.adding_replicas))}")
+        fields.append(f"Removing Replicas: {','.join(map(str, move.removing_replicas))}")
+    fields.append(f"Elr: {ids(info.elr) if info.elr is not None else 'N/A'}")
+    fields.append(f"LastKnownElr: {ids(info.last_known_elr) if info.last_known_elr is not None else 'N/A'}")
+    return "\t".join(fields)
+
+
+def _as_json(description: Any, config: Mapping[str, Any], moves: Mapping[TopicPartition, Any]) -> dict[str, Any]:
+    infos = sorted(description.partitions, key=lambda info: info.partition)
+    return {
+        "topic": description.name,
+        "topicId": str(description.topic_id),
+        "internal": is_internal(description.name),
+        "replicationFactor": replication_factor(infos[0], moves.get(TopicPartition(description.name, infos[0].partition))),
+        "configs": {name: entry.value for name, entry in config.items() if not entry.is_default},
+        "partitions": [
+            {
+                "partition": info.partition,
+                "leader": None if info.leader is None else info.leader.id,
+                "replicas": [node.id for node in info.replicas],
+                "isr": [node.id for node in info.isr],
+            }
+            for info in infos
+        ],
+    }
+
+
+def replication_factor(info: Any, move: Any) -> int:
+    """How many replicas a partition is meant to have, also while it is being moved."""
+    changing = {*move.adding_replicas, *move.removing_replicas} if move is not None else set()
+    if any(node.id in changing for node in info.replicas):
+        return len(move.replicas) - len(move.adding_replicas)
+    return len(info.replicas)
+
+
+def _min_isr(config: Mapping[str, Any]) -> int:
+    return int(config["min.insync.replicas"].value)
+
+
+_REPORTED: Final = {
+    "under-replicated-partitions": lambda info, move, config, live: replication_factor(info, move) > len(info.isr),
+    "unavailable-partitions": lambda info, move, config, live: info.leader is None or info.leader.id not in live,
+    "under-min-isr-partitions": lambda info, move, config, live: info.leader is None or len(info.isr) < _min_isr(config),
+    "at-min-isr-partitions": lambda info, move, config, live: len(info.isr) == _min_isr(config),
+}
+
+
+def _topics(admin: Admin, options: Options) -> list[str]:
+    exclude = options.has("exclude-internal")
+    names = sorted(admin.list_topics(list_internal=not exclude))
+    pattern = options.optional("topic")
+    if pattern is None:
+        return [name for name in names if not (exclude and is_internal(name))]
+    included = IncludeList(pattern)
+    return [name for name in names if included.allows(name, exclude)]
+
+
+def _existing(admin: Admin, options: Options) -> list[str]:
+    names = _topics(admin, options)
+    if options.optional("topic") and not names and not options.has("if-exists"):
+        raise BadArgument(f"Topic '{options.text('topic')}' does not exist as expected")
+    return names
+
+
+def _topic_id(options: Options) -> Uuid | None:
+    if not options.has("topic-id"):
+        return None
+    try:
+        topic_id = Uuid.from_string(options.text("topic-id"))
+    except ValueError as error:
+        raise BadArgument(str(error)) from None
+    return None if topic_id == Uuid.ZERO else topic_id
+
+
+def _configs(admin: Admin, names: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+    from barnabas.client.admin.config_entries import ConfigResource, ConfigResourceType
+
+    if not names:
+        return {}
+    described = admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, name) for name in names]).all()
+    return {resource.name: config for resource, config in described.items()}
+
+
+def _reassignments(admin: Admin, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, Any]:
+    if not partitions:
+        return {}
+    try:
+        return admin.list_partition_reassignments(partitions)
+    except KafkaError as error:
+        if error.code in (ErrorCode.UNSUPPORTED_VERSION, ErrorCode.CLUSTER_AUTHORIZATION_FAILED):
+            return {}
+        raise
+
+
+def _assignment(options: Options) -> dict[int, list[int]]:
+    text = options.optional("replica-assignment")
+    return parse_replica_assignment(text) if text else {}
+
+
+def parse_replica_assignment(text: str) -> dict[int, list[int]]:
+    """`a:b,c:d`: the brokers of partition 0, of partition 1, and so on."""
+    assignment: dict[int, list[int]] = {}
+    for partition, part in enumerate(_java_split(text, ",")):
+        brokers = [_number(broker.strip()) for broker in _java_split(part, ":")]
+        repeated = dict.fromkeys(broker for broker in brokers if brokers.count(broker) > 1)
+        if repeated:
+            raise AdminCommandFailed(f"Partition replica lists may not contain duplicate entries: {','.join(map(str, repeated))}")
+        assignment[partition] = brokers
+        if len(brokers) != len(assignment[0]):
+            raise AdminOperation(f"Partition {partition} has different replication factor: {brokers}")
+    return assignment
+
+
+def parse_configs(pairs: Sequence[str]) -> dict[str, str]:
+    """`name=value` each, checked as Kafka's tool checks them before it asks anybody."""
+    from barnabas.storage.log_config import LogConfig
+    from barnabas.storage.topic_configs import topic_config_key
+
+    configs: dict[str, str] = {}
+    for pair in pairs:
+        words = _java_split(re.sub(r"\s*=\s*", "\0", pair), "\0")
+        if len(words) != 2:
+            raise BadArgument(
+                'requirement failed: Invalid topic config: all configs to be added must be in the format "key=val".',
+            )
+        configs[words[0].strip()] = words[1].strip()
+    for name in configs:
+        topic_config_key(name)
+    LogConfig.from_properties(configs)
+    return configs
+
+
+def _java_split(text: str, separator: str) -> list[str]:
+    """Java's split: empty strings at the end are dropped."""
+    words = text.split(separator)
+    while len(words) > 1 and not words[-1]:
+        words.pop()
+    return words
+
+
+def _number(text: str) -> int:
+    if not re.fullmatch(r"[+-]?[0-9]{1,10}", text):
+        raise BadArgument(f'For input string: "{text}"')
+    return int(text)

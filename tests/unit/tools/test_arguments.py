@@ -1,0 +1,59 @@
+"""The command lines with sub-commands: argparse with argparse4j's refusals."""
+
+from __future__ import annotations
+
+import pytest
+
+from barnabas.tools import cluster, features, transactions
+from barnabas.tools._arguments import ArgumentsRefused, Parser, number, refused_text
+from barnabas.tools._options import ShowVersion
+
+
+def refusal(parser: Parser, line: str) -> str:
+    with pytest.raises(ArgumentsRefused) as refused:
+        parser.parse(line.split())
+    return str(refused.value)
+
+
+def test_a_missing_command_is_too_few_arguments() -> None:
+    assert refusal(cluster.build_parser(), "") == "too few arguments"
+
+
+def test_an_unknown_command_is_shown_the_known_ones() -> None:
+    told = refusal(cluster.build_parser(), "cats")
+    assert told == "invalid choice: 'cats' (choose from 'cluster-id', 'unregister', 'list-endpoints')"
+
+
+def test_a_missing_option_is_named() -> None:
+    assert refusal(transactions.build_parser(), "list") == "argument --bootstrap-server is required"
+
+
+def test_one_of_several_options_is_missing() -> None:
+    told = refusal(features.build_parser(), "describe")
+    assert told == "one of the arguments --bootstrap-server --bootstrap-controller is required"
+
+
+def test_an_unknown_option_is_named() -> None:
+    assert refusal(cluster.build_parser(), "cluster-id -b x:1 --cats") == "unrecognized arguments: '--cats'"
+
+
+def test_what_is_no_number_is_refused() -> None:
+    told = refusal(cluster.build_parser(), "unregister -b x:1 --id first")
+    assert told == "argument --id/-i: could not convert 'first' to Integer (For input string: \"first\")"
+
+
+def test_a_number_too_large_for_java_is_refused() -> None:
+    parser = Parser(prog="p")
+    parser.add_argument("--n", type=number("Short"))
+    assert refusal(parser, "--n 32768").startswith("argument --n: could not convert '32768' to Short")
+
+
+def test_the_version_counts_more_than_what_is_missing() -> None:
+    with pytest.raises(ShowVersion):
+        transactions.build_parser().parse(["--version"])
+
+
+def test_a_refusal_is_shown_below_the_usage() -> None:
+    with pytest.raises(ArgumentsRefused) as refused:
+        cluster.build_parser().parse([])
+    assert refused_text(refused.value).splitlines()[-1] == "kafka-cluster: error: too few arguments"

@@ -1,0 +1,119 @@
+"""What `barnabas status` finds wrong with a cluster, and how it shows it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from barnabas.tools import status
+from barnabas.tools._cluster_health import Broker, Group, Health, LogDir, Partition
+from barnabas.tools._status_text import screen, size_text
+from barnabas.topic_partition import TopicPartition
+
+
+def partition(name: str = "t-0", leader: int | None = 1, isr: tuple[int, ...] = (1, 2, 3), min_isr: int = 2) -> Partition:
+    return Partition(name, leader, (1, 2, 3), isr, min_isr)
+
+
+def health(*partitions: Partition, **more: object) -> Health:
+    brokers = [Broker(number, f"host{number}:9092", None, False, 0, 0, 60, "4.2-IV1") for number in (1, 2, 3)]
+    return Health("id", 1, brokers, partitions=list(partitions), **more)  # type: ignore[arg-type]
+
+
+def test_a_cluster_without_problems_is_healthy() -> None:
+    assert health(partition()).verdict == "HEALTHY"
+    assert health(partition()).problems() == []
+
+
+def test_a_replica_that_is_behind_is_a_warning() -> None:
+    found = health(partition(isr=(1, 2)))
+    assert found.verdict == "WARNING"
+    assert found.problems()[0].text == "1 partition with replicas that are not in sync: t-0"
+
+
+def test_too_few_replicas_for_acks_all_are_critical() -> None:
+    found = health(partition(isr=(1,)))
+    assert found.verdict == "CRITICAL"
+    assert "min.insync.replicas" in found.problems()[0].text
+
+
+def test_a_partition_without_a_leader_is_critical_and_told_first() -> None:
+    found = health(partition(isr=(1, 2)), partition("u-1", None))
+    assert found.verdict == "CRITICAL"
+    assert found.problems()[0].text.startswith("1 partition without a leader")
+
+
+def test_only_some_names_are_told() -> None:
+    found = health(*(partition(f"t-{number}", None) for number in range(8)))
+    assert found.problems()[0].text.endswith("t-0, t-1, t-2, t-3, t-4 and 3 more")
+
+
+def test_a_partition_with_as_few_replicas_as_it_ever_had_is_not_at_its_minimum() -> None:
+    assert not Partition("t-0", 1, (1,), (1,), 1).is_at_min_isr
+    assert partition(isr=(1, 2)).is_at_min_isr
+
+
+def test_another_leader_than_the_preferred_one_is_counted() -> None:
+    assert health(partition(leader=2), partition("u-0")).which("has_other_leader") == ["t-0"]
+
+
+def test_no_controller_is_critical() -> None:
+    found = health()
+    found.controller = None
+    assert found.verdict == "CRITICAL"
+
+
+def test_a_full_disk_is_a_warning_and_an_offline_one_critical() -> None:
+    full = LogDir(1, "/a", 3, 10, 100, 5, None)
+    assert health(log_dirs=[full]).problems()[0].text == "the disk of /a of broker 1 is 95% full"
+    assert health(log_dirs=[full, LogDir(2, "/b", 0, 0, None, None, "I/O error")]).verdict == "CRITICAL"
+
+
+def test_what_could_not_be_asked_is_told() -> None:
+    found = health(unknown={"groups": "Cluster authorization failed."})
+    assert found.problems()[0].text == "groups unknown: Cluster authorization failed."
+
+
+def test_the_screen_shows_all_parts() -> None:
+    shown = screen(
+        health(partition(), log_dirs=[LogDir(1, "/data", 3, 1536, 2048, 1024, None)], groups=[Group("g", "Consumer", "Stable", 2, 12345)])
+    )
+    assert shown.startswith("Cluster id  HEALTHY\n")
+    assert "host1:9092" in shown and "/data" in shown and "1.5 KB" in shown and "12,345" in shown
+    assert "\x1b" not in shown  # nobody looks: no colours
+
+
+def test_the_groups_that_are_furthest_behind_come_first() -> None:
+    groups = [Group(f"g{number:02}", "Classic", "Empty", 0, number) for number in range(15)]
+    shown = screen(health(groups=groups))
+    assert shown.index("g14") < shown.index("g05")
+    assert "g04" not in shown and "and 5 more groups" in shown
+    assert "g04" in screen(health(groups=groups), all_groups=True)
+
+
+def test_the_json_names_what_is_wrong() -> None:
+    found = health(partition(isr=(1,)), log_dirs=[LogDir(1, "/d", 0, 0, 10, 5, None)]).as_json()
+    assert found["status"] == "CRITICAL"
+    assert found["underMinIsrPartitions"] == ["t-0"]
+    assert found["logDirs"][0]["freeBytes"] == 5
+    assert found["brokers"][0]["isFenced"] is False
+
+
+@pytest.mark.parametrize(
+    ("size", "text"), [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KB"), (5 * 1024**3, "5.0 GB"), (500 * 1024**2, "500 MB")]
+)
+def test_sizes_are_short(size: int, text: str) -> None:
+    assert size_text(size) == text
+
+
+def test_lag_is_what_is_left_to_read() -> None:
+    one, two, gone = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("gone", 0)
+    offsets = {one: SimpleNamespace(offset=3), two: SimpleNamespace(offset=9), gone: SimpleNamespace(offset=1)}
+    assert status.lag(offsets, {one: 10, two: 5}) == 7
+    assert status.lag({one: None}, {}) is None
+
+
+def test_an_interval_of_nothing_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert status.main(["--watch", "0"]) == 1
+    assert "greater than 0" in capsys.readouterr().err
