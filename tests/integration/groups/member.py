@@ -100,6 +100,8 @@ class Member:
     def _read(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
+            if not line.endswith("\n"):
+                continue  # the last words of one that was killed
             with self._news:
                 self._note(line.rstrip("\n"))
                 self._news.notify_all()

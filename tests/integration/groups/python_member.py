@@ -213,7 +213,116 @@ async def _aiokafka(place: Place, stopping: threading.Event) -> None:
     await consumer.stop()
 
 
-CLIENTS = {"confluent": confluent, "kafka_python": kafka_python, "aiokafka": aiokafka}
+def _settings(place: Place) -> dict[str, Any]:
+    """Of both our clients."""
+    settings: dict[str, Any] = {
+        "bootstrap.servers": place.bootstrap,
+        "group.id": place.group,
+        "group.instance.id": place.instance,
+        "enable.auto.commit": False,
+        "auto.offset.reset": "earliest",
+        "reconnect.backoff.max.ms": RECONNECT_MS_MAX,
+    }
+    if place.strategy == "consumer":
+        return settings | {"group.protocol": "consumer"}
+    return settings | {
+        "partition.assignment.strategy": [place.strategy],
+        "session.timeout.ms": SESSION_TIMEOUT_MS,
+        "heartbeat.interval.ms": HEARTBEAT_INTERVAL_MS,
+    }
+
+
+def barnabas(place: Place, stopping: threading.Event) -> None:
+    from barnabas.client.consumer.consumer import Consumer
+    from barnabas.client.consumer.rebalance_listener import ConsumerRebalanceListener
+    from barnabas.client.errors import KafkaError
+
+    told = Told()
+    uncommitted = False
+
+    def commit() -> None:
+        nonlocal uncommitted
+        if uncommitted:
+            try:
+                consumer.commit_sync()
+                uncommitted = False
+            except KafkaError as problem:
+                told.note(problem)
+
+    class Listener(ConsumerRebalanceListener):
+        def on_partitions_assigned(self, partitions: Iterable[Any]) -> None:
+            told.assigned(partitions)
+
+        def on_partitions_revoked(self, partitions: Iterable[Any]) -> None:
+            commit()
+            told.revoked(partitions)
+
+        def on_partitions_lost(self, partitions: Iterable[Any]) -> None:
+            told.revoked(partitions)
+
+    consumer: Consumer[bytes, bytes] = Consumer(_settings(place))
+    with consumer:
+        consumer.subscribe([place.topic], Listener())
+        while not stopping.is_set():
+            records = consumer.poll(POLL_MS / 1000)
+            for partition in records.partitions():
+                read = records.records(partition)
+                told.read(partition.partition, read[0].offset, read[-1].offset)
+                uncommitted = True
+            commit()
+
+
+def barnabas_async(place: Place, stopping: threading.Event) -> None:
+    asyncio.run(_barnabas(place, stopping))
+
+
+async def _barnabas(place: Place, stopping: threading.Event) -> None:
+    from barnabas.client.consumer.async_consumer import AsyncConsumer
+    from barnabas.client.consumer.rebalance_listener import ConsumerRebalanceListener
+    from barnabas.client.errors import KafkaError
+
+    told = Told()
+    uncommitted = False
+
+    async def commit() -> None:
+        nonlocal uncommitted
+        if uncommitted:
+            try:
+                await consumer.commit_sync()
+                uncommitted = False
+            except KafkaError as problem:
+                told.note(problem)
+
+    class Listener(ConsumerRebalanceListener):
+        def on_partitions_assigned(self, partitions: Iterable[Any]) -> None:
+            told.assigned(partitions)
+
+        async def on_partitions_revoked(self, partitions: Iterable[Any]) -> None:
+            await commit()
+            told.revoked(partitions)
+
+        def on_partitions_lost(self, partitions: Iterable[Any]) -> None:
+            told.revoked(partitions)
+
+    consumer: AsyncConsumer[bytes, bytes] = AsyncConsumer(_settings(place))
+    async with consumer:
+        consumer.subscribe([place.topic], Listener())
+        while not stopping.is_set():
+            records = await consumer.poll(POLL_MS / 1000)
+            for partition in records.partitions():
+                read = records.records(partition)
+                told.read(partition.partition, read[0].offset, read[-1].offset)
+                uncommitted = True
+            await commit()
+
+
+CLIENTS = {
+    "confluent": confluent,
+    "kafka_python": kafka_python,
+    "aiokafka": aiokafka,
+    "barnabas": barnabas,
+    "barnabas_async": barnabas_async,
+}
 
 
 def main(client: str, bootstrap: str, group: str, topic: str, strategy: str, instance: str) -> None:

@@ -1,0 +1,84 @@
+"""The bytes in which consumers of the classic protocol tell their subscription and are told their assignment.
+
+To the broker they are opaque. A version from the future is read as the newest known one, as Kafka does; whatever cannot be read raises
+MalformedMessage.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeVar
+
+from librt.strings import write_i16_be
+
+from barnabas.client.consumer.assignors.assignor import Assignment, Subscription
+from barnabas.protocol.errors import MalformedMessage
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
+from barnabas.protocol.messages.consumer_protocol_assignment import TopicPartition as AssignedTopic
+from barnabas.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
+from barnabas.protocol.messages.consumer_protocol_subscription import TopicPartition as OwnedTopic
+from barnabas.protocol.reader import Reader
+from barnabas.protocol.writer import Writer
+from barnabas.topic_partition import TopicPartition
+
+PROTOCOL_TYPE: Final = "consumer"
+VERSION: Final = ConsumerProtocolSubscription.HIGHEST_VERSION
+
+M = TypeVar("M", ConsumerProtocolSubscription, ConsumerProtocolAssignment)
+
+
+def serialize_subscription(subscription: Subscription, version: int = VERSION) -> bytes:
+    owned: dict[str, list[int]] = {}
+    for topic, partition in sorted(subscription.owned_partitions):
+        owned.setdefault(topic, []).append(partition)
+    message = ConsumerProtocolSubscription(
+        topics=sorted(subscription.topics),
+        user_data=subscription.user_data,
+        owned_partitions=[OwnedTopic(topic, numbers) for topic, numbers in owned.items()],
+        generation_id=max(subscription.generation_id, -1),
+        rack_id=subscription.rack_id,
+    )
+    return _write(message, min(version, VERSION))
+
+
+def deserialize_subscription(data: bytes, group_instance_id: str | None = None) -> Subscription:
+    message = _read(ConsumerProtocolSubscription, data)
+    return Subscription(
+        topics=tuple(message.topics),
+        user_data=message.user_data,
+        owned_partitions=tuple(TopicPartition(one.topic, number) for one in message.owned_partitions for number in one.partitions),
+        generation_id=message.generation_id,
+        rack_id=message.rack_id or None,
+        group_instance_id=group_instance_id,
+    )
+
+
+def serialize_assignment(assignment: Assignment, version: int = VERSION) -> bytes:
+    given: dict[str, list[int]] = {}
+    for topic, partition in assignment.partitions:
+        given.setdefault(topic, []).append(partition)
+    topics = [AssignedTopic(topic, numbers) for topic, numbers in given.items()]
+    return _write(ConsumerProtocolAssignment(assigned_partitions=topics, user_data=assignment.user_data), min(version, VERSION))
+
+
+def deserialize_assignment(data: bytes) -> Assignment:
+    message = _read(ConsumerProtocolAssignment, data)
+    partitions = tuple(TopicPartition(one.topic, number) for one in message.assigned_partitions for number in one.partitions)
+    return Assignment(partitions, message.user_data)
+
+
+def _write(message: ConsumerProtocolSubscription | ConsumerProtocolAssignment, version: int) -> bytes:
+    writer = Writer()
+    write_i16_be(writer.out, version)
+    message.write(writer, version)
+    return writer.out.getvalue()
+
+
+def _read(kind: type[M], data: bytes) -> M:
+    reader = Reader(bytes(data))
+    version = reader.int16()
+    if version < 0:
+        raise MalformedMessage(f"Unsupported consumer protocol version: {version}")
+    message: Message = kind.read(reader, min(version, VERSION))
+    assert isinstance(message, kind)
+    return message

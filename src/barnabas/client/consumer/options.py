@@ -1,0 +1,74 @@
+"""Small things that the calls of a consumer take: times, and what closing does about the group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum
+
+from barnabas.client.consumer import membership
+from barnabas.client.errors import IllegalArgument
+from barnabas.topic_partition import TopicPartition
+
+Seconds = float | int | timedelta
+
+CLOSE_TIMEOUT_S = 30
+ARROW_ROWS_MAX = 2**31 - 1
+
+
+class GroupMembershipOperation(Enum):
+    """DEFAULT: a dynamic member leaves its group, a static one stays."""
+
+    DEFAULT = membership.DEFAULT
+    LEAVE_GROUP = membership.LEAVE_GROUP
+    REMAIN_IN_GROUP = membership.REMAIN_IN_GROUP
+
+
+@dataclass(frozen=True)
+class CloseOptions:
+    timeout: Seconds = CLOSE_TIMEOUT_S
+    operation: GroupMembershipOperation = GroupMembershipOperation.DEFAULT
+
+
+def milliseconds(timeout: Seconds) -> int:
+    """A timeout in seconds, or as a timedelta, in milliseconds; what is not 0 stays so."""
+    seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
+    if seconds < 0:
+        raise IllegalArgument("Timeout must not be negative")
+    whole = int(min(seconds, 10**12) * 1000)
+    return whole if whole or not seconds else 1
+
+
+def milliseconds_or_none(timeout: Seconds | None) -> int | None:
+    return None if timeout is None else milliseconds(timeout)
+
+
+def close_options(given: CloseOptions | Seconds | None) -> CloseOptions:
+    if given is None:
+        return CloseOptions()
+    return given if isinstance(given, CloseOptions) else CloseOptions(given)
+
+
+def partitions_of(given: Iterable[TopicPartition] | TopicPartition | None) -> list[TopicPartition]:
+    """One partition, or several; None is refused as in Kafka."""
+    if given is None:
+        raise IllegalArgument("Partitions collection cannot be null")
+    if isinstance(given, TopicPartition):
+        return [given]
+    return [TopicPartition(*partition) for partition in given]
+
+
+def rows_max(max_records: int | None) -> int:
+    """The most rows of a poll_arrow; without a limit, all that has come."""
+    if max_records is not None and max_records < 1:
+        raise IllegalArgument(f"max_records must be at least 1, not {max_records}")
+    return ARROW_ROWS_MAX if max_records is None else max_records
+
+
+def topics_of(given: Iterable[str]) -> list[str]:
+    topics = [given] if isinstance(given, str) else list(given)
+    for topic in topics:
+        if not isinstance(topic, str) or not topic.strip():
+            raise IllegalArgument("Topic collection to subscribe to cannot contain null or empty topic")
+    return topics
