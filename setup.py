@@ -176,7 +176,28 @@ COORDINATOR = [
 ]
 
 # A group is one C file: calls inside it are plain C calls that the compiler may inline, and the groups are compiled side by side.
-HOT = {"storage": STORAGE, "protocol": PROTOCOL, "broker": BROKER, "coordinator": COORDINATOR}
+CLIENT = [
+    "barnabas/client/broker_versions.py",
+    "barnabas/client/metrics.py",
+    "barnabas/client/network_metrics.py",
+    "barnabas/client/node_states.py",
+    "barnabas/client/consumer/completed_fetch.py",
+    "barnabas/client/consumer/fetch_buffer.py",
+    "barnabas/client/consumer/fetch_collector.py",
+    "barnabas/client/consumer/fetch_session.py",
+    "barnabas/client/consumer/partition_state.py",
+    "barnabas/client/consumer/record.py",
+    "barnabas/client/consumer/subscription_state.py",
+    "barnabas/client/producer/accumulator.py",
+    "barnabas/client/producer/batch.py",
+    "barnabas/client/producer/buffer_pool.py",
+    "barnabas/client/producer/partitioners.py",
+    "barnabas/client/producer/send_path.py",
+    "barnabas/client/producer/sequences.py",
+    "barnabas/client/producer/transaction_manager.py",
+]
+
+HOT = {"storage": STORAGE, "protocol": PROTOCOL, "broker": BROKER, "coordinator": COORDINATOR, "client": CLIENT}
 
 METADATA_ONLY = {"egg_info", "dist_info"}  # pip asks for these first, and they need no compiled module
 
