@@ -166,7 +166,7 @@ def _nullable_bytes(column: pa.Array | pa.ChunkedArray | None, count: int) -> Nu
 
 def _timestamps(column: pa.Array | pa.ChunkedArray | None, count: int, now_ms: int) -> bytes:
     if column is None:
-        return np.full(count, now_ms, dtype=np.int64).tobytes()
+        return bytes(np.full(count, now_ms, dtype=np.int64).tobytes())
     array = _one_array(column)
     if pa.types.is_timestamp(array.type):
         array = array.cast(pa.timestamp("ms", tz=array.type.tz), safe=False)  # finer units lose what Kafka cannot hold
