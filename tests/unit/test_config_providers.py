@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from barnabas.broker.config import BrokerConfig
-from barnabas.config_providers import resolve_providers
 from barnabas.config_def import InvalidConfig
+from barnabas.config_providers import resolve_providers
 
 KAFKA = "org.apache.kafka.common.config.provider"
 ALL = {

@@ -21,8 +21,8 @@ from barnabas.client.consumer.config import consumer_config
 from barnabas.client.consumer.core import ConsumerCore
 from barnabas.client.consumer.fetch_collector import Collected
 from barnabas.client.consumer.group_metadata import ConsumerGroupMetadata
-from barnabas.client.consumer.membership import CommitCallback, Offsets
-from barnabas.client.consumer.offset_and_metadata import OffsetAndMetadata
+from barnabas.client.consumer.membership import CommitCallback
+from barnabas.client.consumer.offset_and_metadata import GivenOffsets, OffsetAndMetadata, whole_offsets
 from barnabas.client.consumer.offset_reset import EARLIEST, EARLIEST_TIMESTAMP, LATEST, LATEST_TIMESTAMP, OffsetReset
 from barnabas.client.consumer.options import (
     CloseOptions,
@@ -224,20 +224,20 @@ class AsyncConsumer(Generic[K, V]):
 
     # Commits
 
-    async def commit_sync(self, offsets: Offsets | None = None, timeout: Seconds | None = None) -> None:
+    async def commit_sync(self, offsets: GivenOffsets | None = None, timeout: Seconds | None = None) -> None:
         """Commits these offsets, or what the last poll returned; raises where that failed for good."""
         await self._start()
         try:
-            await self._core.commit(offsets, milliseconds_or_none(timeout))
+            await self._core.commit(None if offsets is None else whole_offsets(offsets), milliseconds_or_none(timeout))
         finally:
             self._run_callbacks()
 
-    def commit_async(self, offsets: Offsets | None = None, callback: CommitCallback | None = None) -> None:
+    def commit_async(self, offsets: GivenOffsets | None = None, callback: CommitCallback | None = None) -> None:
         """Sends the commit and does not wait; `callback(offsets, error)` is called by a later poll or commit, in the order of commits."""
         self._check_open()
         membership = self._core.need_group()
         membership.run_callbacks()
-        membership.commit_async(self._core.subscriptions.all_consumed() if offsets is None else dict(offsets), callback)
+        membership.commit_async(self._core.subscriptions.all_consumed() if offsets is None else whole_offsets(offsets), callback)
 
     @overload
     async def committed(self, partitions: TopicPartition, timeout: Seconds | None = None) -> OffsetAndMetadata | None: ...

@@ -30,8 +30,8 @@ from barnabas.client.consumer.config import consumer_config
 from barnabas.client.consumer.core import NOT_SUBSCRIBED, ConsumerCore
 from barnabas.client.consumer.fetch_collector import Collected
 from barnabas.client.consumer.group_metadata import ConsumerGroupMetadata
-from barnabas.client.consumer.membership import CommitCallback, Offsets
-from barnabas.client.consumer.offset_and_metadata import OffsetAndMetadata
+from barnabas.client.consumer.membership import CommitCallback
+from barnabas.client.consumer.offset_and_metadata import GivenOffsets, OffsetAndMetadata, whole_offsets
 from barnabas.client.consumer.offset_reset import EARLIEST, EARLIEST_TIMESTAMP, LATEST, LATEST_TIMESTAMP, OffsetReset
 from barnabas.client.consumer.options import (
     CloseOptions,
@@ -256,20 +256,20 @@ class Consumer(Generic[K, V]):
 
     # Commits
 
-    def commit_sync(self, offsets: Offsets | None = None, timeout: Seconds | None = None) -> None:
+    def commit_sync(self, offsets: GivenOffsets | None = None, timeout: Seconds | None = None) -> None:
         """Commits these offsets, or what the last poll returned; raises where that failed for good."""
         with self._alone:
             try:
-                self._caller.run(self._core.commit(offsets, milliseconds_or_none(timeout)))
+                self._caller.run(self._core.commit(None if offsets is None else whole_offsets(offsets), milliseconds_or_none(timeout)))
             finally:
                 self._run_callbacks()
 
-    def commit_async(self, offsets: Offsets | None = None, callback: CommitCallback | None = None) -> None:
+    def commit_async(self, offsets: GivenOffsets | None = None, callback: CommitCallback | None = None) -> None:
         """Sends the commit and does not wait; `callback(offsets, error)` is called by a later poll or commit, in the order of commits."""
         with self._alone:
             membership = self._core.need_group()
             membership.run_callbacks()
-            given = self._core.subscriptions.all_consumed() if offsets is None else dict(offsets)
+            given = self._core.subscriptions.all_consumed() if offsets is None else whole_offsets(offsets)
             self._thread.call_soon(membership.commit_async, given, callback)
 
     @overload

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from barnabas.client.errors import IllegalArgument
+from barnabas.topic_partition import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,3 +18,18 @@ class OffsetAndMetadata:
     def __post_init__(self) -> None:
         if self.offset < 0:
             raise IllegalArgument("Invalid negative offset")
+
+
+GivenOffsets = Mapping[TopicPartition, OffsetAndMetadata | int]
+
+
+def whole_offsets(offsets: GivenOffsets) -> dict[TopicPartition, OffsetAndMetadata]:
+    """A number alone is an offset without metadata; anything else is a mistake, told where it was made."""
+    whole: dict[TopicPartition, OffsetAndMetadata] = {}
+    for partition, offset in offsets.items():
+        if isinstance(offset, int):
+            offset = OffsetAndMetadata(offset)
+        if not isinstance(offset, OffsetAndMetadata):
+            raise IllegalArgument(f"The offset of {partition} must be a number or an OffsetAndMetadata, not {offset!r}")
+        whole[partition] = offset
+    return whole
