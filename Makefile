@@ -9,7 +9,8 @@ BIN   := $(VENV)/bin
 PURE  := build/pure
 # Where the compiled modules are, and what they take constants and types from: a change here means compiling again.
 COMPILED_FROM := $(shell find src/barnabas -name '*.py' -not -path '*/tools/*' -not -path '*/simulation/*' -not -path '*/controller/*' -not -path '*/generator/*')
-HOT_TESTS := tests/unit/test_compiled.py tests/unit/records tests/unit/storage tests/unit/protocol tests/unit/broker tests/unit/coordinator tests/unit/network
+HOT_TESTS := tests/unit/test_compiled.py tests/unit/records tests/unit/storage tests/unit/protocol tests/unit/broker tests/unit/coordinator tests/unit/network \
+    tests/unit/client/producer tests/unit/client/consumer tests/unit/simulation tests/simulation
 PYTEST := $(BIN)/pytest -q -n $(JOBS)
 
 # How the hot modules are installed, and so what tests/unit/test_compiled.py expects to find.

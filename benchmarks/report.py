@@ -59,6 +59,7 @@ class Comparison:
     ours: list[float] = field(default_factory=list)
     theirs: list[float] = field(default_factory=list)
     smaller_is_better: bool = False
+    other: str = "Apache Kafka"  # whose the other figures are
 
     @property
     def ratios(self) -> list[float]:
@@ -84,7 +85,6 @@ class Comparison:
         ]
 
 
-COMPARISON_HEADER = ["what", "Barnabas", "Apache Kafka", "ratio", "spread", "aim", "reached"]
 HEADER = ["what", "median", "spread", "aim", "limit in the same run (median)", "best turn reaches it"]
 
 
@@ -101,10 +101,16 @@ def by_turns(figure: Figure, turns: int, measure: Callable[[], float], limit: Ca
 
 
 def table(figures: Sequence[Figure | Comparison]) -> str:
-    """As Markdown, padded so that it reads well on a terminal too; comparisons first, in a table of their own."""
-    comparisons = [each.row() for each in figures if isinstance(each, Comparison)]
+    """As Markdown, padded so that it reads well on a terminal too; comparisons first, a table for each other system."""
+    comparisons = [each for each in figures if isinstance(each, Comparison)]
+    tables = [
+        _markdown(
+            ["what", "Barnabas", other, "ratio", "spread", "aim", "reached"], [each.row() for each in comparisons if each.other == other]
+        )
+        for other in dict.fromkeys(each.other for each in comparisons)
+    ]
     alone = [each.row() for each in figures if isinstance(each, Figure)]
-    return "\n\n".join(_markdown(header, rows) for header, rows in ((COMPARISON_HEADER, comparisons), (HEADER, alone)) if rows)
+    return "\n\n".join([*tables, *([_markdown(HEADER, alone)] if alone else [])])
 
 
 def _markdown(header: list[str], rows: list[list[str]]) -> str:
