@@ -1,0 +1,228 @@
+"""The producer for asyncio: what Java's KafkaProducer does, awaited instead of blocked on.
+
+    async with AsyncProducer({"bootstrap.servers": "localhost:9092"}) as producer:
+        delivery = await producer.send("topic", b"value", key=b"key")
+        metadata = await delivery
+
+`send` waits only where Java's would block: for metadata, and for room in buffer.memory. It belongs to the loop it is first used on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from types import TracebackType
+from typing import Any
+
+from barnabas.client.cluster import PartitionInfo
+from barnabas.client.consumer.group_metadata import ConsumerGroupMetadata
+from barnabas.client.consumer.offset_and_metadata import GivenOffsets, whole_offsets
+from barnabas.client.errors import IllegalArgument
+from barnabas.client.metrics import Metric, MetricName
+from barnabas.client.producer.batch import Callback, Delivery
+from barnabas.client.producer.core import ProducerCore, check_group
+from barnabas.client.producer.record import GivenHeaders, ProducerRecord, RecordMetadata
+from barnabas.client.producer.send_path import Outgoing
+from barnabas.client.producer.transaction_requests import TransactionResult
+from barnabas.errors import KafkaError
+from barnabas.uuid import Uuid
+
+logger = logging.getLogger(__name__)
+
+
+class AsyncProducer:
+    """Settings by Kafka's names, in a mapping or as keywords with `_` for `.`: AsyncProducer(bootstrap_servers="localhost:9092")."""
+
+    def __init__(self, config: Mapping[str, object] | None = None, /, **settings: object) -> None:
+        self._core = ProducerCore(config, settings)
+        self._started = False
+        self._closed = False
+
+    async def start(self) -> None:
+        """Begins to connect. Not needed: whatever is called first does it."""
+        if not self._started:
+            self._started = True
+            await self._core.start(asyncio.get_running_loop().call_soon)
+
+    async def __aenter__(self) -> AsyncProducer:
+        await self.start()
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self.close()
+
+    # Sending
+
+    async def send(
+        self,
+        record: ProducerRecord | str,
+        value: Any = None,
+        key: Any = None,
+        *,
+        partition: int | None = None,
+        timestamp: int | None = None,
+        headers: GivenHeaders | None = None,
+        callback: Callback | None = None,
+    ) -> Delivery:
+        """Hands a record, or a topic and what goes there, to the producer; the delivery can be awaited for the acknowledgement.
+
+        `callback(metadata, error)` is called on the loop, in the order of sending for each partition; exactly one of the two is not None.
+        Returns when the record is in a batch: that is at once, unless the topic is not known yet or buffer.memory is full.
+        """
+        if not self._started:
+            await self.start()
+        sent = self._core.path.send(record, value, key, partition, timestamp, headers, callback)
+        return sent if isinstance(sent, Delivery) else await self._finish(sent)
+
+    async def send_and_wait(self, record: ProducerRecord | str, value: Any = None, key: Any = None, **fields: Any) -> RecordMetadata:
+        """Sends and waits for the acknowledgement."""
+        return await (await self.send(record, value, key, **fields))
+
+    async def _finish(self, outgoing: Outgoing) -> Delivery:
+        core = self._core
+        deadline_ms = core.clock.monotonic_ms() + core.max_block_ms
+        while True:
+            left_ms = max(deadline_ms - core.clock.monotonic_ms(), 0)
+            try:
+                if outgoing.needs_memory:
+                    await self._wait_for_memory(outgoing, left_ms)
+                else:
+                    await core.wait_on_metadata(outgoing.topic, outgoing.partition, core.max_block_ms)
+            except Exception as error:
+                return core.path.fail(outgoing, error)
+            sent = core.path.resume(outgoing)
+            if isinstance(sent, Delivery):
+                return sent
+            outgoing = sent
+
+    async def _wait_for_memory(self, outgoing: Outgoing, left_ms: int) -> None:
+        core = self._core
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        began_ms = core.clock.monotonic_ms()
+        waiter = core.pool.wait(outgoing.needs_memory, partial(_set, future))
+        core.wakeup()
+        try:
+            await asyncio.wait([future], timeout=left_ms / 1000)
+        except asyncio.CancelledError:
+            core.pool.give_up(waiter)
+            raise
+        finally:
+            core.producer_metrics.waited("bufferpool-wait", core.clock.monotonic_ms() - began_ms)
+        if waiter.closed:
+            raise KafkaError("Producer closed while allocating memory")
+        if not waiter.granted:
+            core.pool.give_up(waiter)
+            core.producer_metrics.exhausted.record()
+            raise core.path.memory_error(outgoing.needs_memory, core.max_block_ms)
+        outgoing.reserved = outgoing.needs_memory
+
+    async def flush(self) -> None:
+        """Sends everything at once and waits until each record that was sent before is acknowledged or has failed."""
+        core = self._core
+        if self._closed or not self._started:
+            return
+        began_ms = core.clock.monotonic_ms()
+        batches = core.accumulator.begin_flush()
+        core.wakeup()
+        try:
+            for batch in batches:
+                done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+                if batch.on_end(partial(_set, done)):
+                    await done
+        finally:
+            core.accumulator.end_flush()
+            core.producer_metrics.waited("flush", core.clock.monotonic_ms() - began_ms)
+
+    async def partitions_for(self, topic: str) -> list[PartitionInfo]:
+        """The partitions of a topic; waits for metadata, max.block.ms at most."""
+        await self.start()
+        return await self._core.wait_on_metadata(topic, None, self._core.max_block_ms)
+
+    def metrics(self) -> dict[MetricName, Metric]:
+        return self._core.metrics.all()
+
+    async def client_instance_id(self, timeout: float) -> Uuid:
+        """The id under which the cluster knows this client's metrics (KIP-714); waits for it so many seconds."""
+        await self.start()
+        return await self._core.client_instance_id(int(timeout * 1000))
+
+    # Transactions
+
+    async def init_transactions(self) -> None:
+        """Once, before the first transaction: gets an epoch, which fences earlier producers of the same transactional.id."""
+        manager = self._core.transaction_manager()
+        await self.start()
+        await self._await("txn-init", manager.initialize())
+
+    def begin_transaction(self) -> None:
+        manager = self._core.transaction_manager()
+        began_ms = self._core.clock.monotonic_ms()
+        manager.begin()
+        self._core.producer_metrics.waited("txn-begin", self._core.clock.monotonic_ms() - began_ms)
+
+    async def send_offsets_to_transaction(self, offsets: GivenOffsets, group_metadata: ConsumerGroupMetadata) -> None:
+        """Offsets of a consumer that are committed with the transaction, or not at all; `group_metadata` is the consumer's."""
+        check_group(group_metadata)
+        whole = whole_offsets(offsets)
+        manager = self._core.transaction_manager()
+        if whole:
+            await self._await("txn-send-offsets", manager.send_offsets(whole, group_metadata))
+
+    async def commit_transaction(self) -> None:
+        await self._await("txn-commit", self._core.transaction_manager().begin_commit())
+
+    async def abort_transaction(self) -> None:
+        await self._await("txn-abort", self._core.transaction_manager().begin_abort())
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[AsyncProducer]:
+        """Commits at the end of the block; aborts if it raises, or if committing fails in a way that leaves the choice."""
+        self.begin_transaction()
+        try:
+            yield self
+            await self.commit_transaction()
+        except BaseException:
+            await self._abort_quietly()
+            raise
+
+    async def _abort_quietly(self) -> None:
+        manager = self._core.transaction_manager()
+        if manager.has_fatal_error or not manager.has_ongoing_transaction or manager.is_completing:
+            return
+        try:
+            await self.abort_transaction()
+        except KafkaError:
+            logger.warning("The transaction could not be aborted; the coordinator will do so after transaction.timeout.ms", exc_info=True)
+
+    async def _await(self, what: str, result: TransactionResult) -> None:
+        core = self._core
+        began_ms = core.clock.monotonic_ms()
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[None] = loop.create_future()
+        result.when_done(partial(_set, future))
+        core.wakeup()
+        await asyncio.wait([future], timeout=core.max_block_ms / 1000)
+        if not result.completed:
+            raise result.timed_out(core.max_block_ms)
+        result.take()
+        core.producer_metrics.waited(what, core.clock.monotonic_ms() - began_ms)
+
+    async def close(self, timeout: float | None = None) -> None:
+        """Sends what is left and waits for it, at most `timeout` seconds; then what is left fails. An open transaction is aborted."""
+        if timeout is not None and timeout < 0:
+            raise IllegalArgument("The timeout cannot be negative.")
+        if self._closed:
+            return
+        self._closed = True
+        self._core.path.closed = True
+        if self._started:
+            await self._core.close(timeout)
+        self._core.close_parts()
+
+
+def _set(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

@@ -1,0 +1,222 @@
+"""What a producer is made of, put together from its settings; the same for the blocking and the asynchronous one.
+
+Applications append to the accumulator in their own threads (`send_path`); the rest lives on one event loop: the sender, the network, and
+the waiting for metadata.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Mapping
+from random import Random
+from typing import Any
+
+from barnabas.client.backoff import ExponentialBackoff
+from barnabas.client.clock import Clock, SystemClock
+from barnabas.client.cluster import PartitionInfo
+from barnabas.client.config import ClientConfig
+from barnabas.client.consumer.group_metadata import ConsumerGroupMetadata
+from barnabas.client.errors import IllegalArgument, IllegalState, Timeout
+from barnabas.client.metadata import Metadata
+from barnabas.client.metrics import Metrics
+from barnabas.client.network_client import NetworkClient
+from barnabas.client.producer.accumulator import AccumulatorConfig, RecordAccumulator
+from barnabas.client.producer.buffer_pool import BufferPool
+from barnabas.client.producer.config import producer_config
+from barnabas.client.producer.interceptors import ProducerInterceptors
+from barnabas.client.producer.partitioners import RoundRobinPartitioner
+from barnabas.client.producer.producer_metrics import ProducerMetrics
+from barnabas.client.producer.send_path import SendPath
+from barnabas.client.producer.sender import Sender, SenderConfig
+from barnabas.client.producer.transaction_manager import TransactionManager
+from barnabas.client.serialization import resolve_serializer
+from barnabas.client.telemetry import LAST_PUSH_TIMEOUT_MS, ClientTelemetry, not_enabled
+from barnabas.errors import InvalidTopic
+from barnabas.records.compression import GZIP, LZ4, ZSTD, codec_id
+from barnabas.uuid import Uuid
+
+_PARTITIONERS = {"RoundRobinPartitioner": RoundRobinPartitioner}
+_LEVELS = {GZIP: "compression.gzip.level", LZ4: "compression.lz4.level", ZSTD: "compression.zstd.level"}
+
+
+class ProducerCore:
+    def __init__(self, given: Mapping[str, object] | None, keywords: Mapping[str, object], clock: Clock | None = None) -> None:
+        config = self.config = producer_config(given, keywords)
+        self.clock = clock or SystemClock()
+        self.max_block_ms: int = config["max.block.ms"]
+        random = Random()
+        lock = threading.RLock()
+        self.metrics = _metrics(config, self.clock)
+        self.pool = BufferPool(config["buffer.memory"])
+        self.transactions = _transactions(config, self.clock, lock)
+        self.metadata = Metadata(config, clock=self.clock, topic_idle_ms=config["metadata.max.idle.ms"])
+        self.accumulator = RecordAccumulator(
+            _accumulator_config(config),
+            self.pool,
+            ExponentialBackoff(config["retry.backoff.ms"], config["retry.backoff.max.ms"], random=random),
+            self.transactions,
+            lock,
+            now_ms=self.clock.monotonic_ms,
+            random=lambda: random.getrandbits(31),
+            wakeup=self.wakeup,
+        )
+        self.client = NetworkClient(config, self.metadata, clock=self.clock, metrics=self.metrics, metric_group="producer")
+        self.telemetry = ClientTelemetry.of(config, self.client, self.metrics, clock=self.clock)
+        self.producer_metrics = ProducerMetrics(self.metrics, self.pool, self.client.in_flight_count, self._metadata_age_s)
+        self.sender = Sender(
+            _sender_config(config), self.accumulator, self.transactions, self.client, self.metadata, self.producer_metrics, self.clock
+        )
+        originals = config.originals()
+        self.key_serializer = resolve_serializer(config["key.serializer"], originals, is_key=True)
+        self.value_serializer = resolve_serializer(config["value.serializer"], originals, is_key=False)
+        self.partitioner = config.instance("partitioner.class", _PARTITIONERS)
+        if hasattr(self.partitioner, "configure"):
+            self.partitioner.configure(originals)
+        self.interceptors = ProducerInterceptors(config.instances("interceptor.classes"))
+        self.interceptors.configure({**originals, "client.id": config["client.id"]})
+        self.path = SendPath(
+            self.accumulator,
+            self.metadata,
+            self.transactions,
+            self.interceptors,
+            self.key_serializer,
+            self.value_serializer,
+            self.partitioner,
+            self.clock,
+            ignore_keys=config["partitioner.ignore.keys"],
+            request_size_max=config["max.request.size"],
+        )
+        self._updated_ms = self.clock.monotonic_ms()
+        self.metadata.on_update.append(self._updated)
+        config.warn_unused()
+
+    async def start(self, call_soon: Callable[[Callable[[], None]], object]) -> None:
+        """On the loop that everything will run on."""
+        self.sender.start(asyncio.get_running_loop(), call_soon)
+        await self.client.start()
+        if self.telemetry is not None:
+            self.telemetry.start()
+
+    def wakeup(self) -> None:
+        self.sender.wakeup()
+
+    async def wait_on_metadata(self, topic: str, partition: int | None, wait_max_ms: int) -> list[PartitionInfo]:
+        """Waits until the topic is known, and the partition if one is given; raises Timeout, or what is wrong with the topic."""
+        began_ms = self.clock.monotonic_ms()
+        metadata = self.metadata
+        if topic in metadata.cluster.invalid_topics:
+            raise InvalidTopic(topic)
+        metadata.add(topic)
+        while True:
+            count = metadata.cluster.partition_count(topic)
+            waited_ms = self.clock.monotonic_ms() - began_ms
+            if count is not None and (partition is None or partition < count):
+                self.producer_metrics.waited("metadata-wait", waited_ms)
+                return list(metadata.cluster.partitions_for_topic(topic))
+            if waited_ms >= wait_max_ms:
+                raise Timeout(_not_present(topic, partition, count, wait_max_ms))
+            metadata.add(topic)
+            version = metadata.update_version if metadata.update_requested else metadata.request_update(False)
+            try:
+                await metadata.wait_for_update(version, max(wait_max_ms - waited_ms, 1))
+            except Timeout:
+                raise Timeout(_not_present(topic, partition, count, wait_max_ms)) from None
+            metadata.raise_for_topic(topic)
+
+    async def close(self, timeout_s: float | None) -> None:
+        """Everything that runs on the loop; `close_parts` is for the rest."""
+        began_ms = self.clock.monotonic_ms()
+        await self.sender.close(timeout_s)
+        if self.telemetry is not None:
+            left_ms = LAST_PUSH_TIMEOUT_MS if timeout_s is None else int(timeout_s * 1000) - (self.clock.monotonic_ms() - began_ms)
+            await self.telemetry.close(max(left_ms, 0))
+        await self.client.close(0)
+
+    async def client_instance_id(self, timeout_ms: int) -> Uuid:
+        """The id under which the cluster knows the metrics of this client."""
+        if self.telemetry is None:
+            raise not_enabled()
+        return await self.telemetry.client_instance_id(timeout_ms)
+
+    def close_parts(self) -> None:
+        self.interceptors.close()
+        self.key_serializer.close()
+        self.value_serializer.close()
+        if hasattr(self.partitioner, "close"):
+            self.partitioner.close()
+
+    def transaction_manager(self) -> TransactionManager:
+        if self.transactions is None:
+            raise IllegalState(
+                "Cannot use transactional methods without enabling transactions by setting the transactional.id configuration property"
+            )
+        if self.path.closed:
+            raise IllegalState("Cannot perform operation after producer has been closed")
+        return self.transactions
+
+    def _metadata_age_s(self) -> float:
+        return (self.clock.monotonic_ms() - self._updated_ms) / 1000
+
+    def _updated(self, cluster: Any) -> None:
+        self._updated_ms = self.clock.monotonic_ms()
+
+
+def check_group(group: ConsumerGroupMetadata | None) -> ConsumerGroupMetadata:
+    if group is None:
+        raise IllegalArgument("Consumer group metadata could not be null")
+    if group.generation_id > 0 and group.member_id == "":
+        raise IllegalArgument(f"Passed in group metadata {group} has generationId > 0 but member.id ")
+    return group
+
+
+def _not_present(topic: str, partition: int | None, count: int | None, wait_max_ms: int) -> str:
+    if count is None:
+        return f"Topic {topic} not present in metadata after {wait_max_ms} ms."
+    return f"Partition {partition} of topic {topic} with partition count {count} is not present in metadata after {wait_max_ms} ms."
+
+
+def _metrics(config: ClientConfig, clock: Clock) -> Metrics:
+    return Metrics(
+        clock,
+        tags={"client-id": config["client.id"]},
+        samples=config["metrics.num.samples"],
+        window_ms=config["metrics.sample.window.ms"],
+        recording_level=config["metrics.recording.level"],
+    )
+
+
+def _transactions(config: ClientConfig, clock: Clock, lock: threading.RLock) -> TransactionManager | None:
+    if not config["enable.idempotence"]:
+        return None
+    return TransactionManager(
+        config["transactional.id"],
+        transaction_timeout_ms=config["transaction.timeout.ms"],
+        two_phase_commit=config["transaction.two.phase.commit.enable"],
+        retry_backoff_ms=config["retry.backoff.ms"],
+        lock=lock,
+        now_ms=clock.monotonic_ms,
+    )
+
+
+def _accumulator_config(config: ClientConfig) -> AccumulatorConfig:
+    codec = codec_id(config["compression.type"])
+    return AccumulatorConfig(
+        batch_size=config["batch.size"],
+        codec=codec,
+        level=config[_LEVELS[codec]] if codec in _LEVELS else None,
+        linger_ms=config["linger.ms"],
+        delivery_timeout_ms=config["delivery.timeout.ms"],
+        adaptive_partitioning=config["partitioner.adaptive.partitioning.enable"] and config["partitioner.class"] is None,
+        availability_timeout_ms=config["partitioner.availability.timeout.ms"],
+    )
+
+
+def _sender_config(config: ClientConfig) -> SenderConfig:
+    return SenderConfig(
+        acks=int(config["acks"]),
+        retries=config["retries"],
+        request_timeout_ms=config["request.timeout.ms"],
+        request_size_max=config["max.request.size"],
+        in_flight_max=config["max.in.flight.requests.per.connection"],
+    )

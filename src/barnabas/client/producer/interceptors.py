@@ -1,0 +1,89 @@
+"""The chain of `interceptor.classes`: each sees a record before it is serialized, and learns what became of it.
+
+`on_send` runs in the caller's thread and may hand on another record; `on_acknowledgement` runs before the callback of the application, in
+the thread that does the network. What an interceptor raises is logged and goes no further: the next one continues from the last good
+output.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from barnabas.client.producer.record import INVALID_OFFSET, NO_TIMESTAMP, ProducerRecord, RecordMetadata
+from barnabas.records.record import Header
+
+logger = logging.getLogger(__name__)
+
+
+class ProducerInterceptor(Protocol):
+    """What `interceptor.classes` names. It may have `configure(configs)`; `on_acknowledgement` may take headers as a third argument."""
+
+    def on_send(self, record: ProducerRecord, /) -> ProducerRecord: ...
+
+    def on_acknowledgement(self, metadata: RecordMetadata, error: Exception | None, /) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class ProducerInterceptors:
+    def __init__(self, interceptors: Sequence[Any]) -> None:
+        self._interceptors = [(interceptor, _takes_headers(interceptor)) for interceptor in interceptors]
+
+    def __bool__(self) -> bool:
+        return bool(self._interceptors)
+
+    def configure(self, configs: Mapping[str, Any]) -> None:
+        for interceptor, _ in self._interceptors:
+            if hasattr(interceptor, "configure"):
+                interceptor.configure(configs)
+
+    def on_send(self, record: ProducerRecord) -> ProducerRecord:
+        for interceptor, _ in self._interceptors:
+            try:
+                record = interceptor.on_send(record)
+            except Exception:
+                logger.warning(
+                    "Error executing interceptor on_send callback for topic: %s, partition: %s",
+                    record.topic,
+                    record.partition,
+                    exc_info=True,
+                )
+        return record
+
+    def on_acknowledgement(self, metadata: RecordMetadata, error: Exception | None, headers: Sequence[Header] = ()) -> None:
+        for interceptor, takes_headers in self._interceptors:
+            try:
+                if takes_headers:
+                    interceptor.on_acknowledgement(metadata, error, headers)
+                elif hasattr(interceptor, "on_acknowledgement"):
+                    interceptor.on_acknowledgement(metadata, error)
+            except Exception:
+                logger.warning("Error executing interceptor on_acknowledgement callback", exc_info=True)
+
+    def close(self) -> None:
+        for interceptor, _ in self._interceptors:
+            try:
+                if hasattr(interceptor, "close"):
+                    interceptor.close()
+            except Exception:
+                logger.error("Failed to close producer interceptor", exc_info=True)
+
+
+def failed_metadata(topic: str, partition: int) -> RecordMetadata:
+    """Where a record should have gone, without an offset."""
+    return RecordMetadata(topic, partition, INVALID_OFFSET, NO_TIMESTAMP)
+
+
+def _takes_headers(interceptor: Any) -> bool:
+    """Whether `on_acknowledgement` has room for a third argument (Kafka 4.1's second form)."""
+    method = getattr(interceptor, "on_acknowledgement", None)
+    if method is None:
+        return False
+    try:
+        inspect.signature(method).bind(None, None, ())
+    except (TypeError, ValueError):
+        return False
+    return True

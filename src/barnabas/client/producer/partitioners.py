@@ -1,0 +1,137 @@
+"""Which partition a record goes to, where it does not say so itself.
+
+Serialized keys are hashed with Kafka's murmur2, so that a key goes where every other Kafka client would send it. Records without a key stay
+with one partition until a batch is full and then go on to another (KIP-794): to any that has a leader, or, once every partition has been
+written to, rather to those with short queues. `partitioner.class` replaces all of that. Nothing here waits or looks at a clock.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from mypy_extensions import i64
+
+from barnabas.client.cluster import Cluster
+
+_SEED: Final = 0x9747B28C
+_M: Final = 0x5BD1E995
+_MASK: Final = 0xFFFFFFFF
+
+
+class Partitioner(Protocol):
+    """What `partitioner.class` names. It may also have `configure(configs)` and `close()`."""
+
+    def partition(
+        self, topic: str, key: Any, key_bytes: bytes | None, value: Any, value_bytes: bytes | None, cluster: Cluster, /
+    ) -> int: ...
+
+
+def murmur2(data: bytes) -> i64:
+    """Kafka's 32-bit MurmurHash2, as an unsigned number."""
+    length: i64 = len(data)
+    h: i64 = (_SEED ^ length) & _MASK
+    at: i64 = 0
+    whole: i64 = length & ~3
+    while at < whole:
+        k: i64 = i64(data[at]) | (i64(data[at + 1]) << 8) | (i64(data[at + 2]) << 16) | (i64(data[at + 3]) << 24)
+        k = (k * _M) & _MASK
+        k ^= k >> 24
+        k = (k * _M) & _MASK
+        h = ((h * _M) & _MASK) ^ k
+        at += 4
+    left: i64 = length - whole
+    if left == 3:
+        h ^= i64(data[whole + 2]) << 16
+    if left >= 2:
+        h ^= i64(data[whole + 1]) << 8
+    if left >= 1:
+        h ^= i64(data[whole])
+        h = (h * _M) & _MASK
+    h ^= h >> 13
+    h = (h * _M) & _MASK
+    return h ^ (h >> 15)
+
+
+def partition_for_key(key: bytes, partition_count: i64) -> i64:
+    """Over all partitions, with or without a leader: a key never moves because a broker is away."""
+    return (murmur2(key) & 0x7FFFFFFF) % partition_count
+
+
+class RoundRobinPartitioner:
+    """One after the other, whatever the key; those without a leader are passed over as long as there are others."""
+
+    def __init__(self) -> None:
+        self._next: dict[str, int] = {}
+
+    def configure(self, configs: Mapping[str, Any]) -> None:
+        return
+
+    def partition(self, topic: str, key: Any, key_bytes: bytes | None, value: Any, value_bytes: bytes | None, cluster: Cluster, /) -> int:
+        turn = self._next.get(topic, 0)
+        self._next[topic] = turn + 1
+        available = cluster.available_partitions_for_topic(topic)
+        if available:
+            return available[turn % len(available)].partition
+        return turn % (cluster.partition_count(topic) or 1)
+
+    def close(self) -> None:
+        return
+
+
+class StickyPartitioner:
+    """Where the records of one topic go that have no key: Kafka's BuiltInPartitioner.
+
+    `random` gives a whole number from 0 on below 2**31.
+    """
+
+    def __init__(self, topic: str, sticky_bytes: int, random: Callable[[], int]) -> None:
+        self._topic = topic
+        self._sticky_bytes: i64 = sticky_bytes
+        self._random = random
+        self._current: i64 = -1
+        self._produced: i64 = 0
+        # Running sums of how welcome each partition is, and which they are; none while all are equal.
+        self._frequencies: list[int] = []
+        self._partitions: list[int] = []
+
+    def current(self, cluster: Cluster) -> i64:
+        """The partition records go to now."""
+        if self._current < 0:
+            self._current = self._next(cluster)
+        return self._current
+
+    def appended(self, size: i64, cluster: Cluster, may_switch: bool) -> None:
+        """So many bytes were appended. A switch waits for a full batch (`may_switch`), but not beyond twice the batch size."""
+        self._produced += size
+        if (self._produced >= self._sticky_bytes and may_switch) or self._produced >= self._sticky_bytes * 2:
+            self._produced = 0
+            self._current = self._next(cluster)
+
+    def update_load(self, queue_sizes: Sequence[int] | None, partitions: Sequence[int], excluded: bool = False) -> None:
+        """How many batches wait for each partition that may be chosen; None, or all equal with none `excluded`, means that all are equal.
+
+        With the queues 0, 3, 1 the sums are 4, 5, 8: a random number below 8 falls to them as 4 : 1 : 3.
+        """
+        self._frequencies = []
+        self._partitions = []
+        if not queue_sizes or (len(queue_sizes) < 2 and not excluded):
+            return
+        longest = max(queue_sizes)
+        if not excluded and min(queue_sizes) == longest:
+            return
+        total = 0
+        for size in queue_sizes:
+            total += longest + 1 - size
+            self._frequencies.append(total)
+        self._partitions = list(partitions)
+
+    def _next(self, cluster: Cluster) -> int:
+        random = self._random()
+        if self._frequencies:
+            return self._partitions[bisect_right(self._frequencies, random % self._frequencies[-1])]
+        available = cluster.available_partitions_for_topic(self._topic)
+        if available:
+            return available[random % len(available)].partition
+        return random % (cluster.partition_count(self._topic) or 1)

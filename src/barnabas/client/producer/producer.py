@@ -1,0 +1,225 @@
+"""The blocking producer: what Java's KafkaProducer is, with its names in Python's spelling.
+
+    with Producer({"bootstrap.servers": "localhost:9092"}) as producer:
+        delivery = producer.send("topic", b"value", key=b"key")      # or a ProducerRecord
+        metadata = delivery.result()
+
+Safe to use from any number of threads. `send` appends in the caller's thread; one thread of the producer's own runs the network and the
+callbacks, which must not block.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any
+
+from barnabas.client.cluster import PartitionInfo
+from barnabas.client.consumer.group_metadata import ConsumerGroupMetadata
+from barnabas.client.consumer.offset_and_metadata import GivenOffsets, whole_offsets
+from barnabas.client.errors import IllegalArgument, IllegalState
+from barnabas.client.loop_thread import LoopThread
+from barnabas.client.metrics import Metric, MetricName
+from barnabas.client.producer.batch import Callback, Delivery
+from barnabas.client.producer.core import ProducerCore, check_group
+from barnabas.client.producer.record import GivenHeaders, ProducerRecord
+from barnabas.client.producer.send_path import Outgoing
+from barnabas.client.producer.transaction_requests import TransactionResult
+from barnabas.errors import KafkaError
+from barnabas.uuid import Uuid
+
+logger = logging.getLogger(__name__)
+
+
+class Producer:
+    """Settings by Kafka's names, in a mapping or as keywords with `_` for `.`: Producer(bootstrap_servers="localhost:9092")."""
+
+    def __init__(self, config: Mapping[str, object] | None = None, /, **settings: object) -> None:
+        self._core = ProducerCore(config, settings)
+        self._closed = False
+        self._closing = threading.Lock()
+        self._network = LoopThread(f"kafka-producer-network-thread | {self._core.config['client.id']}")
+        self._network.start()
+        try:
+            self._network.run(self._core.start(self._network.call_soon))
+        except BaseException:
+            self._network.close()
+            raise
+
+    def __enter__(self) -> Producer:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    # Sending
+
+    def send(
+        self,
+        record: ProducerRecord | str,
+        value: Any = None,
+        key: Any = None,
+        *,
+        partition: int | None = None,
+        timestamp: int | None = None,
+        headers: GivenHeaders | None = None,
+        callback: Callback | None = None,
+    ) -> Delivery:
+        """Hands a record, or a topic and what goes there, to the producer; never waits for the acknowledgement.
+
+        `callback(metadata, error)` is called in the producer's own thread, in the order of sending for each partition; exactly one of the
+        two is not None. Blocks for max.block.ms at most, where the topic is not known yet or buffer.memory is full. What concerns the
+        record alone (too large, no memory came free, no such topic…) is told through delivery and callback; mistakes are raised.
+        """
+        sent = self._core.path.send(record, value, key, partition, timestamp, headers, callback)
+        return sent if isinstance(sent, Delivery) else self._finish(sent)
+
+    def _finish(self, outgoing: Outgoing) -> Delivery:
+        core = self._core
+        deadline_ms = core.clock.monotonic_ms() + core.max_block_ms
+        while True:
+            left_ms = max(deadline_ms - core.clock.monotonic_ms(), 0)
+            try:
+                if outgoing.needs_memory:
+                    self._wait_for_memory(outgoing, left_ms)
+                else:
+                    self._network.run(core.wait_on_metadata(outgoing.topic, outgoing.partition, core.max_block_ms))
+            except Exception as error:
+                return core.path.fail(outgoing, error)
+            sent = core.path.resume(outgoing)
+            if isinstance(sent, Delivery):
+                return sent
+            outgoing = sent
+
+    def _wait_for_memory(self, outgoing: Outgoing, left_ms: int) -> None:
+        core = self._core
+        event = threading.Event()
+        began_ms = core.clock.monotonic_ms()
+        with core.accumulator.lock:
+            waiter = core.pool.wait(outgoing.needs_memory, event.set)
+        core.wakeup()
+        # In a callback nothing can come free: the thread that would free it is this one.
+        event.wait(0 if self._network.is_current() else left_ms / 1000)
+        core.producer_metrics.waited("bufferpool-wait", core.clock.monotonic_ms() - began_ms)
+        with core.accumulator.lock:
+            if waiter.closed:
+                raise KafkaError("Producer closed while allocating memory")
+            if not waiter.granted:
+                core.pool.give_up(waiter)
+                core.producer_metrics.exhausted.record()
+                raise core.path.memory_error(outgoing.needs_memory, core.max_block_ms)
+            outgoing.reserved = outgoing.needs_memory
+
+    def flush(self) -> None:
+        """Sends everything at once and blocks until each record that was sent before is acknowledged or has failed."""
+        if self._network.is_current():
+            raise KafkaError("flush() inside a callback is not permitted because it may lead to deadlock.")
+        if self._closed:
+            return
+        core = self._core
+        began_ms = core.clock.monotonic_ms()
+        batches = core.accumulator.begin_flush()
+        core.wakeup()
+        try:
+            for batch in batches:
+                event = threading.Event()
+                if batch.on_end(event.set):
+                    event.wait()
+        finally:
+            core.accumulator.end_flush()
+            core.producer_metrics.waited("flush", core.clock.monotonic_ms() - began_ms)
+
+    def partitions_for(self, topic: str) -> list[PartitionInfo]:
+        """The partitions of a topic; blocks for max.block.ms at most."""
+        return self._network.run(self._core.wait_on_metadata(topic, None, self._core.max_block_ms))
+
+    def metrics(self) -> dict[MetricName, Metric]:
+        return self._core.metrics.all()
+
+    def client_instance_id(self, timeout: float) -> Uuid:
+        """The id under which the cluster knows this client's metrics (KIP-714); waits for it so many seconds."""
+        return self._network.run(self._core.client_instance_id(int(timeout * 1000)))
+
+    # Transactions
+
+    def init_transactions(self) -> None:
+        """Once, before the first transaction: gets an epoch, which fences earlier producers of the same transactional.id."""
+        self._await("txn-init", self._core.transaction_manager().initialize())
+
+    def begin_transaction(self) -> None:
+        manager = self._core.transaction_manager()
+        began_ms = self._core.clock.monotonic_ms()
+        manager.begin()
+        self._core.producer_metrics.waited("txn-begin", self._core.clock.monotonic_ms() - began_ms)
+
+    def send_offsets_to_transaction(self, offsets: GivenOffsets, group_metadata: ConsumerGroupMetadata) -> None:
+        """Offsets of a consumer that are committed with the transaction, or not at all; `group_metadata` is the consumer's."""
+        check_group(group_metadata)
+        whole = whole_offsets(offsets)
+        manager = self._core.transaction_manager()
+        if whole:
+            self._await("txn-send-offsets", manager.send_offsets(whole, group_metadata))
+
+    def commit_transaction(self) -> None:
+        """Sends what is left and commits; after a Timeout it may be called again, and only it."""
+        self._await("txn-commit", self._core.transaction_manager().begin_commit())
+
+    def abort_transaction(self) -> None:
+        self._await("txn-abort", self._core.transaction_manager().begin_abort())
+
+    @contextmanager
+    def transaction(self) -> Iterator[Producer]:
+        """Commits at the end of the block; aborts if it raises, or if committing fails in a way that leaves the choice."""
+        self.begin_transaction()
+        try:
+            yield self
+            self.commit_transaction()
+        except BaseException:
+            self._abort_quietly()
+            raise
+
+    def _abort_quietly(self) -> None:
+        manager = self._core.transaction_manager()
+        if manager.has_fatal_error or not manager.has_ongoing_transaction or manager.is_completing:
+            return
+        try:
+            self.abort_transaction()
+        except KafkaError:
+            logger.warning("The transaction could not be aborted; the coordinator will do so after transaction.timeout.ms", exc_info=True)
+
+    def _await(self, what: str, result: TransactionResult) -> None:
+        if self._network.is_current():
+            raise IllegalState("A blocking call was made in a callback: the producer's own thread would wait for itself")
+        core = self._core
+        began_ms = core.clock.monotonic_ms()
+        core.wakeup()
+        result.wait(core.max_block_ms)
+        core.producer_metrics.waited(what, core.clock.monotonic_ms() - began_ms)
+
+    def close(self, timeout: float | None = None) -> None:
+        """Sends what is left and waits for it, at most `timeout` seconds; then what is left fails. An open transaction is aborted.
+
+        In a callback nothing can be waited for: the timeout is taken for 0.
+        """
+        if timeout is not None and timeout < 0:
+            raise IllegalArgument("The timeout cannot be negative.")
+        with self._closing:
+            if self._closed:
+                return
+            self._closed = True
+        self._core.path.closed = True
+        if self._network.is_current():
+            logger.warning("close() was called in a callback: what has not been sent is given up")
+            self._core.sender.force_close()
+            self._network.submit(self._end())
+        else:
+            self._network.run(self._core.close(timeout))
+            self._network.close()
+        self._core.close_parts()
+
+    async def _end(self) -> None:
+        await self._core.close(0)
+        self._network.close()
