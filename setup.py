@@ -185,6 +185,7 @@ CLIENT = [
     "barnabas/client/consumer/fetch_buffer.py",
     "barnabas/client/consumer/fetch_collector.py",
     "barnabas/client/consumer/fetch_session.py",
+    "barnabas/client/consumer/group_metrics.py",
     "barnabas/client/consumer/partition_state.py",
     "barnabas/client/consumer/record.py",
     "barnabas/client/consumer/subscription_state.py",
