@@ -267,7 +267,7 @@ def _check_parameters(node: ast.Call, called: Any, *, is_method: bool) -> None:
         signature = inspect.signature(called)
     except (TypeError, ValueError):
         return  # of C, and says nothing of its parameters
-    bound = inspect.isfunction(called) and is_method
+    bound = is_method and (inspect.isfunction(called) or inspect.ismethoddescriptor(called))  # compiled methods are of the second kind
     signature.bind(*([None] if bound else []), *node.args, **{keyword.arg: None for keyword in _named(node)})
 
 
