@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from itertools import product
 
+from barnabas import testing
 from benchmarks import peers
 from benchmarks.peers import Peer
-from benchmarks.report import Comparison, Figure
+from benchmarks.report import Comparison, Figure, by_turns
 from benchmarks.wire import Client
 
 RECORDS = 200_000
@@ -30,6 +32,8 @@ PRODUCE, CONSUME = "produce", "consume"
 
 
 def run(megabytes: int, turns: int) -> list[Figure | Comparison]:
+    started = Figure("barnabas.testing: from the call to an answered Metadata", "s", 0.3, smaller_is_better=True)
+    by_turns(started, turns, _start_seconds)
     measured: dict[tuple[str, str], list[float]] = {}
     with peers.barnabas() as broker:
         with Client("127.0.0.1", broker.port) as client:
@@ -41,7 +45,15 @@ def run(megabytes: int, turns: int) -> list[Figure | Comparison]:
     return [
         *(_comparison(ours, other, doing, aim, measured) for other, aim in AIMS.items() for doing in (PRODUCE, CONSUME) for ours in OURS),
         _comparison(ARROW, "confluent-kafka", CONSUME, ARROW_AIM, measured),
+        started,
     ]
+
+
+def _start_seconds() -> float:
+    called = time.perf_counter()
+    with testing.broker() as broker, Client(broker.host, broker.port) as client:
+        client.metadata([])
+        return time.perf_counter() - called
 
 
 def _measure(broker: Peer, name: str, doing: str, turn: int, measured: dict[tuple[str, str], list[float]]) -> None:
