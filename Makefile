@@ -67,7 +67,6 @@ kafka: $(VENV)/tested
 	@scripts/system-packages test
 	@$(BIN)/python -m tests.kafka
 	@$(BIN)/python -m tests.clients
-	@$(BIN)/python -m tests.clients
 
 protocol: $(VENV)/tested  ## Write the wire codec anew from the message schemas in Apache Kafka's jars
 	@scripts/system-packages test

@@ -6,7 +6,6 @@ A link is the clients' connection: opened when it is needed, with back-off and s
 
 from __future__ import annotations
 
-import asyncio
 from random import Random
 from typing import Final
 
@@ -14,7 +13,6 @@ from barnabas.broker.clock import Clock
 from barnabas.client.cluster import Node
 from barnabas.client.common_config import COMMON
 from barnabas.client.config import ClientConfig
-from barnabas.client.connection import completing
 from barnabas.client.connections import Connections
 from barnabas.client.errors import Disconnected
 from barnabas.client.metrics import Metrics
@@ -62,11 +60,7 @@ class BrokerLinks:
         limit_ms = self._timeout_ms if timeout_ms is None else timeout_ms
         link = await self._connections.ready(broker_id, self._clock.monotonic_ms() + limit_ms)
         api = BY_NAME[type(request).__name__.removesuffix("Request")]
-        future: asyncio.Future[Message | None] = asyncio.get_running_loop().create_future()
-        link.connection.send(api, version, request, completing(future), limit_ms)
-        answer = await future
-        assert answer is not None
-        return answer
+        return await link.connection.request(api, version, request, limit_ms)
 
     async def close(self) -> None:
         await self._connections.close()

@@ -200,21 +200,6 @@ class StaleBrokerEpoch(KafkaError):
     code = 77
 
 
-class PreferredLeaderNotAvailable(KafkaError):
-    code = 80
-    retriable = True
-
-
-class EligibleLeadersNotAvailable(KafkaError):
-    code = 83
-    retriable = True
-
-
-class ElectionNotNeeded(KafkaError):
-    code = 84
-    retriable = True
-
-
 class NoReassignmentInProgress(KafkaError):
     code = 85
 
@@ -463,11 +448,11 @@ CLASSES: Final[dict[int, type[KafkaError]]] = {
         StaleBrokerEpoch,
         shared.OffsetNotAvailable,
         shared.MemberIdRequired,
-        PreferredLeaderNotAvailable,
+        shared.PreferredLeaderNotAvailable,
         shared.GroupMaxSizeReached,
         shared.FencedInstanceId,
-        EligibleLeadersNotAvailable,
-        ElectionNotNeeded,
+        shared.EligibleLeadersNotAvailable,
+        shared.ElectionNotNeeded,
         NoReassignmentInProgress,
         shared.GroupSubscribedToTopic,
         shared.InvalidRecord,

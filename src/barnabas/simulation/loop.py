@@ -11,7 +11,7 @@ import contextvars
 import socket
 from asyncio import events
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from barnabas.simulation.world import START_S, World
@@ -86,10 +86,6 @@ class ProcessLoop:
         task = self._ensure(future)
         self.world.run_until(task.done)
         return task.result()
-
-    def spawn(self, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        """Begins something in this process, from outside of it."""
-        return self.create_task(coroutine)
 
     def _ensure(self, future: Any) -> asyncio.Future[Any]:
         return self.create_task(future) if asyncio.iscoroutine(future) else cast("asyncio.Future[Any]", future)

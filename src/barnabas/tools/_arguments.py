@@ -6,10 +6,12 @@ Kafka uses argparse4j for these, a translation of Python's argparse to Java; wha
 from __future__ import annotations
 
 import re
+import sys
 from argparse import Action, ArgumentParser, ArgumentTypeError, HelpFormatter, Namespace
 from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
+from barnabas.tools._failures import failed_with_message
 from barnabas.tools._options import ShowVersion
 
 _REQUIRED: Final = re.compile(r"the following arguments are required: (.*)")
@@ -67,6 +69,14 @@ def number(kind: str) -> Callable[[str], int]:
         return int(text)
 
     return parse
+
+
+def failed(error: Exception) -> int:
+    """How the tools with such arguments end: a refusal with the usage, anything else with its message."""
+    if isinstance(error, ArgumentsRefused):
+        print(refused_text(error), file=sys.stderr)
+        return 1
+    return failed_with_message(error)
 
 
 def refused_text(refused: ArgumentsRefused) -> str:

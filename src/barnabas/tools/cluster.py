@@ -5,14 +5,13 @@ Options, messages, output and exit codes are those of Apache Kafka 4.2.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.protocol.errors import UnsupportedVersion
-from barnabas.tools._arguments import ArgumentsRefused, Parser, number, refused_text
+from barnabas.tools._arguments import Parser, failed, number
 from barnabas.tools._connect import open_admin
-from barnabas.tools._failures import BadArgument, execution, failed_with_message, finish, message_of
+from barnabas.tools._failures import BadArgument, execution, finish, message_of
 from barnabas.tools._text import heading
 
 if TYPE_CHECKING:
@@ -23,14 +22,7 @@ _RACK_WIDTH: Final = 10
 
 
 def main(arguments: Sequence[str]) -> int:
-    return finish(lambda: _execute(arguments), _failed)
-
-
-def _failed(error: Exception) -> int:
-    if isinstance(error, ArgumentsRefused):
-        print(refused_text(error), file=sys.stderr)
-        return 1
-    return failed_with_message(error)
+    return finish(lambda: _execute(arguments), failed)
 
 
 def build_parser() -> Parser:

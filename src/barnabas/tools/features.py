@@ -6,29 +6,21 @@ Options, messages, output and exit codes are those of Apache Kafka 4.2.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.errors import KafkaError
 from barnabas.tools import _feature_versions as versions
-from barnabas.tools._arguments import ArgumentsRefused, Parser, number, refused_text
+from barnabas.tools._arguments import Parser, failed, number
 from barnabas.tools._connect import open_admin
-from barnabas.tools._failures import BadArgument, Terse, ToolError, execution, failed_with_message, finish, message_of
+from barnabas.tools._failures import BadArgument, Terse, ToolError, execution, finish, message_of
 
 if TYPE_CHECKING:
     from barnabas.client.admin.admin import Admin
 
 
 def main(arguments: Sequence[str]) -> int:
-    return finish(lambda: _execute(arguments), _failed)
-
-
-def _failed(error: Exception) -> int:
-    if isinstance(error, ArgumentsRefused):
-        print(refused_text(error), file=sys.stderr)
-        return 1
-    return failed_with_message(error)
+    return finish(lambda: _execute(arguments), failed)
 
 
 def build_parser() -> Parser:

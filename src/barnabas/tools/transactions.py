@@ -5,16 +5,15 @@ Options, messages, output and exit codes are those of Apache Kafka 4.2.
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.errors import KafkaError
 from barnabas.protocol.errors import ErrorCode
-from barnabas.tools._arguments import ArgumentsRefused, Parser, number, refused_text
+from barnabas.tools._arguments import Parser, failed, number
 from barnabas.tools._connect import open_admin
-from barnabas.tools._failures import Ended, NoSuchFile, complain, failed_with_message, finish, message_of
+from barnabas.tools._failures import Ended, NoSuchFile, complain, finish, message_of
 from barnabas.tools._text import print_json, print_table
 from barnabas.topic_partition import TopicPartition
 
@@ -26,14 +25,7 @@ _MINUTE_MS: Final = 60_000
 
 
 def main(arguments: Sequence[str]) -> int:
-    return finish(lambda: _execute(arguments), _failed)
-
-
-def _failed(error: Exception) -> int:
-    if isinstance(error, ArgumentsRefused):
-        print(refused_text(error), file=sys.stderr)
-        return 1
-    return failed_with_message(error)
+    return finish(lambda: _execute(arguments), failed)
 
 
 def build_parser() -> Parser:

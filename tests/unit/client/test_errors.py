@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 import barnabas.errors
+from barnabas import errors as shared
 from barnabas.client import errors
 from barnabas.client.errors import KafkaError, error_for, refreshes_metadata
+from barnabas.client.wire_errors import CLASSES
 from barnabas.protocol.errors import ErrorCode
 from barnabas.topic_partition import TopicPartition
 
@@ -81,3 +83,11 @@ def test_all_names_are_exceptions_or_functions() -> None:
     for name in errors.__all__:
         value = getattr(errors, name)
         assert callable(value) and (not isinstance(value, type) or issubclass(value, KafkaError)), name
+
+
+def test_a_code_that_the_broker_has_a_class_for_has_no_other() -> None:
+    """What `records` or the broker raise is caught by who catches the clients' exception of that code."""
+    own = [kind for kind in vars(shared).values() if isinstance(kind, type) and issubclass(kind, KafkaError) and kind.code != -1]
+    strangers = [kind.__name__ for kind in own if kind.code in CLASSES and not issubclass(CLASSES[kind.code], kind)]
+    assert len(own) > 50
+    assert strangers == []

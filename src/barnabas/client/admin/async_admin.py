@@ -35,11 +35,12 @@ from barnabas.client.admin.tokens import TokenCalls
 from barnabas.client.admin.topics import TopicCalls
 from barnabas.client.admin.transactions import TransactionCalls
 from barnabas.client.backoff import ExponentialBackoff
+from barnabas.client.client_metrics import client_metrics
 from barnabas.client.clock import SystemClock
 from barnabas.client.config import ClientConfig, load
 from barnabas.client.errors import IllegalArgument
 from barnabas.client.metadata import Metadata
-from barnabas.client.metrics import Metric, MetricName, Metrics, MetricsReporter
+from barnabas.client.metrics import Metric, MetricName, MetricsReporter
 from barnabas.client.network_client import NetworkClient
 from barnabas.client.telemetry import LAST_PUSH_TIMEOUT_MS, ClientTelemetry
 
@@ -79,14 +80,7 @@ class AsyncAdmin(
         self._uses_controllers: bool = bool(self._config["bootstrap.controllers"])
         self._endpoint_type = CONTROLLER_ENDPOINTS if self._uses_controllers else BROKER_ENDPOINTS
         time = SystemClock()
-        self._metrics = Metrics(
-            time,
-            tags={"client-id": self._config["client.id"]},
-            samples=self._config["metrics.num.samples"],
-            window_ms=self._config["metrics.sample.window.ms"],
-            recording_level=self._config["metrics.recording.level"],
-            reporters=_reporters(self._config),
-        )
+        self._metrics = client_metrics(self._config, time)
         self._metadata = Metadata(self._config, clock=time, allow_auto_topic_creation=False)
         kind = ControllerNetwork if self._uses_controllers else NetworkClient
         self._network = kind(self._config, self._metadata, clock=time, metrics=self._metrics, metric_group="admin-client")

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
+from barnabas.client.client_metrics import client_metrics
 from barnabas.client.clock import Clock, SystemClock
 from barnabas.client.cluster import PartitionInfo
 from barnabas.client.config import ClientConfig
@@ -37,7 +38,6 @@ from barnabas.client.consumer.subscription_state import SubscriptionPattern, Sub
 from barnabas.client.consumer.topic_metadata import topic_metadata
 from barnabas.client.errors import IllegalArgument, IllegalState, Timeout, Wakeup
 from barnabas.client.metadata import Metadata
-from barnabas.client.metrics import Metrics
 from barnabas.client.network_client import NetworkClient
 from barnabas.client.serialization.api import Deserializer
 from barnabas.client.serialization.resolve import resolve_deserializer
@@ -63,13 +63,7 @@ class ConsumerCore:
         self.default_timeout_ms: int = config["default.api.timeout.ms"]
         self.retry_backoff_ms: int = config["retry.backoff.ms"]
         self.fetch_config = FetchConfig.of(config)
-        self.metrics = Metrics(
-            self.clock,
-            tags={"client-id": self.client_id},
-            samples=config["metrics.num.samples"],
-            window_ms=config["metrics.sample.window.ms"],
-            recording_level=config["metrics.recording.level"],
-        )
+        self.metrics = client_metrics(config, self.clock)
         self.poll_metrics = PollMetrics(self.metrics)
         self.key_deserializer = resolve_deserializer(config["key.deserializer"], config.originals(), is_key=True)
         self.value_deserializer = resolve_deserializer(config["value.deserializer"], config.originals(), is_key=False)

@@ -13,13 +13,13 @@ from random import Random
 from typing import Any
 
 from barnabas.client.backoff import ExponentialBackoff
+from barnabas.client.client_metrics import client_metrics
 from barnabas.client.clock import Clock, SystemClock
 from barnabas.client.cluster import PartitionInfo
 from barnabas.client.config import ClientConfig
 from barnabas.client.consumer.group_metadata import ConsumerGroupMetadata
 from barnabas.client.errors import IllegalArgument, IllegalState, Timeout
 from barnabas.client.metadata import Metadata
-from barnabas.client.metrics import Metrics
 from barnabas.client.network_client import NetworkClient
 from barnabas.client.producer.accumulator import AccumulatorConfig, RecordAccumulator
 from barnabas.client.producer.buffer_pool import BufferPool
@@ -47,7 +47,7 @@ class ProducerCore:
         self.max_block_ms: int = config["max.block.ms"]
         random = Random()
         lock = threading.RLock()
-        self.metrics = _metrics(config, self.clock)
+        self.metrics = client_metrics(config, self.clock)
         self.pool = BufferPool(config["buffer.memory"])
         self.transactions = _transactions(config, self.clock, lock)
         self.metadata = Metadata(config, clock=self.clock, topic_idle_ms=config["metadata.max.idle.ms"])
@@ -174,16 +174,6 @@ def _not_present(topic: str, partition: int | None, count: int | None, wait_max_
     if count is None:
         return f"Topic {topic} not present in metadata after {wait_max_ms} ms."
     return f"Partition {partition} of topic {topic} with partition count {count} is not present in metadata after {wait_max_ms} ms."
-
-
-def _metrics(config: ClientConfig, clock: Clock) -> Metrics:
-    return Metrics(
-        clock,
-        tags={"client-id": config["client.id"]},
-        samples=config["metrics.num.samples"],
-        window_ms=config["metrics.sample.window.ms"],
-        recording_level=config["metrics.recording.level"],
-    )
 
 
 def _transactions(config: ClientConfig, clock: Clock, lock: threading.RLock) -> TransactionManager | None:

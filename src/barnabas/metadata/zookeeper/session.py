@@ -120,11 +120,6 @@ class ZooKeeperSession:
     def is_alive(self) -> bool:
         return self.state.is_alive
 
-    @property
-    def timeout_ms(self) -> int:
-        """What the server agreed to."""
-        return int(self._timeout_s * 1000)
-
     async def open(self) -> None:
         """Raises StoreUnusable, with a text that names the fix, if no server can be reached in time or the credentials are refused."""
         loop = asyncio.get_running_loop()

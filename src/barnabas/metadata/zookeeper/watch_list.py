@@ -46,7 +46,7 @@ class WatchList:
         size = 0
         for number, paths in enumerate((self._data, self._exist, self._child)):
             for path in paths:
-                lists[number].append(chroot if chroot and path == "/" else chroot + path)
+                lists[number].append(wire.rooted(path, chroot))
                 size += len(path.encode()) + len(chroot) + 4
                 if size > wire.WATCHES_BYTES_MAX:
                     yield lists

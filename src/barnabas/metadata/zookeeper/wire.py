@@ -154,8 +154,13 @@ def _operation(asked: Request[Any], chroot: str, access_of: AccessOf) -> tuple[i
     raise errors.BadArguments("/", f"{type(asked).__name__} is not a request of the metadata tree")
 
 
+def rooted(path: str, chroot: str) -> str:
+    """Where a node of ours stands in the whole tree."""
+    return chroot if chroot and path == "/" else chroot + path
+
+
 def _path(path: str, chroot: str) -> bytes:
-    return _text(chroot if chroot and path == "/" else chroot + path)
+    return _text(rooted(path, chroot))
 
 
 def _text(text: str) -> bytes:
