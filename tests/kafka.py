@@ -34,6 +34,14 @@ BROKER: tuple[Artifact, ...] = (
     ("org.apache.kafka", "kafka-storage", VERSION),
     LOGGER,
 )
+# Spark's own Kafka connector, in the newest mix of versions that resolves and works with the Spark the tests run on.
+SPARK_CONNECTOR_VERSION = "4.2.0"
+SPARK_CONNECTOR: tuple[Artifact, ...] = (
+    ("org.apache.spark", "spark-sql-kafka-0-10_2.13", SPARK_CONNECTOR_VERSION),
+    ("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.0.0"),
+    ("org.apache.kafka", "kafka-clients", "3.9.2"),
+    ("org.apache.commons", "commons-pool2", "2.13.1"),
+)
 
 
 @dataclass(frozen=True)
@@ -88,8 +96,17 @@ def client_jars(version: str) -> Path:
     return _fetch(f"kafka-clients-{version}", (("org.apache.kafka", "kafka-clients", version), LOGGER))
 
 
-def _fetch(name: str, artifacts: Sequence[Artifact]) -> Path:
-    """Fetches artifacts and all they depend on with Maven. Two processes may do it at once: the first to finish wins."""
+@cache
+def spark_connector() -> Path:
+    """The directory of the jars of Spark's own Kafka connector; what they depend on comes with Spark."""
+    return _fetch(f"spark-connector-{SPARK_CONNECTOR_VERSION}", SPARK_CONNECTOR, alone=True)
+
+
+def _fetch(name: str, artifacts: Sequence[Artifact], *, alone: bool = False) -> Path:
+    """Fetches artifacts, and all they depend on unless they come `alone`, with Maven.
+
+    Two processes may do it at once: the first to finish wins.
+    """
     _check_java()
     jars = cache_dir() / name
     if jars.is_dir():
@@ -99,7 +116,7 @@ def _fetch(name: str, artifacts: Sequence[Artifact]) -> Path:
     cache_dir().mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache_dir()) as work:
         pom = Path(work, "pom.xml")
-        pom.write_text(_pom(artifacts))
+        pom.write_text(_pom(artifacts, alone))
         fetched = Path(work, "jars")
         maven = ["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={fetched}"]
         done = subprocess.run(maven, capture_output=True, text=True, timeout=1200, check=False)
@@ -132,9 +149,10 @@ def _check_java() -> None:
         raise Unavailable(f"Apache Kafka {VERSION} needs a newer Java than the one found: {advice}")
 
 
-def _pom(artifacts: Sequence[Artifact]) -> str:
+def _pom(artifacts: Sequence[Artifact], alone: bool) -> str:
+    others = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>" if alone else ""
     dependencies = "".join(
-        f"<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version></dependency>"
+        f"<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>{others}</dependency>"
         for group, artifact, version in artifacts
     )
     return (
@@ -149,5 +167,6 @@ if __name__ == "__main__":
         print(f"Apache Kafka {VERSION}: {len(list(prepare().glob('*.jar')))} jars ready")
         for old in CLIENT_VERSIONS:
             print(f"kafka-clients {old}: {len(list(client_jars(old).glob('*.jar')))} jars ready")
+        print(f"Spark's Kafka connector {SPARK_CONNECTOR_VERSION}: {len(list(spark_connector().glob('*.jar')))} jars ready")
     except Unavailable as problem:
         print(f"The tests against Apache Kafka will be skipped: {problem}", file=sys.stderr)
