@@ -89,6 +89,10 @@ class InvalidReplicaAssignment(KafkaError):
     code = 39
 
 
+class NoReassignmentInProgress(KafkaError):
+    code = 85
+
+
 class NotController(KafkaError):
     code = 41
     retriable = True

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, wraps
 from random import Random
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, ParamSpec, Protocol, TypeVar
 
 from barnabas.broker.clock import Clock
 from barnabas.broker.config import DynamicBrokerConfig
@@ -28,9 +28,10 @@ from barnabas.errors import InvalidTopic, KafkaError, NotController, RequestTime
 from barnabas.metadata import paths
 from barnabas.metadata.admin_tree import AdminTree, NewTopic
 from barnabas.metadata.client import TreeClient
+from barnabas.metadata.errors import SessionExpired
 from barnabas.metadata.replica_assignment import BrokerMetadata
 from barnabas.metadata.tree import Exists
-from barnabas.metadata.znodes.topics import TopicAssignment
+from barnabas.metadata.znodes.topics import ReplicaAssignment, TopicAssignment
 from barnabas.protocol.messages.create_partitions_request import CreatePartitionsTopic
 from barnabas.protocol.messages.create_topics_request import CreatableTopic
 from barnabas.topic_partition import TopicPartition
@@ -44,6 +45,21 @@ _METADATA: Final = "metadata"
 _NOT_CONTROLLER: Final = "This is not the correct controller for this cluster."
 
 Key = TypeVar("Key")
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _in_office(ask: Callable[P, Coroutine[Any, Any, R]]) -> Callable[P, Coroutine[Any, Any, R]]:
+    """With the session the office is gone too: the client looks for the next controller."""
+
+    @wraps(ask)
+    async def asked(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return await ask(*args, **kwargs)
+        except SessionExpired as error:
+            raise NotController(_NOT_CONTROLLER) from error
+
+    return asked
 
 
 class ActiveController(Protocol):
@@ -53,6 +69,12 @@ class ActiveController(Protocol):
     async def elect_leaders(
         self, partitions: Sequence[TopicPartition], strategy: ElectionStrategy
     ) -> Mapping[TopicPartition, int | KafkaError]: ...
+
+    async def alter_reassignments(
+        self, targets: Mapping[TopicPartition, Sequence[int] | None], allow_replication_factor_change: bool
+    ) -> Mapping[TopicPartition, KafkaError | None]: ...
+
+    def reassignments(self) -> dict[TopicPartition, ReplicaAssignment]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +119,7 @@ class AdminManager:
         if self._policy is not None:
             self._policy.close()
 
+    @_in_office
     async def create_topics(
         self, topics: Sequence[CreatableTopic], timeout_ms: int, validate_only: bool = False, on_wait: Callable[[], None] = lambda: None
     ) -> list[TopicCreation]:
@@ -117,6 +140,7 @@ class AdminManager:
             for topic, plan in zip(topics, planned, strict=True)
         ]
 
+    @_in_office
     async def delete_topics(
         self, names: Sequence[str], timeout_ms: int, on_wait: Callable[[], None] = lambda: None
     ) -> dict[str, KafkaError | None]:
@@ -137,6 +161,7 @@ class AdminManager:
             late = await self._wait(DelayedDeleteTopics(timeout_ms, marks, self._cache, done), done, on_wait)
         return outcomes | dict.fromkeys(late, RequestTimedOut())
 
+    @_in_office
     async def create_partitions(
         self,
         topics: Sequence[CreatePartitionsTopic],
@@ -186,6 +211,20 @@ class AdminManager:
                 outcomes[partition] = None
         late = await self._until_led_by(leaders, max(0, deadline_ms - self._clock.monotonic_ms()), on_wait)
         return outcomes | dict.fromkeys(late, RequestTimedOut())
+
+    async def alter_reassignments(
+        self, targets: Mapping[TopicPartition, Sequence[int] | None], allow_replication_factor_change: bool
+    ) -> dict[TopicPartition, KafkaError | None]:
+        """Why not, by partition, or None. Raises NotController."""
+        self._check_controller()
+        outcomes: dict[TopicPartition, KafkaError | None] = dict.fromkeys(targets, NotController(_NOT_CONTROLLER))
+        outcomes.update(await self._controller.alter_reassignments(targets, allow_replication_factor_change))
+        return outcomes
+
+    def list_reassignments(self) -> dict[TopicPartition, ReplicaAssignment]:
+        """The partitions that are on their way to other brokers. Raises NotController."""
+        self._check_controller()
+        return self._controller.reassignments()
 
     def _check_controller(self) -> None:
         if not self._controller.is_active:

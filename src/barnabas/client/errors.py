@@ -54,7 +54,6 @@ from barnabas.client.wire_errors import (
     MismatchedEndpointType,
     NetworkError,
     NewLeaderElected,
-    NoReassignmentInProgress,
     NotEnoughReplicasAfterAppend,
     OffsetMovedToTieredStorage,
     OffsetOutOfRange,
@@ -127,6 +126,7 @@ from barnabas.errors import (
     LogDirNotFound,
     MemberIdRequired,
     NonEmptyGroup,
+    NoReassignmentInProgress,
     NotController,
     NotCoordinator,
     NotEnoughReplicas,
@@ -291,6 +291,7 @@ __all__ = [
     "TopicDeletionDisabled",
     "TopicExists",
     "TransactionAbortable",
+    "TransactionAborted",
     "TransactionCoordinatorFenced",
     "TransactionalIdAuthorization",
     "TransactionalIdNotFound",
@@ -346,6 +347,10 @@ class Disconnected(NetworkError):
 
 class BufferExhausted(Timeout):
     """buffer.memory was full for max.block.ms."""
+
+
+class TransactionAborted(KafkaError):
+    """A record was not sent because its transaction was aborted before."""
 
 
 class IllegalState(KafkaError, RuntimeError):

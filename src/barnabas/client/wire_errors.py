@@ -200,10 +200,6 @@ class StaleBrokerEpoch(KafkaError):
     code = 77
 
 
-class NoReassignmentInProgress(KafkaError):
-    code = 85
-
-
 class ThrottlingQuotaExceeded(KafkaError):
     code = 89
     retriable = True
@@ -453,7 +449,7 @@ CLASSES: Final[dict[int, type[KafkaError]]] = {
         shared.FencedInstanceId,
         shared.EligibleLeadersNotAvailable,
         shared.ElectionNotNeeded,
-        NoReassignmentInProgress,
+        shared.NoReassignmentInProgress,
         shared.GroupSubscribedToTopic,
         shared.InvalidRecord,
         shared.UnstableOffsetCommit,

@@ -13,6 +13,7 @@ from barnabas.controller.channel import ControllerChannel
 from barnabas.controller.context import ControllerContext, LeaderAndIsr, LiveBroker, PartitionAndReplica, PartitionStatus, ReplicaStatus
 from barnabas.controller.events import LeaderAndIsrResponseReceived
 from barnabas.controller.partition_states import PartitionStateMachine
+from barnabas.controller.reassignments import Reassignments
 from barnabas.controller.replica_states import ReplicaStateMachine
 from barnabas.controller.request_batch import RequestBatch
 from barnabas.controller.steps import Steps
@@ -35,6 +36,7 @@ class BrokerChanges:
         replica_states: ReplicaStateMachine,
         partition_states: PartitionStateMachine,
         deletion: TopicDeletionManager,
+        reassignments: Reassignments,
         new_batch: Callable[[], RequestBatch],
     ) -> None:
         self._context = context
@@ -43,6 +45,7 @@ class BrokerChanges:
         self._replica_states = replica_states
         self._partition_states = partition_states
         self._deletion = deletion
+        self._reassignments = reassignments
         self._new_batch = new_batch
 
     def send_update_metadata(self, broker_ids: Iterable[int], partitions: Iterable[TopicPartition] = ()) -> None:
@@ -142,6 +145,7 @@ class BrokerChanges:
         held = context.replicas_on_brokers(started)
         yield from self._replica_states.handle_state_changes(held, ReplicaStatus.ONLINE)
         yield from self._partition_states.trigger_online()
+        yield from self._reassignments.resume_on(started)
         yield from self._deletion.resume_deletion_for(dict.fromkeys(replica.partition.topic for replica in held))
         yield from self.watch_registrations(started)
 

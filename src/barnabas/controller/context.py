@@ -66,10 +66,11 @@ class LeaderAndIsr:
     controller_epoch: int = 0
     leader_recovery_state: int = RECOVERED
     partition_epoch: int = 0
+    zxid: int = field(default=0, compare=False)  # of the write that was read; 0 for what this controller wrote itself
 
     @classmethod
-    def from_znode(cls, state: PartitionState, version: int) -> LeaderAndIsr:
-        return cls(state.leader, state.isr, state.leader_epoch, state.controller_epoch, state.leader_recovery_state, version)
+    def from_znode(cls, state: PartitionState, version: int, zxid: int = 0) -> LeaderAndIsr:
+        return cls(state.leader, state.isr, state.leader_epoch, state.controller_epoch, state.leader_recovery_state, version, zxid)
 
     def to_znode(self) -> PartitionState:
         return PartitionState(self.leader, self.leader_epoch, self.isr, self.controller_epoch, self.leader_recovery_state)

@@ -18,6 +18,10 @@ from barnabas.controller.config import ControllerConfig
 from barnabas.controller.context import INITIAL_CONTROLLER_EPOCH, ControllerContext
 from barnabas.controller.elections import ElectionStrategy
 from barnabas.controller.events import (
+    AlterPartitionReceived,
+    AlterReassignments,
+    AutoPreferredReplicaLeaderElection,
+    ControlledShutdown,
     ControllerChange,
     ElectLeaders,
     Event,
@@ -35,6 +39,10 @@ from barnabas.errors import KafkaError
 from barnabas.metadata import paths
 from barnabas.metadata.client import TreeClient
 from barnabas.metadata.tree import Request, Response
+from barnabas.metadata.znodes.topics import ReplicaAssignment
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.alter_partition_request import AlterPartitionRequest
+from barnabas.protocol.messages.alter_partition_response import AlterPartitionResponse
 from barnabas.topic_partition import TopicPartition
 
 __all__ = ["Controller", "ControllerConfig"]
@@ -43,6 +51,7 @@ T = TypeVar("T")
 
 NO_CONTROLLER: Final = -1
 REQUESTS_AT_ONCE: Final = 500  # asked of the tree in one go; between two such batches everybody else on the loop gets a turn
+FIRST_REBALANCE_S: Final = 5.0  # after a failover
 FAILED_FAILOVER_BACKOFF_S: Final = 0.1  # before /controller is given up, so that a failover that cannot succeed is no busy loop
 
 _log = logging.getLogger(__name__)
@@ -78,6 +87,7 @@ class Controller:
         self._events = EventQueue(self._process)
         self._watches = Watches(tree, self._events.put)
         self._session_handler = SessionHandler(self._events)
+        self._rebalance: asyncio.TimerHandle | None = None
 
     @property
     def is_active(self) -> bool:
@@ -125,6 +135,31 @@ class Controller:
         await settled(self._events.put(event))
         return event.outcomes
 
+    async def alter_reassignments(
+        self, targets: Mapping[TopicPartition, Sequence[int] | None], allow_replication_factor_change: bool = True
+    ) -> Mapping[TopicPartition, KafkaError | None]:
+        """Moves partitions to these brokers, or takes that back with None: why not, by partition. Missing as above."""
+        event = AlterReassignments(targets, allow_replication_factor_change)
+        await settled(self._events.put(event))
+        return event.outcomes
+
+    def reassignments(self) -> dict[TopicPartition, ReplicaAssignment]:
+        """The partitions on their way to other brokers; none where this broker is not the controller."""
+        context = self.context
+        return {} if context is None else {each: context.assignment(each) for each in context.partitions_being_reassigned}
+
+    async def alter_partition(self, request: AlterPartitionRequest, version: int) -> AlterPartitionResponse:
+        """What became of the in-sync replicas that a leader proposes."""
+        event = AlterPartitionReceived(request, version)
+        await settled(self._events.put(event))
+        return event.answers[0] if event.answers else AlterPartitionResponse(error_code=ErrorCode.NOT_CONTROLLER)
+
+    async def shut_down_broker(self, broker_id: int, broker_epoch: int) -> list[TopicPartition] | ErrorCode:
+        """Lets a broker go: the partitions that nobody else can lead, or why not."""
+        event = ControlledShutdown(broker_id, broker_epoch)
+        await settled(self._events.put(event))
+        return event.answers[0] if event.answers else ErrorCode.NOT_CONTROLLER
+
     async def _process(self, event: Event) -> None:
         try:
             await self._dispatch(event)
@@ -171,12 +206,21 @@ class Controller:
             self._term = Term(self.broker_id, context, self.config, self._tree, self._channel, self._events.put, self._random)
             self.controller_id = self.broker_id
             await self._run(self._term.fail_over())
+            self._plan_rebalance(FIRST_REBALANCE_S)
         except ControllerMoved:
             await self._maybe_resign()
             _log.debug("Broker %d was elected as controller instead of broker %d", self.controller_id, self.broker_id)
         except Exception:
             _log.exception("Error while electing or becoming controller on broker %d. Trigger controller movement", self.broker_id)
             await self._trigger_move()
+
+    def _plan_rebalance(self, delay_s: float) -> None:
+        if self.config.auto_leader_rebalance_enable:
+            self._rebalance = asyncio.get_running_loop().call_later(delay_s, self._rebalance_now)
+
+    def _rebalance_now(self) -> None:
+        self._events.put(AutoPreferredReplicaLeaderElection())
+        self._plan_rebalance(self.config.leader_imbalance_check_interval_s)
 
     async def _trigger_move(self) -> None:
         """Gives up /controller, so that somebody else, or this broker with a fresh start, can do better."""
@@ -201,6 +245,9 @@ class Controller:
             self._resign()
 
     def _resign(self) -> None:
+        if self._rebalance is not None:
+            self._rebalance.cancel()
+            self._rebalance = None
         if self._term is not None:
             _log.info("Resigned as the controller of epoch %d", self._term.context.epoch)
             self._term.end()

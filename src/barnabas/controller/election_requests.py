@@ -6,6 +6,7 @@ machine of partitions elect the others, and says of each what came of it. It nev
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Final
 
@@ -22,6 +23,7 @@ from barnabas.errors import (
     PreferredLeaderNotAvailable,
     UnknownTopicOrPartition,
 )
+from barnabas.metadata import paths
 from barnabas.topic_partition import TopicPartition
 
 # For each partition: who leads it now, or why it was not elected anew.
@@ -30,6 +32,8 @@ Outcomes = dict[TopicPartition, "int | KafkaError"]
 NOT_NEEDED: Final = "Leader election not needed for topic partition."
 NO_PREFERRED_LEADER: Final = "The preferred leader was not available."
 NO_ELIGIBLE_LEADER: Final = "Eligible topic partition leaders are not available."
+
+_log = logging.getLogger(__name__)
 
 
 class ElectionRequests:
@@ -54,6 +58,41 @@ class ElectionRequests:
         for partition in electable:
             outcomes[partition] = self._outcome(partition, elected.get(partition), strategy)
         return outcomes
+
+    def process_node(self) -> Steps[bool]:
+        """Elects what /admin/preferred_replica_election asks for, and removes it; whether it was there."""
+        asked = yield from steps.read_preferred_elections()
+        if asked is None:
+            return False
+        outcomes = yield from self.elect(asked, ElectionStrategy.PREFERRED)
+        for partition, outcome in outcomes.items():
+            if isinstance(outcome, KafkaError) and not isinstance(outcome, ElectionNotNeeded):
+                _log.warning("No preferred leader was elected for %s: %s", partition, outcome)
+        yield from steps.delete_paths([paths.PREFERRED_REPLICA_ELECTION], self._context.epoch_version)
+        return True
+
+    def rebalance(self, percentage: int) -> Steps[None]:
+        """Elects the preferred leaders of each broker that leads less, by more than so many percent, than it is preferred for."""
+        context = self._context
+        preferred: dict[int, list[TopicPartition]] = {}
+
+        def note(partition: TopicPartition) -> None:
+            assigned = context.replicas(partition)
+            if assigned and not context.is_topic_queued_for_deletion(partition.topic):
+                preferred.setdefault(assigned[0], []).append(partition)
+
+        yield from steps.in_turns(list(context.all_partitions()), note)
+        for broker_id, partitions in preferred.items():
+            away = [each for each in partitions if (state := context.leadership.get(each)) is not None and state.leader != broker_id]
+            if len(away) * 100 <= percentage * len(partitions) or broker_id not in context.live_brokers:
+                continue
+            candidates = [each for each in away if self._may_return(each, broker_id)]
+            yield from self._partition_states.handle_state_changes(candidates, PartitionStatus.ONLINE, ElectionStrategy.PREFERRED)
+
+    def _may_return(self, partition: TopicPartition, broker_id: int) -> bool:
+        context = self._context
+        is_in_sync = broker_id in context.leadership[partition].isr and context.is_replica_online(broker_id, partition)
+        return is_in_sync and not context.partitions_being_reassigned
 
     def _refusal(self, partition: TopicPartition, strategy: ElectionStrategy) -> KafkaError | None:
         context = self._context

@@ -10,12 +10,18 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from barnabas.controller.elections import ElectionStrategy
 from barnabas.errors import KafkaError
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.alter_partition_request import AlterPartitionRequest
+from barnabas.protocol.messages.alter_partition_response import AlterPartitionResponse
 from barnabas.protocol.messages.leader_and_isr_response import LeaderAndIsrResponse
 from barnabas.protocol.messages.update_metadata_response import UpdateMetadataResponse
 from barnabas.topic_partition import TopicPartition
+
+CLOSE_TIMEOUT_S: Final = 5.0
 
 
 class Event:
@@ -104,6 +110,48 @@ class ElectLeaders(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class AlterReassignments(Event):
+    """An administrator moves partitions to other brokers, or takes that back with None. `outcomes` as above."""
+
+    targets: Mapping[TopicPartition, Sequence[int] | None]
+    allow_replication_factor_change: bool
+    outcomes: dict[TopicPartition, KafkaError | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ReassignmentNodeChange(Event):
+    """/admin/reassign_partitions was created: tools of old ask for a reassignment there."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreferredElectionNodeChange(Event):
+    """/admin/preferred_replica_election was created: the same for elections."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlterPartitionReceived(Event):
+    """A leader proposes in-sync replicas. `answers` gets the response; it stays empty where this broker is not the controller any more."""
+
+    request: AlterPartitionRequest
+    version: int
+    answers: list[AlterPartitionResponse] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class ControlledShutdown(Event):
+    """A broker is about to stop. `answers` gets the partitions it still leads, or an error; likewise."""
+
+    broker_id: int
+    broker_epoch: int
+    answers: list[list[TopicPartition] | ErrorCode] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class AutoPreferredReplicaLeaderElection(Event):
+    """auto.leader.rebalance.enable: it is time to look which brokers lead too little of what they should."""
+
+
+@dataclass(frozen=True, slots=True)
 class LeaderAndIsrResponseReceived(Event):
     response: LeaderAndIsrResponse
     broker_id: int
@@ -159,12 +207,15 @@ class EventQueue:
         return self.put(event)
 
     async def close(self) -> None:
-        """The event in process comes to its end, those that wait are preempted."""
+        """The event in process comes to its end, unless the tree leaves it waiting for too long; those that wait are preempted."""
         self._closed = True
         self._preempt()
         self._arrived.set()
         if self._task is not None:
-            await self._task
+            _, pending = await asyncio.wait([self._task], timeout=CLOSE_TIMEOUT_S)
+            for task in pending:
+                task.cancel()
+                await asyncio.wait([task])
             self._task = None
 
     def _preempt(self) -> None:

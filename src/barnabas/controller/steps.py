@@ -21,6 +21,7 @@ from barnabas.metadata.tree import (
     Create,
     CreateMode,
     Delete,
+    Exists,
     GetChildren,
     GetData,
     Multi,
@@ -222,6 +223,43 @@ def _below(roots: Sequence[str]) -> Steps[list[str]]:
     return ordered
 
 
+# --- what tools of old ask for
+
+
+def read_reassignments() -> Steps[dict[TopicPartition, tuple[int, ...]] | None]:
+    """None if there is no /admin/reassign_partitions; one that cannot be read asks for nothing."""
+    _, answer = yield [Exists(paths.REASSIGN_PARTITIONS), GetData(paths.REASSIGN_PARTITIONS)]  # the first leaves a watch for a node to come
+    if isinstance(answer.error, NoNode):
+        return None
+    try:
+        return admin.decode_reassignment(answer.value.data)
+    except CorruptZNode as fault:
+        _log.error("Ignoring a request to reassign partitions: %s", fault)
+        return {}
+
+
+def write_reassignments(asked: Mapping[TopicPartition, tuple[int, ...]], epoch_version: int) -> Steps[None]:
+    """What is still to be done; the node goes with the last of it."""
+    if not asked:
+        yield from delete_paths([paths.REASSIGN_PARTITIONS], epoch_version)
+        return
+    (answer,) = yield from write([SetData(paths.REASSIGN_PARTITIONS, admin.encode_reassignment(asked))], epoch_version)
+    if answer.error is not None and not isinstance(answer.error, NoNode):
+        raise answer.error
+
+
+def read_preferred_elections() -> Steps[list[TopicPartition] | None]:
+    """None if there is no /admin/preferred_replica_election; likewise."""
+    _, answer = yield [Exists(paths.PREFERRED_REPLICA_ELECTION), GetData(paths.PREFERRED_REPLICA_ELECTION)]
+    if isinstance(answer.error, NoNode):
+        return None
+    try:
+        return admin.decode_preferred_replica_election(answer.value.data)
+    except CorruptZNode as fault:
+        _log.error("Ignoring a request to elect preferred leaders: %s", fault)
+        return []
+
+
 # --- the states of partitions
 
 
@@ -247,7 +285,7 @@ def read_states(partitions: Sequence[TopicPartition]) -> Steps[dict[TopicPartiti
         try:
             node = answer.value
             state = topics.decode_partition_state(partition.topic, partition.partition, node.data)
-            found[partition] = LeaderAndIsr.from_znode(state, node.stat.version)
+            found[partition] = LeaderAndIsr.from_znode(state, node.stat.version, node.stat.mzxid)
         except (TreeError, CorruptZNode) as error:
             found[partition] = error
 

@@ -6,24 +6,32 @@ A term begins with a won election and its failover, which reads everything anew;
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from random import Random
 
 from barnabas.controller import steps
+from barnabas.controller.alter_partitions import AlterPartitions
 from barnabas.controller.broker_changes import BrokerChanges
 from barnabas.controller.channel import ControllerChannel
 from barnabas.controller.config import ControllerConfig
 from barnabas.controller.context import ControllerContext
+from barnabas.controller.controlled_shutdown import ControlledShutdowns
 from barnabas.controller.election_requests import ElectionRequests
 from barnabas.controller.events import (
+    AlterPartitionReceived,
+    AlterReassignments,
+    AutoPreferredReplicaLeaderElection,
     BrokerChange,
     BrokerModifications,
+    ControlledShutdown,
     ElectLeaders,
     Event,
     IsrChangeNotification,
     LeaderAndIsrResponseReceived,
     LogDirEventNotification,
     PartitionModifications,
+    PreferredElectionNodeChange,
+    ReassignmentNodeChange,
     TopicChange,
     TopicDeletion,
     TopicDeletionStopReplicaResponseReceived,
@@ -31,8 +39,10 @@ from barnabas.controller.events import (
     UpdateMetadataResponseReceived,
 )
 from barnabas.controller.partition_states import PartitionStateMachine
+from barnabas.controller.reassignments import Reassignments
 from barnabas.controller.replica_states import ReplicaStateMachine
 from barnabas.controller.request_batch import RequestBatch
+from barnabas.controller.returned_brokers import leave_out_returned
 from barnabas.controller.steps import Steps
 from barnabas.controller.topic_changes import TopicChanges
 from barnabas.controller.topic_deletion import TopicDeletionManager
@@ -40,6 +50,8 @@ from barnabas.controller.watches import Watches
 from barnabas.metadata import paths
 from barnabas.metadata.client import TreeClient
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.alter_partition_response import AlterPartitionResponse
+from barnabas.topic_partition import TopicPartition
 
 _log = logging.getLogger(__name__)
 
@@ -70,11 +82,30 @@ class Term:
         self._deletion = TopicDeletionManager(
             context, config, self._replica_states, self._partition_states, self._new_batch, self._watches.forget_topics
         )
-        self._brokers = BrokerChanges(
-            context, channel, self._watches, self._replica_states, self._partition_states, self._deletion, self._new_batch
+        self._reassignments = Reassignments(
+            context, self._replica_states, self._partition_states, self._deletion, self._new_batch, self._put
         )
+        self._brokers = BrokerChanges(
+            context,
+            channel,
+            self._watches,
+            self._replica_states,
+            self._partition_states,
+            self._deletion,
+            self._reassignments,
+            self._new_batch,
+        )
+        self._alterations = AlterPartitions(context, self._tell_metadata)
+        self._shutdowns = ControlledShutdowns(context, self._partition_states, self._replica_states, self._new_batch)
         self._topics = TopicChanges(
-            context, random, self._watches, self._replica_states, self._partition_states, self._deletion, self._brokers
+            context,
+            random,
+            self._watches,
+            self._replica_states,
+            self._partition_states,
+            self._deletion,
+            self._brokers,
+            self._reassignments,
         )
 
     def fail_over(self) -> Steps[None]:
@@ -85,12 +116,15 @@ class Term:
             # What they ask for is done by reading everything anew.
             yield from steps.delete_children(parent, (yield from steps.read_children(parent)), self.context.epoch_version)
         yield from self._load_context()
+        yield from leave_out_returned(self.context)
         yield from self._topics.process_deletions_at_failover()
         self._brokers.send_update_metadata(self.context.live_brokers)
         yield from self._replica_states.startup()
         yield from self._partition_states.startup()
         _log.info("Ready to serve as the new controller with epoch %d", self.context.epoch)
+        yield from self._reassignments.resume_at_failover()
         yield from self._deletion.resume_deletions()
+        yield from self._process_preferred_elections()
 
     def _load_context(self) -> Steps[None]:
         context = self.context
@@ -136,8 +170,37 @@ class Term:
                 yield from self._partition_states.trigger_online(only_topic)
             case ElectLeaders(partitions, strategy, outcomes):
                 outcomes.update((yield from self._elections.elect(partitions, strategy)))
+            case AlterReassignments(targets, allow_change, results):
+                results.update((yield from self._reassignments.alter(targets, allow_change)))
+            case ReassignmentNodeChange():
+                yield from self._reassignments.process_node()
+            case PreferredElectionNodeChange():
+                yield from self._process_preferred_elections()
+            case AlterPartitionReceived(request, version, answers):
+                answers.append((yield from self._alterations.alter(request, version)))
+                yield from self._reassignments.isr_changed(self._altered(answers[-1]))
+            case ControlledShutdown(broker_id, broker_epoch, remaining):
+                remaining.append((yield from self._shutdowns.shut_down(broker_id, broker_epoch)))
+            case AutoPreferredReplicaLeaderElection():
+                yield from self._elections.rebalance(self._config.leader_imbalance_per_broker_percentage)
             case _:
                 raise ValueError(f"{event} is not for a controller's term")
+
+    def _process_preferred_elections(self) -> Steps[None]:
+        if (yield from self._elections.process_node()):
+            self._put(PreferredElectionNodeChange())  # reads it again, and so hears of the next one
+
+    def _altered(self, response: AlterPartitionResponse) -> list[TopicPartition]:
+        """Those whose in-sync replicas were written."""
+        return [
+            TopicPartition(topic.topic_name or self.context.topic_names.get(topic.topic_id, ""), each.partition_index)
+            for topic in response.topics
+            for each in topic.partitions
+            if each.error_code == ErrorCode.NONE
+        ]
+
+    def _tell_metadata(self, partitions: Iterable[TopicPartition]) -> None:
+        self._brokers.send_update_metadata(self.context.live_brokers, partitions)
 
     def _new_batch(self) -> RequestBatch:
         return RequestBatch(self._broker_id, self.context, self._channel, self._put, self._config.inter_broker_listener_name)

@@ -15,6 +15,7 @@ from barnabas.controller.broker_changes import BrokerChanges
 from barnabas.controller.context import ControllerContext, PartitionAndReplica, PartitionStatus, ReplicaStatus
 from barnabas.controller.events import TopicDeletionStopReplicaResponseReceived
 from barnabas.controller.partition_states import PartitionStateMachine
+from barnabas.controller.reassignments import Reassignments
 from barnabas.controller.replica_states import ReplicaStateMachine
 from barnabas.controller.steps import Steps
 from barnabas.controller.topic_deletion import TopicDeletionManager
@@ -38,6 +39,7 @@ class TopicChanges:
         partition_states: PartitionStateMachine,
         deletion: TopicDeletionManager,
         brokers: BrokerChanges,
+        reassignments: Reassignments,
     ) -> None:
         self._context = context
         self._random = random
@@ -46,6 +48,7 @@ class TopicChanges:
         self._partition_states = partition_states
         self._deletion = deletion
         self._brokers = brokers
+        self._reassignments = reassignments
 
     def learn_topics(self, names: Sequence[str]) -> Steps[list[TopicPartition]]:
         """Puts topics with their ids and assignments into the context, and watches them. Gives their partitions."""
@@ -63,7 +66,7 @@ class TopicChanges:
                 partition = TopicPartition(name, number)
                 self._context.set_assignment(partition, assignment)
                 partitions.append(partition)
-                if assignment.adding_replicas or assignment.removing_replicas:
+                if assignment.is_being_reassigned:
                     self._context.partitions_being_reassigned.add(partition)
         return partitions
 
@@ -155,6 +158,7 @@ class TopicChanges:
         changed = yield from steps.read_isr_changes(names)
         if changed:
             yield from self.refresh_leadership(changed)
+            yield from self._reassignments.isr_changed(changed)
             self._brokers.send_update_metadata(self._context.live_brokers, changed)
         yield from steps.delete_children(paths.ISR_CHANGE_NOTIFICATION, names, self._context.epoch_version)
 

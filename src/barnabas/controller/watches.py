@@ -16,6 +16,8 @@ from barnabas.controller.events import (
     IsrChangeNotification,
     LogDirEventNotification,
     PartitionModifications,
+    PreferredElectionNodeChange,
+    ReassignmentNodeChange,
     Reelect,
     TopicChange,
     TopicDeletion,
@@ -29,6 +31,12 @@ _CHILDREN: Final[dict[str, Event]] = {
     paths.DELETE_TOPICS: TopicDeletion(),
     paths.LOG_DIR_EVENT_NOTIFICATION: LogDirEventNotification(),
     paths.ISR_CHANGE_NOTIFICATION: IsrChangeNotification(),
+}
+
+# Nodes that are written to ask for something, and go when it is done.
+_REQUESTS: Final[dict[str, Event]] = {
+    paths.REASSIGN_PARTITIONS: ReassignmentNodeChange(),
+    paths.PREFERRED_REPLICA_ELECTION: PreferredElectionNodeChange(),
 }
 
 
@@ -49,6 +57,9 @@ class Watches:
     def watch_cluster(self) -> None:
         for path, event in _CHILDREN.items():
             self._tree.register_child_change_handler(ChildrenHandler(path, self._put_event, event))
+        for path, event in _REQUESTS.items():
+            self._nodes.add(path)
+            self._tree.register_change_handler(NodeHandler(path, self._put_event, created=event))
 
     def watch_broker(self, broker_id: int) -> None:
         self._watch_data(paths.broker_id(broker_id), BrokerModifications(broker_id))

@@ -15,6 +15,7 @@ PRODUCER = f"{TOOLS}.ConsoleProducer"
 CONSUMER = f"{TOOLS}.consumer.ConsoleConsumer"
 DELETE_RECORDS = f"{TOOLS}.DeleteRecordsCommand"
 ELECTIONS = f"{TOOLS}.LeaderElectionCommand"
+REASSIGNMENTS = f"{TOOLS}.reassign.ReassignPartitionsCommand"
 
 
 @dataclass(frozen=True)
@@ -191,6 +192,35 @@ def _elections() -> list[Command]:
     ]
 
 
+def _reassignments() -> list[Command]:
+    """On one broker nothing can move; what can be asked for is through at once."""
+    file = "--reassignment-json-file {directory}/file"
+    generate = "--generate --topics-to-move-json-file {directory}/file"
+    plan = '{{"version": 1, "partitions": [{{"topic": "{0}", "partition": {1}, "replicas": [{2}]}}]}}'
+    topics = '{"version": 1, "topics": [{"topic": "plain"}]}'
+    stays = plan.format("plain", 0, "1")
+    return [
+        command("reassign-partitions: none in progress", REASSIGNMENTS, "--list"),
+        command("reassign-partitions: generated", REASSIGNMENTS, f"{generate} --broker-list {{broker}}", file=topics),
+        command(
+            "reassign-partitions: generated for a broker that is not there", REASSIGNMENTS, f"{generate} --broker-list 77", file=topics
+        ),
+        command("reassign-partitions: executed", REASSIGNMENTS, f"--execute {file}", file=stays),
+        command("reassign-partitions: verified", REASSIGNMENTS, f"--verify {file}", file=stays),
+        command("reassign-partitions: cancelled", REASSIGNMENTS, f"--cancel {file}", file=stays),
+        command(
+            "reassign-partitions: to a broker that is not there", REASSIGNMENTS, f"--execute {file}", file=plan.format("plain", 0, "77")
+        ),
+        command(
+            "reassign-partitions: of a topic that is not there", REASSIGNMENTS, f"--execute {file}", file=plan.format("nowhere", 0, "1")
+        ),
+        command(
+            "reassign-partitions: of a partition that is not there", REASSIGNMENTS, f"--execute {file}", file=plan.format("plain", 9, "1")
+        ),
+        command("reassign-partitions: verified where it is not", REASSIGNMENTS, f"--verify {file}", file=plan.format("plain", 0, "77")),
+    ]
+
+
 def _load() -> list[Command]:
     perf = "--topic plain --num-records 5000 --record-size 100 --throughput -1"
     verifiable = "--topic set --max-messages 20 --acks -1 --value-prefix 7 --repeating-keys 5"
@@ -216,4 +246,4 @@ def _deletion() -> list[Command]:
     ]
 
 
-COMMANDS = _topics() + _configs() + _records() + _elections() + _load() + _deletion()
+COMMANDS = _topics() + _configs() + _records() + _elections() + _reassignments() + _load() + _deletion()

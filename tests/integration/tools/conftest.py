@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests import broker, kafka_server
+from tests.integration.tools import elections, reassignments
 from tests.integration.tools.commands import COMMANDS
-from tests.integration.tools.elections import ELECTIONS, ask
 from tests.integration.tools.runner import Target, broker_id, run_all
 from tests.once import once
 
@@ -31,7 +31,11 @@ def _run(directory: Path) -> dict[str, list[str]]:
         number = broker_id(ours)
         with kafka_server.running(directory / "kafka", number) as theirs:
             printed = run_all(COMMANDS, [Target(ours, number, directory / "ours"), Target(theirs, number, directory / "kafka")])
-            return {**printed, **{name: [ask(name, ours), ask(name, theirs)] for name in ELECTIONS}}
+            for name in elections.ELECTIONS:
+                printed[name] = [elections.ask(name, ours), elections.ask(name, theirs)]
+            for name in reassignments.REASSIGNMENTS:
+                printed[name] = [reassignments.ask(name, each, number) for each in (ours, theirs)]
+            return printed
 
 
 @contextmanager

@@ -92,6 +92,7 @@ REPLACEMENTS = [
     (re.compile(r"TopicId: [\w-]{22}"), "TopicId: ID"),
     (re.compile(r"\b(adminclient|producer|consumer|perf-producer-client|console-\w+)-\d+"), r"\1-N"),
     (re.compile(r'"logDir":"[^"]*"'), '"logDir":"DIRECTORY"'),
+    (re.compile(r'"log_dirs":\["DIRECTORY/\w+"\]'), '"log_dirs":["DIRECTORY"]'),
     (re.compile(r'"timestamp":\d+'), '"timestamp":TIME'),
     (re.compile(r'"avg_throughput":[\d.E]+'), '"avg_throughput":RATE'),
     # producer-perf-test: how often it reports on its way depends on the speed; the last line stays, without its figures.

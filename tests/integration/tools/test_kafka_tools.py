@@ -8,6 +8,7 @@ import pytest
 
 from tests.integration.tools.commands import COMMANDS
 from tests.integration.tools.elections import ELECTIONS
+from tests.integration.tools.reassignments import REASSIGNMENTS
 
 pytestmark = pytest.mark.java
 
@@ -30,6 +31,8 @@ SERVED = [
     "DeleteTopics",
     "CreatePartitions",
     "ElectLeaders",
+    "AlterPartitionReassignments",
+    "ListPartitionReassignments",
     "DeleteRecords",
     "DescribeConfigs",
     "AlterConfigs",
@@ -56,6 +59,12 @@ def test_a_tool_prints_the_same_as_against_kafka(name: str, printed: dict[str, l
 
 @pytest.mark.parametrize("name", ELECTIONS)
 def test_an_election_is_answered_as_kafka_answers_it(name: str, printed: dict[str, list[str]]) -> None:
+    ours, theirs = printed[name]
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("name", REASSIGNMENTS)
+def test_a_reassignment_is_answered_as_kafka_answers_it(name: str, printed: dict[str, list[str]]) -> None:
     ours, theirs = printed[name]
     assert ours == theirs
 

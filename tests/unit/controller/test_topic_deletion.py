@@ -165,7 +165,7 @@ async def test_a_topic_under_reassignment_is_not_deleted_yet() -> None:
     def prepare(world: World) -> None:
         world.create_topic("T", {0: (0, 1)})
         reassigned = TopicAssignment(
-            {0: ReplicaAssignment((0, 1), adding_replicas=(1,))}, decode_topic("T", world.data(paths.topic("T"))).topic_id
+            {0: ReplicaAssignment((0, 1, 2), adding_replicas=(2,))}, decode_topic("T", world.data(paths.topic("T"))).topic_id
         )
         world.set(paths.topic("T"), encode_topic(reassigned))
 

@@ -53,6 +53,8 @@ HANDLERS: Final = {
     api_keys.DELETE_GROUPS: "delete_groups",
     api_keys.ELECT_LEADERS: "elect_leaders",
     api_keys.INCREMENTAL_ALTER_CONFIGS: "incremental_alter_configs",
+    api_keys.ALTER_PARTITION_REASSIGNMENTS: "alter_partition_reassignments",
+    api_keys.LIST_PARTITION_REASSIGNMENTS: "list_partition_reassignments",
     api_keys.OFFSET_DELETE: "offset_delete",
     api_keys.DESCRIBE_CLUSTER: "describe_cluster",
     api_keys.DESCRIBE_PRODUCERS: "describe_producers",
@@ -62,6 +64,16 @@ HANDLERS: Final = {
     api_keys.CONSUMER_GROUP_DESCRIBE: "consumer_group_describe",
     api_keys.LIST_CONFIG_RESOURCES: "list_config_resources",
     api_keys.DESCRIBE_TOPIC_PARTITIONS: "describe_topic_partitions",
+}
+
+# What brokers of one cluster say to each other. Served where there are others, and only to who comes by the listener that brokers use.
+CONTROL: Final = {
+    api_keys.LEADER_AND_ISR: "leader_and_isr",
+    api_keys.STOP_REPLICA: "stop_replica",
+    api_keys.UPDATE_METADATA: "update_metadata",
+    api_keys.CONTROLLED_SHUTDOWN: "controlled_shutdown",
+    api_keys.ALTER_PARTITION: "alter_partition",
+    api_keys.ALLOCATE_PRODUCER_IDS: "allocate_producer_ids",
 }
 
 

@@ -5,7 +5,7 @@ The controller writes the first, the controller and partition leaders the second
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -26,6 +26,25 @@ class ReplicaAssignment:
     replicas: tuple[int, ...]
     adding_replicas: tuple[int, ...] = ()
     removing_replicas: tuple[int, ...] = ()
+
+    @property
+    def is_being_reassigned(self) -> bool:
+        return bool(self.adding_replicas or self.removing_replicas)
+
+    @property
+    def target_replicas(self) -> tuple[int, ...]:
+        return tuple(replica for replica in self.replicas if replica not in self.removing_replicas)
+
+    @property
+    def origin_replicas(self) -> tuple[int, ...]:
+        return tuple(replica for replica in self.replicas if replica not in self.adding_replicas)
+
+    def reassigned_to(self, target: Sequence[int]) -> ReplicaAssignment:
+        """On its way from where the partition was before any reassignment: the target first, so that its first is the preferred leader."""
+        origin = self.origin_replicas
+        every = tuple(dict.fromkeys((*target, *origin)))
+        adding = tuple(replica for replica in every if replica not in origin)
+        return ReplicaAssignment(every, adding, tuple(replica for replica in every if replica not in target))
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,8 +32,7 @@ public class Tools {
             if (!ended) {
                 ended = true;
                 Tools.code = code;
-                System.setOut(new PrintStream(OutputStream.nullOutputStream()));
-                System.setErr(new PrintStream(OutputStream.nullOutputStream()));
+                printTo(new PrintStream(OutputStream.nullOutputStream()));
             }
         }
     }
@@ -59,8 +58,7 @@ public class Tools {
         PrintStream out = new PrintStream(printed, true, StandardCharsets.UTF_8);
         Method main = Class.forName(mainClass).getMethod("main", String[].class);
         System.setIn(new ByteArrayInputStream(input));
-        System.setOut(out);
-        System.setErr(out);
+        printTo(out);
         code = 0;
         ended = false;
         hooks.clear();
@@ -68,11 +66,12 @@ public class Tools {
         tool.setDaemon(true);
         tool.start();
         tool.join(TIMEOUT_MS);
+        byte[] result = printed.toByteArray(); // what it says to being interrupted does not count
         if (tool.isAlive()) {
             code = 124;
             tool.interrupt();
         }
-        return printed.toByteArray();
+        return result;
     }
 
     /** A tool ends by returning or by Exit; either way its shutdown hooks run, as at the end of a process. */
@@ -87,8 +86,19 @@ public class Tools {
         } catch (IllegalAccessException impossible) {
             throw new IllegalStateException(impossible);
         }
+        printTo(out);
+        hooks.forEach(Runnable::run);
+    }
+
+    /** Scala's println keeps the stream that it found first. */
+    static void printTo(PrintStream out) {
         System.setOut(out);
         System.setErr(out);
-        hooks.forEach(Runnable::run);
+        try {
+            Class<?> console = Class.forName("scala.Console$");
+            console.getMethod("setOutDirect", PrintStream.class).invoke(console.getField("MODULE$").get(null), out);
+        } catch (ReflectiveOperationException noScala) {
+            return;
+        }
     }
 }

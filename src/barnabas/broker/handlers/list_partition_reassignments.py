@@ -1,0 +1,47 @@
+"""ListPartitionReassignments: which partitions are on their way to other brokers, of those named or of all.
+
+Version 0.
+Behaviour
+- only the active controller answers it; partitions that do not move, or do not exist, are left out.
+Errors, of the whole
+- NOT_CONTROLLER.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from barnabas.errors import KafkaError
+from barnabas.protocol.messages.list_partition_reassignments_response import (
+    ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
+)
+from barnabas.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.request import Request
+    from barnabas.metadata.znodes.topics import ReplicaAssignment
+    from barnabas.protocol.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
+
+
+def handle(broker: Broker, request: Request[ListPartitionReassignmentsRequest]) -> ListPartitionReassignmentsResponse:
+    topics = request.message.topics
+    asked = None if topics is None else {TopicPartition(topic.name, number) for topic in topics for number in topic.partition_indexes}
+    try:
+        moving = broker.admin.list_reassignments()
+    except KafkaError as error:
+        return ListPartitionReassignmentsResponse(0, error.code, str(error))
+    shown = (each for each in moving.items() if asked is None or each[0] in asked)
+    return ListPartitionReassignmentsResponse(0, 0, None, _by_topic(shown))
+
+
+def _by_topic(moving: Iterable[tuple[TopicPartition, ReplicaAssignment]]) -> list[OngoingTopicReassignment]:
+    found: dict[str, OngoingTopicReassignment] = {}
+    for (topic, number), assignment in sorted(moving, key=lambda each: each[0]):
+        entry = found.setdefault(topic, OngoingTopicReassignment(topic))
+        replicas, adding, removing = assignment.replicas, assignment.adding_replicas, assignment.removing_replicas
+        entry.partitions.append(OngoingPartitionReassignment(number, list(replicas), list(adding), list(removing)))
+    return list(found.values())
