@@ -24,6 +24,7 @@ from barnabas.broker.offset_queries import EpochEndOffset
 from barnabas.broker.partition import ACKS_ALL, NOT_YET, Partition, PartitionHost
 from barnabas.broker.partition_append import PartitionAppend
 from barnabas.broker.purgatory import DelayedOperationPurgatory
+from barnabas.broker.replica_selector import read_replicas
 from barnabas.errors import (
     CorruptRecord,
     InconsistentTopicId,
@@ -114,6 +115,7 @@ class ReplicaManager:
         self.on_partitions_deleted: list[Callable[[list[TopicPartition]], None]] = []
         self.on_log_dir_failure: Callable[[str], None] = lambda path: None
         self.on_change_of: dict[str, Callable[[TopicPartition], None]] = {}
+        self.fetchers: replica_states.Fetchers | None = None  # where there are others to follow
         self.controller_epoch = 0
         self.online: dict[TopicPartition, Partition] = {}
         self.offline: set[TopicPartition] = set()  # on a disk that failed
@@ -130,6 +132,7 @@ class ReplicaManager:
             isr_updates,
         )
         self._space_of = space_of
+        self._read_replicas = read_replicas(config.current, metadata_cache)
         log_manager.on_dir_failure = self.log_dir_failed
         log_manager.on_flushed = self._flushed
 
@@ -352,6 +355,10 @@ class ReplicaManager:
                 raise self._absent(key.partition)
             if key.topic_id != Uuid.ZERO and (topic_id := found.topic_id) is not None and topic_id != key.topic_id:
                 raise InconsistentTopicId("Topic ID in the fetch session did not match the topic ID in the log.")
+            if self._read_replicas is not None and params.client_metadata is not None and not params.is_from_follower:
+                elsewhere = self._read_replicas.elsewhere(found, params.client_metadata, wanted, now_ms)
+                if elsewhere is not None:
+                    return elsewhere
             read = found.fetch_records(params, wanted, max_bytes, min_one_message, now_ms, update_fetch_state)
         except KafkaError as error:
             return FetchResult(error.code)
@@ -474,6 +481,8 @@ class ReplicaManager:
             self.wake(found.partition)
 
     def mark_offline(self, found: Partition) -> None:
+        if self.fetchers is not None:
+            self.fetchers.stop([found.partition])
         del self.online[found.partition]
         self.offline.add(found.partition)
         found.close()

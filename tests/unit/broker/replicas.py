@@ -76,13 +76,20 @@ class Decider:
 class Replicas:
     """Broker 1 with `dirs` log directories, reopened from what is there."""
 
-    def __init__(self, root: Path, dirs: int = 1, files: AnyFiles | None = None, config: LogConfig | None = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        dirs: int = 1,
+        files: AnyFiles | None = None,
+        config: LogConfig | None = None,
+        settings: dict[str, str] | None = None,
+    ) -> None:
         self.paths = [str(root / f"disk{number}") for number in range(dirs)]
         self.clock = StandingClock()
         self.decider = Decider()
         self.log_manager = LogManager(files or Files(), self.paths, config or LogConfig())
         self.cache = MetadataCache(BROKER)
-        self.config = DynamicBrokerConfig(BrokerConfig({"broker.id": str(BROKER), "log.dirs": ",".join(self.paths)}))
+        self.config = DynamicBrokerConfig(BrokerConfig({"broker.id": str(BROKER), "log.dirs": ",".join(self.paths), **(settings or {})}))
         self.purgatories = [DelayedOperationPurgatory[Any](name, 0) for name in ("Produce", "Fetch", "DeleteRecords")]
         self.manager = ReplicaManager(
             self.config,
@@ -155,7 +162,9 @@ class Replicas:
             partition.topic, partition.partition, controller_epoch, leader, epoch, list(replicas), 0, list(replicas)
         )
         brokers = [
-            UpdateMetadataBroker(broker_id, endpoints=[UpdateMetadataEndpoint(9092 + broker_id, f"host{broker_id}", "PLAINTEXT")])
+            UpdateMetadataBroker(
+                broker_id, endpoints=[UpdateMetadataEndpoint(9092 + broker_id, f"host{broker_id}", "PLAINTEXT")], rack=f"rack{broker_id}"
+            )
             for broker_id in sorted({BROKER, *replicas})
         ]
         topics = [UpdateMetadataTopicState(partition.topic, topic_id, [state])]
