@@ -19,7 +19,7 @@ FORM  := $(if $(filter 1,$(BARNABAS_PURE)),pure,compiled)
 export PYTHON
 export BARNABAS_EXPECT := $(FORM)
 .DEFAULT_GOAL := help
-.PHONY: help run install test check lint unit unit-pure integration bench crash chaos fuzz kafka protocol clean
+.PHONY: help run install test check lint unit unit-pure integration bench crash chaos simulate spark-crash fuzz kafka protocol clean
 
 help:  ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/make \1 \t\2/p' Makefile | expand -t 20
@@ -56,8 +56,15 @@ bench: $(VENV)/tested  ## Measure, next to the limit of this machine
 crash: $(VENV)/tested  ## The slow proof: kill and tear the log thousands of times
 	BARNABAS_CRASH_SEEDS=10000 $(PYTEST) --timeout 3600 tests/crash
 
-chaos: $(VENV)/tested kafka  ## Transactions, ten minutes a test, while broker and clients are killed: make chaos SECONDS=60 SEED=7
+chaos: $(VENV)/tested kafka  ## Kill brokers of a cluster 120 times, then broker and clients in transactions: make chaos FAULTS=20 SECONDS=60 SEED=7
+	$(BIN)/python -m tests.integration.cluster.chaos --faults $(or $(FAULTS),120) --seed $(or $(SEED),1)
 	BARNABAS_CHAOS_SECONDS=$(or $(SECONDS),600) BARNABAS_CHAOS_SEED=$(or $(SEED),1) $(BIN)/pytest -q --timeout 7200 tests/chaos
+
+simulate: $(VENV)/tested  ## A thousand histories of a simulated cluster: make simulate SEEDS=40-60
+	$(BIN)/python -m barnabas.simulation --seeds $(or $(SEEDS),1-1000)
+
+spark-crash: $(VENV)/tested kafka  ## Kill driver, executors and broker under an exactly-once stream: make spark-crash KILLS=50 SEED=7
+	BARNABAS_SPARK_CRASH_KILLS=$(or $(KILLS),50) BARNABAS_SPARK_CRASH_SEED=$(or $(SEED),1) $(BIN)/pytest -q --timeout 14400 tests/spark_crash
 
 fuzz: $(VENV)/tested  ## 200,000 hostile frames against a broker, from a seed: make fuzz SEED=7
 	$(BIN)/python -m tests.fuzz --frames 200000 --seed $(or $(SEED),1)

@@ -13,8 +13,8 @@ from barnabas.protocol.messages.produce_request import PartitionProduceData, Pro
 from barnabas.protocol.slices import Records
 from barnabas.records.builder import build
 from barnabas.records.reader import records_of
+from barnabas.simulation.client import Connection
 from barnabas.simulation.cluster import PORT, SimulatedCluster
-from tests.simulation.asking import Connection
 
 TOPIC = "t"
 

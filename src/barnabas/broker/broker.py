@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from barnabas.broker.admin_manager import AdminManager
     from barnabas.broker.auto_topic_creation import AutoTopicCreation
     from barnabas.broker.clock import Clock
+    from barnabas.broker.cluster_member import ClusterMember
     from barnabas.broker.config import DynamicBrokerConfig
     from barnabas.broker.config_manager import ConfigManager
     from barnabas.broker.features import FeatureLevels
@@ -51,3 +52,4 @@ class Broker:
     transactions: TransactionCoordinator
     markers: MarkerAppender
     verification: TransactionVerification
+    cluster: ClusterMember | None = None  # None: there are no other brokers

@@ -6,6 +6,7 @@ A link is the clients' connection: opened when it is needed, with back-off and s
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from random import Random
 from typing import Final
 
@@ -27,13 +28,20 @@ _IN_FLIGHT_MAX: Final = 1
 
 
 class BrokerLinks:
-    """`client_id` is the name by which the other brokers know what this is for."""
+    """`client_id` is the name by which the other brokers know what this is for, `settings` say how its connections are secured."""
 
-    def __init__(self, client_id: str, clock: Clock, random: Random, request_timeout_ms: int = 30_000) -> None:
+    def __init__(
+        self,
+        client_id: str,
+        clock: Clock,
+        random: Random,
+        request_timeout_ms: int = 30_000,
+        settings: Mapping[str, object] | None = None,
+    ) -> None:
         self._nodes: dict[int, Node] = {}
         self._clock = clock
         self._timeout_ms = request_timeout_ms
-        config = ClientConfig(_KEYS, {"client.id": client_id, "request.timeout.ms": request_timeout_ms})
+        config = ClientConfig(_KEYS, {"client.id": client_id, "request.timeout.ms": request_timeout_ms, **(settings or {})})
         metrics = Metrics(clock, tags={"client-id": client_id})
         self._connections = Connections(
             config,
@@ -56,11 +64,12 @@ class BrokerLinks:
             self._connections.disconnect(broker_id, Disconnected(f"Broker {broker_id} is gone"))
 
     async def ask(self, broker_id: int, request: Message, version: int, timeout_ms: int | None = None) -> Message:
-        """The answer; raises Disconnected or Timeout. One request at a time for each broker."""
+        """The answer; raises Disconnected or Timeout. One request at a time for each broker, in this version or the highest it knows."""
         limit_ms = self._timeout_ms if timeout_ms is None else timeout_ms
         link = await self._connections.ready(broker_id, self._clock.monotonic_ms() + limit_ms)
         api = BY_NAME[type(request).__name__.removesuffix("Request")]
-        return await link.connection.request(api, version, request, limit_ms)
+        offered = link.versions.ranges.get(api.key)
+        return await link.connection.request(api, version if offered is None else min(version, offered[1]), request, limit_ms)
 
     async def close(self) -> None:
         await self._connections.close()

@@ -19,12 +19,11 @@ from barnabas.broker.config import DynamicBrokerConfig, validate_topic
 from barnabas.broker.config.alter import Operation, apply_to_broker, apply_to_others, check_names_and_values
 from barnabas.broker.config.client_metrics import validate_client_metrics
 from barnabas.broker.config.groups import validate_group
-from barnabas.broker.config.resources import ResourceType
 from barnabas.broker.config.synonyms import config_key
 from barnabas.broker.config.validation import UnmetRequirement
 from barnabas.broker.log_levels import LogLevels
 from barnabas.broker.policies import AlterConfigMetadata, AlterConfigPolicy
-from barnabas.config_def import ConfigKey, InvalidConfig
+from barnabas.config_def import ConfigKey, ConfigResourceType, InvalidConfig
 from barnabas.errors import InvalidRequest, KafkaError, UnknownTopicOrPartition
 from barnabas.metadata import paths
 from barnabas.metadata.admin_tree import AdminTree
@@ -37,13 +36,13 @@ _log = logging.getLogger(__name__)
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,10}")
 _ENTITY_TYPES: Final = {
-    ResourceType.TOPIC: "topics",
-    ResourceType.BROKER: "brokers",
-    ResourceType.CLIENT_METRICS: "client-metrics",
-    ResourceType.GROUP: "groups",
+    ConfigResourceType.TOPIC: "topics",
+    ConfigResourceType.BROKER: "brokers",
+    ConfigResourceType.CLIENT_METRICS: "client-metrics",
+    ConfigResourceType.GROUP: "groups",
 }
 # Their nodes go with their last setting; what a topic or a broker has set is an empty node then, as in Kafka.
-_GONE_WHEN_EMPTY: Final = (ResourceType.CLIENT_METRICS, ResourceType.GROUP)
+_GONE_WHEN_EMPTY: Final = (ConfigResourceType.CLIENT_METRICS, ConfigResourceType.GROUP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +55,8 @@ class Alteration:
     replaces: bool = False
 
     @property
-    def kind(self) -> ResourceType:
-        return ResourceType.of(self.type)
+    def kind(self) -> ConfigResourceType:
+        return ConfigResourceType.for_id(self.type)
 
 
 class Outcome(NamedTuple):
@@ -111,23 +110,23 @@ class ConfigAlterations:
     async def _alter(self, alteration: Alteration, validate_only: bool) -> None:
         kind, name = alteration.kind, alteration.name
         check_names_and_values(alteration.operations)
-        if kind is ResourceType.BROKER_LOGGER and not alteration.replaces:
+        if kind is ConfigResourceType.BROKER_LOGGER and not alteration.replaces:
             self._alter_log_levels(alteration, validate_only)
             return
         if kind not in _ENTITY_TYPES:
             raise InvalidRequest(f"Unknown resource type {alteration.type}")
-        if kind is ResourceType.BROKER and name:
+        if kind is ConfigResourceType.BROKER and name:
             self._check_node_id(name, "Unexpected broker id, expected {0}, but received {1}")
         entity = _entity(kind, name)
         # The name is checked with the settings; until then it may be one that the tree has no place for.
         current = await self._admin.fetch_config(_ENTITY_TYPES[kind], entity) if _may_exist(kind, name) else {}
         changed = self._changed(alteration, current)
         self._validate(kind, name, changed, current)
-        if kind is ResourceType.TOPIC and not await self._admin.topic_exists(name):
+        if kind is ConfigResourceType.TOPIC and not await self._admin.topic_exists(name):
             raise UnknownTopicOrPartition(f"The topic '{name}' does not exist.")
         self._ask_policy(alteration, current, changed)
         # A broker is told to load its settings again even when they are the same: files they name may have changed.
-        if not validate_only and (changed != current or kind is ResourceType.BROKER):
+        if not validate_only and (changed != current or kind is ConfigResourceType.BROKER):
             await self._write(kind, entity, changed)
 
     def _alter_log_levels(self, alteration: Alteration, validate_only: bool) -> None:
@@ -146,21 +145,21 @@ class ConfigAlterations:
     def _changed(self, alteration: Alteration, current: Mapping[str, str]) -> dict[str, str]:
         if alteration.replaces:
             return {operation.name: operation.value for operation in alteration.operations if operation.value is not None}
-        if alteration.kind is ResourceType.BROKER:
+        if alteration.kind is ConfigResourceType.BROKER:
             return apply_to_broker(current, alteration.operations, config_key)
         # Kafka has the types of topic settings at hand here, and not those of groups and subscriptions: their lists can only be set.
-        keys: Mapping[str, ConfigKey] = TOPIC_CONFIGS if alteration.kind is ResourceType.TOPIC else {}
+        keys: Mapping[str, ConfigKey] = TOPIC_CONFIGS if alteration.kind is ConfigResourceType.TOPIC else {}
         return apply_to_others(current, alteration.operations, keys.get)
 
-    def _validate(self, kind: ResourceType, name: str, changed: dict[str, str], current: Mapping[str, str]) -> None:
-        if kind is ResourceType.TOPIC:
+    def _validate(self, kind: ConfigResourceType, name: str, changed: dict[str, str], current: Mapping[str, str]) -> None:
+        if kind is ConfigResourceType.TOPIC:
             if not name:
                 raise InvalidRequest("Default topic resources are not allowed.")
             topic_name.validate(name)
             validate_topic(changed, self._config.current)
-        elif kind is ResourceType.BROKER:
+        elif kind is ConfigResourceType.BROKER:
             self._validate_broker(changed, current, per_broker=bool(name))
-        elif kind is ResourceType.CLIENT_METRICS:
+        elif kind is ConfigResourceType.CLIENT_METRICS:
             validate_client_metrics(name, changed)
         else:
             if not name:
@@ -190,11 +189,11 @@ class ConfigAlterations:
         wanted = {
             operation.name: changed.get(operation.name)
             for operation in alteration.operations
-            if changed.get(operation.name) != current.get(operation.name) or alteration.kind is ResourceType.BROKER
+            if changed.get(operation.name) != current.get(operation.name) or alteration.kind is ConfigResourceType.BROKER
         }
         self._policy.validate(AlterConfigMetadata(alteration.type, alteration.name, wanted))
 
-    async def _write(self, kind: ResourceType, entity: str, changed: dict[str, str]) -> None:
+    async def _write(self, kind: ConfigResourceType, entity: str, changed: dict[str, str]) -> None:
         entity_type = _ENTITY_TYPES[kind]
         if changed or kind not in _GONE_WHEN_EMPTY:
             await self._admin.change_config(entity_type, entity, changed)
@@ -203,11 +202,11 @@ class ConfigAlterations:
             await self._admin.notify_config_change(f"{entity_type}/{entity}")
 
 
-def _entity(kind: ResourceType, name: str) -> str:
-    if kind is ResourceType.BROKER:
+def _entity(kind: ConfigResourceType, name: str) -> str:
+    if kind is ConfigResourceType.BROKER:
         return str(node_id(name)) if name else DEFAULT_ENTITY
-    return name if kind is ResourceType.TOPIC else sanitize(name)
+    return name if kind is ConfigResourceType.TOPIC else sanitize(name)
 
 
-def _may_exist(kind: ResourceType, name: str) -> bool:
-    return topic_name.is_valid(name) if kind is ResourceType.TOPIC else kind is ResourceType.BROKER or bool(name)
+def _may_exist(kind: ConfigResourceType, name: str) -> bool:
+    return topic_name.is_valid(name) if kind is ConfigResourceType.TOPIC else kind is ConfigResourceType.BROKER or bool(name)

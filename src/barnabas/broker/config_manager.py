@@ -15,13 +15,12 @@ from barnabas.broker.clock import Clock
 from barnabas.broker.config import ConfigEntry, DynamicBrokerConfig, describe_broker, describe_broker_default, describe_topic
 from barnabas.broker.config.client_metrics import describe_client_metrics
 from barnabas.broker.config.groups import describe_group
-from barnabas.broker.config.resources import ResourceType
 from barnabas.broker.config.synonyms import config_key
 from barnabas.broker.config_alterations import Alteration, ConfigAlterations, Outcome, node_id
 from barnabas.broker.config_changes import ConfigChangeListener
 from barnabas.broker.log_levels import LogLevels
 from barnabas.broker.policies import ALTER_CONFIG_POLICY, load_policy
-from barnabas.config_def import InvalidConfig
+from barnabas.config_def import ConfigResourceType, InvalidConfig
 from barnabas.errors import InvalidRequest
 from barnabas.metadata import paths
 from barnabas.metadata.admin_tree import AdminTree
@@ -96,23 +95,23 @@ class ConfigManager:
         """What is set for a topic, as far as this broker has heard of it."""
         return self._topics.get(name, {})
 
-    async def describe(self, kind: ResourceType, name: str, names: Collection[str] | None) -> list[ConfigEntry]:
+    async def describe(self, kind: ConfigResourceType, name: str, names: Collection[str] | None) -> list[ConfigEntry]:
         """The settings of a resource, all or those named. That a topic exists was asked before. Raises what the client is answered."""
-        if kind is ResourceType.TOPIC:
+        if kind is ConfigResourceType.TOPIC:
             return describe_topic(self.config, await self._admin.fetch_config("topics", name), names)
-        if kind is ResourceType.BROKER:
+        if kind is ConfigResourceType.BROKER:
             if not name:
                 return describe_broker_default(self.config, names)
             self._check_broker_id(name, f"expected {self._broker_id} or empty string, but received {name}")
             return describe_broker(self.config, names)
-        if kind is ResourceType.BROKER_LOGGER:
+        if kind is ConfigResourceType.BROKER_LOGGER:
             _check_not_empty(name, "Broker id must not be empty")
             self._check_broker_id(name, f"expected {self._broker_id} but received {name}")
             return self.log_levels.describe(names)
-        if kind is ResourceType.CLIENT_METRICS:
+        if kind is ConfigResourceType.CLIENT_METRICS:
             _check_not_empty(name, "Client metrics subscription name must not be empty")
             return describe_client_metrics(await self._admin.fetch_config("client-metrics", sanitize(name)), names)
-        assert kind is ResourceType.GROUP, kind
+        assert kind is ConfigResourceType.GROUP, kind
         _check_not_empty(name, "Group name must not be empty")
         return describe_group(self.config.current, await self._admin.fetch_config("groups", sanitize(name)), names)
 
@@ -123,9 +122,9 @@ class ConfigManager:
             await self._changes.process()
         return outcomes
 
-    async def entities(self, kind: ResourceType) -> list[str]:
+    async def entities(self, kind: ConfigResourceType) -> list[str]:
         """The groups or subscriptions that have configs."""
-        entity_type = {ResourceType.GROUP: "groups", ResourceType.CLIENT_METRICS: "client-metrics"}[kind]
+        entity_type = {ConfigResourceType.GROUP: "groups", ConfigResourceType.CLIENT_METRICS: "client-metrics"}[kind]
         children = await self._tree.children(paths.config_type(entity_type))
         return [desanitize(name) for name in children.names] if children is not None else []
 

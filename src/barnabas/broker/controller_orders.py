@@ -1,7 +1,7 @@
 """What the controller orders, carried out: the way of LeaderAndIsr, StopReplica and UpdateMetadata into this broker.
 
-An order may be long: it is carried out in slices, between which clients have their turn. Orders of the same controller never overtake each
-other; the channel sees to that, and gives the next one when this one is answered.
+An order may be long: it is carried out in slices, between which clients have their turn. Orders never overtake each other, whoever sent
+them and however often.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from barnabas.protocol.messages.leader_and_isr_response import LeaderAndIsrRespo
 from barnabas.protocol.messages.stop_replica_request import StopReplicaRequest, StopReplicaTopicState
 from barnabas.protocol.messages.stop_replica_response import StopReplicaResponse
 from barnabas.protocol.messages.update_metadata_request import UpdateMetadataRequest
+from barnabas.protocol.messages.update_metadata_response import UpdateMetadataResponse
 from barnabas.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -36,23 +37,42 @@ class ControllerOrders:
         self._log_manager = replica_manager.log_manager
         self._configs = configs
         self._disk_threads = disk_threads
+        # An order whose connection broke goes on; when it is sent again, or the next one comes, it has its turn after that.
+        self._turn = asyncio.Lock()
 
     async def carry_out(self, request: Message) -> Message:
+        """Those of one process, which are in its version; others are called one by one."""
         if isinstance(request, LeaderAndIsrRequest):
-            return await self._lead_or_follow(request)
+            return await self.lead_or_follow(request)
         if isinstance(request, StopReplicaRequest):
-            return await self._stop(request)
+            return await self.stop_replicas(request)
         assert isinstance(request, UpdateMetadataRequest), f"A controller does not send {type(request).__name__}"
-        return self._replica_manager.update_metadata(request)
+        return await self.update_metadata(request)
 
-    async def _lead_or_follow(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
+    async def lead_or_follow(
+        self, request: LeaderAndIsrRequest, version: int = LeaderAndIsrRequest.HIGHEST_VERSION
+    ) -> LeaderAndIsrResponse:
+        async with self._turn:
+            return await self._lead_or_follow(request, version)
+
+    async def stop_replicas(self, request: StopReplicaRequest) -> StopReplicaResponse:
+        async with self._turn:
+            return await self._stop(request)
+
+    async def update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
+        async with self._turn:
+            return self._replica_manager.update_metadata(request)
+
+    async def _lead_or_follow(self, request: LeaderAndIsrRequest, version: int) -> LeaderAndIsrResponse:
+        if request.ungrouped_partition_states:  # before version 2
+            return self._replica_manager.become_leader_or_follower(request, version)
         new_topics = self._topics_without_log(request)
         if new_topics:
             await self._configs.load_topics(new_topics)
             await self._refresh_checkpoints()
         whole = LeaderAndIsrResponse()
         for topics in _slices(request.topic_states, _part_of_led):
-            part = self._replica_manager.become_leader_or_follower(_with_topics(request, topics))
+            part = self._replica_manager.become_leader_or_follower(_with_topics(request, topics), version)
             whole.error_code = whole.error_code or part.error_code
             whole.topics += part.topics
             whole.partition_errors += part.partition_errors
@@ -91,6 +111,8 @@ class ControllerOrders:
         ]
 
     async def _stop(self, request: StopReplicaRequest) -> StopReplicaResponse:
+        if request.topics or request.ungrouped_partitions:  # before version 3
+            return self._replica_manager.stop_replicas(request)
         whole = StopReplicaResponse()
         for topics in _slices(request.topic_states, _part_of_stopped):
             part = self._replica_manager.stop_replicas(_with_stopped(request, topics))

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any, Final
 
-from barnabas.broker.handlers import HANDLERS, Handler
+from barnabas.broker.handlers import CONTROL, HANDLERS, Handler
 from barnabas.broker.request import Request
 from barnabas.errors import KafkaError
 from barnabas.network.exchange import Exchange
@@ -51,9 +51,12 @@ class RequestDispatcher:
             self._await(request, result)
 
     def _handler(self, key: int) -> Handler:
-        if key not in HANDLERS:
+        module = HANDLERS.get(key)
+        if module is None and self._broker.cluster is not None:
+            module = CONTROL.get(key)
+        if module is None:
             raise MalformedMessage(f"API key {key} is not served by this broker: ask ApiVersions for those that are")
-        self._handlers[key] = handler = Handler(HANDLERS[key])
+        self._handlers[key] = handler = Handler(module)
         return handler
 
     def _await(self, request: Request[Any], response: Awaitable[Message]) -> None:

@@ -40,7 +40,7 @@ class UnsupportedFeatures(Exception):
 
 
 class FeatureLevels:
-    """It is its own handler for changes of the node (`ZNodeChangeHandler`)."""
+    """It is its own handler for changes of the node (`ZNodeChangeHandler`) and of the session (`StateChangeHandler`)."""
 
     def __init__(self, tree: TreeClient, supported: Mapping[str, Levels] = SUPPORTED) -> None:
         self.supported = supported
@@ -56,6 +56,7 @@ class FeatureLevels:
         that finds no other that lacks it.
         """
         self._tree.register_change_handler(self)
+        self._tree.register_state_change_handler(self)
         await self.read()
         if self.epoch == UNKNOWN_EPOCH and self.supported:
             await self._set_first_levels()
@@ -65,6 +66,7 @@ class FeatureLevels:
 
     async def close(self) -> None:
         self._tree.unregister_change_handler(self.path)
+        self._tree.unregister_state_change_handler(self.name)
         if self._reading is not None:
             self._reading.cancel()
             await asyncio.wait([self._reading])
@@ -101,6 +103,17 @@ class FeatureLevels:
         self._read_again()
 
     def handle_data_change(self) -> None:
+        self._read_again()
+
+    @property
+    def name(self) -> str:
+        return "feature-levels"
+
+    async def before_initializing_session(self) -> None:
+        """Nothing of it is ephemeral."""
+
+    async def after_initializing_session(self) -> None:
+        """The watch went with the old session, and they may have been changed in between."""
         self._read_again()
 
     def _check(self, levels: Mapping[str, int]) -> None:

@@ -118,6 +118,10 @@ class FollowerFetch:
         offset = self._logs.end_offset(partition) if has_epochs else self._logs.high_watermark(partition)
         self._followed[partition] = Following(topic_id, leader_epoch, offset, State.FETCHING if has_epochs else State.TRUNCATING)
 
+    @property
+    def partitions(self) -> list[TopicPartition]:
+        return list(self._followed)
+
     def remove(self, partition: TopicPartition) -> None:
         self._followed.pop(partition, None)
         self.failed.discard(partition)

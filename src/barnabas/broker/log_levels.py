@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterable
 from typing import Final
 
 from barnabas.broker.config.alter import Operation, OpType
-from barnabas.broker.config.describe import ConfigEntry, ConfigSource
-from barnabas.config_def import InvalidConfig
+from barnabas.broker.config.describe import ConfigEntry
+from barnabas.config_def import ConfigSource, InvalidConfig
 from barnabas.errors import InvalidRequest, KafkaError
 
 ROOT: Final = "root"

@@ -92,7 +92,7 @@ class ProducerIdManager:
 
     def _start_fetch(self) -> asyncio.Task[ProducerIdBlock]:
         if self._fetch is None:
-            self._fetch = asyncio.get_running_loop().create_task(self._take_block())
+            self._fetch = asyncio.get_running_loop().create_task(take_block(self._tree, self._broker_id))
             self._fetch.add_done_callback(self._forget_failure)
         return self._fetch
 
@@ -103,26 +103,29 @@ class ProducerIdManager:
         _log.warning("No new block of producer ids could be taken: %s", fetch.exception())
         self._fetch = None
 
-    async def _take_block(self) -> ProducerIdBlock:
-        for _ in range(ATTEMPTS_MAX):
-            node = await self._tree.get(paths.PRODUCER_ID_BLOCK)
-            block = self._block_after(node.data if node is not None else None)
-            try:
-                if node is None:
-                    await self._tree.create_recursive(paths.PRODUCER_ID_BLOCK, encode_producer_id_block(block))
-                else:
-                    await self._tree.set_data(paths.PRODUCER_ID_BLOCK, encode_producer_id_block(block), node.stat.version)
-            except (BadVersion, NodeExists, NoNode):
-                continue  # another broker took the block in between
-            _log.info("Acquired the block of producer ids %d to %d", block.first, block.last)
-            return block
-        raise BadVersion(paths.PRODUCER_ID_BLOCK, f"{ATTEMPTS_MAX} times another broker wrote {paths.PRODUCER_ID_BLOCK} first")
 
-    def _block_after(self, data: bytes | None) -> ProducerIdBlock:
-        first = decode_producer_id_block(data).last + 1 if data else 0
-        if first > ID_MAX - PRODUCER_ID_BLOCK_SIZE + 1:
-            raise OverflowError(f"Have exhausted all producerIds: the last block in {paths.PRODUCER_ID_BLOCK} ends with {first - 1}")
-        return ProducerIdBlock(self._broker_id, first, first + PRODUCER_ID_BLOCK_SIZE - 1)
+async def take_block(tree: TreeClient, broker_id: int) -> ProducerIdBlock:
+    """The next block for a broker. Raises TreeError, or OverflowError when all ids are given out."""
+    for _ in range(ATTEMPTS_MAX):
+        node = await tree.get(paths.PRODUCER_ID_BLOCK)
+        block = _block_after(node.data if node is not None else None, broker_id)
+        try:
+            if node is None:
+                await tree.create_recursive(paths.PRODUCER_ID_BLOCK, encode_producer_id_block(block))
+            else:
+                await tree.set_data(paths.PRODUCER_ID_BLOCK, encode_producer_id_block(block), node.stat.version)
+        except (BadVersion, NodeExists, NoNode):
+            continue  # another broker took the block in between
+        _log.info("Acquired the block of producer ids %d to %d for broker %d", block.first, block.last, broker_id)
+        return block
+    raise BadVersion(paths.PRODUCER_ID_BLOCK, f"{ATTEMPTS_MAX} times another broker wrote {paths.PRODUCER_ID_BLOCK} first")
+
+
+def _block_after(data: bytes | None, broker_id: int) -> ProducerIdBlock:
+    first = decode_producer_id_block(data).last + 1 if data else 0
+    if first > ID_MAX - PRODUCER_ID_BLOCK_SIZE + 1:
+        raise OverflowError(f"Have exhausted all producerIds: the last block in {paths.PRODUCER_ID_BLOCK} ends with {first - 1}")
+    return ProducerIdBlock(broker_id, first, first + PRODUCER_ID_BLOCK_SIZE - 1)
 
 
 def _error_of(fetch: asyncio.Task[ProducerIdBlock]) -> KafkaError | None:

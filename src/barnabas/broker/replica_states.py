@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from barnabas.broker.partition import Partition
 from barnabas.errors import KafkaError, KafkaStorageError
@@ -35,6 +35,16 @@ EPOCH_DURING_DELETE: Final = -2  # a deletion does not raise the epoch, and is n
 _TOPIC_IDS_SINCE: Final = 5  # the version from which on the response names topics by their ids
 
 Errors = dict[TopicPartition, int]
+
+
+class Fetchers(Protocol):
+    """Those who fetch from leaders what this broker follows."""
+
+    def follow(self, partitions: Iterable[Partition]) -> None: ...
+
+    def stop(self, partitions: Iterable[TopicPartition]) -> None: ...
+
+    def stop_idle(self) -> None: ...
 
 
 class _Order:
@@ -65,10 +75,16 @@ def become_leader_or_follower(replicas: ReplicaManager, request: LeaderAndIsrReq
     accepted = [order for order in orders if _is_acceptable(replicas, order, request.is_kraft_controller, errors)]
     led = [order for order in accepted if order.state.leader == replicas.broker_id]
     followed = [order for order in accepted if order.state.leader != replicas.broker_id]
+    fetchers = replicas.fetchers
+    if fetchers is not None:
+        fetchers.stop(order.partition for order in led)  # nothing of another leader may come after its own first record
     leaders = [found for order in led if (found := _make_leader(replicas, order, errors)) is not None]
     followers = [found for order in followed if (found := _make_follower(replicas, order, errors)) is not None]
     for found in followers:
         replicas.wake(found.partition)  # what waited for this broker as the leader waits in vain
+    if fetchers is not None:
+        fetchers.follow(followers)
+        fetchers.stop_idle()
     for tell in replicas.on_leadership_change:
         tell(leaders, followers)
     return _response(orders, errors, version)
@@ -230,6 +246,8 @@ def _stop(replicas: ReplicaManager, partition: TopicPartition, state: StopReplic
     if found is not None and state.leader_epoch not in (EPOCH_DURING_DELETE, NO_EPOCH) and state.leader_epoch < found.leader_epoch:
         _log.warning("Ignoring StopReplica for %s: leader epoch %d is below %d", partition, state.leader_epoch, found.leader_epoch)
         return int(ErrorCode.FENCED_LEADER_EPOCH)
+    if replicas.fetchers is not None:
+        replicas.fetchers.stop([partition])
     error = _delete(replicas, partition, found) if state.delete_partition else int(ErrorCode.NONE)
     replicas.wake(partition)
     return error

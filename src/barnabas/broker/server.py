@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.broker import identity
 from barnabas.broker.admin_manager import AdminManager
@@ -21,6 +21,7 @@ from barnabas.broker.broker import Broker
 from barnabas.broker.config import BrokerConfig, DynamicBrokerConfig
 from barnabas.broker.config_manager import ConfigManager
 from barnabas.broker.controller_orders import ControllerOrders
+from barnabas.broker.controller_settings import controller_config
 from barnabas.broker.dispatcher import RequestDispatcher
 from barnabas.broker.expirations import Expirations
 from barnabas.broker.features import FeatureLevels
@@ -32,19 +33,20 @@ from barnabas.broker.log_settings import cleaner_config, log_manager_config
 from barnabas.broker.metadata_cache import MetadataCache
 from barnabas.broker.network_config import network_config
 from barnabas.broker.producer_ids import ProducerIdManager
+from barnabas.broker.registration import register
 from barnabas.broker.replica_manager import ReplicaManager
 from barnabas.broker.surroundings import Surroundings
 from barnabas.broker.tls import tls_contexts
 from barnabas.broker.transaction_service import TransactionService
 from barnabas.broker.unsupported import refuse_unsupported
-from barnabas.controller.config import ControllerConfig
 from barnabas.controller.controller import Controller
 from barnabas.coordinator.group.config import GroupCoordinatorConfig
 from barnabas.endpoint import EndPoint
 from barnabas.metadata import paths
 from barnabas.metadata.admin_tree import AdminTree
 from barnabas.metadata.client import TreeClient
-from barnabas.metadata.tree import Create, CreateMode
+from barnabas.metadata.errors import StoreUnusable
+from barnabas.metadata.tree import Create, CreateMode, Tree
 from barnabas.metadata.znodes import admin as admin_znodes
 from barnabas.metadata.znodes import cluster
 from barnabas.network.server import SocketServer
@@ -53,8 +55,14 @@ from barnabas.storage.log import Log
 from barnabas.storage.log_manager import AllLogDirsFailed, LogManager
 from barnabas.uuid import Uuid
 
+if TYPE_CHECKING:
+    from barnabas.broker.cluster_member import ClusterMember
+    from barnabas.broker.remote_channel import RemoteChannel
+
 STORE_NAME: Final = "barnabas.db"  # a plain file among the partitions' directories: neither Kafka nor we take it for one
 SHUTDOWN_TIMEOUT_MS: Final = 10_000
+SESSION_RETRY_S: Final = 1.0
+REGISTRATION_PATIENCE_MS: Final = 20_000  # besides its timeout: a server may not have granted sessions as short as we asked for
 
 _log = logging.getLogger(__name__)
 
@@ -77,6 +85,8 @@ class BrokerServer:
         self._random = self._surroundings.random
         self._tree_path = tree_path or f"{config.text('metadata.log.dir') or config.log_dirs[0]}/{STORE_NAME}"
         self._telling: set[asyncio.Future[Any]] = set()
+        self._cluster: ClusterMember | None = None  # where the tree is shared with other brokers
+        self._is_clustered = bool((config.text("zookeeper.connect") or "").strip()) or self._surroundings.is_shared
         self._broker_epoch = NO_BROKER_EPOCH  # until it is registered
         self._cleanup = AsyncExitStack()  # what has been started, to be stopped in reverse
 
@@ -98,6 +108,10 @@ class BrokerServer:
     async def shutdown(self, timeout_ms: int = SHUTDOWN_TIMEOUT_MS) -> None:
         """Answers what is in process for so long at most, then closes the logs cleanly."""
         _log.info("[BrokerServer id=%d] shutting down", self.broker.broker_id)
+        if self._cluster is not None and self.config.flag("controlled.shutdown.enable"):
+            from barnabas.broker.controlled_shutdown import controlled_shutdown
+
+            await controlled_shutdown(self.broker, self._cluster, self.config)
         await self.sockets.stop_accepting()
         self._expirations.complete_all()  # a fetch that waits for records must not be waited for
         self.transactions.shutdown()  # nor an end that waits for replicas
@@ -126,15 +140,21 @@ class BrokerServer:
         await self.broker.configs.start()
         log_manager.load(self.clock.now_ms(), await self._strays())
         self._cleanup.callback(self._close_logs, log_manager)
+        if self._cluster is not None:
+            self._cleanup.push_async_callback(self._cluster.close)  # nothing is fetched into logs that are closed
         for coordinator in (self.groups, self.transactions):
             coordinator.start()
             self._cleanup.callback(coordinator.shutdown)
+        self._cleanup.push_async_callback(self.transactions.close)
         await self._open_sockets()
         await self.broker.features.start()
         await self._register()
         self._start_housekeeping(log_manager)
         await self._start_controller()
         self.sockets.start_processing_requests()
+        if self._cluster is not None:
+            self._cluster.start()
+            await self._cluster.until_known()
 
     def _open_log_dirs(self) -> LogManager:
         """Locks them, so that nothing below is read while another process may be writing it."""
@@ -149,16 +169,48 @@ class BrokerServer:
         log_manager.shutdown(self.clock.now_ms(), self._broker_epoch)
 
     async def _open_tree(self) -> TreeClient:
-        store = await self._surroundings.open_tree(self._tree_path)
+        store = await self._open_store()
         self._cleanup.push_async_callback(store.close)
         tree = TreeClient(store, self._tree_expired)
         await tree.connect()
         self._cleanup.push_async_callback(tree.close)
+        self._cleanup.push_async_callback(self._stop_background)
         await tree.ensure_all(paths.PERSISTENT_PATHS)
         return tree
 
+    async def _open_store(self) -> Tree:
+        if self._surroundings.tree is None and self._is_clustered:
+            from barnabas.broker.zookeeper_store import zookeeper_tree
+
+            return zookeeper_tree(self.config, self._random)
+        return await self._surroundings.open_tree(self._tree_path)
+
     def _tree_expired(self) -> None:
-        self._fail(RuntimeError(f"The session with the metadata store {self._tree_path} has ended"))
+        if self._is_clustered:
+            self._in_background(self._renew_session())
+        else:
+            self._fail(RuntimeError(f"The session with the metadata store {self._tree_path} has ended"))
+
+    async def _renew_session(self) -> None:
+        """The others take this broker for dead. The controller in it resigns, and with a new session it is registered and runs again."""
+        while True:
+            try:
+                await self.broker.tree.reinitialize()
+                return
+            except StoreUnusable as error:
+                _log.warning("No new session with the metadata tree yet: %s", error)
+            await asyncio.sleep(SESSION_RETRY_S)
+
+    async def _stop_background(self) -> None:
+        tasks = list(self._telling)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _in_background(self, work: Coroutine[Any, Any, Any]) -> None:
+        task = asyncio.ensure_future(work)
+        self._telling.add(task)
+        task.add_done_callback(self._telling.discard)
 
     def _build(self, cluster_id: str, broker_id: int, tree: TreeClient, log_manager: LogManager) -> Broker:
         config, clock, purgatory = DynamicBrokerConfig(self.config), self.clock, self._expirations.new_purgatory
@@ -175,24 +227,30 @@ class BrokerServer:
         )
         replica_manager.on_log_dir_failure = self._log_dir_failed
         configs = ConfigManager(broker_id=broker_id, tree=tree, admin_tree=admin_tree, config=config, log_manager=log_manager, clock=clock)
-        self._channel = LocalChannel({broker_id: ControllerOrders(replica_manager, configs, self._disk_threads).carry_out})
+        orders = ControllerOrders(replica_manager, configs, self._disk_threads)
+        if self._is_clustered:
+            from barnabas.broker.cluster_member import ClusterMember
+
+            self._cluster = ClusterMember(config, replica_manager, orders, clock, self._random)
+            self._channel: LocalChannel | RemoteChannel = self._cluster.channel
+        else:
+            self._channel = LocalChannel({broker_id: orders.carry_out})
         controller = Controller(
             broker_id=broker_id,
             tree=tree,
             channel=self._channel,
-            config=ControllerConfig(
-                self.config.inter_broker_listener_name,
-                self.config.flag("delete.topic.enable"),
-                self.config.flag("unclean.leader.election.enable"),
-            ),
+            config=controller_config(self.config, self._is_clustered),
             clock=clock,
             random=self._random,
+            register_broker=self._register_again,
         )
         group_config = GroupCoordinatorConfig.of(self.config)
         self.groups = GroupService(group_config, replica_manager, metadata_cache, configs, clock, self._random)
         producer_ids, features = ProducerIdManager(broker_id, tree), FeatureLevels(tree)
         groups = self.groups.coordinator
-        self.transactions = TransactionService(config, replica_manager, metadata_cache, groups, producer_ids, features, clock)
+        self.transactions = TransactionService(
+            config, replica_manager, metadata_cache, groups, producer_ids, features, clock, self._cluster
+        )
         admin = AdminManager(tree, admin_tree, metadata_cache, controller, config, clock, purgatory("topic"), self._random)
         return Broker(
             cluster_id=cluster_id,
@@ -211,12 +269,13 @@ class BrokerServer:
                 FetchSessionCache(self.config.number("max.incremental.fetch.session.cache.slots"), random=self._random), clock
             ),
             producer_ids=producer_ids,
-            topic_creation=AutoTopicCreation(config, admin),
+            topic_creation=AutoTopicCreation(config, admin if self._cluster is None else self._cluster.topic_creator(admin, controller)),
             features=features,
             groups=groups,
             transactions=self.transactions.coordinator,
             markers=self.transactions.markers,
             verification=self.transactions.verification,
+            cluster=self._cluster,
         )
 
     async def _open_sockets(self) -> None:
@@ -270,10 +329,18 @@ class BrokerServer:
             rack=self.config.text("broker.rack"),
             features={name: {"min_version": low, "max_version": high} for name, (low, high) in self.broker.features.supported.items()},
         )
-        path = paths.broker_id(self.broker.broker_id)
-        created = await self.broker.tree.create(path, cluster.encode_broker(registration), CreateMode.EPHEMERAL)
-        self._broker_epoch = created.stat.czxid
-        _log.info("Registered broker %d at path %s with addresses: %s", self.broker.broker_id, path, ",".join(map(str, self.advertised)))
+        patience_ms = 2 * self.config.number("zookeeper.session.timeout.ms") + REGISTRATION_PATIENCE_MS
+        self._broker_epoch = await register(self.broker.tree, self.broker.broker_id, registration, patience_ms)
+        if self._cluster is not None:
+            self._cluster.broker_epoch = self._broker_epoch
+
+    async def _register_again(self) -> None:
+        """In a new session. Where another has taken this broker's id meanwhile, there is no place for it any more."""
+        try:
+            await self._register()
+        except StoreUnusable as error:
+            self._fail(error)
+            raise
 
     @property
     def advertised(self) -> list[EndPoint]:
@@ -301,9 +368,7 @@ class BrokerServer:
             return
         node = f"{paths.LOG_DIR_EVENT_NOTIFICATION}/{paths.LOG_DIR_EVENT_PREFIX}"
         event = Create(node, admin_znodes.encode_log_dir_event(self.broker.broker_id), CreateMode.PERSISTENT_SEQUENTIAL)
-        task = asyncio.ensure_future(self.broker.tree.handle([event]))
-        self._telling.add(task)
-        task.add_done_callback(self._telling.discard)
+        self._in_background(self.broker.tree.handle([event]))
 
     def _fail(self, error: BaseException) -> None:
         """Something that the broker cannot do without has broken: whoever runs it shuts it down."""

@@ -25,13 +25,14 @@ def _disk_threads() -> Executor:
 
 @dataclass
 class Surroundings:
-    """`tree` opens the metadata tree that is kept at a path, or wherever its maker knows."""
+    """`tree` opens the metadata tree that is kept at a path, or wherever its maker knows; `is_shared` where other brokers have it too."""
 
     clock: Clock = field(default_factory=Clock)
     random: Random = field(default_factory=SystemRandom)
     files: AnyFiles = field(default_factory=Files)
     disk_threads: Callable[[], Executor] = _disk_threads
     tree: Callable[[str], Awaitable[Tree]] | None = None
+    is_shared: bool = False
 
     async def open_tree(self, path: str) -> Tree:
         """The embedded store, one process and one file, unless there is another."""

@@ -7,7 +7,7 @@ offset commits through `verification`; markers, its own and those other brokers 
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.clock import Clock
 from barnabas.broker.config import DynamicBrokerConfig
@@ -19,11 +19,16 @@ from barnabas.broker.partition import ACKS_ALL
 from barnabas.broker.producer_ids import ProducerIdManager
 from barnabas.broker.replica_manager import ReplicaManager
 from barnabas.broker.transaction_markers import LocalMarkers, MarkerAppender
-from barnabas.broker.transaction_verification import LocalVerifier, TransactionVerification
+from barnabas.broker.transaction_verification import LocalVerifier, TransactionVerification, TransactionVerifier
 from barnabas.coordinator.group.coordinator import GroupCoordinator
 from barnabas.coordinator.transaction.config import TransactionConfig
 from barnabas.coordinator.transaction.coordinator import TransactionCoordinator
+from barnabas.coordinator.transaction.markers import MarkerSender
 from barnabas.topic_name import TRANSACTION_STATE
+
+if TYPE_CHECKING:
+    from barnabas.broker.cluster_member import ClusterMember
+    from barnabas.broker.transaction_links import ClusterMarkers, ClusterVerifier
 
 _MARKERS: Final = "kafka.coordinator.transaction:type=TransactionMarkerChannelManager,name="
 _VERIFICATION: Final = "kafka.server:type=AddPartitionsToTxnManager,name="
@@ -43,25 +48,35 @@ class TransactionService:
         producer_ids: ProducerIdManager,
         features: FeatureLevels,
         clock: Clock,
+        cluster: ClusterMember | None = None,
     ) -> None:
         self._replica_manager = replica_manager
         self._clock = clock
         settings = TransactionConfig.of(config.current)
         scheduler = LoopScheduler(asyncio.get_running_loop())
         self.markers = MarkerAppender(replica_manager, groups, config, clock)
+        markers: MarkerSender = LocalMarkers(metadata_cache, self.markers, scheduler)
+        self._links: list[ClusterMarkers | ClusterVerifier] = []
+        if cluster is not None:
+            from barnabas.broker.transaction_links import ClusterMarkers, ClusterVerifier
+
+            markers = in_cluster = ClusterMarkers(LocalMarkers(metadata_cache, self.markers, scheduler), metadata_cache, cluster)
+            self._links.append(in_cluster)
         self.coordinator = TransactionCoordinator(
             settings,
             CoordinatorLog(TRANSACTION_STATE, replica_manager, ACKS_ALL),
             clock,
             scheduler,
             producer_ids,
-            LocalMarkers(metadata_cache, self.markers, scheduler),
+            markers,
             transaction_version=lambda: features.finalized.get(TRANSACTION_VERSION, 0),
             offsets_partition=groups.partition_for,
         )
-        self.verification = TransactionVerification(
-            replica_manager, LocalVerifier(self.coordinator, metadata_cache), config, clock, scheduler
-        )
+        verifier: TransactionVerifier = LocalVerifier(self.coordinator, metadata_cache)
+        if cluster is not None:
+            verifier = asking = ClusterVerifier(LocalVerifier(self.coordinator, metadata_cache), self.coordinator, metadata_cache, cluster)
+            self._links.append(asking)
+        self.verification = TransactionVerification(replica_manager, verifier, config, clock, scheduler)
         self._partitions = CoordinatorPartitions(
             TRANSACTION_STATE, settings.transaction_state_log_num_partitions, self.coordinator, replica_manager, metadata_cache
         )
@@ -73,6 +88,11 @@ class TransactionService:
     def shutdown(self) -> None:
         """Everybody who waits is sent to another coordinator. What was decided and not carried out is carried out from the log."""
         self._partitions.shutdown()
+
+    async def close(self) -> None:
+        """After `shutdown`: other brokers are not asked any more."""
+        for links in self._links:
+            await links.close()
 
     def metrics(self) -> dict[str, int]:
         """Kafka's metrics of transactions and producers as they are now, by the names under which Kafka's documentation lists them."""

@@ -139,9 +139,12 @@ class AdminTree:
             raise created
         return created
 
-    async def create_topics(self, topics: Sequence[NewTopic]) -> list[Uuid | KafkaError]:
-        """The ids, or why not, in order. Names and assignments were checked by the caller: see `TopicNames`, `validate_assignment`."""
-        ids = [topic.topic_id or Uuid.random(self._random) for topic in topics]
+    async def create_topics(self, topics: Sequence[NewTopic], *, with_ids: bool = True) -> list[Uuid | KafkaError]:
+        """The ids, or why not, in order. Names and assignments were checked by the caller: see `TopicNames`, `validate_assignment`.
+
+        Without ids, as tools of older Kafkas make topics, the controller gives them theirs; the answer is then `Uuid.ZERO`.
+        """
+        ids = [(topic.topic_id or Uuid.random(self._random)) if with_ids else Uuid.ZERO for topic in topics]
         requests = [_creation(topic, topic_id, config_exists=False) for topic, topic_id in zip(topics, ids, strict=True)]
         answers = await self._tree.handle(requests)
         outcomes: list[Uuid | KafkaError] = []
@@ -287,7 +290,7 @@ def _creation(topic: NewTopic, topic_id: Uuid, *, config_exists: bool) -> Multi:
     return Multi(
         [
             SetData(config_path, config) if config_exists else Create(config_path, config),
-            Create(paths.topic(topic.name), encode_topic(TopicAssignment(partitions, topic_id))),
+            Create(paths.topic(topic.name), encode_topic(TopicAssignment(partitions, None if topic_id == Uuid.ZERO else topic_id))),
         ]
     )
 

@@ -6,29 +6,27 @@ its session with the tree ends when the tree has not heard of it for the session
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from concurrent.futures import Executor
 from typing import Any, Final
 
+from barnabas.broker.broker import Broker
 from barnabas.broker.clock import Clock
 from barnabas.broker.config import BrokerConfig
 from barnabas.broker.server import BrokerServer
 from barnabas.broker.surroundings import Surroundings
-from barnabas.metadata.local import LocalSession, LocalTree
-from barnabas.metadata.tree import Watcher
+from barnabas.metadata.local import LocalTree
 from barnabas.simulation.disk import SimulatedFiles
 from barnabas.simulation.loop import ProcessLoop
 from barnabas.simulation.network import SimulatedNetwork
+from barnabas.simulation.tree import HOST, SESSION_TIMEOUT_S, SimulatedTree
 from barnabas.simulation.world import World
 
 PORT: Final = 9092
-SESSION_TIMEOUT_S: Final = 6.0
 LOG_DIR: Final = "/data"
 _SETTINGS: Final = {
     "log.dirs": LOG_DIR,
-    "offsets.topic.replication.factor": "1",
-    "transaction.state.log.replication.factor": "1",
-    "transaction.state.log.min.isr": "1",
     "offsets.topic.num.partitions": "3",
     "transaction.state.log.num.partitions": "3",
     "group.initial.rebalance.delay.ms": "0",
@@ -54,23 +52,6 @@ class NoThreads(Executor):
         raise RuntimeError("There are no threads in a simulation")
 
 
-class SharedTree:
-    """The one tree as a process sees it: closing it ends the sessions of that process and of nobody else."""
-
-    def __init__(self, tree: LocalTree) -> None:
-        self._tree = tree
-        self.sessions: list[LocalSession] = []
-
-    async def open_session(self, watcher: Watcher) -> LocalSession:
-        session = self._tree.open_session_now(watcher)
-        self.sessions.append(session)
-        return session
-
-    async def close(self) -> None:
-        for session in self.sessions:
-            session.close_now()
-
-
 class SimulatedBroker:
     def __init__(self, cluster: SimulatedCluster, broker_id: int, settings: Mapping[str, str]) -> None:
         self.id = broker_id
@@ -79,33 +60,58 @@ class SimulatedBroker:
         self.files = SimulatedFiles(lambda: int(cluster.world.now * 1000))
         self.process: ProcessLoop | None = None
         self.server: BrokerServer | None = None
+        self.is_serving = False
         self._cluster = cluster
         self._settings = settings
-        self._tree: SharedTree | None = None
 
     @property
     def is_running(self) -> bool:
         return self.process is not None
 
+    @property
+    def broker(self) -> Broker | None:
+        """Its parts, as soon as it has any."""
+        return None if self.server is None else getattr(self.server, "broker", None)
+
     def start(self) -> None:
         """Returns when it serves."""
-        cluster = self._cluster
-        self.process = ProcessLoop(cluster.world, cluster.network, self.host, self.address)
-        self.server = self.process.run_until_complete(self._started(self.process))
+        self.process = self._new_process()
+        self.process.run_until_complete(self._started(self.process))
+
+    def start_soon(self) -> None:
+        """Others go on meanwhile, and whatever it needs may be missing for a while: one that ends by that is started again."""
+        self.process = self._new_process()
+        self.process.create_task(self._started(self.process)).add_done_callback(self._restart_if_failed)
+
+    def _new_process(self) -> ProcessLoop:
+        return ProcessLoop(self._cluster.world, self._cluster.network, self.host, self.address)
+
+    def _restart_if_failed(self, start: asyncio.Task[BrokerServer]) -> None:
+        if not start.cancelled() and start.exception() is not None and self.process is not None:
+            self.kill()
+            self.start_soon()
 
     async def _started(self, process: ProcessLoop) -> BrokerServer:
-        self._tree = SharedTree(self._cluster.tree)
-        config = BrokerConfig.from_properties(
-            {**_SETTINGS, "broker.id": str(self.id), "listeners": f"PLAINTEXT://{self.host}:{PORT}", **self._settings}
-        )
-        surroundings = Surroundings(SimulatedClock(process), self._cluster.world.random, self.files, NoThreads, self._opened_tree)
-        server = BrokerServer(config, surroundings=surroundings)
-        await server.start()
-        return server
+        cluster = self._cluster
 
-    async def _opened_tree(self, _: str) -> SharedTree:
-        assert self._tree is not None
-        return self._tree
+        async def tree(_: str) -> SimulatedTree:
+            return SimulatedTree(cluster.tree, cluster.network, process)
+
+        config = BrokerConfig.from_properties(
+            {
+                **_SETTINGS,
+                **cluster.replication,
+                "broker.id": str(self.id),
+                "listeners": f"PLAINTEXT://{self.host}:{PORT}",
+                **self._settings,
+            }
+        )
+        is_shared = len(cluster.brokers) > 1
+        surroundings = Surroundings(SimulatedClock(process), cluster.world.random, self.files, NoThreads, tree, is_shared)
+        self.server = server = BrokerServer(config, surroundings=surroundings)
+        await server.start()
+        self.is_serving = True
+        return server
 
     def stop(self) -> None:
         """Cleanly."""
@@ -118,24 +124,17 @@ class SimulatedBroker:
         assert self.process is not None
         self._end(self.process)
         self.files = self.files.process_crash()
-        self._expire_later()
 
     def lose_power(self) -> None:
         """What was not synced may be lost."""
         assert self.process is not None
         self._end(self.process)
         self.files = self.files.crash(self._cluster.world.random)
-        self._expire_later()
 
     def _end(self, process: ProcessLoop) -> None:
         self.process = self.server = None
+        self.is_serving = False
         process.crash()
-
-    def _expire_later(self) -> None:
-        tree = self._tree
-        assert tree is not None
-        for session in tree.sessions:
-            self._cluster.network.kernel.call_later(SESSION_TIMEOUT_S, session.expire)
 
 
 class SimulatedCluster:
@@ -145,6 +144,15 @@ class SimulatedCluster:
         self.world = World(seed)
         self.network = SimulatedNetwork(self.world)
         self.tree = LocalTree(lambda: int(self.world.now * 1000))
+        self.tree_address = self.network.add_host(HOST)
+        factor = str(min(3, brokers))
+        self.replication = {
+            "default.replication.factor": factor,
+            "offsets.topic.replication.factor": factor,
+            "transaction.state.log.replication.factor": factor,
+            "transaction.state.log.min.isr": str(max(1, min(3, brokers) - 1)),
+            "zookeeper.session.timeout.ms": str(int(SESSION_TIMEOUT_S * 1000)),
+        }
         self.brokers = {number: SimulatedBroker(self, number, settings or {}) for number in range(1, brokers + 1)}
 
     def process(self, name: str) -> ProcessLoop:

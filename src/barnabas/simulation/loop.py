@@ -54,6 +54,7 @@ class ProcessLoop:
         self.ready: deque[Handle] = deque()
         self.is_alive = True
         self._tasks_made = 0
+        self._tasks: set[asyncio.Task[Any]] = set()  # also those of a process that crashed: nothing of them may run when they are collected
         self._exception_handler: Callable[[asyncio.AbstractEventLoop, dict[str, Any]], object] | None = None
         world.add(self)
 
@@ -80,6 +81,20 @@ class ProcessLoop:
         self.world.remove(self)
         self.network.process_ended(self)
         self.world.note("crash", self.name)
+
+    def bury(self) -> None:
+        """After the history: lets go of what never came to its end, and whatever that does now is of no interest."""
+        self.is_alive = False
+        for task in list(self._tasks):
+            events._set_running_loop(self.as_loop)
+            try:
+                task._log_destroy_pending = False  # type: ignore[attr-defined]
+                task.get_coro().close()
+            except BaseException:
+                pass
+            finally:
+                events._set_running_loop(None)
+        self._tasks.clear()
 
     def run_until_complete(self, future: Any) -> Any:
         """Lets the whole world go on until this is done."""
@@ -123,7 +138,10 @@ class ProcessLoop:
 
     def create_task(self, coro: Any, *, name: str | None = None, context: contextvars.Context | None = None) -> asyncio.Task[Any]:
         self._tasks_made += 1
-        return asyncio.Task(coro, loop=self.as_loop, name=name or f"{self.name}-{self._tasks_made}", context=context)
+        task = asyncio.Task(coro, loop=self.as_loop, name=name or f"{self.name}-{self._tasks_made}", context=context)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
 
     def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
         """A thread is a callback that comes a little later."""

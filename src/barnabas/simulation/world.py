@@ -34,12 +34,19 @@ class World:
         self.trace = 0  # a checksum of everything that has happened
         self.steps = 0
         self._processes: list[ProcessLoop] = []
+        self._all_processes: list[ProcessLoop] = []  # those that have ended too
         self._timers: list[tuple[float, int, Handle]] = []
         self._order = 0
         self._steps_of_instant = 0
 
     def add(self, process: ProcessLoop) -> None:
         self._processes.append(process)
+        self._all_processes.append(process)
+
+    def end(self) -> None:
+        """The history is over: nothing of it is left to be collected at a time of its own."""
+        for process in self._all_processes:
+            process.bury()
 
     def remove(self, process: ProcessLoop) -> None:
         if process in self._processes:

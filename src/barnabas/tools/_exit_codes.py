@@ -11,7 +11,7 @@ from typing import Final
 
 from barnabas.config_def import InvalidConfig
 from barnabas.errors import InvalidMetaProperties, KafkaError, StorageFault
-from barnabas.metadata.errors import StoreUnusable, TreeError
+from barnabas.metadata.errors import SessionExpired, StoreUnusable, TreeError
 from barnabas.metadata.znodes.json_text import CorruptZNode
 from barnabas.storage.log_manager import AllLogDirsFailed
 
@@ -27,7 +27,7 @@ class ExitCode(IntEnum):
     FOREIGN_DIRECTORY = 5
     DISK_UNUSABLE = 6
     LOG_DIRS_FAILED = 7
-    ZOOKEEPER_UNSUPPORTED = 8
+    ZOOKEEPER_UNUSABLE = 8  # of zookeeper.connect
     INTERNAL_ERROR = 70
 
 
@@ -62,8 +62,13 @@ def explain(error: BaseException) -> CannotRun | None:
     if isinstance(error, InvalidMetaProperties):
         return CannotRun(ExitCode.FOREIGN_DIRECTORY, str(error))
     if isinstance(error, StoreUnusable):
+        if "ookeeper" in str(error).lower():
+            return CannotRun(ExitCode.ZOOKEEPER_UNUSABLE, str(error))
         in_use = "is in use" in str(error)
         return CannotRun(ExitCode.DIRECTORY_IN_USE if in_use else ExitCode.DISK_UNUSABLE, str(error))
+    if isinstance(error, SessionExpired):
+        fix = "start it again, or raise zookeeper.session.timeout.ms"
+        return CannotRun(ExitCode.ZOOKEEPER_UNUSABLE, f"The session with ZooKeeper ended while the broker was starting; {fix}")
     if isinstance(error, AllLogDirsFailed):
         return CannotRun(ExitCode.DISK_UNUSABLE, f"{_one_line(error)}; let this user write there, or name another directory in log.dirs")
     if isinstance(error, KafkaError | StorageFault | TreeError | CorruptZNode):

@@ -16,7 +16,7 @@ import resource
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.endpoint import host_and_port
@@ -42,18 +42,21 @@ QUICK_TIMEOUT_MS: Final = 0
 
 STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
+Serve = Callable[["BrokerConfig", str], Coroutine[Any, Any, int]]
+
 _log = logging.getLogger(__name__)
 
 
-def run(make_settings: Callable[[], Settings], log_level: str, log_format: str) -> int:
-    """The exit code. Whatever stops the broker is told in one line that begins with `barnabas:`."""
+def run(make_settings: Callable[[], Settings], log_level: str, log_format: str, serve: Serve | None = None) -> int:
+    """The exit code. Whatever stops the broker is told in one line that begins with `barnabas:`. `serve` runs another thing than one broker
+    with these settings."""
     _logs.configure(log_level, log_format)
     try:
         settings = make_settings()
         for remark in settings.remarks:
             _log.warning("%s", remark)
         _prepare_process()
-        return event_loop.run(_serve(settings.config, log_format))
+        return event_loop.run((serve or _serve)(settings.config, log_format))
     except Exception as error:
         return tell(error, log_format)
 
@@ -75,22 +78,26 @@ def tell(error: Exception, log_format: str = "text") -> int:
 async def _serve(config: BrokerConfig, log_format: str) -> int:
     from barnabas.broker.server import BrokerServer
 
-    stop = _StopSignals()
+    stop = StopSignals()
     server = BrokerServer(config)
     await server.start()
-    gc.freeze()  # what is loaded stays: it need not be looked at again
-    gc.enable()
+    enable_collector()
     try:
         _announce(server, config, log_format)
         failed = server.failed
         await _either(failed, stop.first)
     finally:
-        _notify("STOPPING=1")
-        await _shut_down(server, stop)
+        notify("STOPPING=1")
+        await shut_down(server, stop)
         signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)  # all is closed: one more must not spoil the exit code
     if failed.done():
         raise _why_it_failed(failed.result(), config)
     return ExitCode.STOPPED
+
+
+def enable_collector() -> None:
+    gc.freeze()  # what is loaded stays: it need not be looked at again
+    gc.enable()
 
 
 def _why_it_failed(error: BaseException, config: BrokerConfig) -> BaseException:
@@ -100,7 +107,7 @@ def _why_it_failed(error: BaseException, config: BrokerConfig) -> BaseException:
     return CannotRun(ExitCode.LOG_DIRS_FAILED, f"every log directory has failed ({error}); {advice}")
 
 
-async def _shut_down(server: BrokerServer, stop: _StopSignals) -> None:
+async def shut_down(server: BrokerServer, stop: StopSignals) -> None:
     """Waits for connections and requests as long as the server thinks right, or until it is told a second time."""
     shutting_down = asyncio.ensure_future(server.shutdown())
     await _either(shutting_down, stop.second)
@@ -114,7 +121,7 @@ async def _either(one: asyncio.Future[Any], other: asyncio.Future[Any]) -> None:
     await asyncio.wait((one, other), return_when=asyncio.FIRST_COMPLETED)
 
 
-class _StopSignals:
+class StopSignals:
     def __init__(self) -> None:
         loop = asyncio.get_running_loop()
         self.first: asyncio.Future[str] = loop.create_future()
@@ -161,10 +168,10 @@ def _announce(server: BrokerServer, config: BrokerConfig, log_format: str) -> No
         about = f"cluster {cluster_id}, node {node_id}, data in {', '.join(config.log_dirs)}"
         print(f"Barnabas is ready at {addresses}\n  {about}\n  stop it with Ctrl-C", file=sys.stderr, flush=True)
     print(f"ready listeners={listening} node.id={node_id} cluster.id={cluster_id} pid={os.getpid()}", flush=True)
-    _notify("READY=1")
+    notify("READY=1")
 
 
-def _notify(state: str) -> None:
+def notify(state: str) -> None:
     """systemd's sd_notify, for units of Type=notify."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address:

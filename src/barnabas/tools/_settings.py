@@ -52,14 +52,8 @@ def parse_overrides(overrides: Sequence[str]) -> dict[str, str]:
 
 
 def settings(properties: Mapping[str, str]) -> Settings:
-    """Raises InvalidConfig, or CannotRun for what this release cannot do."""
+    """Raises InvalidConfig."""
     resolved = resolve_providers(properties)
-    if resolved.get("zookeeper.connect", "").strip():
-        raise CannotRun(
-            ExitCode.ZOOKEEPER_UNSUPPORTED,
-            "zookeeper.connect is set, and this release does not speak to ZooKeeper yet; remove it to run one broker that keeps its "
-            "metadata beside its logs (`barnabas adopt DIR` first, where DIR holds data of Apache Kafka)",
-        )
     config = BrokerConfig.from_properties(resolved)
     return Settings(config, (*_remarks(config), *(f"The setting {name} is not known and has no effect" for name in config.unknown)))
 

@@ -1,6 +1,7 @@
 """Run a broker on this machine, ready for clients on it, with nothing to set up.
 
-For a laptop and for tests: one node, one listener, data in the user's data directory, and replication factors that one node can keep.
+For a laptop and for tests: one node, one listener, data in the user's data directory, and replication factors that one node can keep. With
+`--brokers N` it is a cluster of so many, in one process.
 """
 
 from __future__ import annotations
@@ -10,19 +11,25 @@ import socket
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Sequence
 from ipaddress import ip_address
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from barnabas.endpoint import host_and_port
 from barnabas.storage.files import Files
 from barnabas.storage.meta_properties import MetaPropertiesFile
 from barnabas.tools._data_home import data_home
 from barnabas.tools._exit_codes import CannotRun, ExitCode
-from barnabas.tools._run import run
+from barnabas.tools._run import Serve, run
 from barnabas.tools._run_options import add_run_options
 from barnabas.tools._settings import Settings, parse_overrides, settings
 
+if TYPE_CHECKING:
+    from barnabas.broker.config import BrokerConfig
+
 PORT_MAX: Final = 65_535
 FIRST_NODE_ID: Final = 1
+BROKERS_MAX: Final = 100
+REPLICAS_MAX: Final = 3  # as many as Kafka's defaults want
+STORE_NAME: Final = "barnabas.db"
 # What Kafka's own example of a single node sets: the defaults want three nodes.
 _ONE_NODE: Final = {
     "offsets.topic.replication.factor": "1",
@@ -39,16 +46,33 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--port", type=_port, default=9092, help="0 takes any that is free; default: %(default)s")
     parser.add_argument("--host", default="localhost", help="the name or address to listen on, IPv6 too; default: %(default)s")
     parser.add_argument("--data", metavar="DIR", default=None, help=f"default: {data_home()}")
+    parser.add_argument("--brokers", type=_count, default=1, metavar="N", help="a cluster of so many, on ports from --port on")
     add_run_options(parser, log_level="warning")
     given = parser.parse_args(arguments)
-    return run(lambda: _settings(given), given.log_level, given.log_format)
+    serve = None if given.brokers == 1 else _several(given)
+    return run(lambda: _settings(given), given.log_level, given.log_format, serve)
 
 
-def _settings(given: Namespace) -> Settings:
+def _several(given: Namespace) -> Serve:
+    """Broker N has its logs in the directory broker-N, and the next port; the metadata of all is beside them."""
+
+    async def serve(first: BrokerConfig, log_format: str) -> int:
+        from barnabas.tools._run_many import serve_many
+
+        data = os.path.dirname(first.log_dirs[0])
+        configs = [first, *(_settings(given, number).config for number in range(2, given.brokers + 1))]
+        return await serve_many(configs, f"{data}/{STORE_NAME}", log_format)
+
+    return serve
+
+
+def _settings(given: Namespace, number: int = 1) -> Settings:
     host = given.host.removeprefix("[").removesuffix("]")
     data = os.path.abspath(os.path.expanduser(given.data or data_home()))
     if "," in data:
         raise CannotRun(ExitCode.INVALID_CONFIG, f"{data}: log.dirs is a list with commas, so a directory's name cannot have one")
+    if given.brokers > 1:
+        return _one_of_several(given, number, host, data)
     own = {"log.dirs": data, "listeners": f"PLAINTEXT://{host_and_port(host, given.port)}"}
     if _is_every_address(host):  # nobody can connect to that: tell clients the name of this machine
         own["advertised.listeners"] = f"PLAINTEXT://{host_and_port(socket.gethostname(), given.port)}"
@@ -56,6 +80,27 @@ def _settings(given: Namespace) -> Settings:
     if "broker.id" not in overrides and "node.id" not in overrides:
         own["broker.id"] = _node_id(data)
     return settings({**_ONE_NODE, **own, **overrides})
+
+
+def _one_of_several(given: Namespace, number: int, host: str, data: str) -> Settings:
+    factor = str(min(REPLICAS_MAX, given.brokers))
+    in_sync = str(max(1, int(factor) - 1))
+    port = given.port + number - 1 if given.port else 0
+    own = {
+        "log.dirs": f"{data}/broker-{number}",
+        "listeners": f"PLAINTEXT://{host_and_port(host, port)}",
+        "broker.id": str(number),
+        "default.replication.factor": factor,
+        "offsets.topic.replication.factor": factor,
+        "transaction.state.log.replication.factor": factor,
+        "transaction.state.log.min.isr": in_sync,
+        "share.coordinator.state.topic.replication.factor": factor,
+        "share.coordinator.state.topic.min.isr": in_sync,
+        "controlled.shutdown.enable": "false",  # all go together: there is nobody to give anything to
+    }
+    if _is_every_address(host):
+        own["advertised.listeners"] = f"PLAINTEXT://{host_and_port(socket.gethostname(), port)}"
+    return settings({**_ONE_NODE, **own, **parse_overrides(given.override)})
 
 
 def _node_id(data: str) -> str:
@@ -69,6 +114,12 @@ def _is_every_address(host: str) -> bool:
         return ip_address(host).is_unspecified
     except ValueError:
         return not host
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 0 < int(text) <= BROKERS_MAX:
+        raise ArgumentTypeError(f"from 1 to {BROKERS_MAX} brokers, not {text}")
+    return int(text)
 
 
 def _port(text: str) -> int:

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import pytest
 
 from barnabas.broker.config.alter import Operation, OpType
-from barnabas.broker.config.resources import ResourceType
 from barnabas.broker.config_alterations import Alteration, Outcome
 from barnabas.broker.config_changes import CHANGE_EXPIRATION_MS
 from barnabas.broker.policies import AlterConfigMetadata
+from barnabas.config_def import ConfigResourceType
 from barnabas.errors import PolicyViolation
 from barnabas.metadata import paths
 from barnabas.metadata.tree import Create, CreateMode, Request, SetData
@@ -34,7 +34,7 @@ def set_of(name: str, value: str) -> Operation:
     return Operation(name, OpType.SET, value)
 
 
-def alter(broker: ConfigBroker, kind: ResourceType, name: str, *operations: Operation, validate_only: bool = False) -> Outcome:
+def alter(broker: ConfigBroker, kind: ConfigResourceType, name: str, *operations: Operation, validate_only: bool = False) -> Outcome:
     (outcome,) = broker.run(broker.manager.alter([Alteration(kind, name, operations)], validate_only))
     assert isinstance(outcome, Outcome)
     return outcome
@@ -120,7 +120,7 @@ def test_settings_that_contradict_each_other_give_way_to_the_defaults(broker: Co
 
 def test_a_setting_of_an_older_kafka_is_described_without_its_value(broker: ConfigBroker) -> None:
     broker.run(broker.admin.change_topic_config("orders", {"message.format.version": "2.8"}))
-    (entry,) = broker.run(broker.manager.describe(ResourceType.TOPIC, "orders", ["message.format.version"]))
+    (entry,) = broker.run(broker.manager.describe(ConfigResourceType.TOPIC, "orders", ["message.format.version"]))
     assert (entry.value, entry.sensitive) == (None, True)
 
 
@@ -130,8 +130,8 @@ def test_a_setting_of_an_older_kafka_is_described_without_its_value(broker: Conf
 def test_who_listens_hears_which_settings_of_the_broker_have_changed(broker: ConfigBroker) -> None:
     heard_of: list[frozenset[str]] = []
     broker.manager.on_broker_change.append(heard_of.append)
-    assert alter(broker, ResourceType.BROKER, "1", set_of("max.connections", "5")) == Outcome()
-    assert alter(broker, ResourceType.BROKER, "", set_of("max.connections", "7"), set_of("num.io.threads", "9")) == Outcome()
+    assert alter(broker, ConfigResourceType.BROKER, "1", set_of("max.connections", "5")) == Outcome()
+    assert alter(broker, ConfigResourceType.BROKER, "", set_of("max.connections", "7"), set_of("num.io.threads", "9")) == Outcome()
     assert heard_of == [{"max.connections"}, {"num.io.threads"}]
     assert broker.config.current["max.connections"] == 5
 
@@ -143,14 +143,14 @@ def test_a_listener_that_fails_does_not_keep_the_others_from_hearing(broker: Con
         raise RuntimeError("no")
 
     broker.manager.on_broker_change += [failing, heard_of.append]
-    alter(broker, ResourceType.BROKER, "1", set_of("max.connections", "5"))
+    alter(broker, ConfigResourceType.BROKER, "1", set_of("max.connections", "5"))
     assert heard_of == [{"max.connections"}]
 
 
 def test_a_default_of_the_broker_reaches_logs_that_do_not_set_it(broker: ConfigBroker) -> None:
     own, other = (broker.log_manager.get_or_create(TopicPartition(topic, 0), broker.clock.now_ms()) for topic in ("orders", "other"))
-    alter(broker, ResourceType.TOPIC, "orders", set_of("retention.ms", "77"))
-    alter(broker, ResourceType.BROKER, "", set_of("log.retention.ms", "5000"), set_of("log.flush.interval.messages", "9"))
+    alter(broker, ConfigResourceType.TOPIC, "orders", set_of("retention.ms", "77"))
+    alter(broker, ConfigResourceType.BROKER, "", set_of("log.retention.ms", "5000"), set_of("log.flush.interval.messages", "9"))
     assert (own.config.retention_ms, own.config.flush_messages) == (77, 9)
     assert (other.config.retention_ms, other.config.flush_messages) == (5000, 9)
 
@@ -172,7 +172,7 @@ def test_the_settings_of_another_broker_are_not_ours(broker: ConfigBroker) -> No
 
 
 def test_a_password_is_not_stored_in_the_tree(broker: ConfigBroker) -> None:
-    outcome = alter(broker, ResourceType.BROKER, "1", set_of("listener.name.plaintext.ssl.key.password", "secret"))
+    outcome = alter(broker, ConfigResourceType.BROKER, "1", set_of("listener.name.plaintext.ssl.key.password", "secret"))
     assert outcome.code == 42
     assert outcome.message is not None
     assert outcome.message.startswith("Password encoder secret not configured")
@@ -184,7 +184,7 @@ def test_a_password_that_kafka_has_encrypted_is_left_out_and_stays_where_it_is(b
     broker.run(broker.admin.change_broker_config(1, stored))
     broker.run(heard(broker))
     assert broker.config.broker == {"max.connections": "5"}
-    assert alter(broker, ResourceType.BROKER, "1", set_of("max.connections", "6")) == Outcome()
+    assert alter(broker, ConfigResourceType.BROKER, "1", set_of("max.connections", "6")) == Outcome()
     assert broker.run(broker.admin.fetch_config("brokers", "1")) == stored | {"max.connections": "6"}
 
 
@@ -290,18 +290,18 @@ def test_groups_are_kept_up_to_date_and_forgotten_with_their_last_setting(broker
     heard_of: list[str] = []
     broker.manager.on_group_change.append(heard_of.append)
     name = "group/with a strange name"
-    alter(broker, ResourceType.GROUP, name, set_of("consumer.session.timeout.ms", "50000"))
+    alter(broker, ConfigResourceType.GROUP, name, set_of("consumer.session.timeout.ms", "50000"))
     assert broker.manager.groups == {name: {"consumer.session.timeout.ms": "50000"}}
-    assert broker.run(broker.manager.entities(ResourceType.GROUP)) == [name]
-    alter(broker, ResourceType.GROUP, name, Operation("consumer.session.timeout.ms", OpType.DELETE, None))
+    assert broker.run(broker.manager.entities(ConfigResourceType.GROUP)) == [name]
+    alter(broker, ConfigResourceType.GROUP, name, Operation("consumer.session.timeout.ms", OpType.DELETE, None))
     assert broker.manager.groups == {}
-    assert broker.run(broker.manager.entities(ResourceType.GROUP)) == []
+    assert broker.run(broker.manager.entities(ConfigResourceType.GROUP)) == []
     assert heard_of == [name, name]
 
 
 def test_groups_and_subscriptions_are_known_after_a_restart(broker: ConfigBroker) -> None:
-    alter(broker, ResourceType.GROUP, "g", set_of("consumer.session.timeout.ms", "50000"))
-    alter(broker, ResourceType.CLIENT_METRICS, "s", set_of("interval.ms", "500"))
+    alter(broker, ConfigResourceType.GROUP, "g", set_of("consumer.session.timeout.ms", "50000"))
+    alter(broker, ConfigResourceType.CLIENT_METRICS, "s", set_of("interval.ms", "500"))
     broker.run(broker.manager.close())
     broker.run(broker.start_manager())
     assert broker.manager.groups == {"g": {"consumer.session.timeout.ms": "50000"}}
@@ -337,20 +337,20 @@ def ruled(tmp_path: Path) -> Iterator[ConfigBroker]:
 
 
 def test_a_policy_may_refuse_a_change(ruled: ConfigBroker) -> None:
-    refused = alter(ruled, ResourceType.TOPIC, "orders", set_of("retention.ms", "5000"))
+    refused = alter(ruled, ConfigResourceType.TOPIC, "orders", set_of("retention.ms", "5000"))
     assert refused == Outcome(44, "nothing is kept that long here")
-    assert alter(ruled, ResourceType.TOPIC, "orders", set_of("retention.ms", "500")) == Outcome()
+    assert alter(ruled, ConfigResourceType.TOPIC, "orders", set_of("retention.ms", "500")) == Outcome()
     assert retention_ms(ruled, "orders") == 500
 
 
 def test_a_policy_that_fails_is_an_error_of_the_server(ruled: ConfigBroker) -> None:
-    assert alter(ruled, ResourceType.TOPIC, "orders", set_of("retention.ms", "13")) == Outcome(-1, None)
+    assert alter(ruled, ConfigResourceType.TOPIC, "orders", set_of("retention.ms", "13")) == Outcome(-1, None)
 
 
 def test_a_policy_hears_what_would_change_and_nothing_else(ruled: ConfigBroker) -> None:
-    alter(ruled, ResourceType.TOPIC, "orders", set_of("retention.ms", "500"), set_of("flush.ms", "9"))
-    alter(ruled, ResourceType.TOPIC, "orders", set_of("retention.ms", "500"), Operation("flush.ms", OpType.DELETE, None))
-    replaced = Alteration(ResourceType.TOPIC, "orders", (set_of("flush.ms", "7"),), replaces=True)
+    alter(ruled, ConfigResourceType.TOPIC, "orders", set_of("retention.ms", "500"), set_of("flush.ms", "9"))
+    alter(ruled, ConfigResourceType.TOPIC, "orders", set_of("retention.ms", "500"), Operation("flush.ms", OpType.DELETE, None))
+    replaced = Alteration(ConfigResourceType.TOPIC, "orders", (set_of("flush.ms", "7"),), replaces=True)
     ruled.run(ruled.manager.alter([replaced], validate_only=True))
     assert [metadata.configs for metadata in OnlyShortRetention.asked] == [
         {"retention.ms": "500", "flush.ms": "9"},
@@ -363,23 +363,23 @@ def test_a_policy_hears_what_would_change_and_nothing_else(ruled: ConfigBroker) 
 
 
 def test_one_resource_that_is_refused_does_not_keep_another_from_being_changed(broker: ConfigBroker) -> None:
-    wrong = Alteration(ResourceType.TOPIC, "orders", (set_of("retention.ms", "x"),))
-    good = Alteration(ResourceType.TOPIC, "other", (set_of("retention.ms", "7"),))
+    wrong = Alteration(ConfigResourceType.TOPIC, "orders", (set_of("retention.ms", "x"),))
+    good = Alteration(ConfigResourceType.TOPIC, "other", (set_of("retention.ms", "7"),))
     outcomes = broker.run(broker.manager.alter([wrong, good], validate_only=False))
     assert [outcome.code for outcome in outcomes] == [40, 0]
     assert retention_ms(broker, "other") == 7
 
 
 def test_a_change_that_changes_nothing_is_not_told_to_anybody(broker: ConfigBroker) -> None:
-    alter(broker, ResourceType.TOPIC, "orders", set_of("retention.ms", "7"))
+    alter(broker, ConfigResourceType.TOPIC, "orders", set_of("retention.ms", "7"))
     before = changes(broker)
-    alter(broker, ResourceType.TOPIC, "orders", set_of("retention.ms", "7"))
+    alter(broker, ConfigResourceType.TOPIC, "orders", set_of("retention.ms", "7"))
     assert changes(broker) == before
 
 
 def test_with_validate_only_nothing_is_written(broker: ConfigBroker) -> None:
-    assert alter(broker, ResourceType.BROKER, "", set_of("max.connections", "7"), validate_only=True) == Outcome()
-    assert alter(broker, ResourceType.GROUP, "g", set_of("consumer.session.timeout.ms", "50000"), validate_only=True) == Outcome()
+    assert alter(broker, ConfigResourceType.BROKER, "", set_of("max.connections", "7"), validate_only=True) == Outcome()
+    assert alter(broker, ConfigResourceType.GROUP, "g", set_of("consumer.session.timeout.ms", "50000"), validate_only=True) == Outcome()
     assert broker.run(broker.admin.fetch_config("brokers", DEFAULT_ENTITY)) == {}
     assert broker.manager.groups == {}
     assert changes(broker) == []

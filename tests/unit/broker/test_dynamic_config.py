@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from barnabas.broker.config import BrokerConfig, ConfigSource, DynamicBrokerConfig, describe_broker, validate_dynamic
-from barnabas.config_def import InvalidConfig
+from barnabas.broker.config import BrokerConfig, DynamicBrokerConfig, describe_broker, validate_dynamic
+from barnabas.config_def import ConfigSource, InvalidConfig
 
 
 def dynamic(**static: str) -> DynamicBrokerConfig:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.config.resources import ResourceType
 from barnabas.broker.group_caller import java_address
+from barnabas.config_def import ConfigResourceType
 from barnabas.coordinator.group.group_metrics import CLASSIC, MODERN
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
@@ -299,6 +299,6 @@ def lead(groups: Groups, leader: int) -> None:
 
 
 async def set_group_config(groups: Groups, name: str, value: str) -> None:
-    resource = AlterConfigsResource(ResourceType.GROUP, GROUP, [AlterableConfig(name, 0, value)])
+    resource = AlterConfigsResource(ConfigResourceType.GROUP, GROUP, [AlterableConfig(name, 0, value)])
     response = await groups.ask(IncrementalAlterConfigsRequest([resource]), IncrementalAlterConfigsResponse, 1)
     assert [altered.error_code for altered in response.responses] == [0]

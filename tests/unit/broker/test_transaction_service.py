@@ -11,8 +11,8 @@ import pytest
 
 from barnabas.broker.adoption import plan, write_store
 from barnabas.broker.adoption_inventory import take_inventory
-from barnabas.broker.config.resources import ResourceType
 from barnabas.broker.server import STORE_NAME
+from barnabas.config_def import ConfigResourceType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.delete_topics_request import DeleteTopicsRequest
 from barnabas.protocol.messages.delete_topics_response import DeleteTopicsResponse
@@ -263,6 +263,6 @@ def lead(transactions: Transactions, leader: int) -> None:
 
 
 async def set_for_all_brokers(transactions: Transactions, name: str, value: str) -> None:
-    resource = AlterConfigsResource(ResourceType.BROKER, "", [AlterableConfig(name, 0, value)])
+    resource = AlterConfigsResource(ConfigResourceType.BROKER, "", [AlterableConfig(name, 0, value)])
     response = await transactions.ask(IncrementalAlterConfigsRequest([resource]), IncrementalAlterConfigsResponse, 1)
     assert [altered.error_code for altered in response.responses] == [0]

@@ -14,8 +14,10 @@ from barnabas.tools._data_home import data_home
 from barnabas.tools._exit_codes import CannotRun
 
 
-def config(data: Path, host: str = "localhost", port: int = 9092, override: tuple[str, ...] = ()) -> BrokerConfig:
-    return up._settings(Namespace(host=host, port=port, data=str(data), override=list(override))).config
+def config(
+    data: Path, host: str = "localhost", port: int = 9092, override: tuple[str, ...] = (), brokers: int = 1, number: int = 1
+) -> BrokerConfig:
+    return up._settings(Namespace(host=host, port=port, data=str(data), override=list(override), brokers=brokers), number).config
 
 
 @pytest.mark.parametrize(
@@ -67,3 +69,10 @@ def test_a_port_that_is_none_is_refused(port: str, capsys: pytest.CaptureFixture
         up.main(["--port", port])
     assert ended.value.code == 2
     assert "a port is a number from 0 to 65535" in capsys.readouterr().err
+
+
+def test_each_of_several_brokers_has_its_port_its_directory_and_replicas_on_the_others(tmp_path: Path) -> None:
+    third = config(tmp_path, brokers=5, number=3)
+    assert (third.broker_id, third.log_dirs) == (3, (f"{tmp_path}/broker-3",))
+    assert [each.port for each in third.listeners] == [9094]
+    assert third.number("default.replication.factor") == 3

@@ -16,7 +16,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.handlers import HANDLERS
+from barnabas.broker.handlers import CONTROL, HANDLERS
 from barnabas.protocol import api_keys
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_versions_request import ApiVersionsRequest
@@ -42,7 +42,7 @@ def handle(broker: Broker, request: Request[ApiVersionsRequest]) -> ApiVersionsR
     features = broker.features
     return ApiVersionsResponse(
         ErrorCode.NONE,
-        served_versions(),
+        served_versions(broker.cluster is not None),
         supported_features=_supported(features, request.version),
         finalized_features_epoch=features.epoch,
         finalized_features=[FinalizedFeatureKey(name, level, level) for name, level in features.finalized.items() if level != 0],
@@ -50,9 +50,10 @@ def handle(broker: Broker, request: Request[ApiVersionsRequest]) -> ApiVersionsR
 
 
 @cache
-def served_versions() -> list[ApiVersion]:
-    """What this broker serves, in the order of the keys; shared, and not to be changed."""
-    return [_api_version(key) for key in sorted(HANDLERS)]
+def served_versions(is_clustered: bool = False) -> list[ApiVersion]:
+    """What this broker serves, in the order of the keys; shared, and not to be changed. Brokers of a cluster tell what they say to each
+    other too, as Kafka's do."""
+    return [_api_version(key) for key in sorted(HANDLERS | CONTROL if is_clustered else HANDLERS)]
 
 
 def _api_version(key: int) -> ApiVersion:

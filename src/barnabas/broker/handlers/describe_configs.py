@@ -17,8 +17,8 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from barnabas import topic_name
-from barnabas.broker.config.describe import ConfigEntry, ConfigSource
-from barnabas.broker.config.resources import ResourceType
+from barnabas.broker.config.describe import ConfigEntry
+from barnabas.config_def import ConfigResourceType, ConfigSource
 from barnabas.errors import InvalidRequest, KafkaError
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 async def handle(broker: Broker, request: Request[DescribeConfigsRequest]) -> DescribeConfigsResponse:
     asked = request.message.resources
-    if any(ResourceType.of(resource.resource_type) is ResourceType.UNKNOWN for resource in asked):
+    if any(ConfigResourceType.for_id(resource.resource_type) is ConfigResourceType.UNKNOWN for resource in asked):
         refused = InvalidRequest(ErrorCode.INVALID_REQUEST.message)
         return DescribeConfigsResponse(0, [_failed(resource, refused) for resource in asked])
     results = []
@@ -50,9 +50,9 @@ async def handle(broker: Broker, request: Request[DescribeConfigsRequest]) -> De
 
 
 async def _describe(broker: Broker, request: Request[DescribeConfigsRequest], resource: DescribeConfigsResource) -> DescribeConfigsResult:
-    kind, name = ResourceType.of(resource.resource_type), resource.resource_name
+    kind, name = ConfigResourceType.for_id(resource.resource_type), resource.resource_name
     try:
-        if kind is ResourceType.TOPIC:
+        if kind is ConfigResourceType.TOPIC:
             topic_name.validate(name)
             if not broker.metadata_cache.contains(name):
                 return DescribeConfigsResult(int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), "", resource.resource_type, name)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.config.resources import ResourceType
+from barnabas.config_def import ConfigResourceType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.list_config_resources_request import ListConfigResourcesRequest
 from barnabas.protocol.messages.list_config_resources_response import ConfigResource, ListConfigResourcesResponse
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.request import Request
 
-_LISTED: Final = tuple(kind for kind in ResourceType if kind is not ResourceType.UNKNOWN)
+_LISTED: Final = tuple(kind for kind in ConfigResourceType if kind is not ConfigResourceType.UNKNOWN)
 
 
 async def handle(broker: Broker, request: Request[ListConfigResourcesRequest]) -> ListConfigResourcesResponse:
-    asked = {ResourceType.of(number) for number in request.message.resource_types}
+    asked = {ConfigResourceType.for_id(number) for number in request.message.resource_types}
     if request.version == 0:
-        asked = {ResourceType.CLIENT_METRICS}
-    if ResourceType.UNKNOWN in asked:
+        asked = {ConfigResourceType.CLIENT_METRICS}
+    if ConfigResourceType.UNKNOWN in asked:
         return ListConfigResourcesResponse(0, int(ErrorCode.UNSUPPORTED_VERSION))
     found = [ConfigResource(name, int(kind)) for kind in _LISTED if kind in asked or not asked for name in await _names(broker, kind)]
     return ListConfigResourcesResponse(0, 0, found)
 
 
-async def _names(broker: Broker, kind: ResourceType) -> list[str]:
-    if kind is ResourceType.TOPIC:
+async def _names(broker: Broker, kind: ConfigResourceType) -> list[str]:
+    if kind is ConfigResourceType.TOPIC:
         return sorted(broker.metadata_cache.topics())
-    if kind in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):
+    if kind in (ConfigResourceType.BROKER, ConfigResourceType.BROKER_LOGGER):
         return [str(alive.id) for alive in broker.metadata_cache.alive_brokers()]
     return await broker.configs.entities(kind)

@@ -1,0 +1,24 @@
+"""One embedded metadata store for several brokers of one process: each has sessions of its own, and closing its view ends only those."""
+
+from __future__ import annotations
+
+from barnabas.metadata.local import LocalSession, LocalTree
+from barnabas.metadata.tree import Watcher
+
+
+class SharedStore:
+    """One broker's view of it."""
+
+    def __init__(self, tree: LocalTree) -> None:
+        self._tree = tree
+        self._sessions: list[LocalSession] = []
+
+    async def open_session(self, watcher: Watcher) -> LocalSession:
+        session = await self._tree.open_session(watcher)
+        self._sessions.append(session)
+        return session
+
+    async def close(self) -> None:
+        for session in self._sessions:
+            await session.close()
+        self._sessions.clear()

@@ -1,0 +1,148 @@
+"""A client of a simulated cluster: finds leaders, asks them, and tries again elsewhere until it is answered. It knows a few requests only.
+
+Every attempt has its time: what a cut link or a dead broker keeps is given up and asked again, as real clients do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, Final
+
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.framing import parse_response_header, request_frame
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from barnabas.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from barnabas.protocol.registry import BY_NAME
+
+ATTEMPT_S: Final = 4.0
+RETRY_S: Final = 0.1
+METADATA_VERSION: Final = 12
+
+Address = tuple[str, int]
+
+
+class Connection(asyncio.Protocol):
+    """One request at a time."""
+
+    def __init__(self) -> None:
+        self.is_open = True
+        self._unread = b""
+        self._answer: asyncio.Future[bytes] | None = None
+        self._transport: Any = None
+        self._correlation_id = 0
+
+    @classmethod
+    async def to(cls, host: str, port: int) -> Connection:
+        _, connection = await asyncio.get_running_loop().create_connection(cls, host, port)
+        return connection
+
+    async def ask(self, request: Message, version: int) -> Any:
+        api = BY_NAME[type(request).__name__.removesuffix("Request")]
+        self._correlation_id += 1
+        self._answer = asyncio.get_running_loop().create_future()
+        self._transport.write(b"".join(request_frame(request, api, version, self._correlation_id, "simulation")))
+        _, reader = parse_response_header(await self._answer, api.response_header_version(version))
+        return api.response.read(reader, version)
+
+    def close(self) -> None:
+        self.is_open = False
+        self._transport.close()
+
+    def connection_made(self, transport: Any) -> None:
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._unread += data
+        if len(self._unread) >= 4 and len(self._unread) >= 4 + (size := int.from_bytes(self._unread[:4], "big")):
+            frame, self._unread = self._unread[4 : 4 + size], self._unread[4 + size :]
+            if self._answer is not None and not self._answer.done():
+                self._answer.set_result(frame)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.is_open = False
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_exception(error or ConnectionResetError("The broker has closed the connection"))
+
+
+class SimulatedClient:
+    """`brokers` are the addresses to begin with."""
+
+    def __init__(self, brokers: Sequence[Address]) -> None:
+        self._bootstrap = list(brokers)
+        self._connections: dict[Address, Connection] = {}
+        self._brokers: dict[int, Address] = {}
+        self._leaders: dict[tuple[str, int], int] = {}
+        self._epochs: dict[tuple[str, int], int] = {}
+        self._controller = -1
+        self._next = 0
+
+    async def ask(self, address: Address, request: Message, version: int) -> Any:
+        """Raises OSError or TimeoutError."""
+        try:
+            return await asyncio.wait_for(self._ask(address, request, version), ATTEMPT_S)
+        except (OSError, TimeoutError):
+            broken = self._connections.pop(address, None)
+            if broken is not None and broken.is_open:
+                broken.close()
+            raise
+
+    async def _ask(self, address: Address, request: Message, version: int) -> Any:
+        connection = self._connections.get(address)
+        if connection is None or not connection.is_open:
+            connection = self._connections[address] = await Connection.to(*address)
+        return await connection.ask(request, version)
+
+    async def ask_anybody(self, request: Message, version: int) -> Any:
+        while True:
+            known = list(dict.fromkeys([*self._brokers.values(), *self._bootstrap]))
+            self._next += 1
+            try:
+                return await self.ask(known[self._next % len(known)], request, version)
+            except (OSError, TimeoutError):
+                await asyncio.sleep(RETRY_S)
+
+    async def refresh(self, topic: str) -> None:
+        wanted = [MetadataRequestTopic(name=topic)]
+        answer = await self.ask_anybody(MetadataRequest(wanted, allow_auto_topic_creation=False), METADATA_VERSION)
+        self._controller = answer.controller_id
+        self._brokers = {each.node_id: (each.host, each.port) for each in answer.brokers}
+        for described in answer.topics:
+            for partition in described.partitions:
+                key = (topic, partition.partition_index)
+                if partition.leader_epoch >= self._epochs.get(key, -1):  # who was cut off tells of leaders of long ago
+                    self._leaders[key], self._epochs[key] = partition.leader_id, partition.leader_epoch
+
+    async def leader(self, topic: str, partition: int) -> Address:
+        """As far as this client knows; after `forget` it asks."""
+        while (address := self._brokers.get(self._leaders.get((topic, partition), -1))) is None:
+            await self.refresh(topic)
+            if self._brokers.get(self._leaders.get((topic, partition), -1)) is None:
+                await asyncio.sleep(RETRY_S)
+        return address
+
+    def forget(self, topic: str, partition: int) -> None:
+        self._leaders.pop((topic, partition), None)
+
+    async def create_topic(self, name: str, partitions: int, replicas: int, configs: dict[str, str] | None = None) -> None:
+        wanted = CreatableTopic(
+            name, partitions, replicas, configs=[CreatableTopicConfig(key, value) for key, value in (configs or {}).items()]
+        )
+        while True:
+            await self.refresh(name)
+            address = self._brokers.get(self._controller)
+            if address is not None:
+                try:
+                    answer = await self.ask(address, CreateTopicsRequest([wanted], 10_000), 5)
+                    if answer.topics[0].error_code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+                        return
+                except (OSError, TimeoutError):
+                    pass
+            await asyncio.sleep(RETRY_S)
+
+    def close(self) -> None:
+        for connection in self._connections.values():
+            if connection.is_open:
+                connection.close()
+        self._connections.clear()

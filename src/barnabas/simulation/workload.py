@@ -1,0 +1,124 @@
+"""What clients do in a simulated cluster, and what they are told: idempotent writers with acks of all, and readers.
+
+They note what was promised to them, and nothing else; whether it was kept is looked at by `checkers`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Final
+
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from barnabas.protocol.messages.init_producer_id_request import InitProducerIdRequest
+from barnabas.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from barnabas.protocol.slices import Records
+from barnabas.records.builder import build
+from barnabas.records.reader import records_of
+from barnabas.simulation.client import RETRY_S, SimulatedClient
+
+PRODUCE_VERSION: Final = 9
+FETCH_VERSION: Final = 12
+_DUPLICATE: Final = int(ErrorCode.DUPLICATE_SEQUENCE_NUMBER)
+
+
+@dataclass
+class Promises:
+    """Of one partition. `acknowledged` are values with their offsets (-1: a retry was recognised, its offset is not known any more), in
+    the order in which they were sent; `read` is what a reader has seen at which offset."""
+
+    acknowledged: list[tuple[bytes, int]] = field(default_factory=list)
+    read: dict[int, bytes] = field(default_factory=dict)
+    refused: list[tuple[bytes, int]] = field(default_factory=list)  # with an error that a correct cluster does not give
+
+
+class Writer:
+    """Sends one batch after the other into one partition, each until it is acknowledged."""
+
+    def __init__(self, client: SimulatedClient, topic: str, partition: int, promises: Promises, name: str) -> None:
+        self._client = client
+        self._topic = topic
+        self._partition = partition
+        self._promises = promises
+        self._name = name
+        self._producer_id = -1
+        self._sequence = 0
+
+    async def write(self, count: int, pause_s: float = 0.0) -> None:
+        await self._get_id()
+        for number in range(count):
+            if not await self._send(f"{self._name}-{number}".encode()):
+                return
+            if pause_s:
+                await asyncio.sleep(pause_s)
+
+    async def _get_id(self) -> None:
+        while self._producer_id < 0:
+            answer = await self._client.ask_anybody(InitProducerIdRequest(None, 60_000), 4)
+            if answer.error_code == ErrorCode.NONE:
+                self._producer_id = answer.producer_id
+            else:
+                await asyncio.sleep(RETRY_S)
+
+    async def _send(self, value: bytes) -> bool:
+        """Whether it was acknowledged, and the next may be sent."""
+        batch = build([(1_700_000_000_000, None, value, ())], producer_id=self._producer_id, producer_epoch=0, base_sequence=self._sequence)
+        data = TopicProduceData(self._topic, partition_data=[PartitionProduceData(self._partition, Records(batch))])
+        while True:
+            try:
+                address = await self._client.leader(self._topic, self._partition)
+                response = await self._client.ask(address, ProduceRequest(None, -1, 3_000, [data]), PRODUCE_VERSION)
+            except (OSError, TimeoutError):
+                self._client.forget(self._topic, self._partition)
+                await asyncio.sleep(RETRY_S)
+                continue
+            answer = response.responses[0].partition_responses[0]
+            if answer.error_code in (ErrorCode.NONE, _DUPLICATE):
+                self._promises.acknowledged.append((value, answer.base_offset if answer.error_code == ErrorCode.NONE else -1))
+                self._sequence += 1
+                return True
+            if answer.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
+                self._promises.refused.append((value, answer.error_code))
+                return False
+            self._client.forget(self._topic, self._partition)
+            await asyncio.sleep(RETRY_S)
+
+
+class Reader:
+    """Reads a partition from its leader, as far as it may be read, for ever."""
+
+    def __init__(self, client: SimulatedClient, topic: str, partition: int, promises: Promises) -> None:
+        self._client = client
+        self._topic = topic
+        self._partition = partition
+        self._promises = promises
+        self._offset = 0
+
+    async def read(self) -> None:
+        while True:
+            wanted = FetchTopic(
+                self._topic, partitions=[FetchPartition(self._partition, fetch_offset=self._offset, partition_max_bytes=65_536)]
+            )
+            request = FetchRequest(replica_id=-1, max_wait_ms=500, min_bytes=1, max_bytes=65_536, topics=[wanted])
+            try:
+                address = await self._client.leader(self._topic, self._partition)
+                answer = await self._client.ask(address, request, FETCH_VERSION)
+            except (OSError, TimeoutError):
+                self._client.forget(self._topic, self._partition)
+                await asyncio.sleep(RETRY_S)
+                continue
+            found = answer.responses[0].partitions[0]
+            if found.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                await asyncio.sleep(RETRY_S)  # a new leader whose high watermark is behind: it catches up
+            elif found.error_code != ErrorCode.NONE:
+                self._client.forget(self._topic, self._partition)
+                await asyncio.sleep(RETRY_S)
+            else:
+                self._take(found.records.to_bytes() if found.records is not None else b"")
+
+    def _take(self, data: bytes) -> None:
+        for record in records_of(data):
+            if record.offset >= self._offset:
+                self._promises.read[record.offset] = record.value or b""
+                self._offset = record.offset + 1

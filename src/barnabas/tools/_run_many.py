@@ -1,0 +1,77 @@
+"""Runs several brokers in this process, a cluster on one embedded store: `barnabas up --brokers N`. For laptops and for tests.
+
+They speak to each other over their listeners, as brokers on machines of their own do. They are started and stopped together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from barnabas.endpoint import host_and_port
+from barnabas.tools import _run
+from barnabas.tools._exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from barnabas.broker.config import BrokerConfig
+    from barnabas.broker.server import BrokerServer
+    from barnabas.broker.shared_store import SharedStore
+    from barnabas.metadata.local import LocalTree
+
+
+async def serve_many(configs: Sequence[BrokerConfig], store: str, log_format: str) -> int:
+    """`store` is the file with the metadata of all of them."""
+    from barnabas.broker.clock import Clock
+    from barnabas.metadata.embedded import open_embedded
+
+    os.makedirs(os.path.dirname(store), exist_ok=True)
+    stop = _run.StopSignals()
+    tree = open_embedded(store, Clock().now_ms)
+    async with AsyncExitStack() as cleanup:
+        cleanup.push_async_callback(tree.close)
+        servers = []
+        for config in configs:
+            server = _made(config, tree)
+            await server.start()
+            cleanup.push_async_callback(_run.shut_down, server, stop)
+            servers.append(server)
+        _run.enable_collector()
+        _announce(servers, configs, log_format)
+        failed = [server.failed for server in servers]
+        ends: list[asyncio.Future[Any]] = [*failed, stop.first]
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        _run.notify("STOPPING=1")
+    for future in failed:
+        if future.done():
+            raise future.result()
+    return ExitCode.STOPPED
+
+
+def _made(config: BrokerConfig, tree: LocalTree) -> BrokerServer:
+    from barnabas.broker.server import BrokerServer
+    from barnabas.broker.surroundings import Surroundings
+
+    return BrokerServer(config, surroundings=Surroundings(tree=partial(_view, tree), is_shared=True))
+
+
+async def _view(tree: LocalTree, _: str) -> SharedStore:
+    from barnabas.broker.shared_store import SharedStore
+
+    return SharedStore(tree)
+
+
+def _announce(servers: Sequence[BrokerServer], configs: Sequence[BrokerConfig], log_format: str) -> None:
+    listening = ",".join(str(each) for server in servers for each in server.endpoints)
+    addresses = ", ".join(host_and_port(each.host, each.port) for server in servers for each in server.advertised)
+    cluster_id = servers[0].broker.cluster_id
+    nodes = ",".join(str(server.broker.broker_id) for server in servers)
+    if log_format == "text":
+        about = f"cluster {cluster_id}, {len(servers)} brokers, data in {', '.join(each for config in configs for each in config.log_dirs)}"
+        print(f"Barnabas is ready at {addresses}\n  {about}\n  stop it with Ctrl-C", file=sys.stderr, flush=True)
+    print(f"ready listeners={listening} node.id={nodes} cluster.id={cluster_id} pid={os.getpid()}", flush=True)
+    _run.notify("READY=1")

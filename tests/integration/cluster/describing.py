@@ -1,0 +1,56 @@
+"""What a cluster says of itself: leaders, in-sync replicas, the controller; and waiting until it says something."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from barnabas.coordinator.group.group import partition_for
+
+
+class Description:
+    def __init__(self, bootstrap: str) -> None:
+        self._admin = AdminClient({"bootstrap.servers": bootstrap, "socket.timeout.ms": 10_000})
+
+    def create(self, topic: str, partitions: int = 1, replicas: int = 3, **config: str) -> None:
+        settings = {key.replace("_", "."): value for key, value in config.items()}
+        made = self._admin.create_topics([NewTopic(topic, partitions, replicas, config=settings)], request_timeout=30)
+        made[topic].result(timeout=30)
+
+    def is_created(self, topic: str) -> bool:
+        """Tries it, or finds that it was done."""
+        try:
+            self.create(topic)
+        except KafkaException as refused:
+            return bool(refused.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS)
+        return True
+
+    def leader(self, topic: str, partition: int = 0) -> int:
+        return self._partition(topic, partition)[0]
+
+    def isr(self, topic: str, partition: int = 0) -> set[int]:
+        return set(self._partition(topic, partition)[1])
+
+    def coordinator(self, key: str, *, transactions: bool = False) -> int:
+        """The broker that leads the partition of a group or a transactional id, which is made if it is not there."""
+        topic = "__transaction_state" if transactions else "__consumer_offsets"
+        count = len(self._admin.list_topics(topic, timeout=10).topics[topic].partitions)
+        return self.leader(topic, partition_for(key, count)) if count else -1
+
+    def controller(self) -> int:
+        return self._admin.list_topics(timeout=10).controller_id
+
+    def _partition(self, topic: str, partition: int) -> tuple[int, list[int]]:
+        found = self._admin.list_topics(topic, timeout=10).topics[topic].partitions.get(partition)
+        return (-1, []) if found is None else (found.leader, found.isrs)
+
+
+def until(is_so: Callable[[], bool], what: str, timeout_s: float = 60) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not is_so():
+        assert time.monotonic() < deadline, f"not within {timeout_s} s: {what}"
+        time.sleep(0.05)

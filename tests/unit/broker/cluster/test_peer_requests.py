@@ -1,0 +1,62 @@
+"""What is told to other brokers: one request to each at a time, with all that has come meanwhile, up to a bound."""
+
+from __future__ import annotations
+
+import asyncio
+
+from barnabas.broker.peer_requests import PeerRequests
+
+
+class Peer:
+    def __init__(self, at_once_max: int = 10) -> None:
+        self.sent: list[tuple[int, list[str]]] = []
+        self.let = asyncio.Event()
+        self.requests: PeerRequests[str] = PeerRequests(self._send, at_once_max)
+
+    async def _send(self, broker_id: int, what: list[str]) -> None:
+        self.sent.append((broker_id, what))
+        await self.let.wait()
+        if "bad" in what:
+            raise ValueError("bad")
+
+    async def until(self, count: int) -> None:
+        async with asyncio.timeout(10):
+            while len(self.sent) < count:
+                await asyncio.sleep(0)
+
+
+async def test_brokers_do_not_wait_for_each_other() -> None:
+    peer = Peer()
+    peer.requests.put(1, "a")
+    peer.requests.put(2, "b")
+    await peer.until(2)
+    assert sorted(peer.sent) == [(1, ["a"]), (2, ["b"])]
+
+
+async def test_what_comes_meanwhile_goes_together_up_to_a_bound() -> None:
+    peer = Peer(at_once_max=2)
+    peer.requests.put(1, "a")
+    await peer.until(1)
+    for what in "bcd":
+        peer.requests.put(1, what)
+    peer.let.set()
+    await peer.until(3)
+    assert peer.sent == [(1, ["a"]), (1, ["b", "c"]), (1, ["d"])]
+
+
+async def test_one_that_goes_wrong_does_not_hold_up_the_next() -> None:
+    peer = Peer(at_once_max=1)
+    peer.let.set()
+    peer.requests.put(1, "bad")
+    peer.requests.put(1, "good")
+    await peer.until(2)
+    assert peer.sent[1] == (1, ["good"])
+
+
+async def test_after_its_end_nothing_is_under_way() -> None:
+    before = asyncio.all_tasks()
+    peer = Peer()
+    peer.requests.put(1, "a")
+    await peer.until(1)
+    await peer.requests.close()
+    assert asyncio.all_tasks() == before
