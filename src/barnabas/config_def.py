@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum, IntEnum
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, Self
 
 from barnabas.errors import KafkaError
 
@@ -28,9 +28,22 @@ class InvalidConfig(KafkaError):
     code = 40
 
 
-class Type(IntEnum):
-    """The types of settings; their numbers are those of DescribeConfigs."""
+class Numbered(IntEnum):
+    """With the numbers of the wire, of which 0 is always what is not known."""
 
+    @classmethod
+    def for_id(cls, number: int) -> Self:
+        """UNKNOWN for a number that is none, as Kafka reads it."""
+        try:
+            return cls(number)
+        except ValueError:
+            return cls(0)
+
+
+class Type(Numbered):
+    """The types of settings; their numbers are those of DescribeConfigs. None of ours is UNKNOWN; one of a newer broker may be."""
+
+    UNKNOWN = 0
     BOOLEAN = 1
     STRING = 2
     INT = 3
@@ -40,6 +53,31 @@ class Type(IntEnum):
     LIST = 7
     CLASS = 8
     PASSWORD = 9
+
+
+class ConfigResourceType(Numbered):
+    """What has settings: the kinds of resources of DescribeConfigs and AlterConfigs."""
+
+    UNKNOWN = 0
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+class ConfigSource(Numbered):
+    """Where a value comes from, with Kafka's numbers and the names its tools print."""
+
+    UNKNOWN = 0
+    DYNAMIC_TOPIC_CONFIG = 1
+    DYNAMIC_BROKER_CONFIG = 2
+    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
+    STATIC_BROKER_CONFIG = 4
+    DEFAULT_CONFIG = 5
+    DYNAMIC_BROKER_LOGGER_CONFIG = 6
+    DYNAMIC_CLIENT_METRICS_CONFIG = 7
+    DYNAMIC_GROUP_CONFIG = 8
 
 
 class Importance(Enum):

@@ -12,6 +12,7 @@ import ssl
 from collections import deque
 from collections.abc import Callable
 from struct import Struct
+from time import perf_counter_ns
 from typing import Any, Final, Protocol, cast
 
 from barnabas.client.clock import Clock
@@ -61,6 +62,11 @@ class Traffic(Protocol):
 
     def answered(self, latency_ms: int, now_ms: int) -> None: ...
 
+    def io_begins(self, now_ns: int) -> None:
+        """The thread turns to a socket; told again before `io_ended` is, it is the same turn."""
+
+    def io_ended(self, now_ns: int, now_ms: int, *, reading: bool) -> None: ...
+
 
 class Connection(asyncio.BufferedProtocol):
     """`on_lost` is called once, after those who waited have been told, with the error that ended it."""
@@ -100,6 +106,7 @@ class Connection(asyncio.BufferedProtocol):
         self._buffer = bytearray(RECEIVE_BUFFER_BYTES)
         self._view = memoryview(self._buffer)
         self._used = 0
+        self._turned_ns = 0  # when the loop last turned to us because there is something to read
         self._large: bytearray | None = None  # a frame that does not fit, without its size
         self._large_size = 0
         self._large_used = 0
@@ -119,6 +126,7 @@ class Connection(asyncio.BufferedProtocol):
         A Produce with acks=0 has no answer: `done(None, None)` when it is written. Raises UnsupportedVersion where the request has a field
         that the version cannot say; then nothing was written.
         """
+        began_ns = perf_counter_ns()
         self._correlation_id = self._correlation_id + 1 if self._correlation_id < CORRELATION_ID_MAX else 0
         buffers = request_frame(request, api, version, self._correlation_id, self._client_id)
         now_ms = self._clock.monotonic_ms()
@@ -129,8 +137,13 @@ class Connection(asyncio.BufferedProtocol):
             waiting = InFlight(api, version, self._correlation_id, done, now_ms, timeout_ms)
             self._in_flight.append(waiting)
             self._watch(waiting.deadline_ms, now_ms)
-        self.transport.writelines(cast("list[bytes | bytearray | memoryview[Any]]", buffers))
-        self.traffic.sent(sum(map(len, buffers)), now_ms)
+        traffic = self.traffic
+        traffic.io_begins(began_ns)
+        try:
+            self.transport.writelines(cast("list[bytes | bytearray | memoryview[Any]]", buffers))
+            traffic.sent(sum(map(len, buffers)), now_ms)
+        finally:
+            traffic.io_ended(perf_counter_ns(), now_ms, reading=False)
 
     async def request(self, api: Api, version: int, request: Message, timeout_ms: int) -> Message:
         """Sends and waits."""
@@ -201,6 +214,7 @@ class Connection(asyncio.BufferedProtocol):
         self.on_writable()
 
     def get_buffer(self, sizehint: int) -> memoryview:
+        self._turned_ns = perf_counter_ns()
         if self._large is None:
             return self._view[self._used :]
         if self._large_used == len(self._large):
@@ -209,8 +223,15 @@ class Connection(asyncio.BufferedProtocol):
         return memoryview(self._large)[self._large_used :]
 
     def buffer_updated(self, nbytes: int) -> None:
-        self.last_active_ms = self._clock.monotonic_ms()
-        self.traffic.received(nbytes, self.last_active_ms)
+        now_ms = self.last_active_ms = self._clock.monotonic_ms()
+        self.traffic.io_begins(self._turned_ns)
+        try:
+            self.traffic.received(nbytes, now_ms)
+            self._take(nbytes)
+        finally:
+            self.traffic.io_ended(perf_counter_ns(), now_ms, reading=True)
+
+    def _take(self, nbytes: int) -> None:
         if self._large is not None:
             self._large_used += nbytes
             if self._large_used < self._large_size:

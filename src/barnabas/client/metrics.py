@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from math import nan
 from typing import Final, Protocol
 
-from barnabas.client.clock import Clock
+from barnabas.client.clock import Clock, SystemClock
 
 RECORDING_LEVELS: Final = ("INFO", "DEBUG", "TRACE")
 
@@ -217,6 +217,11 @@ class Metric:
         self.is_sum = is_sum  # a count or total, which telemetry pushes as a sum; all else is a gauge to it
         self._clock = clock
         self._measure = measure
+
+    @staticmethod
+    def of(name: MetricName, measure: Callable[[], object], *, is_sum: bool = False) -> Metric:
+        """A metric of an application's own, to be registered with a client: `measure` is called whenever it is looked at, in any thread."""
+        return Metric(name, SystemClock(), lambda now_ms: measure(), is_sum)
 
     @property
     def metric_name(self) -> MetricName:

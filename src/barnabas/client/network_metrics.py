@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from barnabas.client.connection import Traffic
-from barnabas.client.metrics import CumulativeCount, MetricName, Metrics, Sensor
+from barnabas.client.metrics import Avg, CumulativeCount, CumulativeSum, MetricName, Metrics, Rate, Sensor
 
 
 class NetworkMetrics:
@@ -32,12 +32,13 @@ class NetworkMetrics:
         no_reauth = name("successful-authentication-no-reauth-total", self._whole, "Authentications that cannot be renewed")
         metrics.add("successful-authentication-no-reauth", no_reauth, CumulativeCount())
         self._all = _Sizes(metrics, self._whole, "")
+        self._times = _IoTimes(metrics, self._whole)
         metrics.gauge(name("connection-count", self._whole, "The current number of active connections."), connection_count)
 
     def node(self, node_id: int) -> Traffic:
         """The traffic with one broker, which is counted in all as well."""
         own = _Sizes(self.metrics, f"{self.group}-node-metrics", f"node-{node_id}")
-        return _NodeTraffic(own, self._all, self.io)
+        return _NodeTraffic(own, self._all, self.io, self._times)
 
     def _pair(self, stem: str, sensor: str, what: str) -> Sensor:
         name = self.metrics.metric_name
@@ -81,11 +82,74 @@ class _Sizes:
             )
 
 
+class _IoTimes:
+    """What part of its time the thread spends on sockets, and how it waits for them.
+
+    Under any event loop, which does not tell how often it looks: a select is a time that it came with something to read. I/O is all that
+    is done about that, and writing; waiting is the time between.
+    """
+
+    def __init__(self, metrics: Metrics, group: str) -> None:
+        def name(text: str, description: str) -> MetricName:
+            return metrics.metric_name(text, group, description)
+
+        def spent(stem: str, what: str, average: str) -> None:
+            metrics.add(f"{stem}-ns", name(f"{stem}-time-ns-avg", average), Avg(metrics.samples, metrics.window_ms))
+            metrics.add(f"{stem}-ns", name(f"{stem}-time-ns-total", f"The total time the I/O thread spent {what}"), CumulativeSum())
+            metrics.add(
+                f"{stem}-s",
+                name(f"{stem}-ratio", f"The fraction of time the I/O thread spent {what}"),
+                Rate(metrics.samples, metrics.window_ms),
+            )
+
+        self._selected = metrics.meter(
+            "select",
+            name("select-rate", "The number of times the I/O layer checked for new I/O to perform per second"),
+            name("select-total", "The total number of times the I/O layer checked for new I/O to perform"),
+            counting=True,
+        )
+        spent("io", "doing I/O", "The average length of time for I/O per select call in nanoseconds.")
+        waiting = "The average length of time the I/O thread spent waiting for a socket ready for reads or writes in nanoseconds."
+        spent("io-wait", "waiting", waiting)
+        self._io_ns, self._io_s = metrics.sensor("io-ns"), metrics.sensor("io-s")
+        self._wait_ns, self._wait_s = metrics.sensor("io-wait-ns"), metrics.sensor("io-wait-s")
+        self._depth = 0  # an answer that is read may lead to a request that is written, in the same turn
+        self._began_ns = 0
+        self._ended_ns = -1
+
+    def begins(self, now_ns: int) -> None:
+        self._depth += 1
+        if self._depth == 1:
+            self._began_ns = now_ns
+
+    def ended(self, now_ns: int, now_ms: int, reading: bool) -> None:
+        self._depth -= 1
+        if self._depth:
+            return
+        io_ns = now_ns - self._began_ns
+        self._io_ns.record(io_ns, now_ms)
+        self._io_s.record(io_ns / 1e9, now_ms)
+        if self._ended_ns >= 0:
+            wait_ns = max(self._began_ns - self._ended_ns, 0)
+            self._wait_ns.record(wait_ns, now_ms)
+            self._wait_s.record(wait_ns / 1e9, now_ms)
+        self._ended_ns = now_ns
+        if reading:
+            self._selected.record(1.0, now_ms)
+
+
 class _NodeTraffic:
-    def __init__(self, own: _Sizes, all_nodes: _Sizes, io: Sensor) -> None:
+    def __init__(self, own: _Sizes, all_nodes: _Sizes, io: Sensor, times: _IoTimes) -> None:
         self._own = own
         self._all = all_nodes
         self._io = io
+        self._times = times
+
+    def io_begins(self, now_ns: int) -> None:
+        self._times.begins(now_ns)
+
+    def io_ended(self, now_ns: int, now_ms: int, *, reading: bool) -> None:
+        self._times.ended(now_ns, now_ms, reading)
 
     def sent(self, size: int, now_ms: int) -> None:
         self._io.record(size, now_ms)

@@ -87,6 +87,13 @@ class ClientTelemetry:
         """What became known later: `group_member_id`."""
         self._labels.update(labels)
 
+    def register(self, metric: Metric) -> None:
+        """Pushes a metric of the application as well (KIP-1076), where the cluster asks for it. From any thread."""
+        self._collector.register(metric)
+
+    def unregister(self, metric: Metric) -> None:
+        self._collector.unregister(metric)
+
     async def client_instance_id(self, timeout_ms: int) -> Uuid:
         """The id under which the broker knows this client, which is waited for so long. Raises Timeout."""
         if timeout_ms < 0:
@@ -169,17 +176,37 @@ class Collector:
 
     def __init__(self, metrics: Metrics, since_ms: int) -> None:
         self._metrics = metrics
-        self._since_ms = since_ms
+        self._registered: dict[MetricName, Metric] = {}  # of the application; replaced, never changed, for others look at it meanwhile
         self._first_seen_ms: dict[MetricName, int] = dict.fromkeys(metrics.all(), since_ms)
         self._last: dict[MetricName, tuple[int, float]] = {}  # when it was pushed, and what
 
+    def register(self, metric: Metric) -> None:
+        """A metric that the client does not have itself; one of the same name takes the place of an earlier one."""
+        if self._may_change(metric):
+            self._registered = {**self._registered, metric.name: metric}
+
+    def unregister(self, metric: Metric) -> None:
+        if self._may_change(metric):
+            self._registered = {name: each for name, each in self._registered.items() if name != metric.name}
+
+    def _may_change(self, metric: Metric) -> bool:
+        if not isinstance(metric, Metric):
+            raise IllegalArgument(f"Metrics are registered as Metric objects, such as Metric.of makes, not as {type(metric).__name__}")
+        if metric.name in self._metrics.all():
+            _log.debug("The metric %s is the client's own, which the application neither replaces nor removes", metric.name)
+            return False
+        return True
+
     def forget(self, now_ms: int) -> None:
         """Sums begin anew."""
-        self._first_seen_ms = dict.fromkeys(self._metrics.all(), now_ms)
+        self._first_seen_ms = dict.fromkeys(self._present(), now_ms)
         self._last.clear()
 
+    def _present(self) -> dict[MetricName, Metric]:
+        return self._registered | self._metrics.all()
+
     def points(self, subscription: Subscription, now_ms: int) -> Iterator[Point]:
-        present = self._metrics.all()
+        present = self._present()
         for gone in self._first_seen_ms.keys() - present.keys():
             del self._first_seen_ms[gone]
             self._last.pop(gone, None)

@@ -10,8 +10,10 @@ from collections.abc import Generator
 
 import pytest
 
-from tests import broker, kafka_server
+from tests import broker, certificates, kafka_server
 from tests.broker import TopicMaker
+from tests.integration.client import secure_kafka
+from tests.integration.client.secure_kafka import SecureKafka
 
 # Groups wait for nobody and notice the dead sooner; the internal topics are small, and so made sooner.
 SETTINGS = {
@@ -56,3 +58,11 @@ def bootstrap(broker_kind: str, tmp_path_factory: pytest.TempPathFactory) -> Gen
 def new_topic(bootstrap: str, worker_id: str) -> TopicMaker:
     """Makes an empty topic on the broker of the test: `new_topic("hint", partitions=3, cleanup_policy="compact")`."""
     return broker.topic_maker(bootstrap, worker_id)
+
+
+@pytest.fixture(scope="session")
+def secure(tmp_path_factory: pytest.TempPathFactory) -> Generator[SecureKafka, None, None]:
+    """An Apache Kafka that wants to know who its clients are."""
+    made = certificates.make(tmp_path_factory.mktemp("certificates"))
+    with secure_kafka.running(tmp_path_factory.mktemp("secure"), made) as running:
+        yield running

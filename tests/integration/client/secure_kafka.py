@@ -1,18 +1,26 @@
-"""An Apache Kafka with a listener for each way to be secure: TLS, mutual TLS, and SASL with and without TLS."""
+"""An Apache Kafka with a listener for each way to be secure: TLS, mutual TLS, and SASL with and without TLS; and the settings for each."""
 
 from __future__ import annotations
 
+import hashlib
+import os
 import socket
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from barnabas.protocol.messages.alter_user_scram_credentials_request import AlterUserScramCredentialsRequest, ScramCredentialUpsertion
+from barnabas.protocol.messages.alter_user_scram_credentials_response import AlterUserScramCredentialsResponse
 from tests import broker, kafka_server
 from tests.certificates import Certificates
+from tests.client_network import network, on_loop
 
 USER = "alice"
 PASSWORD = "alice's secret"
+SCRAM = {"SCRAM-SHA-256": (1, "sha256", 4096), "SCRAM-SHA-512": (2, "sha512", 8192)}
+OAUTH_JAAS = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub={};"
 SESSION_MS = 3000  # of the listener that wants clients to authenticate again
 _LISTENERS = {
     "PLAINTEXT": "PLAINTEXT",
@@ -22,8 +30,7 @@ _LISTENERS = {
     "SASLTLS": "SASL_SSL",
     "SHORT": "SASL_PLAINTEXT",
 }
-_SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
-_OAUTH = 'org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="broker";'
+_SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
 
 
 @dataclass(frozen=True)
@@ -43,7 +50,33 @@ def running(directory: Path, certificates: Certificates) -> Generator[SecureKafk
     ports = dict(zip(names, _free_ports(len(names)), strict=True))
     command = kafka_server.command(directory, 1, ports["PLAINTEXT"], ports["CONTROLLER"], _settings(ports, certificates))
     with broker.started(command, kafka_server.STARTED, kafka_server.START_TIMEOUT_S):
-        yield SecureKafka({name: f"localhost:{ports[name]}" for name in _LISTENERS}, certificates)
+        kafka = SecureKafka({name: f"localhost:{ports[name]}" for name in _LISTENERS}, certificates)
+        on_loop(_make_users, kafka)
+        yield kafka
+
+
+def with_tls(files: Certificates, **settings: Any) -> dict[str, Any]:
+    return {"security_protocol": "SSL", "ssl_truststore_location": str(files.authority), **settings}
+
+
+def with_sasl(mechanism: str, **settings: Any) -> dict[str, Any]:
+    given = {"sasl_username": USER, "sasl_password": PASSWORD}
+    return {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": mechanism} | given | settings
+
+
+def with_token(**settings: Any) -> dict[str, Any]:
+    given = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "OAUTHBEARER", "sasl_jaas_config": OAUTH_JAAS.format(USER)}
+    return given | settings
+
+
+async def _make_users(kafka: SecureKafka) -> None:
+    async with network(kafka.addresses["PLAINTEXT"]) as client:
+        for number, name, iterations in SCRAM.values():
+            salt = os.urandom(16)
+            salted = hashlib.pbkdf2_hmac(name, PASSWORD.encode(), salt, iterations)
+            user = ScramCredentialUpsertion(USER, number, iterations, salt, salted)
+            response = await client.send_to_any(AlterUserScramCredentialsRequest(upsertions=[user]))
+            assert isinstance(response, AlterUserScramCredentialsResponse) and response.results[0].error_code == 0
 
 
 def _settings(ports: dict[str, int], certificates: Certificates) -> dict[str, str]:
@@ -65,9 +98,9 @@ def _settings(ports: dict[str, int], certificates: Certificates) -> dict[str, st
     }
     for listener in ("sasl", "sasltls", "short"):
         settings[f"listener.name.{listener}.plain.sasl.jaas.config"] = plain
-        settings[f"listener.name.{listener}.scram-sha-256.sasl.jaas.config"] = _SCRAM
-        settings[f"listener.name.{listener}.scram-sha-512.sasl.jaas.config"] = _SCRAM
-        settings[f"listener.name.{listener}.oauthbearer.sasl.jaas.config"] = _OAUTH
+        settings[f"listener.name.{listener}.scram-sha-256.sasl.jaas.config"] = _SCRAM_MODULE
+        settings[f"listener.name.{listener}.scram-sha-512.sasl.jaas.config"] = _SCRAM_MODULE
+        settings[f"listener.name.{listener}.oauthbearer.sasl.jaas.config"] = OAUTH_JAAS.format("broker")
     return settings
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import confluent_kafka
 import pytest
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewPartitions
+from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from barnabas.client.consumer.assignors import AbstractPartitionAssignor, CooperativeStickyAssignor, RangeAssignor, Subscription
 from barnabas.client.consumer.consumer import Consumer
@@ -499,6 +499,17 @@ def test_partitions_that_the_application_assigned_itself_are_committed_without_j
     one.assign([stage.partition(2)])
     one.commit_sync({stage.partition(2): OffsetAndMetadata(3)})
     assert (stage.committed(), stage.members()) == ({2: 3}, [])
+
+
+def test_a_commit_for_a_topic_that_was_made_anew_is_done_when_its_new_id_is_known(stage: Stage) -> None:
+    one = stage.unsubscribed(CONSUMER, default_api_timeout_ms=WAIT_S * 1000)
+    one.assign([stage.partition(0)])
+    one.position(stage.partition(0))  # now the topic's id is known
+    stage.admin.delete_topics([stage.topic])[stage.topic].result(WAIT_S)
+    until("it is gone", lambda: stage.topic not in stage.admin.list_topics(timeout=WAIT_S).topics)
+    stage.admin.create_topics([NewTopic(stage.topic, 1)])[stage.topic].result(WAIT_S)
+    one.commit_sync({stage.partition(0): 7})
+    assert one.committed(stage.partition(0)) == OffsetAndMetadata(7)
 
 
 def test_a_commit_without_a_member_is_refused_while_the_group_has_members(stage: Stage) -> None:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
-from collections.abc import Generator
+from typing import Any
 
 import pytest
 
-from barnabas.client import Admin, Consumer, NewTopic, Producer, ProducerRecord
 from barnabas.client.errors import (
     AuthenticationError,
     Disconnected,
@@ -20,43 +17,24 @@ from barnabas.client.errors import (
 )
 from barnabas.client.network_client import NetworkClient
 from barnabas.protocol.message import Message
-from barnabas.protocol.messages.alter_user_scram_credentials_request import AlterUserScramCredentialsRequest, ScramCredentialUpsertion
-from barnabas.protocol.messages.alter_user_scram_credentials_response import AlterUserScramCredentialsResponse
 from barnabas.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from barnabas.protocol.messages.describe_cluster_response import DescribeClusterResponse
 from tests import certificates
 from tests.certificates import Certificates
 from tests.client_network import network, on_loop
-from tests.integration.client import secure_kafka
-from tests.integration.client.secure_kafka import PASSWORD, SESSION_MS, USER, SecureKafka
+from tests.integration.client.secure_kafka import PASSWORD, SCRAM, SESSION_MS, USER, SecureKafka, with_sasl, with_tls, with_token
 
 pytestmark = pytest.mark.java
 
-SCRAM = {"SCRAM-SHA-256": (1, "sha256", 4096), "SCRAM-SHA-512": (2, "sha512", 8192)}
-JAAS = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub={};"
-
 
 @pytest.fixture(scope="module")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Generator[SecureKafka, None, None]:
-    made = certificates.make(tmp_path_factory.mktemp("certificates"))
-    with secure_kafka.running(tmp_path_factory.mktemp("secure"), made) as running:
-        on_loop(make_users, running)
-        yield running
+def kafka(secure: SecureKafka) -> SecureKafka:
+    return secure
 
 
 @pytest.fixture(scope="module")
 def files(kafka: SecureKafka) -> Certificates:
     return kafka.certificates
-
-
-async def make_users(kafka: SecureKafka) -> None:
-    async with network(kafka.addresses["PLAINTEXT"]) as client:
-        for number, name, iterations in SCRAM.values():
-            salt = os.urandom(16)
-            salted = hashlib.pbkdf2_hmac(name, PASSWORD.encode(), salt, iterations)
-            user = ScramCredentialUpsertion(USER, number, iterations, salt, salted)
-            response = await client.send_to_any(AlterUserScramCredentialsRequest(upsertions=[user]))
-            assert isinstance(response, AlterUserScramCredentialsResponse) and response.results[0].error_code == 0
 
 
 async def ask(client: NetworkClient, timeout_ms: int = 5000) -> str:
@@ -73,7 +51,7 @@ def brokers(response: Message) -> list[str]:
     return [f"{broker.host}:{broker.port}" for broker in response.brokers]
 
 
-def asked(kafka: SecureKafka, listener: str, **settings: object) -> None:
+def asked(kafka: SecureKafka, listener: str, **settings: Any) -> None:
     """Passes where the broker answers; raises what the client raises."""
 
     async def run() -> None:
@@ -81,15 +59,6 @@ def asked(kafka: SecureKafka, listener: str, **settings: object) -> None:
             assert await ask(client) == kafka.addresses[listener]
 
     on_loop(run)
-
-
-def with_tls(files: Certificates, **settings: object) -> dict[str, object]:
-    return {"security_protocol": "SSL", "ssl_truststore_location": str(files.authority), **settings}
-
-
-def with_sasl(mechanism: str, **settings: object) -> dict[str, object]:
-    given = {"sasl_username": USER, "sasl_password": PASSWORD}
-    return {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": mechanism} | given | settings
 
 
 def test_tls_with_files(kafka: SecureKafka, files: Certificates) -> None:
@@ -112,7 +81,7 @@ def test_a_certificate_of_a_stranger_is_not_trusted(kafka: SecureKafka, files: C
 def test_a_certificate_of_another_host_is_refused_unless_hosts_are_not_checked(kafka: SecureKafka, files: Certificates) -> None:
     elsewhere = kafka.addresses["TLS"].replace("localhost", "127.0.0.2")
 
-    async def connect(**settings: object) -> None:
+    async def connect(**settings: Any) -> None:
         async with network(elsewhere, **with_tls(files, **settings)) as client:
             await client.send_to_any(DescribeClusterRequest(), timeout_ms=5000)
 
@@ -166,7 +135,7 @@ def test_passwords_by_jaas_and_by_a_callable(kafka: SecureKafka) -> None:
 
 
 def test_tokens(kafka: SecureKafka) -> None:
-    asked(kafka, "SASL", security_protocol="SASL_PLAINTEXT", sasl_mechanism="OAUTHBEARER", sasl_jaas_config=JAAS.format(USER))
+    asked(kafka, "SASL", **with_token())
 
 
 def test_a_token_the_broker_does_not_believe(kafka: SecureKafka) -> None:
@@ -195,7 +164,7 @@ def test_plaintext_to_a_listener_with_sasl(kafka: SecureKafka) -> None:
         asked(kafka, "SASL")
 
 
-def refusal(kafka: SecureKafka, listener: str, **settings: object) -> str:
+def refusal(kafka: SecureKafka, listener: str, **settings: Any) -> str:
     async def run() -> str:
         async with network(kafka.addresses[listener], **settings) as client:
             with pytest.raises(Timeout) as raised:
@@ -234,8 +203,10 @@ def test_a_renewal_that_fails_ends_the_connection(kafka: SecureKafka) -> None:
     passwords = [PASSWORD, PASSWORD]
 
     async def run() -> None:
-        both = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "PLAIN"}
-        handler = {"sasl_client_callback_handler_class": lambda: (USER, passwords.pop() if passwords else "changed meanwhile")}
+        both: dict[str, Any] = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "PLAIN"}
+        handler: dict[str, Any] = {
+            "sasl_client_callback_handler_class": lambda: (USER, passwords.pop() if passwords else "changed meanwhile")
+        }
         async with network(kafka.addresses["SHORT"], **both, **handler) as client:
             await ask(client)
             while client.any_connected():
@@ -253,35 +224,3 @@ def measured(client: NetworkClient, name: str) -> float:
     value = metric.metric_value()
     assert isinstance(value, float)
     return value
-
-
-@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
-def test_all_three_clients_over_sasl_and_tls(kafka: SecureKafka, files: Certificates, mechanism: str) -> None:
-    secure = with_tls(files) | with_sasl(mechanism, security_protocol="SASL_SSL", bootstrap_servers=kafka.addresses["SASLTLS"])
-    topic = f"secure-{mechanism}"
-    with Admin(**secure) as admin:
-        admin.create_topics([NewTopic(topic, 1, 1)]).all()
-    with Producer(**secure, key_serializer=str.encode, value_serializer=str.encode) as producer:
-        sent = [producer.send(ProducerRecord(topic, value=f"record {number}")) for number in range(100)]
-        assert [delivery.result(30).offset for delivery in sent] == list(range(100))
-    reading = {"group_id": topic, "auto_offset_reset": "earliest", "key_deserializer": bytes.decode, "value_deserializer": bytes.decode}
-    with Consumer(**secure, **reading) as consumer:
-        consumer.subscribe([topic])
-        read: list[object] = []
-        while len(read) < 100:
-            read += [record.value for record in consumer.poll(10)]
-    assert read == [f"record {number}" for number in range(100)]
-
-
-def test_a_wrong_password_reaches_the_callers_of_all_three_clients(kafka: SecureKafka) -> None:
-    wrong = with_sasl("PLAIN", sasl_password="guessed", bootstrap_servers=kafka.addresses["SASL"])
-    with Admin(**wrong) as admin, pytest.raises(SaslAuthentication, match="Invalid username or password"):
-        admin.list_topics()
-    with (
-        Producer(**wrong, value_serializer=str.encode) as producer,
-        pytest.raises(SaslAuthentication, match="Invalid username or password"),
-    ):
-        producer.send(ProducerRecord("t", value="v")).result(30)
-    with Consumer(**wrong, group_id="g") as consumer, pytest.raises(SaslAuthentication, match="Invalid username or password"):
-        consumer.subscribe(["t"])
-        consumer.poll(30)

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from barnabas.client import Admin, Consumer, Metric, MetricName, Producer
 from barnabas.client.clock import SystemClock
 from barnabas.client.common_config import common
 from barnabas.client.config import ClientConfig, key
@@ -178,6 +179,36 @@ def test_a_subscription_that_changes_is_followed(receiver: Receiver) -> None:
             await until(lambda: "org.apache.kafka.test.load" in names())
 
     run(main)
+
+
+@pytest.mark.java
+@pytest.mark.parametrize("face", [Producer, Consumer, Admin])
+def test_metrics_of_the_application_are_pushed_by_every_client(
+    receiver: Receiver, face: type[Producer | Consumer[Any, Any] | Admin]
+) -> None:
+    name = f"pushes-own-{face.__name__}"
+    subscribe(receiver, name, "org.apache.kafka.queue.", name)
+    length = Metric.of(MetricName("length", "queue-metrics"), lambda: 4)
+
+    def values() -> list[float]:
+        return [
+            float(fields[2]) for metrics, _ in receiver.pushes(name) for fields in metrics if fields[0] == "org.apache.kafka.queue.length"
+        ]
+
+    with face({"bootstrap.servers": receiver.bootstrap, "client.id": name, "enable.metrics.push": True}) as client:
+        client.register_metric_for_subscription(length)
+        if isinstance(client, Admin | Consumer):
+            client.list_topics()  # speaks to a broker: now it is asked for metrics
+        asyncio.run(until(lambda: bool(values())))
+        client.unregister_metric_from_subscription(length)
+    assert set(values()) == {4.0}
+    assert receiver.pushes(name)[-1][0] == []  # the last push, at the end
+
+
+def test_metrics_may_be_registered_where_nothing_is_pushed() -> None:
+    with Producer({"bootstrap.servers": "127.0.0.1:1", "enable.metrics.push": False}) as producer:
+        producer.register_metric_for_subscription(Metric.of(MetricName("a", "b"), lambda: 1))
+        producer.unregister_metric_from_subscription(Metric.of(MetricName("a", "b"), lambda: 1))
 
 
 def test_a_broker_that_does_not_know_telemetry_is_left_alone() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -49,13 +49,17 @@ class NoTraffic:
 
     def answered(self, latency_ms: int, now_ms: int) -> None: ...
 
+    def io_begins(self, now_ns: int) -> None: ...
+
+    def io_ended(self, now_ns: int, now_ms: int, *, reading: bool) -> None: ...
+
 
 class Ends:
     """A connection with its wire, its clock, and how it ended."""
 
     def __init__(self, idle_ms: int = -1) -> None:
         self.clock = ManualClock()
-        self.wire: Any = Wire()
+        self.wire = cast("Any", Wire())
         self.lost: list[KafkaError] = []
         self.answers: list[Message | KafkaError | None] = []
         self.connection = Connection(

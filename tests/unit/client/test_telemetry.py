@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from barnabas.client.clock import SystemClock
 from barnabas.client.errors import AuthenticationError, Disconnected, IllegalArgument, KafkaError, Timeout, error_for
-from barnabas.client.metrics import Avg, CumulativeCount, CumulativeSum, MetricName, Metrics, Rate, WindowedCount
+from barnabas.client.metrics import Avg, CumulativeCount, CumulativeSum, Metric, MetricName, Metrics, Rate, WindowedCount
 from barnabas.client.otlp import CUMULATIVE, DELTA, Point
 from barnabas.client.telemetry import ClientTelemetry, Collector, telemetry_name
 from barnabas.client.telemetry_sender import DEFAULT_PUSH_INTERVAL_MS, NEVER_MS, State, Subscription, TelemetrySender
@@ -327,6 +327,48 @@ def test_metrics_that_come_and_go_are_followed() -> None:
     assert collected(collector, False, 20)["sum"].start_ms == 20
     metrics.remove_sensor("late")
     assert collected(collector, False, 30) == {}
+
+
+def own(name: str, value: float, *, is_sum: bool = False) -> Metric:
+    return Metric.of(MetricName(name, "app-metrics", (("queue", "q"),)), lambda: value, is_sum=is_sum)
+
+
+def test_metrics_of_the_application_are_pushed_until_they_are_unregistered() -> None:
+    """KIP-1076."""
+    collector = Collector(Metrics(Time()), 10)
+    length, done = own("length", 4), own("done", 9, is_sum=True)
+    collector.register(length)
+    collector.register(done)
+    points = {point.name: point for point in collector.points(all_metrics(True), 20)}
+    assert {name: (point.value, point.temporality, point.attributes) for name, point in points.items()} == {
+        "org.apache.kafka.app.length": (4, 0, {"queue": "q"}),
+        "org.apache.kafka.app.done": (9, DELTA, {"queue": "q"}),
+    }
+    collector.unregister(length)
+    assert list(collected(collector, False, 30)) == ["done"]
+
+
+def test_a_metric_that_is_registered_again_takes_the_place_of_the_first() -> None:
+    collector = Collector(Metrics(Time()), 10)
+    collector.register(own("length", 4))
+    collector.register(own("length", 5))
+    assert collected(collector, False, 20)["length"].value == 5
+
+
+def test_metrics_of_the_client_are_neither_replaced_nor_removed_by_the_application() -> None:
+    metrics = Metrics(Time())
+    name = metrics.metric_name("gauge", "g")
+    metrics.gauge(name, lambda: 1)
+    collector = Collector(metrics, 10)
+    collector.register(Metric.of(name, lambda: 2))
+    assert collected(collector, False, 20)["gauge"].value == 1
+    collector.unregister(Metric.of(name, lambda: 2))
+    assert collected(collector, False, 30)["gauge"].value == 1
+
+
+def test_only_metrics_can_be_registered() -> None:
+    with pytest.raises(IllegalArgument, match=r"Metric\.of"):
+        Collector(Metrics(Time()), 10).register("length")  # type: ignore[arg-type]
 
 
 class FakeNetwork:

@@ -6,7 +6,6 @@ from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.config.definitions import BROKER_CONFIGS, DYNAMIC_ONLY_CONFIGS
 from barnabas.broker.config.describe import (
     ConfigEntry,
-    ConfigSource,
     ConfigSynonym,
     describe_broker,
     describe_broker_default,
@@ -20,7 +19,6 @@ __all__ = [
     "DYNAMIC_ONLY_CONFIGS",
     "BrokerConfig",
     "ConfigEntry",
-    "ConfigSource",
     "ConfigSynonym",
     "DynamicBrokerConfig",
     "describe_broker",

@@ -6,8 +6,8 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from barnabas.broker.config.describe import ConfigEntry, ConfigSource, ConfigSynonym
-from barnabas.config_def import ConfigKey, Importance, InvalidConfig, Type, table, value_text
+from barnabas.broker.config.describe import ConfigEntry, ConfigSynonym
+from barnabas.config_def import ConfigKey, ConfigSource, Importance, InvalidConfig, Type, table, value_text
 from barnabas.errors import InvalidRequest
 
 INTERVAL_MS_MIN: Final = 100

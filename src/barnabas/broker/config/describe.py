@@ -8,31 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Final
 
 from barnabas.broker.config.definitions import BROKER_CONFIGS
 from barnabas.broker.config.dynamic import DynamicBrokerConfig, is_read_only
 from barnabas.broker.config.synonyms import broker_config_synonyms, config_key
-from barnabas.config_def import ConfigKey, value_text
+from barnabas.config_def import ConfigKey, ConfigSource, Type, value_text
 from barnabas.storage.topic_configs import TOPIC_CONFIGS, topic_config_key
 
-UNKNOWN_TYPE: Final = 0
 _DEFAULTS: Final = {name: text for name, key in BROKER_CONFIGS.items() if (text := value_text(key.default)) is not None}
-
-
-class ConfigSource(IntEnum):
-    """Kafka's numbers, and the names its tools print."""
-
-    UNKNOWN = 0
-    DYNAMIC_TOPIC_CONFIG = 1
-    DYNAMIC_BROKER_CONFIG = 2
-    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
-    STATIC_BROKER_CONFIG = 4
-    DEFAULT_CONFIG = 5
-    DYNAMIC_BROKER_LOGGER_CONFIG = 6
-    DYNAMIC_CLIENT_METRICS_CONFIG = 7
-    DYNAMIC_GROUP_CONFIG = 8
 
 
 @dataclass(frozen=True)
@@ -100,7 +84,7 @@ def _topic_entry(config: DynamicBrokerConfig, topic: Mapping[str, str], name: st
 def _entry(name: str, value: str | None, key: ConfigKey | None, synonyms: tuple[ConfigSynonym, ...], read_only: bool) -> ConfigEntry:
     source = synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG
     hides = _hides(key)
-    kind, doc = (UNKNOWN_TYPE, None) if key is None else (int(key.type), key.doc)
+    kind, doc = (int(Type.UNKNOWN), None) if key is None else (int(key.type), key.doc)
     return ConfigEntry(name, None if hides else value, source, hides, read_only, synonyms, kind, doc)
 
 

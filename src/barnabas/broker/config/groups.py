@@ -10,8 +10,20 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from barnabas.broker.config.broker_config import BrokerConfig
-from barnabas.broker.config.describe import ConfigEntry, ConfigSource, ConfigSynonym
-from barnabas.config_def import ConfigKey, Importance, InvalidConfig, OneOf, Range, Type, Validator, invalid, table, value_text
+from barnabas.broker.config.describe import ConfigEntry, ConfigSynonym
+from barnabas.config_def import (
+    ConfigKey,
+    ConfigSource,
+    Importance,
+    InvalidConfig,
+    OneOf,
+    Range,
+    Type,
+    Validator,
+    invalid,
+    table,
+    value_text,
+)
 
 
 class OffsetReset:

@@ -59,6 +59,14 @@ class Admin:
         """What the client measures of itself."""
         return self._admin.metrics()
 
+    def register_metric_for_subscription(self, metric: Metric) -> None:
+        """Has a metric of the application pushed with the client's own, where the cluster subscribes to it (KIP-1076)."""
+        self._admin.register_metric_for_subscription(metric)
+
+    def unregister_metric_from_subscription(self, metric: Metric) -> None:
+        """It is not pushed any more."""
+        self._admin.unregister_metric_from_subscription(metric)
+
     def __enter__(self) -> Self:
         return self
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Final, Self
+from typing import Self
 
 from barnabas.client.admin.acls import AclCalls
 from barnabas.client.admin.calls import Calls, CallSettings
@@ -37,14 +37,11 @@ from barnabas.client.admin.transactions import TransactionCalls
 from barnabas.client.backoff import ExponentialBackoff
 from barnabas.client.client_metrics import client_metrics
 from barnabas.client.clock import SystemClock
-from barnabas.client.config import ClientConfig, load
 from barnabas.client.errors import IllegalArgument
 from barnabas.client.metadata import Metadata
-from barnabas.client.metrics import Metric, MetricName, MetricsReporter
+from barnabas.client.metrics import Metric, MetricName
 from barnabas.client.network_client import NetworkClient
 from barnabas.client.telemetry import LAST_PUSH_TIMEOUT_MS, ClientTelemetry
-
-_JMX: Final = "org.apache.kafka.common.metrics.JmxReporter"
 
 
 class AsyncAdmin(
@@ -121,22 +118,23 @@ class AsyncAdmin(
         """What the client measures of itself."""
         return self._metrics.all()
 
+    def register_metric_for_subscription(self, metric: Metric) -> None:
+        """Has a metric of the application pushed with the client's own, where the cluster subscribes to it (KIP-1076).
+
+        `Metric.of(MetricName("queue-length", "app-metrics"), lambda: len(queue))` is org.apache.kafka.app.queue.length to the cluster. One
+        whose name is that of a metric of the client is passed over; so is everything with enable.metrics.push=false.
+        """
+        if self._telemetry is not None:
+            self._telemetry.register(metric)
+
+    def unregister_metric_from_subscription(self, metric: Metric) -> None:
+        """It is not pushed any more."""
+        if self._telemetry is not None:
+            self._telemetry.unregister(metric)
+
     async def __aenter__(self) -> Self:
         await self.start()
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         await self.close()
-
-
-def _reporters(config: ClientConfig) -> list[MetricsReporter]:
-    """The objects of metric.reporters, configured. Java's own for JMX has nothing to report to here."""
-    reporters: list[MetricsReporter] = []
-    for value in config["metric.reporters"]:
-        if value == _JMX:
-            continue
-        reporter = load("metric.reporters", value)
-        if hasattr(reporter, "configure"):
-            reporter.configure(config.originals())
-        reporters.append(reporter)
-    return reporters

@@ -4,23 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from enum import IntEnum
-from typing import Final
 
+from barnabas.config_def import ConfigResourceType, ConfigSource
+from barnabas.config_def import Type as ConfigType
 
-class ConfigResourceType(IntEnum):
-    """Java's ConfigResource.Type, with the numbers of the wire."""
-
-    UNKNOWN = 0
-    TOPIC = 2
-    BROKER = 4
-    BROKER_LOGGER = 8
-    CLIENT_METRICS = 16
-    GROUP = 32
-
-    @classmethod
-    def for_id(cls, number: int) -> ConfigResourceType:
-        return _TYPES.get(number, cls.UNKNOWN)
+__all__ = ["Config", "ConfigEntry", "ConfigResource", "ConfigResourceType", "ConfigSource", "ConfigSynonym", "ConfigType"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,46 +24,6 @@ class ConfigResource:
 
     def __str__(self) -> str:
         return f"ConfigResource(type={self.type.name}, name='{self.name}')"
-
-
-class ConfigSource(IntEnum):
-    """Where a value comes from, with the numbers of the wire."""
-
-    UNKNOWN = 0
-    DYNAMIC_TOPIC_CONFIG = 1
-    DYNAMIC_BROKER_CONFIG = 2
-    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
-    STATIC_BROKER_CONFIG = 4
-    DEFAULT_CONFIG = 5
-    DYNAMIC_BROKER_LOGGER_CONFIG = 6
-    DYNAMIC_CLIENT_METRICS_CONFIG = 7
-    DYNAMIC_GROUP_CONFIG = 8
-
-    @classmethod
-    def for_id(cls, number: int) -> ConfigSource:
-        return _SOURCES.get(number, cls.UNKNOWN)
-
-
-class ConfigType(IntEnum):
-    UNKNOWN = 0
-    BOOLEAN = 1
-    STRING = 2
-    INT = 3
-    SHORT = 4
-    LONG = 5
-    DOUBLE = 6
-    LIST = 7
-    CLASS = 8
-    PASSWORD = 9
-
-    @classmethod
-    def for_id(cls, number: int) -> ConfigType:
-        return _CONFIG_TYPES.get(number, cls.UNKNOWN)
-
-
-_TYPES: Final = {int(member): member for member in ConfigResourceType}
-_SOURCES: Final = {int(member): member for member in ConfigSource}
-_CONFIG_TYPES: Final = {int(member): member for member in ConfigType}
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 
-from barnabas.client.clock import Clock
-from barnabas.client.config import ClientConfig
 from barnabas.client.consumer.assignors import common_protocol, make_assignors
 from barnabas.client.consumer.assignors.assignor import Assignment, ConsumerPartitionAssignor, RebalanceProtocol
 from barnabas.client.consumer.assignors.protocol import deserialize_assignment
@@ -20,56 +18,34 @@ from barnabas.client.consumer.classic_exchange import ClassicExchange
 from barnabas.client.consumer.classic_leader import Leader
 from barnabas.client.consumer.classic_member import REJOIN_AT_ONCE, ClassicMember, Heard, MemberState
 from barnabas.client.consumer.coordinator import end, sleep_until, start, wait_for, wait_until
-from barnabas.client.consumer.group_member import POLL_EXPIRED, GroupMember
+from barnabas.client.consumer.group_member import POLL_EXPIRED, GroupMember, Surroundings
 from barnabas.client.consumer.group_metadata import ConsumerGroupMetadata
-from barnabas.client.consumer.interceptors import ConsumerInterceptors
-from barnabas.client.consumer.membership import DEFAULT, LEAVE_GROUP, REMAIN_IN_GROUP, Subscriptions
+from barnabas.client.consumer.membership import DEFAULT, LEAVE_GROUP, REMAIN_IN_GROUP
 from barnabas.client.consumer.offset_messages import NOBODY, Identity
-from barnabas.client.consumer.rebalance_listener import CallUser, listener_error
+from barnabas.client.consumer.rebalance_listener import listener_error
 from barnabas.client.errors import (
     IllegalState,
     KafkaError,
     MemberIdRequired,
 )
-from barnabas.client.metadata import Metadata
-from barnabas.client.metrics import Metrics
-from barnabas.client.network_client import NetworkClient
 from barnabas.topic_partition import TopicPartition
 
 log = logging.getLogger(__name__)
 
 
 class ClassicMembership(GroupMember):
-    def __init__(
-        self,
-        config: ClientConfig,
-        client: NetworkClient,
-        metadata: Metadata,
-        subscriptions: Subscriptions,
-        *,
-        clock: Clock,
-        metrics: Metrics,
-        interceptors: ConsumerInterceptors,
-        wake: Callable[[], None],
-        call_user: CallUser,
-    ) -> None:
+    def __init__(self, given: Surroundings) -> None:
+        config, subscriptions, clock = given.config, given.subscriptions, given.clock
         super().__init__(
-            config,
-            client,
-            metadata,
-            subscriptions,
-            clock=clock,
-            metrics=metrics,
-            interceptors=interceptors,
-            wake=wake,
-            call_user=call_user,
+            given,
             session_timeout_ms=config["session.timeout.ms"],
             heartbeat_interval_ms=config["heartbeat.interval.ms"],
+            commits_by_id=False,
         )
         self._assignors: list[ConsumerPartitionAssignor] = make_assignors(config["partition.assignment.strategy"], config.originals())
         self._protocol = common_protocol(self._assignors)
         self._member = ClassicMember(self._group_id, self._instance_id)
-        self._leader = Leader(metadata, subscriptions, self._watch, self._protocol)
+        self._leader = Leader(given.metadata, subscriptions, self._watch, self._protocol)
         self._exchange = ClassicExchange(
             config,
             self._coordinator,

@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from barnabas.client.backoff import ExponentialBackoff
 from barnabas.client.clock import Clock
@@ -22,6 +22,7 @@ from barnabas.client.consumer.interceptors import ConsumerInterceptors
 from barnabas.client.consumer.membership import CommitCallback, Offsets, Subscriptions
 from barnabas.client.consumer.offset_and_metadata import OffsetAndMetadata
 from barnabas.client.consumer.offset_messages import (
+    BY_NAME_VERSION_MAX,
     Identity,
     commit_errors,
     commit_request,
@@ -39,15 +40,27 @@ from barnabas.client.errors import (
     StaleMemberEpoch,
     Timeout,
     TopicAuthorization,
+    UnknownTopicId,
     UnknownTopicOrPartition,
 )
+from barnabas.client.metadata import Metadata
 from barnabas.protocol.messages.offset_commit_request import OffsetCommitRequest
 from barnabas.protocol.messages.offset_commit_response import OffsetCommitResponse
 from barnabas.protocol.messages.offset_fetch_request import OffsetFetchRequest
 from barnabas.protocol.messages.offset_fetch_response import OffsetFetchResponse
 from barnabas.topic_partition import TopicPartition
+from barnabas.uuid import Uuid
 
 log = logging.getLogger(__name__)
+
+# What is wrong with what is committed, or passes: the membership has nothing to do with it.
+_OF_THE_OFFSETS: Final = (
+    OffsetMetadataTooLarge,
+    InvalidCommitOffsetSize,
+    CoordinatorLoadInProgress,
+    UnknownTopicOrPartition,
+    UnknownTopicId,
+)
 
 
 class Committer(Protocol):
@@ -82,7 +95,9 @@ class Commits:
         backoff: ExponentialBackoff,
         interceptors: ConsumerInterceptors,
         metrics: CommitMetrics,
+        metadata: Metadata | None = None,
     ) -> None:
+        """With `metadata`, topics go by the ids it has for them, where the coordinator and it know all that are needed."""
         self._settings = settings
         self._coordinator = coordinator
         self._subscriptions = subscriptions
@@ -91,6 +106,7 @@ class Commits:
         self._backoff = backoff
         self._interceptors = interceptors
         self._metrics = metrics
+        self._metadata = metadata
         self._done: deque[Callable[[], object]] = deque()  # of the application; run in its thread
         self._pending: set[asyncio.Task[None]] = set()
         self._fenced: FencedInstanceId | None = None
@@ -261,13 +277,18 @@ class Commits:
     async def _fetch(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata | None]:
         identity = self._committer.fetch_identity()
         group_id = self._settings.group_id
+        topic_ids = self._topic_ids(partitions)
         response = await self._coordinator.send(
-            OffsetFetchRequest, lambda version: fetch_request(group_id, identity, partitions, version), OffsetFetchResponse
+            OffsetFetchRequest,
+            lambda version: fetch_request(group_id, identity, partitions, version, topic_ids),
+            OffsetFetchResponse,
+            max_version=None if topic_ids else BY_NAME_VERSION_MAX,
         )
         try:
-            return committed_offsets(response, group_id)
+            return committed_offsets(response, group_id, topic_ids)
         except KafkaError as problem:
             self._coordinator.note(problem)
+            self._note_topic_id(problem.__cause__)
             raise
 
     async def close(self) -> None:
@@ -281,14 +302,29 @@ class Commits:
         began_ms = self._clock.monotonic_ms()
         timeout_ms = None if deadline_ms is None else max(1, deadline_ms - began_ms)
         group_id = self._settings.group_id
+        topic_ids = self._topic_ids(offsets)
         response = await self._coordinator.send(
             OffsetCommitRequest,
-            lambda version: commit_request(group_id, identity, offsets, version),
+            lambda version: commit_request(group_id, identity, offsets, version, topic_ids),
             OffsetCommitResponse,
             timeout_ms=timeout_ms,
+            max_version=None if topic_ids else BY_NAME_VERSION_MAX,
         )
         self._metrics.committed(self._clock.monotonic_ms() - began_ms)
-        self._check(commit_errors(response), identity)
+        self._check(commit_errors(response, topic_ids), identity)
+
+    def _topic_ids(self, partitions: Iterable[TopicPartition]) -> dict[str, Uuid]:
+        """Of all these topics, or of none."""
+        if self._metadata is None:
+            return {}
+        cluster = self._metadata.cluster
+        found = {partition.topic: cluster.topic_id(partition.topic) for partition in partitions}
+        return {} if Uuid.ZERO in found.values() else found
+
+    def _note_topic_id(self, error: BaseException | None) -> None:
+        """A topic has been deleted, and maybe made anew: the next attempt should know."""
+        if isinstance(error, UnknownTopicId) and self._metadata is not None:
+            self._metadata.request_update()
 
     def _check(self, errors: Mapping[TopicPartition, KafkaError], sent: Identity) -> None:
         unauthorized: set[str] = set()
@@ -299,7 +335,8 @@ class Commits:
                 raise GroupAuthorization(group_id=self._settings.group_id)
             if isinstance(error, TopicAuthorization):
                 unauthorized.add(partition.topic)
-            elif isinstance(error, (OffsetMetadataTooLarge, InvalidCommitOffsetSize, CoordinatorLoadInProgress, UnknownTopicOrPartition)):
+            elif isinstance(error, _OF_THE_OFFSETS):
+                self._note_topic_id(error)
                 raise error
             else:
                 self._coordinator.note(error)

@@ -249,8 +249,6 @@ class CompletedFetch:
         size: i64 = 0
         timestamp_delta: i64 = 0
         offset_delta: i64 = 0
-        key_size: i64 = 0
-        value_size: i64 = 0
         header_count: i64 = 0
         try:
             while left > 0 and room > 0:
@@ -296,40 +294,8 @@ class CompletedFetch:
                     left -= 1
                     continue
 
-                byte = body[at]
-                if byte < 0x80:
-                    key_size = (byte >> 1) ^ -(byte & 1)
-                    at += 1
-                elif body[at + 1] < 0x80:
-                    byte = byte & 0x7F | body[at + 1] << 7
-                    key_size = (byte >> 1) ^ -(byte & 1)
-                    at += 2
-                else:
-                    key_size, at = read_varint(body, at)
-                key_bytes: bytes | None = None
-                if key_size >= 0:
-                    key_bytes = body[at : at + key_size]
-                    at += key_size
-                    if at > record_end:
-                        raise InvalidRecord("Found invalid record structure")
-
-                byte = body[at]
-                if byte < 0x80:
-                    value_size = (byte >> 1) ^ -(byte & 1)
-                    at += 1
-                elif body[at + 1] < 0x80:
-                    byte = byte & 0x7F | body[at + 1] << 7
-                    value_size = (byte >> 1) ^ -(byte & 1)
-                    at += 2
-                else:
-                    value_size, at = read_varint(body, at)
-                value_bytes: bytes | None = None
-                if value_size >= 0:
-                    value_bytes = body[at : at + value_size]
-                    at += value_size
-                    if at > record_end:
-                        raise InvalidRecord("Found invalid record structure")
-
+                key_bytes, at = _read_field(body, at, record_end)
+                value_bytes, at = _read_field(body, at, record_end)
                 headers = _NO_HEADERS
                 header_count = body[at]
                 at += 1
@@ -361,8 +327,8 @@ class CompletedFetch:
                         offset,
                         timestamp,
                         timestamp_type,
-                        key_size if key_size >= 0 else NULL_SIZE,
-                        value_size if value_size >= 0 else NULL_SIZE,
+                        NULL_SIZE if key_bytes is None else len(key_bytes),
+                        NULL_SIZE if value_bytes is None else len(value_bytes),
                         key,
                         value,
                         headers,
@@ -469,6 +435,28 @@ def _caused(error: KafkaError, cause: Exception) -> KafkaError:
 def _is_abort_marker(data: bytes, batch: Batch) -> bool:
     records = read_records(data, batch)
     return len(records) > 0 and parse_control_type(records[0]) == ABORT
+
+
+def _read_field(body: bytes, start: i64, record_end: i64) -> tuple[bytes | None, i64]:
+    """A key or a value, which has its length before it (null if that is below 0), and where it ends."""
+    at: i64 = start
+    size: i64 = 0
+    byte: i64 = body[at]
+    if byte < 0x80:
+        size = (byte >> 1) ^ -(byte & 1)
+        at += 1
+    elif body[at + 1] < 0x80:
+        byte = byte & 0x7F | body[at + 1] << 7
+        size = (byte >> 1) ^ -(byte & 1)
+        at += 2
+    else:
+        size, at = read_varint(body, at)
+    if size < 0:
+        return None, at
+    end: i64 = at + size
+    if end > record_end:
+        raise InvalidRecord("Found invalid record structure")
+    return body[at:end], end
 
 
 def _read_headers(body: bytes, start: i64, count: i64, record_end: i64) -> tuple[tuple[Header, ...], i64]:

@@ -9,12 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from random import SystemRandom
 from typing import Final
 
-from barnabas.client.clock import Clock
-from barnabas.client.config import ClientConfig
 from barnabas.client.consumer.consumer_member import (
     LEAVE_EPOCH,
     STATIC_LEAVE_EPOCH,
@@ -24,17 +21,13 @@ from barnabas.client.consumer.consumer_member import (
     MemberState,
 )
 from barnabas.client.consumer.coordinator import end, start, wait_for, wait_until
-from barnabas.client.consumer.group_member import POLL_EXPIRED, GroupMember
+from barnabas.client.consumer.group_member import POLL_EXPIRED, GroupMember, Surroundings
 from barnabas.client.consumer.group_metadata import ConsumerGroupMetadata
-from barnabas.client.consumer.interceptors import ConsumerInterceptors
-from barnabas.client.consumer.membership import DEFAULT, LEAVE_GROUP, REMAIN_IN_GROUP, Subscriptions
+from barnabas.client.consumer.membership import DEFAULT, LEAVE_GROUP, REMAIN_IN_GROUP
 from barnabas.client.consumer.offset_messages import NOBODY, Identity
-from barnabas.client.consumer.rebalance_listener import CallUser, listener_error
+from barnabas.client.consumer.rebalance_listener import listener_error
 from barnabas.client.consumer.topic_names import TopicNames
 from barnabas.client.errors import KafkaError, error_for
-from barnabas.client.metadata import Metadata
-from barnabas.client.metrics import Metrics
-from barnabas.client.network_client import NetworkClient
 from barnabas.protocol.errors import UnsupportedVersion
 from barnabas.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from barnabas.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
@@ -48,31 +41,13 @@ FIRST_INTERVAL_MS: Final = 3000  # until the broker says otherwise
 
 
 class ConsumerMembership(GroupMember):
-    def __init__(
-        self,
-        config: ClientConfig,
-        client: NetworkClient,
-        metadata: Metadata,
-        subscriptions: Subscriptions,
-        *,
-        clock: Clock,
-        metrics: Metrics,
-        interceptors: ConsumerInterceptors,
-        wake: Callable[[], None],
-        call_user: CallUser,
-    ) -> None:
+    def __init__(self, given: Surroundings) -> None:
+        config, subscriptions, metadata = given.config, given.subscriptions, given.metadata
         super().__init__(
-            config,
-            client,
-            metadata,
-            subscriptions,
-            clock=clock,
-            metrics=metrics,
-            interceptors=interceptors,
-            wake=wake,
-            call_user=call_user,
+            given,
             session_timeout_ms=SESSION_OF_THE_BROKER,
             heartbeat_interval_ms=FIRST_INTERVAL_MS,
+            commits_by_id=True,
         )
         self._member = ConsumerMember(
             self._group_id,
@@ -83,7 +58,7 @@ class ConsumerMembership(GroupMember):
             assignor=config["group.remote.assignor"],
             rack=config["client.rack"] or None,
         )
-        self._names = TopicNames(client, metadata, subscriptions, self._tell_names)
+        self._names = TopicNames(given.client, metadata, subscriptions, self._tell_names)
         self._subscription_changed = False
         self._commit_before: asyncio.Task[None] | None = None
         self._reconciling: LocalAssignment | None = None

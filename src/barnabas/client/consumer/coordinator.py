@@ -10,9 +10,10 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from barnabas.client.backoff import ExponentialBackoff
+from barnabas.client.broker_versions import BrokerVersions
 from barnabas.client.clock import Clock
 from barnabas.client.cluster import Node
 from barnabas.client.errors import (
@@ -28,9 +29,6 @@ from barnabas.protocol.message import Message
 from barnabas.protocol.registry import BY_NAME
 
 log = logging.getLogger(__name__)
-
-# Versions from 10 on name topics by ids, which a client need not know of all it commits for.
-VERSION_MAX: Final = {"OffsetCommit": 9, "OffsetFetch": 9}
 
 M = TypeVar("M", bound=Message)
 T = TypeVar("T")
@@ -96,13 +94,22 @@ class Coordinator:
             self._lookup = start(self._find())
         return self._lookup
 
-    async def send(self, kind: type[Message], build: Callable[[int], Message], expected: type[M], *, timeout_ms: int | None = None) -> M:
-        """Sends what `build` makes for the version that the coordinator and we have in common."""
+    async def send(
+        self,
+        kind: type[Message],
+        build: Callable[[int], Message],
+        expected: type[M],
+        *,
+        timeout_ms: int | None = None,
+        max_version: int | None = None,
+    ) -> M:
+        """Sends what `build` makes for the version that the coordinator and we have in common, and that is not above `max_version`."""
         node = self.node
         if node is None:
             raise CoordinatorNotAvailable("The coordinator is not available.")
         try:
-            version = await self._version(node.id, kind, self._client.request_timeout_ms if timeout_ms is None else timeout_ms)
+            versions = await self._versions(node.id, self._client.request_timeout_ms if timeout_ms is None else timeout_ms)
+            version = versions.choose(BY_NAME[kind.__name__.removesuffix("Request")].key, highest=max_version)
             response = await self._client.send(node.id, build(version), timeout_ms=timeout_ms, version=version)
         except Disconnected as problem:
             self.mark_unknown(problem, disconnected=True)
@@ -124,9 +131,8 @@ class Coordinator:
         """The connection broke, and it is too early for another."""
         return self._client.connection_failed(node_id) and self._client.delay_ms(node_id) > 0
 
-    async def _version(self, node_id: int, kind: type[Message], timeout_ms: int) -> int:
+    async def _versions(self, node_id: int, timeout_ms: int) -> BrokerVersions:
         """Connects if need be: before that, nobody knows what the coordinator speaks."""
-        name = kind.__name__.removesuffix("Request")
         deadline_ms = self._clock.monotonic_ms() + timeout_ms
         while (versions := self._client.versions(node_id)) is None:
             self._client.ready(node_id)
@@ -136,7 +142,7 @@ class Coordinator:
             if left_ms <= 0:
                 raise Timeout(f"The coordinator could not be connected to within {timeout_ms} ms")
             await self._client.wait_for_change(left_ms)
-        return versions.choose(BY_NAME[name].key, highest=VERSION_MAX.get(name))
+        return versions
 
     async def _find(self) -> None:
         try:

@@ -23,6 +23,7 @@ from barnabas.client.consumer.fetch_buffer import FetchBuffer
 from barnabas.client.consumer.fetch_collector import FetchCollector
 from barnabas.client.consumer.fetch_metrics import FetchMetrics
 from barnabas.client.consumer.fetcher import Fetcher
+from barnabas.client.consumer.group_member import Surroundings
 from barnabas.client.consumer.interceptors import ConsumerInterceptors
 from barnabas.client.consumer.membership import DEFAULT, Membership, Offsets
 from barnabas.client.consumer.membership_factory import make_membership
@@ -113,15 +114,17 @@ class ConsumerCore:
             on_progress=self.progress,
         )
         self.membership: Membership | None = make_membership(
-            config,
-            self.network,
-            self.metadata,
-            self.subscriptions,
-            clock=self.clock,
-            metrics=self.metrics,
-            interceptors=self.interceptors,
-            wake=self.progress,
-            call_user=call_user,
+            Surroundings(
+                config=config,
+                client=self.network,
+                metadata=self.metadata,
+                subscriptions=self.subscriptions,
+                clock=self.clock,
+                metrics=self.metrics,
+                interceptors=self.interceptors,
+                wake=self.progress,
+                call_user=call_user,
+            )
         )
         self.positions = Positions(
             self.subscriptions,
@@ -243,7 +246,7 @@ class ConsumerCore:
 
     def _raise_problems(self) -> None:
         self.offsets.raise_problem()
-        self.fetcher.raise_authentication_error()
+        self.fetcher.raise_problem()
         self.metadata.raise_fatal()
         if self._raised_version != self.metadata.update_version:
             self._raised_version = self.metadata.update_version

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from barnabas.client.clock import Clock
 from barnabas.client.cluster import Node
@@ -21,7 +21,9 @@ from barnabas.client.consumer.fetch_metrics import FetchMetrics
 from barnabas.client.consumer.fetch_session import VERSION_MAX_BY_NAME, FetchPlan, FetchSession, Wanted
 from barnabas.client.consumer.partition_state import FetchPosition
 from barnabas.client.consumer.subscription_state import SubscriptionState
+from barnabas.client.errors import AuthenticationError, error_for
 from barnabas.client.metadata import Metadata
+from barnabas.client.network_client import COORDINATOR_IDS, NetworkClient
 from barnabas.errors import KafkaError
 from barnabas.protocol.api_keys import FETCH
 from barnabas.protocol.errors import ErrorCode
@@ -29,9 +31,6 @@ from barnabas.protocol.message import Message
 from barnabas.protocol.messages.fetch_request import FetchRequest
 from barnabas.protocol.messages.fetch_response import FetchResponse, PartitionData
 from barnabas.topic_partition import TopicPartition
-
-if TYPE_CHECKING:
-    from barnabas.client.network_client import NetworkClient
 
 _log: Final = logging.getLogger(__name__)
 
@@ -50,6 +49,10 @@ _REFRESH: Final = frozenset(
 )
 # Passes by itself.
 _WAIT: Final = frozenset({ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.UNKNOWN_SERVER_ERROR})
+# The next fetch opens another session, and may do so at once.
+_SESSION_LOST: Final = frozenset(
+    {ErrorCode.NONE, ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH, ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR}
+)
 _NEW_LEADER: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
 
@@ -82,6 +85,7 @@ class Fetcher:
         self._in_flight: set[int] = set()
         self._retry_at_ms: dict[TopicPartition, int] = {}
         self._assignment_id = -1
+        self._problem: KafkaError | None = None
         self._closed = False
         network.on_ready.append(self._node_ready)
 
@@ -106,18 +110,27 @@ class Fetcher:
         return max(0, min(self._retry_at_ms.values()) - self._clock.monotonic_ms()) if self._retry_at_ms else None
 
     async def close(self, timeout_ms: int) -> None:
-        """Tells brokers to forget the sessions, as far as that goes in time."""
+        """Tells brokers to forget the sessions, as far as that goes in time; also while a fetch is under way."""
         self._closed = True
         closings = []
         for node_id, session in self._sessions.items():
-            if session.session_id != 0 and self._network.is_ready(node_id) and node_id not in self._in_flight:
+            through = self._free_connection(node_id)
+            if session.session_id != 0 and self._network.is_ready(through):
                 session.close()
-                closings.append(self._network.send(node_id, self._request(session.build({})), timeout_ms=timeout_ms))
+                closings.append(self._network.send(through, self._request(session.build({})), timeout_ms=timeout_ms))
         if closings:
             await asyncio.wait([asyncio.ensure_future(_quietly(closing)) for closing in closings], timeout=timeout_ms / 1000)
 
-    def raise_authentication_error(self) -> None:
-        """A broker that partitions are to be read from does not believe who we are: that does not pass by itself."""
+    def _free_connection(self, node_id: int) -> int:
+        """The connection that answers soonest: one with a fetch under way answers after that, which may wait for fetch.max.wait.ms."""
+        own = COORDINATOR_IDS - node_id
+        return own if node_id in self._in_flight and self._network.is_ready(own) else node_id
+
+    def raise_problem(self) -> None:
+        """What a fetch met that does not pass by itself: a request that a broker refuses (told once), or does not believe is ours."""
+        if self._problem is not None:
+            problem, self._problem = self._problem, None
+            raise problem
         for state in self._subscriptions.assignment.values():
             if state.position is not None and state.position.leader_id >= 0:
                 error = self._network.authentication_error(state.position.leader_id)
@@ -199,17 +212,22 @@ class Fetcher:
             return False
         session = self._sessions.setdefault(node_id, FetchSession(node_id))
         plan = session.build(partitions)
-        known_version = self._network.version_of(node_id, FETCH) or 0
-        version = known_version if plan.can_use_topic_ids else min(known_version, VERSION_MAX_BY_NAME)
+        version = self._network.version_of(node_id, FETCH)
+        if version is not None and not plan.can_use_topic_ids:
+            version = min(version, VERSION_MAX_BY_NAME)
         self._in_flight.add(node_id)
         sent_ms = self._clock.monotonic_ms()
 
         def done(response: Message | None, error: KafkaError | None) -> None:
             self._in_flight.discard(node_id)
-            if error is not None or not isinstance(response, FetchResponse):
-                self._failed(session, error)
-            else:
+            if self._closed:
+                return
+            if isinstance(response, FetchResponse) and version is not None:
                 self._fetched(session, plan, response, version, sent_ms)
+            elif error is not None:
+                self._failed(session, error)
+
+        # Without a version that both know, the network finds the words for that.
 
         sent = self._network.send_nowait(node_id, self._request(plan), done, version=version)
         if not sent:
@@ -232,22 +250,28 @@ class Fetcher:
 
     # Responses
 
-    def _failed(self, session: FetchSession, error: KafkaError | None) -> None:
-        if self._closed:
-            return
+    def _failed(self, session: FetchSession, error: KafkaError) -> None:
         _log.info("Error sending fetch request to node %s: %s", session.node_id, error)
         session.handle_error()
+        self._try_later(session, error)
+        self._metadata.request_update(False)
+        self._on_progress()
+
+    def _try_later(self, session: FetchSession, error: KafkaError) -> None:
+        """After the back-off; what does not pass by itself is told to the application as well."""
+        if not error.retriable and not isinstance(error, AuthenticationError) and error.code not in _WAIT:
+            self._problem = error
         retry_at_ms = self._clock.monotonic_ms() + self._retry_backoff_ms
         for partition in session.partitions:
             self._subscriptions.clear_preferred_read_replica(partition)
             self._retry_at_ms[partition] = retry_at_ms
-        self._metadata.request_update(False)
-        self._on_progress()
 
     def _fetched(self, session: FetchSession, plan: FetchPlan, response: FetchResponse, version: int, sent_ms: int) -> None:
         if not session.handle_response(response, version):
             if response.error_code == ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR:
                 self._metadata.request_update(False)
+            elif response.error_code not in _SESSION_LOST:
+                self._try_later(session, error_for(response.error_code))
             self._on_progress()
             return
         answered = session.answered_partitions(response, version) or {}

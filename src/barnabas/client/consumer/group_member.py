@@ -10,6 +10,7 @@ import asyncio
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from typing import Final
 
 from barnabas.client.backoff import ExponentialBackoff
@@ -41,22 +42,26 @@ POLL_EXPIRED: Final = (
 )
 
 
+@dataclass(frozen=True)
+class Surroundings:
+    """What a membership is given by its consumer."""
+
+    config: ClientConfig
+    client: NetworkClient
+    metadata: Metadata
+    subscriptions: Subscriptions
+    clock: Clock
+    metrics: Metrics
+    interceptors: ConsumerInterceptors
+    wake: Callable[[], None]
+    """Called, on the loop, when a poll that waits for records should look at the membership again."""
+    call_user: CallUser
+    """Runs what belongs to the application (listeners) where the application runs."""
+
+
 class GroupMember(ABC):
-    def __init__(
-        self,
-        config: ClientConfig,
-        client: NetworkClient,
-        metadata: Metadata,
-        subscriptions: Subscriptions,
-        *,
-        clock: Clock,
-        metrics: Metrics,
-        interceptors: ConsumerInterceptors,
-        wake: Callable[[], None],
-        call_user: CallUser,
-        session_timeout_ms: int,
-        heartbeat_interval_ms: int,
-    ) -> None:
+    def __init__(self, given: Surroundings, *, session_timeout_ms: int, heartbeat_interval_ms: int, commits_by_id: bool) -> None:
+        config, subscriptions, metadata, clock = given.config, given.subscriptions, given.metadata, given.clock
         backoff = ExponentialBackoff(config["retry.backoff.ms"], config["retry.backoff.max.ms"])
         self._group_id: str = config["group.id"]
         self._instance_id: str | None = config["group.instance.id"]
@@ -65,11 +70,11 @@ class GroupMember(ABC):
         self._subscriptions = subscriptions
         self._metadata = metadata
         self._clock = clock
-        self._wake = wake
-        self._invoker = ListenerInvoker(subscriptions, call_user, CallbackMetrics(metrics))
-        self._coordinator = Coordinator(client, self._group_id, clock=clock, backoff=backoff)
+        self._wake = given.wake
+        self._invoker = ListenerInvoker(subscriptions, given.call_user, CallbackMetrics(given.metrics))
+        self._coordinator = Coordinator(given.client, self._group_id, clock=clock, backoff=backoff)
         self._watch = MetadataWatch(metadata, subscriptions, config["client.rack"])
-        self._metrics = GroupMetrics(metrics, lambda: len(subscriptions.assigned_partitions()))
+        self._metrics = GroupMetrics(given.metrics, lambda: len(subscriptions.assigned_partitions()))
         self._commits = Commits(
             CommitSettings(self._group_id, config["enable.auto.commit"], config["auto.commit.interval.ms"], self._retry_backoff_ms),
             self._coordinator,
@@ -77,8 +82,9 @@ class GroupMember(ABC):
             self,
             clock=clock,
             backoff=backoff,
-            interceptors=interceptors,
-            metrics=CommitMetrics(metrics),
+            interceptors=given.interceptors,
+            metrics=CommitMetrics(given.metrics),
+            metadata=metadata if commits_by_id else None,
         )
         self._heartbeat = Heartbeat(
             session_timeout_ms=session_timeout_ms,

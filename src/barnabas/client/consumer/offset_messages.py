@@ -1,12 +1,12 @@
 """OffsetCommit and OffsetFetch, in whatever version the coordinator speaks.
 
-Topics go by their names: the versions that carry topic ids instead are not asked for, since a commit may be for a topic whose id this
-client has never heard.
+Topics go by their ids where those of all are given (KIP-848 with KIP-516), so that nothing is committed for another topic of the same name;
+otherwise by their names, in the versions that still know them: a commit may be for a topic whose id this client has never heard.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,6 +19,7 @@ from barnabas.client.errors import (
     StaleMemberEpoch,
     TopicAuthorization,
     UnknownMemberId,
+    UnknownTopicId,
     UnknownTopicOrPartition,
     UnstableOffsetCommit,
     error_for,
@@ -37,7 +38,9 @@ from barnabas.protocol.messages.offset_fetch_response import (
     OffsetFetchResponsePartitions,
 )
 from barnabas.topic_partition import TopicPartition
+from barnabas.uuid import Uuid
 
+NO_IDS: Final[Mapping[str, Uuid]] = {}
 BY_NAME_VERSION_MAX: Final = 9  # of both APIs
 GROUPS_VERSION: Final = 8  # of OffsetFetch: several groups in one request
 MEMBER_VERSION: Final = 9  # of OffsetFetch: with the member's epoch
@@ -57,7 +60,9 @@ class Identity:
 NOBODY: Final = Identity()
 
 
-def commit_request(group_id: str, identity: Identity, offsets: Offsets, version: int) -> OffsetCommitRequest:
+def commit_request(
+    group_id: str, identity: Identity, offsets: Offsets, version: int, topic_ids: Mapping[str, Uuid] = NO_IDS
+) -> OffsetCommitRequest:
     topics: dict[str, OffsetCommitRequestTopic] = {}
     for (topic, partition), offset in offsets.items():
         row = OffsetCommitRequestPartition(
@@ -66,7 +71,7 @@ def commit_request(group_id: str, identity: Identity, offsets: Offsets, version:
             committed_leader_epoch=-1 if offset.leader_epoch is None else offset.leader_epoch,
             committed_metadata=offset.metadata,
         )
-        topics.setdefault(topic, OffsetCommitRequestTopic(name=topic)).partitions.append(row)
+        topics.setdefault(topic, OffsetCommitRequestTopic(*_said(topic, version, topic_ids))).partitions.append(row)
     return OffsetCommitRequest(
         group_id=group_id,
         generation_id_or_member_epoch=identity.generation,
@@ -76,16 +81,19 @@ def commit_request(group_id: str, identity: Identity, offsets: Offsets, version:
     )
 
 
-def commit_errors(response: OffsetCommitResponse) -> dict[TopicPartition, KafkaError]:
+def commit_errors(response: OffsetCommitResponse, topic_ids: Mapping[str, Uuid] = NO_IDS) -> dict[TopicPartition, KafkaError]:
+    names = {topic_id: name for name, topic_id in topic_ids.items()}
     return {
-        TopicPartition(topic.name, row.partition_index): error_for(row.error_code)
+        TopicPartition(names.get(topic.topic_id, topic.name), row.partition_index): error_for(row.error_code)
         for topic in response.topics
         for row in topic.partitions
         if row.error_code
     }
 
 
-def fetch_request(group_id: str, identity: Identity, partitions: Collection[TopicPartition], version: int) -> OffsetFetchRequest:
+def fetch_request(
+    group_id: str, identity: Identity, partitions: Collection[TopicPartition], version: int, topic_ids: Mapping[str, Uuid] = NO_IDS
+) -> OffsetFetchRequest:
     by_topic: dict[str, list[int]] = {}
     for topic, partition in partitions:
         by_topic.setdefault(topic, []).append(partition)
@@ -93,19 +101,31 @@ def fetch_request(group_id: str, identity: Identity, partitions: Collection[Topi
     if version < GROUPS_VERSION:
         old = [OffsetFetchRequestTopic(name=topic, partition_indexes=numbers) for topic, numbers in by_topic.items()]
         return OffsetFetchRequest(group_id=group_id, topics=old, require_stable=stable)
-    topics = [OffsetFetchRequestTopics(name=topic, partition_indexes=numbers) for topic, numbers in by_topic.items()]
+    topics = [OffsetFetchRequestTopics(*_said(topic, version, topic_ids), numbers) for topic, numbers in by_topic.items()]
     group = OffsetFetchRequestGroup(group_id=group_id, topics=topics)
     if version >= MEMBER_VERSION and identity.member_id:
         group.member_id, group.member_epoch = identity.member_id, identity.generation
     return OffsetFetchRequest(groups=[group], require_stable=stable)
 
 
-def committed_offsets(response: OffsetFetchResponse, group_id: str) -> dict[TopicPartition, OffsetAndMetadata | None]:
+def _said(topic: str, version: int, topic_ids: Mapping[str, Uuid]) -> tuple[str, Uuid]:
+    """A topic as the version has it: by name, or by id."""
+    return (topic, Uuid.ZERO) if version <= BY_NAME_VERSION_MAX else ("", topic_ids[topic])
+
+
+def committed_offsets(
+    response: OffsetFetchResponse, group_id: str, topic_ids: Mapping[str, Uuid] = NO_IDS
+) -> dict[TopicPartition, OffsetAndMetadata | None]:
     """Raises what is wrong with the group or with one of the partitions."""
+    names = {topic_id: name for name, topic_id in topic_ids.items()}
     if response.groups:
         group = response.groups[0]
         _check_group(group.error_code, group_id)
-        return _offsets((TopicPartition(topic.name, row.partition_index), row) for topic in group.topics for row in topic.partitions)
+        return _offsets(
+            (TopicPartition(names.get(topic.topic_id, topic.name), row.partition_index), row)
+            for topic in group.topics
+            for row in topic.partitions
+        )
     _check_group(response.error_code, group_id)
     return _offsets((TopicPartition(topic.name, row.partition_index), row) for topic in response.topics for row in topic.partitions)
 
@@ -135,8 +155,8 @@ def _offsets(
             unauthorized.add(partition.topic)
         elif isinstance(error, UnstableOffsetCommit):
             unstable.append(str(partition))
-        elif isinstance(error, UnknownTopicOrPartition):
-            raise KafkaError(f"Topic or Partition {partition} does not exist")
+        elif isinstance(error, (UnknownTopicOrPartition, UnknownTopicId)):
+            raise KafkaError(f"Topic or Partition {partition} does not exist") from error
         else:
             raise KafkaError(f"Unexpected error in fetch offset response for partition {partition}: {error}")
     if unauthorized:

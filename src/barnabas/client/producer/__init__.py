@@ -1,12 +1,12 @@
 """Sending records: `Producer` blocks, `AsyncProducer` is awaited."""
 
+from barnabas.client.errors import TransactionAborted
 from barnabas.client.producer.async_producer import AsyncProducer
 from barnabas.client.producer.batch import Delivery
 from barnabas.client.producer.interceptors import ProducerInterceptor
 from barnabas.client.producer.partitioners import Partitioner, RoundRobinPartitioner
 from barnabas.client.producer.producer import Producer
 from barnabas.client.producer.record import ProducerRecord, RecordMetadata
-from barnabas.client.producer.transaction_requests import TransactionAborted
 
 __all__ = [
     "AsyncProducer",

@@ -97,6 +97,8 @@ class RecordAccumulator:
         self.config = config
         self.pool = pool
         self.lock = lock
+        self._acquire: Callable[[], bool] = lock.acquire  # looked up once: `append` runs for every record
+        self._release: Callable[[], None] = lock.release
         self.closed = False
         self.next_expiry_ms: i64 = NEVER_MS
         self._batch_size: i64 = config.batch_size
@@ -138,7 +140,7 @@ class RecordAccumulator:
         of appending. `reserved` is memory the caller already got from the pool for this record: it is used, or given back.
         """
         wake = False
-        self.lock.acquire()  # cheaper than `with`, in compiled code
+        self._acquire()  # cheaper than `with`, in compiled code
         try:
             if self.closed:
                 if reserved:
@@ -177,7 +179,7 @@ class RecordAccumulator:
             if partition < 0:
                 topic_queues.sticky.appended(size, cluster, batch.is_full)
         finally:
-            self.lock.release()
+            self._release()
         if wake:
             self._wakeup()
         return delivery
@@ -325,7 +327,7 @@ class RecordAccumulator:
             if not queue.batches:
                 del self._filled[queue]
             if self._transactions is not None and not first.has_sequence:
-                self._transactions.assign_sequence(first)
+                self._transactions.identity.assign_sequence(first)
             first.closed_for_appends = True
             size += first.estimated_size
             batches.append(first)
@@ -348,13 +350,14 @@ class RecordAccumulator:
         partition = first.topic_partition
         if not transactions.is_send_to_partition_allowed(partition) or not transactions.has_producer_id:
             return False
-        sequences = transactions.sequences.of(partition)
+        identity = transactions.identity
+        sequences = identity.sequences.of(partition)
         if not first.has_sequence:
-            if sequences.in_flight and (sequences.producer != transactions.producer or partition not in transactions.established):
+            if sequences.in_flight and (sequences.producer != identity.producer or partition not in identity.established):
                 # Batches of the old epoch are still under way: sequence 0 of the new one could overtake them. Or the first batch of all is:
                 # a broker that refuses it in passing would take the second for the first.
                 return False
-            if transactions.has_unresolved_sequence(partition):
+            if identity.has_unresolved_sequence(partition):
                 # Whether earlier batches were written is not known.
                 return False
         elif sequences.first_in_flight_sequence not in (NO_SEQUENCE, first.base_sequence):
@@ -392,7 +395,7 @@ class RecordAccumulator:
             for part in reversed(parts):
                 self._incomplete[part] = None
                 if self._transactions is not None:
-                    self._transactions.sequences.of(part.topic_partition).add_in_flight(part)
+                    self._transactions.identity.sequences.of(part.topic_partition).add_in_flight(part)
                 self._put_back(queue, part)
         return parts
 

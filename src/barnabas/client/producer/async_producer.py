@@ -144,6 +144,20 @@ class AsyncProducer:
     def metrics(self) -> dict[MetricName, Metric]:
         return self._core.metrics.all()
 
+    def register_metric_for_subscription(self, metric: Metric) -> None:
+        """Has a metric of the application pushed with the client's own, where the cluster subscribes to it (KIP-1076).
+
+        `Metric.of(MetricName("queue-length", "app-metrics"), lambda: len(queue))` is org.apache.kafka.app.queue.length to the cluster. One
+        whose name is that of a metric of the client is passed over; so is everything with enable.metrics.push=false.
+        """
+        if self._core.telemetry is not None:
+            self._core.telemetry.register(metric)
+
+    def unregister_metric_from_subscription(self, metric: Metric) -> None:
+        """It is not pushed any more."""
+        if self._core.telemetry is not None:
+            self._core.telemetry.unregister(metric)
+
     async def client_instance_id(self, timeout: float) -> Uuid:
         """The id under which the cluster knows this client's metrics (KIP-714); waits for it so many seconds."""
         await self.start()

@@ -17,6 +17,8 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
+from mypy_extensions import mypyc_attr
+
 from barnabas.client.cluster import PartitionInfo
 from barnabas.client.consumer.group_metadata import ConsumerGroupMetadata
 from barnabas.client.consumer.offset_and_metadata import GivenOffsets, whole_offsets
@@ -34,11 +36,13 @@ from barnabas.uuid import Uuid
 logger = logging.getLogger(__name__)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Producer:
     """Settings by Kafka's names, in a mapping or as keywords with `_` for `.`: Producer(bootstrap_servers="localhost:9092")."""
 
     def __init__(self, config: Mapping[str, object] | None = None, /, **settings: object) -> None:
         self._core = ProducerCore(config, settings)
+        self._path = self._core.path
         self._closed = False
         self._closing = threading.Lock()
         self._network = LoopThread(f"kafka-producer-network-thread | {self._core.config['client.id']}")
@@ -74,7 +78,7 @@ class Producer:
         two is not None. Blocks for max.block.ms at most, where the topic is not known yet or buffer.memory is full. What concerns the
         record alone (too large, no memory came free, no such topic…) is told through delivery and callback; mistakes are raised.
         """
-        sent = self._core.path.send(record, value, key, partition, timestamp, headers, callback)
+        sent = self._path.send(record, value, key, partition, timestamp, headers, callback)
         return sent if isinstance(sent, Delivery) else self._finish(sent)
 
     def _finish(self, outgoing: Outgoing) -> Delivery:
@@ -138,6 +142,20 @@ class Producer:
 
     def metrics(self) -> dict[MetricName, Metric]:
         return self._core.metrics.all()
+
+    def register_metric_for_subscription(self, metric: Metric) -> None:
+        """Has a metric of the application pushed with the client's own, where the cluster subscribes to it (KIP-1076).
+
+        `Metric.of(MetricName("queue-length", "app-metrics"), lambda: len(queue))` is org.apache.kafka.app.queue.length to the cluster. One
+        whose name is that of a metric of the client is passed over; so is everything with enable.metrics.push=false.
+        """
+        if self._core.telemetry is not None:
+            self._core.telemetry.register(metric)
+
+    def unregister_metric_from_subscription(self, metric: Metric) -> None:
+        """It is not pushed any more."""
+        if self._core.telemetry is not None:
+            self._core.telemetry.unregister(metric)
 
     def client_instance_id(self, timeout: float) -> Uuid:
         """The id under which the cluster knows this client's metrics (KIP-714); waits for it so many seconds."""

@@ -64,6 +64,22 @@ class Outgoing:
         self.chosen = UNKNOWN_PARTITION
 
 
+class _Known:
+    """How many partitions the topics have that are sent to, as one snapshot of the cluster says: asked for once for each topic."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self._counts: dict[str, int] = {}
+
+    def partition_count(self, topic: str) -> int | None:
+        count = self._counts.get(topic)
+        if count is None:
+            count = self.cluster.partition_count(topic)
+            if count is not None:
+                self._counts[topic] = count
+        return count
+
+
 class SendPath:
     def __init__(
         self,
@@ -94,7 +110,8 @@ class SendPath:
         self._ignore_keys = ignore_keys
         self._request_size_max = request_size_max
         self._surely_small = min(request_size_max, accumulator.pool.total) - _OVERHEAD_MAX
-        self._clock = clock
+        self._now_ms = clock.now_ms
+        self._known = _Known(metadata.cluster)
 
     def send(
         self,
@@ -130,8 +147,8 @@ class SendPath:
         on_done: Callable[[Delivery], None] | None = None
         if callback is not None or self._has_interceptors:
             on_done = self._notice(callback, sent_headers)
-        cluster = self._metadata.cluster
-        count = cluster.partition_count(topic)
+        cluster: Cluster = self._metadata.cluster
+        count = self._partition_count(cluster, topic)
         if count is None or (partition is not None and partition >= count):
             return Outgoing(topic, key, value, partition, timestamp, sent_headers, on_done, callback)
         return self._dispatch(cluster, topic, key, value, partition, timestamp, sent_headers, on_done, callback)
@@ -197,7 +214,7 @@ class SendPath:
             transactions = self._transactions
             if transactions is not None and (self._is_transactional or transactions.failed):
                 transactions.check_send(topic, chosen)
-            time_ms = self._clock.now_ms() if timestamp is None else timestamp
+            time_ms = self._now_ms() if timestamp is None else timestamp
             delivery = self.accumulator.append(topic, chosen, time_ms, key_bytes, value_bytes, headers, cluster, on_done)
             if delivery is not None:
                 return self._joined(delivery) if self._is_transactional else delivery
@@ -253,8 +270,14 @@ class SendPath:
                 )
             return chosen
         if key_bytes is not None and not self._ignore_keys:
-            return partition_for_key(key_bytes, cluster.partition_count(topic) or 1)
+            return partition_for_key(key_bytes, self._partition_count(cluster, topic) or 1)
         return UNKNOWN_PARTITION
+
+    def _partition_count(self, cluster: Cluster, topic: str) -> int | None:
+        known = self._known
+        if known.cluster is not cluster:
+            known = self._known = _Known(cluster)
+        return known.partition_count(topic)
 
     def _check_size(self, size: int) -> None:
         if size > self._request_size_max:

@@ -21,6 +21,7 @@ from barnabas.client.errors import (
     ClusterAuthorization,
     Disconnected,
     Timeout,
+    TransactionAborted,
     TransactionalIdAuthorization,
     error_for,
     refreshes_metadata,
@@ -33,7 +34,7 @@ from barnabas.client.producer.produce_answers import code_of, failure_of, record
 from barnabas.client.producer.producer_metrics import ProducerMetrics
 from barnabas.client.producer.record import INVALID_OFFSET
 from barnabas.client.producer.transaction_manager import TransactionManager
-from barnabas.client.producer.transaction_requests import CoordinatorType, TransactionAborted, TransactionRequest
+from barnabas.client.producer.transaction_requests import CoordinatorType, TransactionRequest
 from barnabas.errors import KafkaError
 from barnabas.protocol import api_keys
 from barnabas.protocol.errors import ErrorCode, UnsupportedVersion
@@ -369,7 +370,7 @@ class Sender:
                 adjust_sequences=False,
             )
             if self._transactions is not None and batch.has_sequence:
-                self._transactions.mark_unresolved(batch)
+                self._transactions.identity.mark_unresolved(batch)
 
     def _send_produce(self, node: int, batches: list[ProducerBatch], now_ms: int) -> None:
         if not batches:
@@ -486,14 +487,14 @@ class Sender:
 
     def _complete(self, batch: ProducerBatch, answer: PartitionProduceResponse) -> None:
         if self._transactions is not None:
-            self._transactions.batch_completed(batch, answer.base_offset)
+            self._transactions.identity.batch_completed(batch, answer.base_offset)
         self._in_flight.pop(batch, None)
         if batch.complete(answer.base_offset, answer.log_append_time_ms):
             self._accumulator.deallocate(batch)
 
     def _split(self, batch: ProducerBatch) -> None:
         if self._transactions is not None:
-            self._transactions.remove_in_flight(batch)
+            self._transactions.identity.remove_in_flight(batch)
         self._accumulator.split_and_reenqueue(batch)
         self._in_flight.pop(batch, None)
         self._accumulator.deallocate(batch)
@@ -503,7 +504,7 @@ class Sender:
         if batch.state != PENDING or batch.attempts >= self.config.retries or self._accumulator.has_expired(batch, now_ms):
             return False
         if self._transactions is not None:
-            return self._transactions.can_retry(batch, answer.error_code, answer.log_start_offset)
+            return self._transactions.identity.can_retry(batch, answer.error_code, answer.log_start_offset)
         return error_for(answer.error_code).retriable
 
     def _fail(

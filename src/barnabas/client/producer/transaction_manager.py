@@ -1,7 +1,7 @@
 """What an idempotent or transactional producer may do now, and which request comes next.
 
 The state machine of Kafka's TransactionManager: applications begin, commit and abort; the sender asks for the `next_request`, sends it, and
-brings the answer to it (`transaction_requests`); batches that were acknowledged or failed are told here. It speaks both protocols:
+brings the answer to it (`transaction_requests`); producer id, epoch and sequences are its `identity`. It speaks both protocols:
 transaction.version 1, where partitions and groups are added to a transaction before they are written to, and 2 (KIP-890), where brokers do
 that and every transaction has an epoch of its own. An error is *abortable* (abort, and go on) or *fatal* (close the producer). It decides
 only: no network. Calls come from the application's threads and from the sender; each is made under the lock that is handed in.
@@ -26,11 +26,10 @@ from barnabas.client.errors import (
     ProducerFenced,
     TransactionAbortable,
     TransactionalIdAuthorization,
-    UnknownProducerId,
-    error_for,
 )
 from barnabas.client.producer.batch import ProducerBatch
-from barnabas.client.producer.sequences import NONE, ProducerIdAndEpoch, Sequences
+from barnabas.client.producer.identity import ProducerIdentity
+from barnabas.client.producer.sequences import NONE, ProducerIdAndEpoch
 from barnabas.client.producer.transaction_requests import (
     AddOffsets,
     AddPartitions,
@@ -43,15 +42,13 @@ from barnabas.client.producer.transaction_requests import (
     TransactionResult,
 )
 from barnabas.client.producer.transaction_states import PREVIOUS, State
-from barnabas.errors import InvalidProducerEpoch, InvalidTxnState, KafkaError, OutOfOrderSequence
-from barnabas.protocol.errors import ErrorCode, UnsupportedVersion
+from barnabas.errors import InvalidProducerEpoch, InvalidTxnState, KafkaError
+from barnabas.protocol.errors import UnsupportedVersion
 from barnabas.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 
 TRANSACTION_VERSION_FEATURE: Final = "transaction.version"
-_EPOCH_MAX: Final = 2**15 - 1
-_INVALID_OFFSET: Final = -1
 
 
 class _PendingTransition:
@@ -86,10 +83,7 @@ class TransactionManager:
         self.state = State.UNINITIALIZED
         self.failed = False  # fatally
         self.last_error: KafkaError | None = None
-        self.producer = NONE
-        self.sequences = Sequences()
-        # Where a broker has written something of this producer id. Without that it takes any sequence for the first one.
-        self.established: set[TopicPartition] = set()
+        self.identity = ProducerIdentity(transactional_id is not None, self.lock)
         # Partitions the transaction has, those a request is under way for, and those nobody has asked for yet.
         self.partitions: set[TopicPartition] = set()
         self.pending_partitions: set[TopicPartition] = set()
@@ -97,7 +91,6 @@ class TransactionManager:
         self.pending_offsets: dict[TopicPartition, OffsetAndMetadata] = {}
         self.transaction_started = False
         self.is_version_2 = False
-        self.epoch_bump_required = False
         self.coordinator_bumps_epoch = False
         self.in_flight: TransactionRequest | None = None
         self._newest_version_2 = False  # what the cluster has by now; it counts from the next transaction on
@@ -107,9 +100,6 @@ class TransactionManager:
         self._request_count = 0
         self._init_not_before_ms = 0
         self._pending: _PendingTransition | None = None
-        # Batches expired after they were sent: the sequence after them, until it is known whether they were written.
-        self._unresolved: dict[TopicPartition, int] = {}
-        self._to_rewrite: set[TopicPartition] = set()
 
     # What applications call
 
@@ -173,11 +163,11 @@ class TransactionManager:
         with self.lock:
             self.check_send(partition.topic, partition.partition)
             if self.is_version_2:
-                self.sequences.of(partition)
+                self.identity.sequences.of(partition)
                 self.partitions.add(partition)
                 self.transaction_started = True
             elif partition not in self.partitions and partition not in self.pending_partitions:
-                self.sequences.of(partition)
+                self.identity.sequences.of(partition)
                 self.new_partitions.add(partition)
 
     def _begin_initialize(self) -> TransactionResult:
@@ -203,8 +193,8 @@ class TransactionManager:
         result = self.enqueue(EndTransaction(self, committed))
         if not self.is_version_2 and self._newest_version_2:
             self.is_version_2 = True
-            self.epoch_bump_required = True
-        return self.enqueue(InitProducerId(self, self.producer)) if self.epoch_bump_required else result
+            self.identity.epoch_bump_required = True
+        return self.enqueue(InitProducerId(self, self.identity.producer)) if self.identity.epoch_bump_required else result
 
     def features_seen(self, features: Mapping[str, int], features_epoch: int) -> None:
         """The finalized features of the cluster, as brokers tell them when they are connected to."""
@@ -246,7 +236,7 @@ class TransactionManager:
 
     @property
     def has_producer_id(self) -> bool:
-        return self.producer.is_valid
+        return self.identity.producer.is_valid
 
     @property
     def has_fatal_error(self) -> bool:
@@ -303,7 +293,7 @@ class TransactionManager:
             self.fatal_error(fatal)
             return
         if self.must_bump_epoch:
-            self.epoch_bump_required = True
+            self.identity.epoch_bump_required = True
         self.abortable_error(abortable)
 
     def error_seen(self, error: KafkaError, *, poison: bool = True) -> None:
@@ -319,7 +309,7 @@ class TransactionManager:
                     error = TransactionAbortable("Transaction Request was aborted after exhausting retries.")
                     error.__cause__ = cause
                 if self.must_bump_epoch and not self.is_completing:
-                    self.epoch_bump_required = True
+                    self.identity.epoch_bump_required = True
                 self.abortable_error(error, poison=poison)
 
     def uninitialize(self, error: KafkaError) -> None:
@@ -333,18 +323,18 @@ class TransactionManager:
 
     def completed(self) -> None:
         """The transaction has ended, one way or the other."""
-        self._transition(State.INITIALIZING if self.epoch_bump_required else State.READY, poison=True)
-        self.epoch_bump_required = False
+        self._transition(State.INITIALIZING if self.identity.epoch_bump_required else State.READY, poison=True)
+        self.identity.epoch_bump_required = False
         self.transaction_started = False
         self.new_partitions.clear()
         self.pending_partitions.clear()
         self.partitions.clear()
 
     def initialized(self, producer: ProducerIdAndEpoch, is_epoch_bump: bool) -> None:
-        self.set_producer(producer)
+        self.identity.set_producer(producer)
         self._transition(State.READY, poison=True)
         if is_epoch_bump:
-            self.reset_sequences()
+            self.identity.reset_sequences()
         elif self.is_transactional:
             self.is_version_2 = self._newest_version_2
 
@@ -365,7 +355,7 @@ class TransactionManager:
         if not self.has_error:
             return
         error = self.last_error
-        who = f"Producer with transactionalId '{self.transactional_id}' and {self.producer}"
+        who = f"Producer with transactionalId '{self.transactional_id}' and {self.identity.producer}"
         if isinstance(error, ProducerFenced):
             raise ProducerFenced(f"{who} has been fenced by another producer with the same transactionalId")
         if isinstance(error, InvalidProducerEpoch):
@@ -466,159 +456,40 @@ class TransactionManager:
         self.new_partitions.clear()
         return AddPartitions(self, sorted(self.pending_partitions))
 
-    # Producer id, epoch and sequences
-
-    def set_producer(self, producer: ProducerIdAndEpoch) -> None:
-        logger.info("ProducerId set to %d with epoch %d", producer.producer_id, producer.epoch)
-        if producer.producer_id != self.producer.producer_id:
-            self.established.clear()
-        self.producer = producer
+    # Producer id, epoch and batches
 
     def ensure_producer_id(self) -> None:
         """For a producer that is only idempotent: takes the next epoch where that is due, and asks for an id if it has none."""
         with self.lock:
             if self.is_transactional:
                 return
-            if self.epoch_bump_required:
-                self._bump_idempotent_epoch()
+            if self.identity.epoch_bump_required:
+                self.identity.bump_epoch()
+                if not self.has_producer_id:
+                    self._transition(State.UNINITIALIZED, poison=True)
             if self.state is not State.INITIALIZING and not self.has_producer_id:
                 self._transition(State.INITIALIZING, poison=True)
                 request = InitProducerId(self, NONE)
                 request.not_before_ms = self._init_not_before_ms
                 self.enqueue(request)
 
-    def _bump_idempotent_epoch(self) -> None:
-        if self.producer.epoch == _EPOCH_MAX:
-            self.set_producer(NONE)
-            self._transition(State.UNINITIALIZED, poison=True)
-        else:
-            self.set_producer(ProducerIdAndEpoch(self.producer.producer_id, self.producer.epoch + 1))
-        for partition in self._to_rewrite:
-            known = self.sequences.known(partition)
-            if known is not None:
-                known.start_at_beginning(self.producer)
-            self._unresolved.pop(partition, None)
-        self._to_rewrite.clear()
-        self.epoch_bump_required = False
-
-    def request_idempotent_epoch_bump(self, partition: TopicPartition) -> None:
-        """Only another epoch lets the sequences of the partition begin anew without being taken for old ones."""
-        self.epoch_bump_required = True
-        self._to_rewrite.add(partition)
-
-    def reset_sequences(self) -> None:
-        self.sequences.reset()
-        self._unresolved.clear()
-
-    def assign_sequence(self, batch: ProducerBatch) -> None:
-        """The first time a batch is sent. From then on its sequence stays: the broker may have written it."""
-        sequences = self.sequences.of(batch.topic_partition)
-        if sequences.producer != self.producer and not sequences.in_flight:
-            sequences.start_at_beginning(self.producer)
-        batch.set_producer_state(self.producer.producer_id, self.producer.epoch, sequences.next_sequence, self.is_transactional)
-        sequences.increment(batch.count)
-        sequences.add_in_flight(batch)
-
-    def has_unresolved_sequence(self, partition: TopicPartition) -> bool:
-        return partition in self._unresolved
-
-    def mark_unresolved(self, batch: ProducerBatch) -> None:
-        """It expired after having been sent: nothing more is sent until what is under way has ended."""
-        with self.lock:
-            following = batch.last_sequence + 1
-            self._unresolved[batch.topic_partition] = max(self._unresolved.get(batch.topic_partition, following), following)
-
     def resolve_sequences(self) -> None:
-        """Looks at partitions with expired batches once nothing of theirs is under way any more."""
+        """Looks at what has expired; a transaction that may have lost something cannot be committed."""
         with self.lock:
-            for partition in list(self._unresolved):
-                sequences = self.sequences.of(partition)
-                if sequences.in_flight:
-                    continue
-                del self._unresolved[partition]
-                if sequences.is_next(sequences.next_sequence):
-                    continue  # later batches were written, so the expired one was too
-                if not self.is_transactional:
-                    self.request_idempotent_epoch_bump(partition)
-                    continue
-                lost = "The client hasn't received acknowledgment for some previously sent messages and can no longer retry them. "
-                self.abortable_or_fatal(
-                    KafkaError(f"{lost}It is safe to abort the transaction and continue."), KafkaError(f"{lost}It isn't safe to continue.")
-                )
-
-    def batch_completed(self, batch: ProducerBatch, base_offset: int) -> None:
-        with self.lock:
-            if batch.producer_id == self.producer.producer_id:
-                self.established.add(batch.topic_partition)
-            known = self.sequences.known(batch.topic_partition)
-            if known is not None:
-                known.acked_sequence(batch.last_sequence)
-            if base_offset != _INVALID_OFFSET and (known is not None or not self.is_transactional):
-                self.sequences.of(batch.topic_partition).acked_offset(base_offset + batch.count - 1)
-            self.remove_in_flight(batch)
+            if not self.identity.resolve():
+                return
+            lost = "The client hasn't received acknowledgment for some previously sent messages and can no longer retry them. "
+            self.abortable_or_fatal(
+                KafkaError(f"{lost}It is safe to abort the transaction and continue."), KafkaError(f"{lost}It isn't safe to continue.")
+            )
 
     def batch_failed(self, batch: ProducerBatch, error: KafkaError, adjust_sequences: bool) -> None:
         """`adjust_sequences` says that the broker is certain not to have written it."""
         with self.lock:
             self.error_seen(error)
-            self.remove_in_flight(batch)
-            if self.has_fatal_error:
-                return
-            partition = batch.topic_partition
-            if isinstance(error, OutOfOrderSequence) and not self.is_transactional:
-                logger.error("The broker returned %r for topic-partition %s with producer %s", error, partition, self.producer)
-                self.request_idempotent_epoch_bump(partition)
-            elif isinstance(error, UnknownProducerId):
-                # The broker knows nothing of this producer: it takes a batch with sequence 0.
-                self.sequences.forget(partition)
-                self._unresolved.pop(partition, None)
-            elif adjust_sequences:
-                known = self.sequences.known(partition)
-                if not self.is_transactional:
-                    self.request_idempotent_epoch_bump(partition)
-                elif known is not None:
-                    known.close_gap(batch)
-
-    def remove_in_flight(self, batch: ProducerBatch) -> None:
-        known = self.sequences.known(batch.topic_partition)
-        if known is not None:
-            known.remove_in_flight(batch)
-
-    def can_retry(self, batch: ProducerBatch, code: int, log_start_offset: int) -> bool:
-        """Whether a batch that was refused with this error may be sent again, and prepares for it."""
-        with self.lock:
-            if code == ErrorCode.UNKNOWN_PRODUCER_ID:
-                return self._can_retry_unknown_producer(batch, log_start_offset)
-            if code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
-                return self._can_retry_out_of_order(batch)
-            return error_for(code).retriable
-
-    def _can_retry_unknown_producer(self, batch: ProducerBatch, log_start_offset: int) -> bool:
-        if log_start_offset == _INVALID_OFFSET or batch.sequence_was_reset:
-            # The partition was about to move; or the sequences have begun anew since this batch was sent.
-            return True
-        sequences = self.sequences.of(batch.topic_partition)
-        if self.is_transactional:
-            if sequences.last_acked_offset >= log_start_offset:
-                return False
-            # What it wrote has been deleted, and the broker's memory of it too.
-            sequences.start_at_beginning(self.producer)
-            return True
-        self.request_idempotent_epoch_bump(batch.topic_partition)
-        return True
-
-    def _can_retry_out_of_order(self, batch: ProducerBatch) -> bool:
-        partition = batch.topic_partition
-        unresolved = self._unresolved.get(partition)
-        sequences = self.sequences.of(partition)
-        overtaken = not batch.sequence_was_reset and batch.base_sequence <= sequences.last_acked_sequence
-        if unresolved is None and not overtaken and (batch.sequence_was_reset or not sequences.is_next(batch.base_sequence)):
-            return True  # an earlier one is still to come
-        if self.is_transactional:
-            return False
-        if unresolved is None or unresolved == batch.base_sequence:
-            self.request_idempotent_epoch_bump(partition)
-        return True
+            self.identity.remove_in_flight(batch)
+            if not self.has_fatal_error:
+                self.identity.batch_failed(batch, error, adjust_sequences)
 
 
 def _must_be_retried(operation: str, pending: _PendingTransition) -> IllegalState:

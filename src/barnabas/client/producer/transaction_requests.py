@@ -58,10 +58,6 @@ class CoordinatorType(Enum):
     TRANSACTION = 1
 
 
-class TransactionAborted(KafkaError):
-    """A record was not sent because its transaction was aborted before."""
-
-
 class TransactionResult:
     """The end of a call of the application, which waits for it with a timeout and may come back for it."""
 
@@ -236,7 +232,7 @@ class AddPartitions(TransactionRequest):
     def __init__(self, manager: TransactionManager, partitions: list[TopicPartition]) -> None:
         super().__init__(manager, TransactionResult("AddPartitionsToTxn"))
         self.partitions = partitions
-        self.producer = manager.producer
+        self.producer = manager.identity.producer
         self._backoff_ms = manager.retry_backoff_ms
 
     @property
@@ -345,7 +341,7 @@ class EndTransaction(TransactionRequest):
     def __init__(self, manager: TransactionManager, committed: bool) -> None:
         super().__init__(manager, TransactionResult(f"EndTxn({str(committed).lower()})"))
         self.committed = committed
-        self.producer = manager.producer
+        self.producer = manager.identity.producer
         # In version 5 the answer has the epoch of the next transaction.
         self.version_max = None if manager.is_version_2 else 4
 
@@ -357,8 +353,8 @@ class EndTransaction(TransactionRequest):
         code = response.error_code
         if code == ErrorCode.NONE:
             if response.producer_id != -1:
-                self.manager.set_producer(ProducerIdAndEpoch(response.producer_id, response.producer_epoch))
-                self.manager.reset_sequences()
+                self.manager.identity.set_producer(ProducerIdAndEpoch(response.producer_id, response.producer_epoch))
+                self.manager.identity.reset_sequences()
             self.manager.completed()
             self.result.done()
         elif self.retried(code):
@@ -391,7 +387,7 @@ class AddOffsets(TransactionRequest):
         super().__init__(manager, TransactionResult("AddOffsetsToTxn"))
         self.offsets = offsets
         self.group = group
-        self.producer = manager.producer
+        self.producer = manager.identity.producer
 
     def message(self, version: int) -> Message:
         return AddOffsetsToTxnRequest(self.coordinator_key, self.producer.producer_id, self.producer.epoch, self.group.group_id)
@@ -428,7 +424,7 @@ class CommitOffsets(TransactionRequest):
     def __init__(self, manager: TransactionManager, group: ConsumerGroupMetadata, result: TransactionResult) -> None:
         super().__init__(manager, result)
         self.group = group
-        self.producer = manager.producer
+        self.producer = manager.identity.producer
         # From version 5 on the broker adds the group to the transaction.
         self.version_max = None if manager.is_version_2 else 4
 

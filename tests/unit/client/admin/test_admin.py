@@ -17,6 +17,7 @@ from tests.unit.client.admin.parts import run
 
 SERVERS = {"bootstrap.servers": "localhost:1"}
 OWN = {"start"}  # what only the face on asyncio has
+PLAIN = {"close", "metrics", "register_metric_for_subscription", "unregister_metric_from_subscription"}  # what asks no broker
 # Java's Admin 4.2, in the names of Python.
 JAVA = [
     "abort_transaction",
@@ -77,10 +78,12 @@ JAVA = [
     "list_topics",
     "list_transactions",
     "metrics",
+    "register_metric_for_subscription",
     "remove_members_from_consumer_group",
     "remove_raft_voter",
     "renew_delegation_token",
     "unregister_broker",
+    "unregister_metric_from_subscription",
     "update_features",
 ]
 
@@ -98,7 +101,7 @@ def test_both_faces_have_the_same_methods() -> None:
     assert public(Admin) <= public(AsyncAdmin)
 
 
-@pytest.mark.parametrize("name", sorted(public(Admin) - {"close", "metrics"}))
+@pytest.mark.parametrize("name", sorted(public(Admin) - PLAIN))
 def test_a_blocking_method_has_the_signature_and_the_words_of_its_twin(name: str) -> None:
     blocking, twin = getattr(Admin, name), getattr(AsyncAdmin, name)
     assert inspect.signature(blocking) == inspect.signature(twin)

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from barnabas.client.cluster import Node
 from barnabas.client.consumer.offset_reset import NONE
 from barnabas.client.consumer.partition_state import FetchState
-from barnabas.client.errors import Disconnected, IllegalState, OffsetOutOfRange, SaslAuthentication, TopicAuthorization
+from barnabas.client.errors import (
+    ClusterAuthorization,
+    Disconnected,
+    IllegalState,
+    OffsetOutOfRange,
+    SaslAuthentication,
+    TopicAuthorization,
+    UnsupportedVersion,
+)
+from barnabas.client.network_client import COORDINATOR_IDS
 from barnabas.errors import KafkaError
 from barnabas.protocol.errors import ErrorCode
-from tests.unit.client.consumer.paper_network import TOPIC, Scene, asked, data, fetched, partition
+from tests.unit.client.consumer.paper_network import TOPIC, Scene, Sent, asked, data, fetched, partition
 
 
 def one(**settings: object) -> Scene:
@@ -229,10 +240,45 @@ def test_a_broker_that_is_not_connected_is_asked_when_it_is() -> None:
 
 def test_a_broker_that_does_not_believe_who_we_are_is_told_to_the_application() -> None:
     scene = one()
-    scene.fetcher.raise_authentication_error()
+    scene.fetcher.raise_problem()
     scene.network.authentication_errors[1] = SaslAuthentication("no")
     with pytest.raises(SaslAuthentication):
-        scene.fetcher.raise_authentication_error()
+        scene.fetcher.raise_problem()
+
+
+def test_a_fetch_that_fails_for_good_is_raised_once_and_tried_again_after_a_while() -> None:
+    scene = one()
+    scene.send()[0].fail(UnsupportedVersion("The node does not support FETCH"))
+    with pytest.raises(UnsupportedVersion):
+        scene.fetcher.raise_problem()
+    scene.fetcher.raise_problem()
+    assert scene.send() == []
+    scene.clock.ms += 100
+    assert len(scene.send()) == 1
+
+
+def test_a_fetch_that_a_broker_refuses_as_a_whole_is_raised() -> None:
+    scene = one()
+    scene.send()[0].answer(fetched(error=ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
+    with pytest.raises(ClusterAuthorization):
+        scene.fetcher.raise_problem()
+    assert scene.send() == []
+
+
+@pytest.mark.parametrize("error", [ErrorCode.REQUEST_TIMED_OUT, ErrorCode.UNKNOWN_SERVER_ERROR])
+def test_a_refusal_that_passes_is_waited_out(error: ErrorCode) -> None:
+    scene = one()
+    scene.send()[0].answer(fetched(error=error))
+    scene.fetcher.raise_problem()
+    assert scene.send() == []
+    scene.clock.ms += 100
+    assert len(scene.send()) == 1
+
+
+def test_a_session_that_the_broker_forgot_is_opened_anew_at_once() -> None:
+    scene = one()
+    scene.send()[0].answer(fetched(error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND))
+    assert scene.send()[0].request.session_epoch == 0
 
 
 # Follower fetching (KIP-392)
@@ -341,6 +387,54 @@ def test_a_topic_id_the_broker_does_not_expect_asks_for_metadata() -> None:
     scene = one()
     scene.send()[0].answer(fetched(error=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR))
     assert scene.metadata.update_requested
+
+
+def closing(scene: Scene) -> list[Sent]:
+    """What is sent to close the sessions; all of it is answered."""
+
+    async def close() -> list[Sent]:
+        task = asyncio.ensure_future(scene.fetcher.close(1000))
+        while not (sent := scene.network.take()) and not task.done():
+            await asyncio.sleep(0)
+        for each in sent:
+            each.answer(fetched())
+        await task
+        return sent
+
+    return asyncio.run(close())
+
+
+def test_sessions_are_closed() -> None:
+    scene = one()
+    scene.network.unready.add(COORDINATOR_IDS - 1)
+    scene.send()[0].answer(fetched(data(0)))
+    (sent,) = closing(scene)
+    assert (sent.node_id, sent.request.session_id, sent.request.session_epoch) == (1, 9, -1)
+
+
+def test_a_session_is_closed_while_a_fetch_is_under_way() -> None:
+    scene = one()
+    scene.network.unready.add(COORDINATOR_IDS - 1)
+    scene.send()[0].answer(fetched(data(0)))
+    (waiting,) = scene.send()
+    (sent,) = closing(scene)
+    assert (sent.node_id, sent.request.session_id, sent.request.session_epoch) == (1, 9, -1)
+    waiting.answer(fetched(data(0, 0, 1)))
+    assert scene.network.take() == []
+
+
+def test_closing_does_not_wait_behind_a_fetch_where_the_group_has_a_connection_to_that_broker() -> None:
+    scene = one()
+    scene.send()[0].answer(fetched(data(0)))
+    scene.send()
+    (sent,) = closing(scene)
+    assert (sent.node_id, sent.request.session_id, sent.request.session_epoch) == (COORDINATOR_IDS - 1, 9, -1)
+
+
+def test_a_fetch_without_session_leaves_nothing_to_close() -> None:
+    scene = one()
+    scene.send()
+    assert closing(scene) == []
 
 
 def test_aborted_transactions_are_handed_on() -> None:

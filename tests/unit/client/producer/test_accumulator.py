@@ -314,7 +314,7 @@ def idempotent() -> TransactionManager:
 def established() -> TransactionManager:
     """One whose producer id the brokers know."""
     manager = idempotent()
-    manager.established.add(TP)
+    manager.identity.established.add(TP)
     return manager
 
 
@@ -346,7 +346,7 @@ def test_the_second_batch_of_a_partition_waits_for_the_first_ever() -> None:
     (first,) = setup.drain_batches()
     assert setup.drain_batches() == []
     assert setup.transactions is not None
-    setup.transactions.batch_completed(first, 0)
+    setup.transactions.identity.batch_completed(first, 0)
     assert len(setup.drain_batches()) == len(setup.drain_batches()) == 1
 
 
@@ -361,7 +361,7 @@ def test_batches_that_come_back_are_sent_again_in_order_and_one_at_a_time() -> N
     assert setup.drain_batches() == [batches[0]]
     assert setup.drain_batches() == []
     assert setup.transactions is not None
-    setup.transactions.batch_completed(batches[0], 0)
+    setup.transactions.identity.batch_completed(batches[0], 0)
     assert setup.drain_batches() == [batches[1]]
 
 

@@ -166,7 +166,7 @@ def test_after_an_expired_batch_the_producer_goes_on_under_another_epoch(scripte
         assert sending.send("t", b"next" * 10).result(WAIT_S).offset == 0
         transactions = sending._core.transactions
         assert transactions is not None
-        assert transactions.producer.epoch == 1
+        assert transactions.identity.producer.epoch == 1
 
 
 def test_a_batch_too_large_for_the_broker_is_split(scripted: ScriptedCluster) -> None:
@@ -232,7 +232,7 @@ def test_after_a_gap_an_idempotent_producer_goes_on_under_another_epoch(scripted
         assert sending.send("t", b"two").result(WAIT_S).offset == 1
         transactions = sending._core.transactions
         assert transactions is not None
-        assert transactions.producer.epoch == 1
+        assert transactions.identity.producer.epoch == 1
 
 
 def test_a_broker_that_forgot_the_producer_is_met_with_another_epoch(scripted: ScriptedCluster) -> None:

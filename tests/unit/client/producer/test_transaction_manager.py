@@ -89,7 +89,7 @@ def sent_batch(manager: TransactionManager, count: int = 1) -> ProducerBatch:
     batch = ProducerBatch(TP, threading.RLock(), 0, None, 16384, 0, 0)
     for _ in range(count):
         batch.try_append(0, None, b"v", ())
-    manager.assign_sequence(batch)
+    manager.identity.assign_sequence(batch)
     return batch
 
 
@@ -209,7 +209,7 @@ def test_under_version_2_each_transaction_has_its_epoch() -> None:
     result = manager.begin_commit()
     answered(manager, EndTxnResponse(producer_id=7, producer_epoch=1))
     result.wait(0)
-    assert (manager.state, manager.producer) == (State.READY, ProducerIdAndEpoch(7, 1))
+    assert (manager.state, manager.identity.producer) == (State.READY, ProducerIdAndEpoch(7, 1))
 
 
 def test_under_version_1_epoch_and_sequences_stay() -> None:
@@ -217,13 +217,13 @@ def test_under_version_1_epoch_and_sequences_stay() -> None:
     manager.maybe_add_partition(TP)
     answered(manager, partitions_added(ErrorCode.NONE))
     batch = sent_batch(manager, 3)
-    manager.batch_completed(batch, 0)
+    manager.identity.batch_completed(batch, 0)
     result = manager.begin_commit()
     request = next_request(manager)
     assert request.version_max == 4
     request.handle(EndTxnResponse())
     result.wait(0)
-    assert manager.producer == ProducerIdAndEpoch(7, 0)
+    assert manager.identity.producer == ProducerIdAndEpoch(7, 0)
     manager.begin()
     assert sent_batch(manager).base_sequence == 3
 
@@ -243,7 +243,7 @@ def test_a_cluster_that_moves_to_version_2_gives_another_epoch_with_the_end_of_t
     assert bump.current == ProducerIdAndEpoch(7, 0)
     bump.handle(InitProducerIdResponse(producer_id=7, producer_epoch=1))
     result.wait(0)
-    assert (manager.state, manager.is_version_2, manager.producer.epoch) == (State.READY, True, 1)
+    assert (manager.state, manager.is_version_2, manager.identity.producer.epoch) == (State.READY, True, 1)
 
 
 def test_a_call_that_timed_out_can_be_made_again_and_only_it() -> None:
@@ -450,7 +450,7 @@ def test_the_first_partition_is_tried_again_soon_while_the_last_transaction_comp
 def test_a_gap_closes_when_a_batch_of_a_transaction_is_refused_for_good() -> None:
     manager = in_transaction(version=1)
     first, second, third = (sent_batch(manager, 2) for _ in range(3))
-    manager.batch_completed(first, 0)
+    manager.identity.batch_completed(first, 0)
     manager.batch_failed(second, InvalidRecord("bad"), adjust_sequences=True)
     assert third.base_sequence == 2
     assert sent_batch(manager).base_sequence == 4
@@ -471,9 +471,9 @@ def test_an_idempotent_producer_takes_the_next_epoch_by_itself() -> None:
     manager.ensure_producer_id()
     answered(manager, InitProducerIdResponse(producer_id=7, producer_epoch=0))
     batch = sent_batch(manager, 3)
-    manager.request_idempotent_epoch_bump(TP)
+    manager.identity.request_epoch_bump(TP)
     manager.ensure_producer_id()
-    assert manager.producer == ProducerIdAndEpoch(7, 1)
+    assert manager.identity.producer == ProducerIdAndEpoch(7, 1)
     assert (batch.producer_epoch, batch.base_sequence, batch.sequence_was_reset) == (1, 0, True)
 
 
@@ -482,19 +482,19 @@ def test_a_batch_that_was_overtaken_takes_another_epoch() -> None:
     manager.ensure_producer_id()
     answered(manager, InitProducerIdResponse(producer_id=7, producer_epoch=0))
     first, second = sent_batch(manager), sent_batch(manager)
-    manager.batch_completed(second, 0)
-    assert manager.can_retry(first, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 0)
-    assert manager.epoch_bump_required
+    manager.identity.batch_completed(second, 0)
+    assert manager.identity.can_retry(first, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 0)
+    assert manager.identity.epoch_bump_required
 
 
 def test_when_epochs_are_used_up_it_gets_another_id() -> None:
     manager = TransactionManager()
     manager.ensure_producer_id()
     answered(manager, InitProducerIdResponse(producer_id=7, producer_epoch=32767))
-    manager.request_idempotent_epoch_bump(TP)
+    manager.identity.request_epoch_bump(TP)
     manager.ensure_producer_id()
     answered(manager, InitProducerIdResponse(producer_id=8, producer_epoch=0))
-    assert manager.producer == ProducerIdAndEpoch(8, 0)
+    assert manager.identity.producer == ProducerIdAndEpoch(8, 0)
 
 
 def test_an_expired_batch_is_resolved_by_later_ones_that_were_written() -> None:
@@ -503,14 +503,14 @@ def test_an_expired_batch_is_resolved_by_later_ones_that_were_written() -> None:
     answered(manager, InitProducerIdResponse(producer_id=7, producer_epoch=0))
     expired, later = sent_batch(manager), sent_batch(manager)
     manager.batch_failed(expired, Timeout("expired"), False)
-    manager.mark_unresolved(expired)
-    assert manager.has_unresolved_sequence(TP)
+    manager.identity.mark_unresolved(expired)
+    assert manager.identity.has_unresolved_sequence(TP)
     manager.resolve_sequences()
-    assert manager.has_unresolved_sequence(TP), "one is still under way"
-    manager.batch_completed(later, 1)
+    assert manager.identity.has_unresolved_sequence(TP), "one is still under way"
+    manager.identity.batch_completed(later, 1)
     manager.resolve_sequences()
-    assert not manager.has_unresolved_sequence(TP)
-    assert not manager.epoch_bump_required
+    assert not manager.identity.has_unresolved_sequence(TP)
+    assert not manager.identity.epoch_bump_required
 
 
 def test_an_expired_batch_that_nobody_knows_of_takes_another_epoch() -> None:
@@ -519,9 +519,9 @@ def test_an_expired_batch_that_nobody_knows_of_takes_another_epoch() -> None:
     answered(manager, InitProducerIdResponse(producer_id=7, producer_epoch=0))
     expired = sent_batch(manager)
     manager.batch_failed(expired, Timeout("expired"), False)
-    manager.mark_unresolved(expired)
+    manager.identity.mark_unresolved(expired)
     manager.resolve_sequences()
-    assert manager.epoch_bump_required
+    assert manager.identity.epoch_bump_required
 
 
 def test_closing_fails_what_waits() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from random import Random
+
 import pytest
 
 from barnabas.client.cluster import Cluster, Node, PartitionInfo
@@ -16,7 +19,7 @@ from barnabas.client.consumer.assignors import (
     common_protocol,
     make_assignors,
 )
-from barnabas.client.consumer.assignors.assignor import Assignment, ConsumerPartitionAssignor
+from barnabas.client.consumer.assignors.assignor import Assignment, ConsumerPartitionAssignor, TopicRacks
 from barnabas.client.consumer.assignors.sticky_assignor import read_user_data, write_user_data
 from barnabas.client.consumer.classic_leader import check_cooperative
 from barnabas.client.consumer.group_metadata import ConsumerGroupMetadata
@@ -317,3 +320,29 @@ class ByLeadersRack(ConsumerPartitionAssignor):
 def test_an_assignor_may_use_user_data_and_leaders() -> None:
     got = ByLeadersRack().assign(cluster(2), {"a": Subscription(("t",), b"r1"), "b": Subscription(("t",), b"r0")})
     assert {member: show(list(given.partitions)) for member, given in got.items()} == {"a": "tp1", "b": "tp0"}
+
+
+class AtRandom(AbstractPartitionAssignor):
+    """Every partition goes to any member that wants its topic."""
+
+    name = "random"
+
+    def __init__(self) -> None:
+        self.random = Random(1)
+
+    def assign_partitions(self, topics: TopicRacks, subscriptions: Mapping[str, Subscription]) -> dict[str, list[TopicPartition]]:
+        given: dict[str, list[TopicPartition]] = {member: [] for member in subscriptions}
+        for topic, each in topics.items():
+            wanting = [member for member, one in subscriptions.items() if topic in one.topics]
+            for number in range(len(each)):
+                given[self.random.choice(wanting)].append(TopicPartition(topic, number))
+        return given
+
+
+def test_an_assignor_may_leave_it_to_chance() -> None:
+    subscriptions = {"a": Subscription(("t",)), "b": Subscription(("t",)), "c": Subscription(("other",))}
+    got = AtRandom().assign(cluster(40), subscriptions)
+    assert sorted(partition for given in got.values() for partition in given.partitions) == sorted(
+        read(" ".join(f"tp{n}" for n in range(40)))
+    )
+    assert got["a"].partitions and got["b"].partitions and not got["c"].partitions

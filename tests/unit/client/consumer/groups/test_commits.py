@@ -31,13 +31,16 @@ from barnabas.client.errors import (
     StaleMemberEpoch,
     Timeout,
     TopicAuthorization,
+    UnknownTopicId,
     UnstableOffsetCommit,
 )
+from barnabas.client.metadata import Metadata
 from barnabas.client.metrics import Metrics
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.offset_commit_request import OffsetCommitRequest
 from barnabas.protocol.messages.offset_commit_response import OffsetCommitResponse, OffsetCommitResponsePartition, OffsetCommitResponseTopic
+from barnabas.protocol.messages.offset_fetch_request import OffsetFetchRequest
 from barnabas.protocol.messages.offset_fetch_response import (
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
@@ -45,6 +48,8 @@ from barnabas.protocol.messages.offset_fetch_response import (
     OffsetFetchResponseTopics,
 )
 from barnabas.topic_partition import TopicPartition
+from barnabas.uuid import Uuid
+from tests.unit.client.consumer.paper_network import TOPIC_ID, Scene
 
 P = TopicPartition("t", 0)
 CLOCK = SystemClock()
@@ -74,8 +79,16 @@ class Scripted:
 
         return start(find())
 
-    async def send(self, kind: object, build: Callable[[int], Message], expected: object, *, timeout_ms: int | None = None) -> Message:
-        self.sent.append(build(9))
+    async def send(
+        self,
+        kind: object,
+        build: Callable[[int], Message],
+        expected: object,
+        *,
+        timeout_ms: int | None = None,
+        max_version: int | None = None,
+    ) -> Message:
+        self.sent.append(build(10 if max_version is None else max_version))
         await asyncio.sleep(0)
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(answer, KafkaError):
@@ -116,7 +129,13 @@ def fetched(offset: int, code: int = 0, group_code: int = 0) -> OffsetFetchRespo
 
 
 class Rig:
-    def __init__(self, *answers: Answer, auto_commit: bool = False, interceptors: ConsumerInterceptors | None = None) -> None:
+    def __init__(
+        self,
+        *answers: Answer,
+        auto_commit: bool = False,
+        interceptors: ConsumerInterceptors | None = None,
+        metadata: Metadata | None = None,
+    ) -> None:
         self.coordinator = Scripted(*answers)
         self.member = Member()
         self.subscriptions = SubscriptionState(LATEST)
@@ -130,6 +149,7 @@ class Rig:
             backoff=ExponentialBackoff(1, 2),
             interceptors=interceptors or ConsumerInterceptors(),
             metrics=CommitMetrics(Metrics(CLOCK)),
+            metadata=metadata,
         )
 
     def note(self, offsets: Offsets, error: Exception | None) -> None:
@@ -367,3 +387,120 @@ def test_asking_is_given_up_at_the_deadline(problem: KafkaError) -> None:
 def test_what_cannot_be_asked_is_raised(answer: Message, error: type[KafkaError]) -> None:
     with pytest.raises(error):
         run(Rig(answer).commits.fetch_committed([P], soon()))
+
+
+class Guarded:
+    """Tries a failed commit again, unless a later one has been begun since: else an older offset would go over a newer one."""
+
+    def __init__(self, rig: Rig) -> None:
+        self.rig = rig
+        self.latest = 0
+
+    def commit(self, offset: int) -> None:
+        self.latest += 1
+        self._send(offset, self.latest)
+
+    def _send(self, offset: int, number: int) -> None:
+        def done(offsets: Offsets, error: Exception | None) -> None:
+            if isinstance(error, RetriableCommitFailed) and number == self.latest:
+                self._send(offset, number)
+
+        self.rig.commits.commit_async({P: OffsetAndMetadata(offset)}, done)
+
+
+def offsets_sent(rig: Rig) -> list[int]:
+    return [
+        row.committed_offset for sent in rig.coordinator.sent if isinstance(sent, OffsetCommitRequest) for row in sent.topics[0].partitions
+    ]
+
+
+@pytest.mark.parametrize(
+    ("commits", "sent"),
+    [
+        ([5], [5, 5]),  # the only one: tried again
+        ([5, 9], [5, 9]),  # another has been begun: 5 must not come after 9
+    ],
+)
+def test_an_application_may_try_commits_again_where_none_has_overtaken_them(commits: list[int], sent: list[int]) -> None:
+    rig = Rig(committed(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS), committed())
+    guarded = Guarded(rig)
+
+    async def work() -> None:
+        for offset in commits:
+            guarded.commit(offset)
+        for _ in range(2):
+            await rig.commits.wait_for_pending(soon())
+            rig.commits.run_callbacks()
+
+    run(work())
+    assert offsets_sent(rig) == sent
+
+
+# By topic ids
+
+
+def committed_by_id(code: int = 0) -> OffsetCommitResponse:
+    return OffsetCommitResponse(topics=[OffsetCommitResponseTopic("", TOPIC_ID, [OffsetCommitResponsePartition(0, code)])])
+
+
+def fetched_by_id(offset: int, code: int = 0) -> OffsetFetchResponse:
+    row = OffsetFetchResponsePartitions(0, offset, -1, "", code)
+    return OffsetFetchResponse(groups=[OffsetFetchResponseGroup("g", [OffsetFetchResponseTopics("", TOPIC_ID, [row])])])
+
+
+def knowing() -> Metadata:
+    """Of the topic t and its id."""
+    return Scene({0: 1}).metadata
+
+
+def test_topics_go_by_id_where_all_ids_are_known() -> None:
+    rig = Rig(committed_by_id(), metadata=knowing())
+    run(rig.commits.commit(FIVE, soon()))
+    (request,) = rig.coordinator.sent
+    assert isinstance(request, OffsetCommitRequest)
+    assert [(topic.name, topic.topic_id) for topic in request.topics] == [("", TOPIC_ID)]
+
+
+def test_topics_go_by_name_where_an_id_is_not_known() -> None:
+    rig = Rig(committed(), metadata=knowing())
+    run(rig.commits.commit(FIVE | {TopicPartition("unheard", 0): OffsetAndMetadata(1)}, soon()))
+    (request,) = rig.coordinator.sent
+    assert isinstance(request, OffsetCommitRequest)
+    assert [(topic.name, topic.topic_id) for topic in request.topics] == [("t", Uuid.ZERO), ("unheard", Uuid.ZERO)]
+
+
+def test_committed_offsets_are_asked_for_by_id() -> None:
+    rig = Rig(fetched_by_id(7), metadata=knowing())
+    assert run(rig.commits.fetch_committed([P], soon())) == {P: OffsetAndMetadata(7)}
+    (request,) = rig.coordinator.sent
+    assert isinstance(request, OffsetFetchRequest)
+    assert [(topic.name, topic.topic_id) for topic in request.groups[0].topics or ()] == [("", TOPIC_ID)]
+
+
+def test_an_id_that_is_out_of_date_is_asked_for_before_the_next_attempt() -> None:
+    metadata = knowing()
+    rig = Rig(committed_by_id(ErrorCode.UNKNOWN_TOPIC_ID), committed_by_id(), metadata=metadata)
+    run(rig.commits.commit(FIVE, soon()))
+    assert len(rig.coordinator.sent) == 2
+    assert metadata.update_requested
+
+
+def test_a_commit_that_is_not_waited_for_tells_of_an_id_that_is_out_of_date() -> None:
+    rig = Rig(committed_by_id(ErrorCode.UNKNOWN_TOPIC_ID), metadata=knowing())
+
+    async def commit() -> None:
+        rig.commits.commit_async(FIVE, rig.note)
+        await rig.commits.wait_for_pending(soon())
+        rig.commits.run_callbacks()
+
+    run(commit())
+    ((_, problem),) = rig.told
+    assert isinstance(problem, RetriableCommitFailed)
+    assert isinstance(problem.__cause__, UnknownTopicId)
+
+
+def test_committed_offsets_of_an_id_that_is_out_of_date_do_not_exist() -> None:
+    metadata = knowing()
+    with pytest.raises(KafkaError, match="Topic or Partition t-0 does not exist"):
+        run(Rig(fetched_by_id(-1, ErrorCode.UNKNOWN_TOPIC_ID), metadata=metadata).commits.fetch_committed([P], soon()))
+    assert metadata.update_requested

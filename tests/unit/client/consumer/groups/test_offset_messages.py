@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
 from barnabas.client.consumer.offset_and_metadata import OffsetAndMetadata
@@ -12,6 +14,7 @@ from barnabas.protocol.messages.offset_fetch_response import OffsetFetchResponse
 from barnabas.protocol.reader import Reader
 from barnabas.protocol.writer import Writer
 from barnabas.topic_partition import TopicPartition
+from barnabas.uuid import Uuid
 
 P, Q = TopicPartition("t", 0), TopicPartition("u", 3)
 
@@ -27,6 +30,14 @@ def test_a_commit_can_be_written_in_every_version(version: int) -> None:
         ("u", 3, 6),
     ]
     assert read.group_instance_id == ("instance" if version >= 7 else None)
+
+
+def test_topics_have_ids_instead_of_names_from_version_10_on() -> None:
+    ids = {"t": Uuid.random(Random(1)), "u": Uuid.random(Random(2))}
+    offsets = {P: OffsetAndMetadata(5), Q: OffsetAndMetadata(6)}
+    assert [topic.topic_id for topic in commit_request("g", NOBODY, offsets, 10, ids).topics] == [ids["t"], ids["u"]]
+    assert [topic.topic_id for topic in fetch_request("g", NOBODY, [P, Q], 10, ids).groups[0].topics or ()] == [ids["t"], ids["u"]]
+    assert [topic.name for topic in commit_request("g", NOBODY, offsets, 9, ids).topics] == ["t", "u"]
 
 
 @pytest.mark.parametrize("version", range(1, 10))
