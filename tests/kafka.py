@@ -21,6 +21,7 @@ import pytest
 
 VERSION = "4.2.0"
 JAVA_VERSION_MIN = 17
+ZOOKEEPER_TOOLS_VERSION = "2.8.2"
 CLIENT_VERSIONS = ("2.8.2", "0.9.0.1")  # older clients, each with its own dependencies
 # The flags make a short-lived JVM start faster, and its output the same on every locale.
 JVM_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Dfile.encoding=UTF-8", "-Dsun.stdout.encoding=UTF-8")
@@ -94,6 +95,12 @@ def client_jars(version: str) -> Path:
     if version == VERSION:
         return prepare()
     return _fetch(f"kafka-clients-{version}", (("org.apache.kafka", "kafka-clients", version), LOGGER))
+
+
+@cache
+def zookeeper_tools() -> Path:
+    """The directory of the jars of the last Kafka whose tools wrote to ZooKeeper themselves."""
+    return _fetch(f"kafka-{ZOOKEEPER_TOOLS_VERSION}", (("org.apache.kafka", "kafka_2.13", ZOOKEEPER_TOOLS_VERSION), LOGGER))
 
 
 @cache

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 import sys
-from argparse import Action, ArgumentParser, ArgumentTypeError, HelpFormatter, Namespace
+from argparse import REMAINDER, SUPPRESS, Action, ArgumentParser, ArgumentTypeError, HelpFormatter, Namespace, _SubParsersAction
 from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
-from barnabas.tools._failures import failed_with_message
+from barnabas.tools._failures import Ended, failed_with_message
 from barnabas.tools._options import ShowVersion
 
 _REQUIRED: Final = re.compile(r"the following arguments are required: (.*)")
@@ -37,10 +37,48 @@ class Parser(ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise ArgumentsRefused(_translated(message, self), self.format_usage(), self.prog.split()[0])
 
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        """After --help, which Kafka's tools end with 1."""
+        raise Ended(1)
+
     def add_version(self) -> None:
         self.add_argument("-v", "--version", action=_Version, nargs=0, help="show the version of Kafka that this stands in for")
 
+    def add_json(self) -> None:
+        """May stand before a command and after it."""
+        self.set_defaults(json=False)
+        for parser in (self, *self._commands().values()):
+            parser.add_argument(
+                "--json", action="store_true", default=SUPPRESS, help="print the result as JSON, for programs (not in Kafka)"
+            )
+
+    def _unknown(self, arguments: list[str]) -> str | None:
+        """The first option that there is not: argparse4j complains of it before it misses anything."""
+        parser: Parser = self
+        is_value = False
+        for word in arguments:
+            known = parser._option_string_actions
+            action = known.get(word.partition("=")[0]) or (None if word.startswith("--") else known.get(word[:2]))
+            if is_value:
+                is_value = False
+            elif action is not None:
+                is_value = action.nargs is None and word in known
+            elif any(each.nargs == REMAINDER for each in parser._actions):
+                return None  # what follows belongs to a command of its own
+            elif re.match("--?[a-zA-Z]", word):
+                return word
+            else:
+                parser = parser._commands().get(word, parser)
+        return None
+
+    def _commands(self) -> dict[str, Parser]:
+        found = (action.choices for action in self._actions if isinstance(action, _SubParsersAction))
+        return {name: parser for choices in found for name, parser in choices.items()}
+
     def parse(self, arguments: list[str]) -> Any:
+        unknown = self._unknown(arguments)
+        if unknown is not None:
+            raise ArgumentsRefused(f"unrecognized arguments: '{unknown}'", self.format_usage(), self.prog.split()[0])
         given, extra = self.parse_known_args(arguments)
         if extra:
             raise ArgumentsRefused(f"unrecognized arguments: '{extra[0]}'", self.format_usage(), self.prog.split()[0])
@@ -87,8 +125,8 @@ def refused_text(refused: ArgumentsRefused) -> str:
 def _translated(message: str, parser: ArgumentParser) -> str:
     required = _REQUIRED.fullmatch(message)
     if required:
-        first = required[1].split(", ")[0]
-        return f"argument {first} is required" if first.startswith("-") else "too few arguments"
+        names = required[1].split(", ")
+        return f"argument {names[0]} is required" if all(name.startswith("-") for name in names) else "too few arguments"
     choice = _CHOICE.fullmatch(message)
     if choice and not (choice["who"] or "").startswith("argument -"):
         return f"invalid choice: {choice['value']} (choose from {choice['choices']})"  # a command

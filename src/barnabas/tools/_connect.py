@@ -15,7 +15,7 @@ from barnabas.config_def import InvalidConfig
 from barnabas.errors import KafkaError
 from barnabas.properties import parse_properties
 from barnabas.tools._failures import BadArgument, ClientNotMade, ConfigRefused, NoSuchFile, ToolError, Unreadable
-from barnabas.tools._options import Option, Options
+from barnabas.tools._options import Option
 from barnabas.tools._text import Waiting
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from barnabas.client.producer.producer import Producer
 
 BOOTSTRAP_SERVERS: Final = "bootstrap.servers"
-ZOOKEEPER: Final = Option("zookeeper", "No longer supported: name brokers with --bootstrap-server.", "required", described_as="urls")
 _ADDRESS: Final = re.compile(r".*?\[?([0-9a-zA-Z\-%._:]*)\]?:([0-9]+)")
 _UNREACHABLE: Final = ("Invalid url", "Invalid port", "No resolvable bootstrap", "Couldn't resolve")
 
@@ -35,14 +34,6 @@ def bootstrap_option(about: str = "REQUIRED: the broker to connect to, as host:p
 
 def command_config_option(about: str = "A properties file with settings of the admin client, such as those of security.") -> Option:
     return Option("command-config", about, "required", described_as="command config property file")
-
-
-def refuse_zookeeper(options: Options) -> None:
-    """Older Kafkas' tools wrote to ZooKeeper themselves; what they did there is asked of the brokers now."""
-    if options.has("zookeeper"):
-        raise BadArgument(
-            "--zookeeper names no broker, and it is the brokers that are asked: give --bootstrap-server host:port instead of it"
-        )
 
 
 def load_properties(path: str | None) -> dict[str, str]:
@@ -77,13 +68,13 @@ def key_values(pairs: Iterable[str]) -> dict[str, str]:
 def open_admin(
     bootstrap: str | None, config_file: str | None = None, defaults: Mapping[str, Any] | None = None, /, **settings: Any
 ) -> Admin:
-    """An admin client: `defaults` give way to the file, `settings` (dots written as `_`) do not."""
+    """An admin client: `defaults` give way to the file, `settings` (dots written as `_`) do not; one that is None is not set."""
     from barnabas.client.admin.admin import Admin
 
     config = dict(defaults or {}) | load_properties(config_file)
     if bootstrap is not None:
         config[BOOTSTRAP_SERVERS] = bootstrap
-    config |= {name.replace("_", "."): value for name, value in settings.items()}
+    config |= {name.replace("_", "."): value for name, value in settings.items() if value is not None}
     made: Any = _made(Admin, config)
     return cast("Admin", PatientAdmin(made) if sys.stderr.isatty() else made)
 

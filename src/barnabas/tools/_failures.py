@@ -215,6 +215,13 @@ def failed_with_message(error: Exception) -> int:
     return 1
 
 
+def failed_with_name(error: Exception) -> int:
+    """What those do that let Java print the exception: its name too, except of a mistake on the command line."""
+    print(message_of(error) if isinstance(error, UsageError) else described(error), file=sys.stderr)
+    print_cause(error)
+    return 1
+
+
 def print_cause(error: Exception) -> None:
     """Why, where the message does not tell."""
     cause = error.cause if isinstance(error, Execution | WrappedExecution) else error

@@ -1,4 +1,5 @@
-"""The metadata tree of a data directory, to look at and not to touch: a copy of its store is read, so that no running broker is disturbed.
+"""The metadata tree of a data directory or of a ZooKeeper, to look at and not to touch: of a store a copy is read, so that no running
+broker is disturbed.
 
 A znode may have data and children at once, unlike what Kafka's shell shows of a Raft log; a node with children, or without data, is a
 directory here, and a directory may have contents too.
@@ -57,6 +58,28 @@ class MetadataNode:
         return node
 
 
+def load_from_zookeeper(address: str) -> MetadataNode:
+    """The tree of a cluster as it is now, below the path of the address."""
+    from barnabas.tools._zookeeper import ZooKeeperCluster, on_cluster
+
+    root = MetadataNode()
+
+    async def read(cluster: ZooKeeperCluster) -> None:
+        for path, node in await cluster.nodes():
+            stat = node.stat
+            _put(root, path, node.data, Stat(stat.version, stat.czxid, stat.mzxid, stat.pzxid, stat.ctime, stat.mtime))
+
+    on_cluster(address, read)
+    return root
+
+
+def _put(root: MetadataNode, path: str, data: bytes | None, stat: Stat) -> None:
+    node = root
+    for component in split_path(path):
+        node = node.children.setdefault(component, MetadataNode())
+    node.data, node.stat = bytes(data or b""), stat
+
+
 def load(place: str) -> MetadataNode:
     """The root of the tree in a store, given as its file or as the directory that holds it."""
     path = Path(place, STORE_NAME) if os.path.isdir(place) else Path(place)
@@ -102,10 +125,7 @@ def _read(copy: Path, original: Path) -> MetadataNode:
         for path, data, *numbers in database.execute(
             "SELECT path, data, version, czxid, mzxid, pzxid, ctime, mtime FROM node ORDER BY path"
         ):
-            node = root
-            for component in split_path(path):
-                node = node.children.setdefault(component, MetadataNode())
-            node.data, node.stat = bytes(data or b""), Stat(*numbers)
+            _put(root, path, data, Stat(*numbers))
         return root
     finally:
         database.close()

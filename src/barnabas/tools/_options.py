@@ -55,7 +55,7 @@ class Option:
         return f"--{self.name} <{kind}>" if self.argument == "required" else f"--{self.name} [{kind}]"
 
     def description(self) -> str:
-        return self.about if self.default is None else f"{self.about} (default: {self.default})"
+        return self.about if not self.default else f"{self.about} (default: {self.default})"
 
 
 HELP: Final = Option("help", "Print usage information.")

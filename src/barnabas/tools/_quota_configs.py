@@ -62,6 +62,22 @@ def alter_ips(admin: Admin, types: Sequence[str], names: Sequence[str], added: M
     _alter_quotas(admin, types, names, added, deleted)
 
 
+def as_json(admin: Admin, types: Sequence[str], names: Sequence[str]) -> list[dict[str, Any]]:
+    """The quotas, and of users their credentials too; a name that is null stands for the default."""
+    found: list[dict[str, Any]] = [
+        {"entity": dict(entity), "quotas": dict(values)} for entity, values in _quotas(admin, types, names).items()
+    ]
+    if has_credentials(types, names):
+        for user, description in admin.describe_user_scram_credentials(list(names) or None).successes.items():
+            credentials = {info.mechanism.mechanism_name: {"iterations": info.iterations} for info in description.credential_infos}
+            found.append({"entity": {"user": user}, "credentials": credentials})
+    return found
+
+
+def has_credentials(types: Sequence[str], names: Sequence[str]) -> bool:
+    return list(types) == [_USERS] and "" not in names
+
+
 def describe(admin: Admin, types: Sequence[str], names: Sequence[str]) -> None:
     for entity, values in _quotas(admin, types, names).items():
         parts = []
@@ -143,13 +159,13 @@ def _alter_scram(admin: Admin, user: str, added: Mapping[str, str], deleted: Seq
 
     alterations: list[Any] = [UserScramCredentialDeletion(user, ScramMechanism.from_mechanism_name(name)) for name in deleted]
     for name, text in added.items():
-        iterations, password = _credential(name, text)
+        iterations, password = parse_credential(name, text)
         info = ScramCredentialInfo(ScramMechanism.from_mechanism_name(name), iterations)
         alterations.append(UserScramCredentialUpsertion(user, info, password.encode()))
     admin.alter_user_scram_credentials(alterations).all()
 
 
-def _credential(mechanism: str, text: str) -> tuple[int, str]:
+def parse_credential(mechanism: str, text: str) -> tuple[int, str]:
     match = _CREDENTIAL.fullmatch(text)
     if match is None:
         raise BadArgument(f"Invalid credential property {mechanism.replace('-', '_')}={text}")

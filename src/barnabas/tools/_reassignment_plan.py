@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
@@ -20,6 +20,20 @@ from barnabas.tools._text import compact_json
 from barnabas.topic_partition import TopicPartition
 
 ANY_LOG_DIR: Final = "any"
+BROKER_THROTTLES: Final = (
+    "leader.replication.throttled.rate",
+    "follower.replication.throttled.rate",
+    "replica.alter.log.dirs.io.max.bytes.per.second",
+)
+TOPIC_THROTTLES: Final = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
+EXISTING: Final = (
+    "Cannot execute because there is an existing partition assignment.  Use --additional to override this and create a new "
+    "partition assignment in addition to the existing one. The --additional flag can also be used to change the throttle by "
+    "resubmitting the current reassignment."
+)
+VERIFY_PERIODICALLY: Final = (
+    "Warning: You must run --verify periodically, until the reassignment completes, to ensure the throttle is removed."
+)
 _VERSION: Final = 1
 _SOURCE: Final = "[Source: REDACTED (`StreamReadFeature.INCLUDE_SOURCE_IN_LOCATION` disabled); line: {}, column: {}]"
 T = TypeVar("T")
@@ -166,12 +180,8 @@ def check_racks(brokers: Sequence[BrokerMetadata]) -> None:
 
 
 def propose(current: Assignment, brokers: Sequence[BrokerMetadata], random: Random) -> dict[TopicPartition, list[int]]:
-    """New replicas for all partitions of the topics, as if they were created on these brokers, with as many replicas as partition 0 has."""
-    topics: dict[str, list[TopicPartition]] = {}
-    for partition in sorted(current):
-        topics.setdefault(partition.topic, []).append(partition)
-    proposed: dict[TopicPartition, list[int]] = {}
-    for topic, partitions in topics.items():
+    """New replicas for all partitions of the topics, as `spread` makes them, refused as a controller of today refuses them."""
+    for partitions in _by_topic(current).values():
         factor = len(current[partitions[0]])
         if not brokers:
             raise InvalidReplicationFactor("All brokers are currently fenced.")
@@ -179,9 +189,34 @@ def propose(current: Assignment, brokers: Sequence[BrokerMetadata], random: Rand
             raise InvalidReplicationFactor(
                 f"The target replication factor of {factor} cannot be reached because only {len(brokers)} broker(s) are registered."
             )
-        made = assign_replicas_to_brokers(brokers, len(partitions), factor, random)
+    return spread(current, brokers, random)
+
+
+def spread(current: Assignment, brokers: Sequence[BrokerMetadata], random: Random) -> dict[TopicPartition, list[int]]:
+    """As if the topics were created on these brokers, with as many replicas as partition 0 has."""
+    proposed: dict[TopicPartition, list[int]] = {}
+    for topic, partitions in _by_topic(current).items():
+        made = assign_replicas_to_brokers(brokers, len(partitions), len(current[partitions[0]]), random)
         proposed |= {TopicPartition(topic, number): list(replicas) for number, replicas in made.items()}
     return proposed
+
+
+def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[TopicPartition]]:
+    topics: dict[str, list[TopicPartition]] = {}
+    for partition in sorted(partitions):
+        topics.setdefault(partition.topic, []).append(partition)
+    return topics
+
+
+def not_moved(partition: TopicPartition, current: Sequence[int], target: Sequence[int]) -> str:
+    return (
+        f"There is no active reassignment of partition {partition}, but replica set is {','.join(map(str, current))} "
+        f"rather than {','.join(map(str, target))}."
+    )
+
+
+def plural(counted: Sized) -> str:
+    return "" if len(counted) == 1 else "s"
 
 
 def moves(under_way: Mapping[TopicPartition, Reassignment], proposed: Assignment, current: Assignment) -> Moves:

@@ -5,18 +5,15 @@ A formatter has `configure(properties)`, `write(record, output)` and `close()`, 
 
 from __future__ import annotations
 
-import base64
 import logging
 import struct
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import IO, Any, Final, Protocol
 
-from barnabas.protocol.message import Message, parse
 from barnabas.tools._failures import BadArgument, ToolError
 from barnabas.tools._java_numbers import double_text
-from barnabas.tools._text import compact_json
-from barnabas.uuid import Uuid
+from barnabas.tools._schema_json import COORDINATOR_RECORDS, json_text, read_json, schemas
 
 _LOG: Final = logging.getLogger(__name__)
 _PACKAGE: Final = "org.apache.kafka.tools.consumer."
@@ -139,69 +136,37 @@ class CoordinatorFormatter(NoOpFormatter):
             kind = struct.unpack_from(">h", record.key)[0]
             if kind not in self._types:
                 return
-            name = self._types[kind]
-            told: dict[str, Any] = {
-                "key": {"type": kind, "data": as_json(parse(_class(f"{name}_key"), record.key[2:], 0), 0)},
-                "value": None,
-            }
+            told: dict[str, Any] = {"key": {"type": kind, "data": self._read(kind, "Key", record.key, 0)}, "value": None}
             if record.value is not None:
                 version = struct.unpack_from(">h", record.value)[0]
-                value = parse(_class(f"{name}_value"), record.value[2:], version)
-                told["value"] = {"version": version, "data": as_json(value, version)}
+                told["value"] = {"version": version, "data": self._read(kind, "Value", record.value, version)}
         except Exception as error:
             raise ToolError(f"Could not read record at offset {record.offset} due to: {error}") from error
-        output.write(compact_json(told).encode())
+        output.write(json_text(told).encode())
+
+    def _read(self, kind: int, part: str, data: bytes, version: int) -> dict[str, Any]:
+        return read_json(schemas(COORDINATOR_RECORDS)[f"{self._types[kind]}{part}"], data[2:], version)
 
 
-def _class(module: str) -> type[Message]:
-    name = "".join(word.capitalize() for word in module.split("_"))
-    found: type[Message] = getattr(import_module(f"barnabas.protocol.coordinator_records.{module}"), name)
-    return found
-
-
-# The fields that not every version has, or that are left out where they have their default.
-_SINCE: Final = {"leader_epoch": 3, "current_state_timestamp": 2, "group_instance_id": 3, "rebalance_timeout": 1}
-_TAGGED: Final[dict[str, Any]] = {
-    "topic_id": Uuid.ZERO,
-    "previous_producer_id": -1,
-    "next_producer_id": -1,
-    "next_producer_epoch": -1,
-    "client_transaction_version": 0,
+_OFFSETS: Final = {0: "LegacyOffsetCommit", 1: "OffsetCommit"}
+_SHARE_GROUPS: Final = {
+    10: "ShareGroupMemberMetadata",
+    11: "ShareGroupMetadata",
+    12: "ShareGroupTargetAssignmentMetadata",
+    13: "ShareGroupTargetAssignmentMember",
+    14: "ShareGroupCurrentMemberAssignment",
+    15: "ShareGroupStatePartitionMetadata",
 }
-
-
-def as_json(message: Message, version: int) -> dict[str, Any]:
-    """A record of a coordinator with Kafka's names for its fields."""
-    fields: dict[str, Any] = {}
-    for name in message.field_names():
-        value = getattr(message, name)
-        if version < _SINCE.get(name, 0) or (name == "expire_timestamp" and version != 1):
-            continue
-        if name in _TAGGED and value == _TAGGED[name]:
-            continue
-        first, *words = name.split("_")
-        fields[first + "".join(word.capitalize() for word in words)] = _json_value(value, version)
-    return fields
-
-
-def _json_value(value: Any, version: int) -> Any:
-    if isinstance(value, Message):
-        return as_json(value, version)
-    if isinstance(value, list | tuple):
-        return [_json_value(each, version) for each in value]
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    return str(value) if isinstance(value, Uuid) else value
-
-
-_OFFSETS: Final = {0: "legacy_offset_commit", 1: "offset_commit"}
+_SHARE_STATES: Final = {0: "ShareSnapshot", 1: "ShareUpdate"}
 _NAMED: Final[dict[str, Callable[[], Formatter]]] = {
     "DefaultMessageFormatter": DefaultFormatter,
     "LoggingMessageFormatter": LoggingFormatter,
     "NoOpMessageFormatter": NoOpFormatter,
     "OffsetsMessageFormatter": lambda: CoordinatorFormatter(_OFFSETS),
-    "GroupMetadataMessageFormatter": lambda: CoordinatorFormatter({2: "group_metadata"}),
-    "TransactionLogMessageFormatter": lambda: CoordinatorFormatter({0: "transaction_log"}),
+    "GroupMetadataMessageFormatter": lambda: CoordinatorFormatter({2: "GroupMetadata"}),
+    "TransactionLogMessageFormatter": lambda: CoordinatorFormatter({0: "TransactionLog"}),
+    "ShareGroupMessageFormatter": lambda: CoordinatorFormatter(_SHARE_GROUPS),
+    "group.share.ShareGroupStateMessageFormatter": lambda: CoordinatorFormatter(_SHARE_STATES),
 }
 
 

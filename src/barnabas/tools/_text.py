@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import threading
 import time
@@ -45,6 +46,14 @@ def print_json(value: Any) -> None:
 def compact_json(value: Any) -> str:
     """As Jackson writes it: no blanks."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def java_split(text: str, pattern: str) -> list[str]:
+    """Java's split: what is empty at the end is dropped."""
+    words = re.split(pattern, text)
+    while len(words) > 1 and not words[-1]:
+        words.pop()
+    return words
 
 
 def print_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -105,9 +105,14 @@ def _execute(arguments: Sequence[str]) -> int:
     options.maybe_help_or_version(ABOUT)
     _check(options)
     run = _add if options.has("add") else _remove if options.has("remove") else _list
-    extra = {"bootstrap_controllers": options.text("bootstrap-controller")} if options.has("bootstrap-controller") else {}
+    controllers = options.optional("bootstrap-controller")
     try:
-        with open_admin(options.optional("bootstrap-server"), options.optional("command-config"), **extra) as admin, execution():
+        with (
+            open_admin(
+                options.optional("bootstrap-server"), options.optional("command-config"), bootstrap_controllers=controllers
+            ) as admin,
+            execution(),
+        ):
             run(admin, options)
     except (ShowUsage, ShowVersion, BrokenPipeError):
         raise

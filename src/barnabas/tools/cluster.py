@@ -5,6 +5,7 @@ Options, messages, output and exit codes are those of Apache Kafka 4.2.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,10 +13,11 @@ from barnabas.protocol.errors import UnsupportedVersion
 from barnabas.tools._arguments import Parser, failed, number
 from barnabas.tools._connect import open_admin
 from barnabas.tools._failures import BadArgument, execution, finish, message_of
-from barnabas.tools._text import heading
+from barnabas.tools._text import coloured, heading, print_json
 
 if TYPE_CHECKING:
     from barnabas.client.admin.admin import Admin
+    from barnabas.client.cluster import Node
 
 _HOST_WIDTH: Final = 100
 _RACK_WIDTH: Final = 10
@@ -33,12 +35,15 @@ def build_parser() -> Parser:
     endpoints = commands.add_parser("list-endpoints", help="list the endpoints of brokers or controllers")
     for each in (told, unregister, endpoints):
         connection = each.add_mutually_exclusive_group(required=True)
-        connection.add_argument("--bootstrap-server", "-b", help="brokers to connect to, host:port with commas between them")
-        connection.add_argument("--bootstrap-controller", "-C", help="controllers to connect to, host:port with commas between them")
-        each.add_argument("--config", help="(DEPRECATED) the same as --command-config")
-        each.add_argument("--command-config", "-c", help="a properties file for the admin client")
+        connection.add_argument("--bootstrap-server", "-b", metavar="HOST:PORT", help="brokers to connect to, with commas between them")
+        connection.add_argument(
+            "--bootstrap-controller", "-C", metavar="HOST:PORT", help="controllers to connect to, with commas between them"
+        )
+        each.add_argument("--config", metavar="FILE", help="(DEPRECATED) the same as --command-config")
+        each.add_argument("--command-config", "-c", metavar="FILE", help="a properties file for the admin client")
     unregister.add_argument("--id", "-i", type=number("Integer"), required=True, help="the broker to unregister")
     endpoints.add_argument("--include-fenced-brokers", action="store_true", help="list brokers that are fenced, too")
+    parser.add_json()
     return parser
 
 
@@ -48,14 +53,18 @@ def _execute(arguments: Sequence[str]) -> None:
     if given.config is not None and given.command_config is not None:
         raise BadArgument("--config and --command-config cannot be specified together.")
     if given.config is not None:
-        print("Option --config has been deprecated and will be removed in a future version. Use --command-config instead.")
-    extra = {} if given.bootstrap_controller is None else {"bootstrap_controllers": given.bootstrap_controller}
-    with open_admin(given.bootstrap_server, given.config or given.command_config, **extra) as admin, execution():
+        told = "Option --config has been deprecated and will be removed in a future version. Use --command-config instead."
+        print(told, file=sys.stderr if given.json else None)
+    controllers = given.bootstrap_controller
+    with open_admin(given.bootstrap_server, given.config or given.command_config, bootstrap_controllers=controllers) as admin, execution():
         _COMMANDS[given.command](admin, given)
 
 
 def _cluster_id(admin: Admin, given: Any) -> None:
     cluster_id = admin.describe_cluster().cluster_id
+    if given.json:
+        print_json({"clusterId": cluster_id})
+        return
     print(f"Cluster ID: {cluster_id}" if cluster_id is not None else "No cluster ID found. The Kafka version is probably too old.")
 
 
@@ -77,6 +86,9 @@ def _list_endpoints(admin: Admin, given: Any) -> None:
     except UnsupportedVersion as error:
         print(message_of(error))
         return
+    if given.json:
+        print_json([_as_json(node, controllers) for node in nodes])
+        return
     host = max((len(node.host) for node in nodes), default=_HOST_WIDTH)
     rack = max((len(node.rack) for node in nodes if node.rack is not None), default=_RACK_WIDTH)
     columns = ["ID", "HOST", "PORT", "RACK", *([] if controllers else ["STATE"]), "ENDPOINT_TYPE"]
@@ -85,7 +97,13 @@ def _list_endpoints(admin: Admin, given: Any) -> None:
     for node in nodes:
         state = [] if controllers else ["fenced" if node.is_fenced else "unfenced"]
         cells = [str(node.id), node.host, str(node.port), node.rack or "null", *state, "controller" if controllers else "broker"]
-        print(" ".join(f"{cell:{width}}" for cell, width in zip(cells, widths, strict=True)))
+        line = " ".join(f"{cell:{width}}" for cell, width in zip(cells, widths, strict=True))
+        print(coloured(line, "yellow") if node.is_fenced else line)
+
+
+def _as_json(node: Node, controller: bool) -> dict[str, Any]:
+    known = {"id": node.id, "host": node.host, "port": node.port, "rack": node.rack}
+    return known | ({"type": "controller"} if controller else {"type": "broker", "fenced": node.is_fenced})
 
 
 _COMMANDS: Final = {"cluster-id": _cluster_id, "unregister": _unregister, "list-endpoints": _list_endpoints}

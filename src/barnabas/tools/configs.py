@@ -1,6 +1,6 @@
 """Show and change the settings of topics, brokers, clients, users, addresses and groups, as kafka-configs does.
 
-Options, messages, output and exit codes are those of Apache Kafka 4.2.
+Options, messages, output and exit codes are those of Apache Kafka 4.2. With --zookeeper it works on a tree itself, as Kafka 2.8's does.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 from barnabas.errors import InvalidTopic, KafkaError
 from barnabas.protocol.errors import ErrorCode, UnsupportedVersion
 from barnabas.tools import _quota_configs as quotas
-from barnabas.tools._connect import ZOOKEEPER, load_properties, open_admin, refuse_zookeeper
+from barnabas.tools._connect import load_properties, open_admin
 from barnabas.tools._failures import BadArgument, described, finish, message_of, print_cause
 from barnabas.tools._options import Option, Options, UsageError
-from barnabas.tools._text import JSON, coloured, print_json
+from barnabas.tools._text import JSON, coloured, java_split, print_json
+from barnabas.tools._zookeeper import ZOOKEEPER, on_cluster, refuse_both, warn_deprecated
 from barnabas.topic_name import validate
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ IPS: Final = "ips"
 CLIENT_METRICS: Final = "client-metrics"
 GROUPS: Final = "groups"
 LOGGERS: Final = "broker-loggers"
-TYPES: Final = (TOPICS, CLIENTS, USERS, BROKERS, IPS, CLIENT_METRICS, GROUPS, LOGGERS)
+ZOOKEEPER_TYPES: Final = (TOPICS, CLIENTS, USERS, BROKERS, IPS)
+TYPES: Final = (*ZOOKEEPER_TYPES, CLIENT_METRICS, GROUPS, LOGGERS)
 # An option for one entity of a type, and for the default of a type; in Kafka's order.
 _FLAGS: Final = {
     "topic": TOPICS,
@@ -71,6 +73,7 @@ OPTIONS: Final = (
     Option("ip", "The address.", "required"),
     Option("group", "The group's id.", "required"),
     Option("client-metrics", "The name of a client metrics resource.", "required"),
+    Option("force", "With --zookeeper: taken and ignored, as there never was a question.", available_if=("zookeeper",)),
     JSON,
 )
 _NOT_IN_BRACKETS: Final = r"(?=[^\]]*(?:\[|$))"
@@ -102,8 +105,14 @@ def _execute(arguments: Sequence[str]) -> None:
     options.maybe_help_or_version(ABOUT)
     types, names = entities(options)
     _check(options, types, names)
-    extra = {"bootstrap_controllers": options.text("bootstrap-controller")} if options.has("bootstrap-controller") else {}
-    with open_admin(options.optional("bootstrap-server"), options.optional("command-config"), **extra) as admin:
+    if options.has("zookeeper"):
+        from barnabas.tools import _zookeeper_configs
+
+        warn_deprecated()
+        on_cluster(options.text("zookeeper"), lambda cluster: _zookeeper_configs.run(cluster, options, types, names))
+        return
+    controllers = options.optional("bootstrap-controller")
+    with open_admin(options.optional("bootstrap-server"), options.optional("command-config"), bootstrap_controllers=controllers) as admin:
         if options.has("alter"):
             if len(types) != len(names):
                 raise BadArgument("An entity name must be specified for every entity type")
@@ -132,15 +141,9 @@ def _check(options: Options, types: Sequence[str], names: Sequence[str]) -> None
         for each in dict.fromkeys(types):
             repeated.remove(each)
         raise BadArgument(f"Duplicate entity type(s) specified: {','.join(repeated)}")
-    refuse_zookeeper(options)
-    if not options.has("bootstrap-server") and not options.has("bootstrap-controller"):
+    if not any(map(options.has, ("bootstrap-server", "bootstrap-controller", "zookeeper"))):
         raise BadArgument("Either --bootstrap-server or --bootstrap-controller must be specified.")
-    for each in types:
-        if each not in TYPES:
-            raise BadArgument(
-                f"Invalid entity type {each}, the entity type must be one of {', '.join(TYPES)} "
-                "with a --bootstrap-server or --bootstrap-controller argument"
-            )
+    _check_types(options, types)
     if not types:
         raise BadArgument("At least one entity type must be specified")
     if len(types) > 1 and set(types) != {USERS, CLIENTS}:
@@ -148,10 +151,24 @@ def _check(options: Options, types: Sequence[str], names: Sequence[str]) -> None
     general = any(map(options.has, ("entity-name", "entity-type", "entity-default")))
     if general and any(map(options.has, (*_FLAGS, *_DEFAULT_FLAGS))):
         raise BadArgument("--entity-{type,name,default} should not be used in conjunction with specific entity flags")
+    if options.has("zookeeper"):
+        refuse_both(options)
+        if options.has("all"):
+            raise BadArgument("--bootstrap-server must be specified for --all")
     if options.has("bootstrap-server") and options.has("bootstrap-controller"):
         raise BadArgument("Only one of --bootstrap-server or --bootstrap-controller can be specified")
     _check_names(options, types, names)
     (_check_describe if options.has("describe") else _check_alter)(options, types, names)
+
+
+def _check_types(options: Options, types: Sequence[str]) -> None:
+    if options.has("zookeeper"):
+        allowed, ending = ",".join(ZOOKEEPER_TYPES), "the --zookeeper argument"
+    else:
+        allowed, ending = ", ".join(TYPES), "a --bootstrap-server or --bootstrap-controller argument"
+    for each in types:
+        if each not in re.split(", ?", allowed):
+            raise BadArgument(f"Invalid entity type {each}, the entity type must be one of {allowed} with {ending}")
 
 
 def _check_names(options: Options, types: Sequence[str], names: Sequence[str]) -> None:
@@ -209,7 +226,7 @@ def added_configs(options: Options) -> dict[str, str]:
     """The settings of --add-config and --add-config-file."""
     added = load_properties(options.optional("add-config-file"))
     if options.has("add-config"):
-        pairs = [re.split(r"\s*=\s*" + _NOT_IN_BRACKETS, pair) for pair in _java_split(options.text("add-config"))]
+        pairs = [re.split(r"\s*=\s*" + _NOT_IN_BRACKETS, pair) for pair in java_split(options.text("add-config"), "," + _NOT_IN_BRACKETS)]
         if any(len(pair) != 2 for pair in pairs):
             raise BadArgument(
                 "requirement failed: Invalid entity config: all configs to be added must be in the format "
@@ -220,13 +237,6 @@ def added_configs(options: Options) -> dict[str, str]:
         if not re.fullmatch(r"[a-zA-Z0-9._-]*", key):
             raise BadArgument(f"Invalid character found for config key: {key}")
     return added
-
-
-def _java_split(text: str) -> list[str]:
-    parts = re.split("," + _NOT_IN_BRACKETS, text)
-    while len(parts) > 1 and not parts[-1]:
-        parts.pop()
-    return parts
 
 
 def _alter(admin: Admin, options: Options, types: Sequence[str], names: Sequence[str]) -> None:
@@ -282,12 +292,12 @@ def _send(admin: Admin, kind: str, name: str, added: dict[str, str], deleted: Se
 
 def _describe(admin: Admin, options: Options, types: Sequence[str], names: Sequence[str]) -> None:
     kind = types[0]
-    if kind in (USERS, CLIENTS):
+    if kind in (USERS, CLIENTS, IPS) and options.has("json"):
+        print_json(quotas.as_json(admin, types, names))
+    elif kind in (USERS, CLIENTS, IPS):
         quotas.describe(admin, types, names)
-        if CLIENTS not in types and "" not in names:
+        if quotas.has_credentials(types, names):
             quotas.describe_scram(admin, names)
-    elif kind == IPS:
-        quotas.describe(admin, types, names)
     else:
         _describe_resources(admin, kind, names[0] if names else None, options)
 

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.client.errors import Wakeup
 from barnabas.tools._connect import key_values, load_properties, open_consumer
-from barnabas.tools._failures import Ended, complain, described, finish, message_of, print_cause
+from barnabas.tools._failures import Ended, complain, described, failed_with_name, finish, message_of
 from barnabas.tools._load import on_signals
-from barnabas.tools._options import Option, Options, UsageError
+from barnabas.tools._options import Option, Options
 from barnabas.tools._record_formatters import DEFAULT_FORMATTER, Formatter, load_formatter
 from barnabas.topic_partition import TopicPartition
 
@@ -29,7 +29,7 @@ ABOUT: Final = "This tool helps to read data from Kafka topics and outputs it to
 _FORMATTER: Final = (
     "A property of the formatter as key=value:\n print.timestamp, print.key, print.offset, print.epoch,\n"
     " print.partition, print.headers, print.value (true or false),\n key.separator, line.separator, headers.separator, null.literal,\n"
-    " key.deserializer, value.deserializer, header.deserializer"
+    " key.deserializer, value.deserializer, headers.deserializer"
 )
 OPTIONS: Final = (
     Option("topic", "The topic.", "required", described_as="topic"),
@@ -65,13 +65,7 @@ _LONG_MAX: Final = 2**63 - 1
 
 
 def main(arguments: Sequence[str]) -> int:
-    return finish(lambda: _execute(arguments), _failed)
-
-
-def _failed(error: Exception) -> int:
-    print(message_of(error) if isinstance(error, UsageError) else described(error), file=sys.stderr)
-    print_cause(error)
-    return 1
+    return finish(lambda: _execute(arguments), failed_with_name)
 
 
 def _execute(arguments: Sequence[str]) -> None:

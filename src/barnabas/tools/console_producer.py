@@ -14,8 +14,8 @@ from importlib import import_module
 from typing import IO, Any, Final
 
 from barnabas.tools._connect import key_values, load_properties, open_producer, validate_bootstrap
-from barnabas.tools._failures import BadArgument, ToolError, described, finish, message_of, print_cause
-from barnabas.tools._options import Option, Options, UsageError
+from barnabas.tools._failures import BadArgument, ToolError, described, failed_with_name, finish
+from barnabas.tools._options import Option, Options
 
 ABOUT: Final = "This tool helps to read data from standard input and publish it to Kafka."
 _LOG: Final = logging.getLogger(__name__)
@@ -32,25 +32,61 @@ OPTIONS: Final = (
     Option("broker-list", "The name that --bootstrap-server had before Kafka 2.5.", "required", described_as="broker-list"),
     Option("sync", "Wait for the acknowledgement of each record before the next one is sent."),
     Option("compression-codec", "none, gzip, snappy, lz4 or zstd; gzip if no name follows.", "optional", described_as="compression-codec"),
-    Option("batch-size", "batch.size.", "required", "Integer", "size", "16384"),
-    Option("message-send-max-retries", "retries.", "required", "Integer", default="3"),
-    Option("retry-backoff-ms", "retry.backoff.ms.", "required", "Long", default="100"),
-    Option("timeout", "linger.ms.", "required", "Long", "timeout_ms", "1000"),
-    Option("request-required-acks", "acks.", "required", described_as="request required acks", default="-1"),
-    Option("request-timeout-ms", "request.timeout.ms.", "required", "Integer", "request timeout ms", "1500"),
-    Option("metadata-expiry-ms", "metadata.max.age.ms.", "required", "Long", "metadata expiration interval", "300000"),
-    Option("max-block-ms", "max.block.ms.", "required", "Long", "max block on send", "60000"),
-    Option("max-memory-bytes", "buffer.memory.", "required", "Long", "total memory in bytes", "33554432"),
+    Option("batch-size", "How many bytes of records make a full batch (batch.size).", "required", "Integer", "size", "16384"),
+    Option(
+        "message-send-max-retries", "How often a record is sent again before it is given up (retries).", "required", "Integer", default="3"
+    ),
+    Option("retry-backoff-ms", "How long to wait before that, in ms (retry.backoff.ms).", "required", "Long", default="100"),
+    Option("timeout", "How long a batch waits to become full, in ms (linger.ms).", "required", "Long", "timeout_ms", "1000"),
+    Option(
+        "request-required-acks",
+        "Who must have a record before it counts as sent: 0 nobody, 1 the leader, all or -1 all replicas (acks).",
+        "required",
+        described_as="request required acks",
+        default="-1",
+    ),
+    Option(
+        "request-timeout-ms",
+        "How long the answer to a request may take, in ms (request.timeout.ms).",
+        "required",
+        "Integer",
+        "request timeout ms",
+        "1500",
+    ),
+    Option(
+        "metadata-expiry-ms",
+        "How old the knowledge about the cluster may become, in ms (metadata.max.age.ms).",
+        "required",
+        "Long",
+        "metadata expiration interval",
+        "300000",
+    ),
+    Option(
+        "max-block-ms",
+        "How long to wait for the cluster or for room in memory, in ms (max.block.ms).",
+        "required",
+        "Long",
+        "max block on send",
+        "60000",
+    ),
+    Option(
+        "max-memory-bytes",
+        "How much memory records on their way may take (buffer.memory).",
+        "required",
+        "Long",
+        "total memory in bytes",
+        "33554432",
+    ),
     Option(
         "max-partition-memory-bytes",
-        "(Deprecated) The same as --batch-size.",
+        "(DEPRECATED) The same as --batch-size.",
         "required",
         "Integer",
         "memory in bytes per partition",
         "16384",
     ),
     Option("line-reader", "The class that makes records of the input.", "required", described_as="reader_class", default=LINE_READER),
-    Option("socket-buffer-size", "send.buffer.bytes.", "required", "Integer", "size", "102400"),
+    Option("socket-buffer-size", "The send buffer of a connection (send.buffer.bytes).", "required", "Integer", "size", "102400"),
     Option("property", "(DEPRECATED) The same as --reader-property.", "required", described_as="prop"),
     Option("reader-property", _READER, "required", described_as="prop"),
     Option("reader-config", "A properties file for the line reader.", "required", described_as="config file"),
@@ -77,13 +113,7 @@ _RENAMED: Final = (("command-config", "producer.config"), ("command-property", "
 
 
 def main(arguments: Sequence[str]) -> int:
-    return finish(lambda: _execute(arguments), _failed)
-
-
-def _failed(error: Exception) -> int:
-    print(message_of(error) if isinstance(error, UsageError) else described(error), file=sys.stderr)
-    print_cause(error)
-    return 1
+    return finish(lambda: _execute(arguments), failed_with_name)
 
 
 def _execute(arguments: Sequence[str]) -> None:

@@ -36,6 +36,8 @@ from barnabas.storage.indexes.time_index import TimeIndex
 from barnabas.storage.indexes.txn_index import LAYOUT as TXN_LAYOUT
 from barnabas.storage.names import INDEX_SUFFIX, LOG_SUFFIX, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX
 from barnabas.storage.producers.snapshot import decode_snapshot
+from barnabas.tools import _dump_decoders
+from barnabas.tools._dump_decoders import Decoder, Shown
 from barnabas.tools._dump_text import DECODERS, STRING_DECODER, batch_line, decode, optional, record_metadata
 from barnabas.tools._options import KAFKA_VERSION, Option, Options, UsageError
 
@@ -75,6 +77,10 @@ OPTIONS: Final = (
     Option("deep-iteration", "If set, uses deep instead of shallow iteration. Automatically set if print-data-log is enabled."),
     Option("value-decoder-class", "If set, used to deserialize the messages." + _DECODER, "optional", default=STRING_DECODER),
     Option("key-decoder-class", "If set, used to deserialize the keys." + _DECODER, "optional", default=STRING_DECODER),
+    Option("offsets-decoder", "If set, log data will be parsed as offset data from the __consumer_offsets topic."),
+    Option("transaction-log-decoder", "If set, log data will be parsed as transaction metadata from the __transaction_state topic."),
+    Option("cluster-metadata-decoder", "If set, log data will be parsed as cluster metadata records."),
+    Option("share-group-state-decoder", "If set, log data will be parsed as share group state data from the __share_group_state topic."),
     Option("skip-record-metadata", "Skip metadata when printing records. This flag also skips control records."),
 )
 
@@ -117,10 +123,12 @@ class Settings:
     max_bytes: int
     key_decoder: str
     value_decoder: str
+    decoder: Decoder | None  # of a whole record, instead of the two
 
     @classmethod
     def of(cls, options: Options) -> Settings:
-        print_data = options.has("print-data-log") or options.has("key-decoder-class") or options.has("value-decoder-class")
+        topics = [name for name in _dump_decoders.NAMES if options.has(name)]
+        print_data = any(map(options.has, ("print-data-log", "key-decoder-class", "value-decoder-class", *topics)))
         decoders = options.text("key-decoder-class"), options.text("value-decoder-class")
         for decoder in decoders:
             if decoder not in DECODERS:
@@ -134,6 +142,7 @@ class Settings:
             options.integer("max-message-size"),
             options.integer("max-bytes"),
             *decoders,
+            _dump_decoders.make(topics[0]) if topics else None,
         )
 
 
@@ -225,12 +234,19 @@ class Dump:
         line = "" if settings.skip_record_metadata else f"| {record_metadata(batch, record)}"
         if not settings.print_data or batch.is_control:
             return line
-        key, value = record.key, record.value
+        key, value = settings.decoder(record) if settings.decoder is not None else self._decoded(record)
         if key is not None:
-            line += f"{' ' if line else '| '}key: {decode(settings.key_decoder, key, record.offset)}"
+            line += f"{' ' if line else '| '}key: {key}"
         if value is not None:
-            line += f" payload: {decode(settings.value_decoder, value, record.offset)}"
+            line += f" payload: {value}"
         return line
+
+    def _decoded(self, record: Record) -> Shown:
+        key, value, settings = record.key, record.value, self._settings
+        return (
+            None if key is None else decode(settings.key_decoder, key, record.offset),
+            None if value is None else decode(settings.value_decoder, value, record.offset),
+        )
 
     # -- indexes
 

@@ -13,10 +13,12 @@ from barnabas.errors import KafkaError
 from barnabas.tools import _feature_versions as versions
 from barnabas.tools._arguments import Parser, failed, number
 from barnabas.tools._connect import open_admin
-from barnabas.tools._failures import BadArgument, Terse, ToolError, execution, finish, message_of
+from barnabas.tools._failures import BadArgument, Ended, Terse, ToolError, execution, finish, message_of
+from barnabas.tools._text import coloured, print_json
 
 if TYPE_CHECKING:
     from barnabas.client.admin.admin import Admin
+    from barnabas.client.admin.features import FeatureMetadata
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -26,9 +28,9 @@ def main(arguments: Sequence[str]) -> int:
 def build_parser() -> Parser:
     parser = Parser(prog="kafka-features", description="This tool manages feature flags in Kafka.")
     connection = parser.add_mutually_exclusive_group(required=True)
-    connection.add_argument("--bootstrap-server", help="brokers to connect to, host:port with commas between them")
-    connection.add_argument("--bootstrap-controller", help="controllers to connect to, host:port with commas between them")
-    parser.add_argument("--command-config", help="a properties file for the admin client")
+    connection.add_argument("--bootstrap-server", metavar="HOST:PORT", help="brokers to connect to, with commas between them")
+    connection.add_argument("--bootstrap-controller", metavar="HOST:PORT", help="controllers to connect to, with commas between them")
+    parser.add_argument("--command-config", metavar="FILE", help="a properties file for the admin client")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     describe = commands.add_parser("describe", help="show the feature levels")
     describe.add_argument("--node-id", type=number("Integer"), help="the node to ask; any without it")
@@ -48,13 +50,14 @@ def build_parser() -> Parser:
     mapping.add_argument("--release-version", help=f"the release; default: {versions.LATEST_PRODUCTION}")
     needs = commands.add_parser("feature-dependencies", help="show what a feature level depends on")
     needs.add_argument("--feature", action="append", required=True, help="a feature and its level, for example metadata.version=5")
+    parser.add_json()
     return parser
 
 
 def _execute(arguments: Sequence[str]) -> None:
     given = build_parser().parse(list(arguments))
-    extra = {} if given.bootstrap_controller is None else {"bootstrap_controllers": given.bootstrap_controller}
-    with open_admin(given.bootstrap_server, given.command_config, **extra) as admin:
+    controllers = given.bootstrap_controller
+    with open_admin(given.bootstrap_server, given.command_config, bootstrap_controllers=controllers) as admin:
         _COMMANDS[given.command](admin, given)
 
 
@@ -63,15 +66,31 @@ def _describe(admin: Admin, given: Any) -> None:
         raise BadArgument(f"Invalid node id {given.node_id}: must be non-negative.")
     with execution():
         found = admin.describe_features(node_id=given.node_id)
+    if given.json:
+        print_json(_as_json(found))
+        return
     epoch = "-" if found.finalized_features_epoch is None else str(found.finalized_features_epoch)
     for name, supported in sorted(found.supported_features.items()):
         finalized = found.finalized_features.get(name)
         level = 0 if finalized is None else finalized.max_version_level
         print(
-            f"Feature: {name}\tSupportedMinVersion: {level_text(name, supported.min_version)}"
+            f"Feature: {coloured(name, 'bold')}\tSupportedMinVersion: {level_text(name, supported.min_version)}"
             f"\tSupportedMaxVersion: {level_text(name, supported.max_version)}"
             f"\tFinalizedVersionLevel: {level_text(name, level)}\tEpoch: {epoch}"
         )
+
+
+def _as_json(found: FeatureMetadata) -> dict[str, Any]:
+    features = [
+        {
+            "feature": name,
+            "supportedMin": supported.min_version,
+            "supportedMax": supported.max_version,
+            "finalized": found.finalized_features[name].max_version_level if name in found.finalized_features else 0,
+        }
+        for name, supported in sorted(found.supported_features.items())
+    ]
+    return {"epoch": found.finalized_features_epoch, "features": features}
 
 
 def level_text(feature: str, level: int) -> str:
@@ -107,7 +126,7 @@ def _change(admin: Admin, given: Any, operation: str, kind: str) -> None:
         if name in levels:
             raise ToolError(f"Feature {name} was specified more than once.")
         levels[name] = level
-    _update(admin, operation, levels, kind, given.dry_run)
+    _update(admin, operation, levels, kind, given)
 
 
 def _metadata_level(text: str) -> int:
@@ -123,16 +142,23 @@ def _disable(admin: Admin, given: Any) -> None:
         if name in levels:
             raise ToolError(f"Feature {name} was specified more than once.")
         levels[name] = 0
-    _update(admin, "disable", levels, _downgrade_type(given), given.dry_run)
+    _update(admin, "disable", levels, _downgrade_type(given), given)
 
 
-def _update(admin: Admin, operation: str, levels: dict[str, int], kind: str, dry_run: bool) -> None:
+def _update(admin: Admin, operation: str, levels: dict[str, int], kind: str, given: Any) -> None:
     from barnabas.client.admin.features import FeatureUpdate, UpgradeType
 
     if not levels:
         raise Terse(f"You must specify at least one feature to {operation}")
     updates = {name: FeatureUpdate(level, UpgradeType[kind]) for name, level in levels.items()}
+    dry_run = given.dry_run
     outcomes = admin.update_features(updates, validate_only=dry_run)
+    if given.json:
+        errors = {name: message_of(error) for name, error in sorted(outcomes.errors.items())}
+        print_json({"dryRun": dry_run, "levels": {name: level for name, level in levels.items() if name not in errors}, "errors": errors})
+        if errors:
+            raise Ended(1)
+        return
     for name, level in sorted(levels.items()):
         error: KafkaError | None = outcomes.errors.get(name)
         if error is not None:
@@ -158,12 +184,18 @@ def parse_level(text: str) -> tuple[str, int]:
 def _version_mapping(admin: Admin, given: Any) -> None:
     release = given.release_version or versions.LATEST_PRODUCTION
     metadata = _metadata_level(release)
+    if given.json:
+        print_json({"metadata.version": metadata} | {feature: versions.default_level(feature, metadata) for feature in versions.FEATURES})
+        return
     print(f"metadata.version={metadata} ({release})")
     for feature in versions.FEATURES:
         print(f"{feature}={versions.default_level(feature, metadata)}")
 
 
 def _dependencies(admin: Admin, given: Any) -> None:
+    if given.json:
+        print_json({f"{name}={level}": versions.DEPENDENCIES.get((name, level), {}) for name, level in map(parse_level, given.feature)})
+        return
     for text in given.feature:
         name, level = parse_level(text)
         if name == versions.METADATA_VERSION:

@@ -5,7 +5,8 @@ Options, messages, output and exit codes are those of Apache Kafka 4.2.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.errors import KafkaError
@@ -23,6 +24,7 @@ from barnabas.tools._failures import (
 )
 from barnabas.tools._json_plan import as_list, as_object, integer, parse_json, string
 from barnabas.tools._options import Option, Options, UsageError
+from barnabas.tools._text import JSON, coloured, print_json
 from barnabas.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -53,6 +55,7 @@ OPTIONS: Final = (
         "required",
         described_as="election type",
     ),
+    JSON,
 )
 _TYPES: Final = ("PREFERRED", "UNCLEAN")
 _TIMEOUT_MS: Final = 30_000
@@ -62,7 +65,7 @@ def main(arguments: Sequence[str]) -> int:
     return finish(lambda: _execute(arguments), failed_with_message)
 
 
-def _execute(arguments: Sequence[str]) -> None:
+def _execute(arguments: Sequence[str]) -> int:
     options = Options(OPTIONS, arguments)
     options.maybe_help_or_version(ABOUT)
     _check(options)
@@ -78,7 +81,11 @@ def _execute(arguments: Sequence[str]) -> None:
         print("Option --admin.config has been deprecated and will be removed in a future version. Use --command-config instead.")
     config = options.optional("admin.config") or options.optional("command-config")
     with open_elections(options.text("bootstrap-server"), config) as admin:
-        elect(admin, election, partitions)
+        outcome = elect(admin, election, partitions)
+    if options.has("json"):
+        return outcome.show_json()
+    outcome.show(f"leader election ({election})", "Valid replica", "replica(s)")
+    return 0
 
 
 def _read(path: str) -> str:
@@ -107,22 +114,39 @@ def _check(options: Options) -> None:
         raise AdminCommandFailed("Option partition is only allowed if topic is used")
 
 
-def elect(admin: Admin, election: str, partitions: Sequence[TopicPartition] | None) -> None:
-    results = _elected(admin, election, partitions)
-    succeeded = sorted(str(each) for each, error in results.items() if error is None)
-    needless = sorted(str(each) for each, error in results.items() if error is not None and error.code == ErrorCode.ELECTION_NOT_NEEDED)
-    failed = {each: error for each, error in results.items() if error is not None and error.code != ErrorCode.ELECTION_NOT_NEEDED}
-    if succeeded:
-        print(f"Successfully completed leader election ({election}) for partitions {', '.join(succeeded)}")
-    if needless:
-        print(f"Valid replica already elected for partitions {', '.join(needless)}")
-    for partition, error in failed.items():
-        print(f"Error completing leader election ({election}) for partition: {partition}: {described(error)}")
-    if failed:
-        raise AdminCommandFailed(f"{len(failed)} replica(s) could not be elected")
+@dataclass(frozen=True)
+class Outcome:
+    """What came of elections, by partition."""
+
+    elected: list[str]
+    needless: list[str]
+    failed: dict[str, KafkaError]
+
+    @classmethod
+    def of(cls, results: Mapping[TopicPartition, KafkaError | None]) -> Outcome:
+        by_name = {str(each): results[each] for each in sorted(results)}
+        failed = {each: error for each, error in by_name.items() if error is not None and error.code != ErrorCode.ELECTION_NOT_NEEDED}
+        elected = [each for each, error in by_name.items() if error is None]
+        return cls(elected, [each for each in by_name if each not in failed and each not in elected], failed)
+
+    def show(self, election: str, already: str, replicas: str) -> None:
+        """In the words of a tool; raises where an election failed."""
+        if self.elected:
+            print(f"Successfully completed {election} for partitions {coloured(', '.join(self.elected), 'green')}")
+        if self.needless:
+            print(f"{already} already elected for partitions {', '.join(self.needless)}")
+        for partition, error in self.failed.items():
+            print(f"Error completing {election} for partition: {coloured(partition, 'red')}: {described(error)}")
+        if self.failed:
+            raise AdminCommandFailed(f"{len(self.failed)} {replicas} could not be elected")
+
+    def show_json(self) -> int:
+        failed = {each: described(error) for each, error in self.failed.items()}
+        print_json({"elected": self.elected, "alreadyElected": self.needless, "failed": failed})
+        return 1 if failed else 0
 
 
-def _elected(admin: Admin, election: str, partitions: Sequence[TopicPartition] | None) -> dict[TopicPartition, KafkaError | None]:
+def elect(admin: Admin, election: str, partitions: Sequence[TopicPartition] | None) -> Outcome:
     from barnabas.client.admin.elections import ElectionType
 
     try:
@@ -136,21 +160,23 @@ def _elected(admin: Admin, election: str, partitions: Sequence[TopicPartition] |
             raise WrappedExecution(error) from error
         print(message)
         raise AdminCommandFailed(message) from error
-    return {partition: outcomes.errors.get(partition) for partition in outcomes}
+    return Outcome.of({partition: outcomes.errors.get(partition) for partition in outcomes})
 
 
-def parse_partitions(text: str) -> list[TopicPartition]:
-    """The partitions of a file; refuses one that is named twice."""
+def parse_partitions(
+    text: str, data: str = "Replica election data", missing: str = 'is missing "partitions" field'
+) -> list[TopicPartition]:
+    """The partitions of a file; refuses one that is named twice. `data` is what the tool calls it."""
     plan = parse_json(text)
     if plan is None:
-        raise AdminOperation("Replica election data is empty")
+        raise AdminOperation(f"{data} is empty")
     fields = as_object(plan)
     if "partitions" not in fields:
-        raise AdminOperation('Replica election data is missing "partitions" field')
+        raise AdminOperation(f"{data} {missing}")
     partitions = [
         TopicPartition(string(each, "topic"), integer(each, "partition")) for each in map(as_object, as_list(fields["partitions"]))
     ]
     repeated = dict.fromkeys(each for each in partitions if partitions.count(each) > 1)
     if repeated:
-        raise AdminOperation(f"Replica election data contains duplicate partitions: [{', '.join(map(str, repeated))}]")
+        raise AdminOperation(f"{data} contains duplicate partitions: [{', '.join(map(str, repeated))}]")
     return partitions

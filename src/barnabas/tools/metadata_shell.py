@@ -1,7 +1,8 @@
 """Look around in the metadata of a broker's data directory, as kafka-metadata-shell does in a Raft log.
 
 `metadata-shell --data DIR` opens a shell with ls, cat, cd, find, tree, man and so on; `metadata-shell --data DIR ls /brokers` runs one
-command. Nothing is ever changed: a copy of the store is read, also while the broker runs. The tree shown is of the moment of the start.
+command; `--zookeeper` takes the tree of a cluster instead. Nothing is ever changed: of a store a copy is read, also while the broker
+runs. The tree shown is of the moment of the start.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Final
 from barnabas.tools._arguments import ArgumentsRefused, Parser, refused_text
 from barnabas.tools._failures import ToolError, finish, message_of
 from barnabas.tools._metadata_commands import COMMANDS, ExitShell, Session, run
-from barnabas.tools._metadata_tree import ShellState, load
+from barnabas.tools._metadata_tree import ShellState, load, load_from_zookeeper
 
 _PROMPT: Final = ">> "
 _TAKES_COMMANDS: Final = "man"
@@ -37,10 +38,14 @@ def _failed(error: Exception) -> int:
 
 
 def build_parser() -> Parser:
-    parser = Parser(prog="kafka-metadata-shell", description="The metadata shell.")
+    parser = Parser(
+        prog="kafka-metadata-shell",
+        description="Look around in the metadata of a broker's data directory: ls, cat, cd, find, tree and so on.",
+    )
     parser.add_version()
     parser.add_argument("--data", "-d", help="the data directory of a broker")
     parser.add_argument("--snapshot", "-s", help="the metadata store itself (barnabas.db), or a copy of it")
+    parser.add_argument("--zookeeper", "-z", metavar="HOST:PORT/PATH", help="the ZooKeeper of a cluster that has one")
     parser.add_argument("command", nargs=REMAINDER, help="the command to run; without one a shell is opened")
     return parser
 
@@ -48,9 +53,12 @@ def build_parser() -> Parser:
 def _execute(arguments: Sequence[str]) -> int:
     given = build_parser().parse(list(arguments))
     place = given.snapshot or given.data
-    if place is None:
-        raise ToolError("You must specify the data directory of a broker with --data, or its metadata store with --snapshot.")
-    state = ShellState(load(place))
+    if place is None and given.zookeeper is None:
+        raise ToolError(
+            "You must specify the data directory of a broker with --data, its metadata store with --snapshot, "
+            "or the ZooKeeper of a cluster with --zookeeper."
+        )
+    state = ShellState(load_from_zookeeper(given.zookeeper) if place is None else load(place))
     if given.command:
         for line in run(given.command, Session(state), interactive=False):
             print(line)

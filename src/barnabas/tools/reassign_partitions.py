@@ -1,7 +1,6 @@
 """Move partitions to other brokers or log directories, as kafka-reassign-partitions does.
 
-Options, messages, output and exit codes are those of Apache Kafka 4.2. ZooKeeper is never written to: --zookeeper is answered with what to
-give instead.
+Options, messages, output and exit codes are those of Apache Kafka 4.2. With --zookeeper it works on a tree itself, as Kafka 2.8's does.
 """
 
 from __future__ import annotations
@@ -29,6 +28,7 @@ from barnabas.tools._failures import (
 from barnabas.tools._options import Option, Options, ShowUsage
 from barnabas.tools._reassignment_plan import Replica
 from barnabas.tools._text import JSON, Progress, print_json
+from barnabas.tools._zookeeper import ZOOKEEPER, on_cluster
 from barnabas.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ OPTIONS: Final = (
         "optional",
         described_as="bootstrap controller to connect to",
     ),
-    Option("zookeeper", "No longer supported: name brokers with --bootstrap-server.", "required", described_as="urls"),
+    ZOOKEEPER,
     Option("command-config", "A properties file for the admin client.", "required", described_as="Admin client property file"),
     Option(
         "reassignment-json-file",
@@ -94,21 +94,15 @@ _REQUIRED: Final = {
     "list": (),
 }
 _PERMITTED: Final = {
-    "verify": ("bootstrap-server", "command-config", "preserve-throttles"),
-    "generate": ("bootstrap-server", "command-config", "disable-rack-aware"),
+    "verify": ("bootstrap-server", "zookeeper", "command-config", "preserve-throttles"),
+    "generate": ("bootstrap-server", "zookeeper", "command-config", "disable-rack-aware"),
     "execute": (
-        "additional", "bootstrap-server", "command-config", "throttle", "replica-alter-log-dirs-throttle", "timeout",
+        "additional", "bootstrap-server", "zookeeper", "command-config", "throttle", "replica-alter-log-dirs-throttle", "timeout",
         "disallow-replication-factor-change",
     ),
     "cancel": ("bootstrap-server", "bootstrap-controller", "command-config", "preserve-throttles", "timeout"),
     "list": ("bootstrap-server", "bootstrap-controller", "command-config", "json"),
 }  # fmt: skip
-_BROKER_THROTTLES: Final = (
-    "leader.replication.throttled.rate",
-    "follower.replication.throttled.rate",
-    "replica.alter.log.dirs.io.max.bytes.per.second",
-)
-_TOPIC_THROTTLES: Final = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 _RETRY_S: Final = 0.1
 
 
@@ -120,11 +114,11 @@ def _execute(arguments: Sequence[str]) -> int:
     options = Options(OPTIONS, arguments)
     options.maybe_help_or_version(ABOUT)
     action = _check(options)
-    extra = {"bootstrap_controllers": options.text("bootstrap-controller")} if options.has("bootstrap-controller") else {}
-    client_id = {"client.id": "reassign-partitions-tool"}
     try:
-        with open_admin(options.optional("bootstrap-server"), options.optional("command-config"), client_id, **extra) as admin:
-            _ACTIONS[action](admin, options)
+        if options.has("zookeeper") and not options.has("bootstrap-server"):
+            _with_zookeeper(options, action)
+        else:
+            _with_brokers(options, action)
     except (ShowUsage, BrokenPipeError):
         raise
     except Terse as error:
@@ -139,23 +133,44 @@ def _execute(arguments: Sequence[str]) -> int:
     return 0
 
 
+def _with_brokers(options: Options, action: str) -> None:
+    if options.has("zookeeper"):
+        print(
+            "Warning: ignoring deprecated --zookeeper option because --bootstrap-server was specified.  "
+            "The --zookeeper option will be removed in a future version of Kafka."
+        )
+    controllers = options.optional("bootstrap-controller")
+    client_id = {"client.id": "reassign-partitions-tool"}
+    with open_admin(
+        options.optional("bootstrap-server"), options.optional("command-config"), client_id, bootstrap_controllers=controllers
+    ) as admin:
+        _ACTIONS[action](admin, options)
+
+
+def _with_zookeeper(options: Options, action: str) -> None:
+    from barnabas.tools import _zookeeper_reassignment
+
+    print("Warning: --zookeeper is deprecated, and will be removed in a future version of Kafka.")
+    on_cluster(options.text("zookeeper"), lambda cluster: _zookeeper_reassignment.run(cluster, options, action))
+
+
 def _check(options: Options) -> str:
     actions = [action for action in _REQUIRED if options.has(action)]
     if len(actions) != 1:
         options.usage(f"Command must include exactly one action: {', '.join(f'--{action}' for action in _REQUIRED)}")
     action = actions[0]
-    if options.has("zookeeper"):
-        options.usage(
-            "--zookeeper names no broker, and brokers are asked to move partitions: give --bootstrap-server host:port instead of it"
-        )
     if options.has("bootstrap-server") and options.has("bootstrap-controller"):
         options.usage("Please don't specify both --bootstrap-server and --bootstrap-controller")
-    if not options.has("bootstrap-server") and not options.has("bootstrap-controller"):
+    if not any(map(options.has, ("bootstrap-server", "bootstrap-controller", "zookeeper"))):
         options.usage("Please specify either --bootstrap-server or --bootstrap-controller")
     options.require(*_REQUIRED[action])
     for given in options.order:
         if given not in (action, *_REQUIRED[action], *_PERMITTED[action]):
             options.usage(f'Option "[{given}]" can\'t be used with action "[{action}]"')
+    if options.has("zookeeper") and not options.has("bootstrap-server"):
+        from barnabas.tools._zookeeper_reassignment import check
+
+        check(options)
     return action
 
 
@@ -219,11 +234,7 @@ def _start(admin: Admin, options: Options) -> None:
     with execution():
         under_way = admin.list_partition_reassignments()
         if under_way and not options.has("additional"):
-            raise Terse(
-                "Cannot execute because there is an existing partition assignment.  Use --additional to override this and create a new "
-                "partition assignment in addition to the existing one. The --additional flag can also be used to change the throttle by "
-                "resubmitting the current reassignment."
-            )
+            raise Terse(plans.EXISTING)
         alive = {node.id for node in admin.describe_cluster().nodes}
         for broker in sorted({broker for replicas in wanted.values() for broker in replicas}):
             if broker not in alive:
@@ -236,7 +247,7 @@ def _start(admin: Admin, options: Options) -> None:
         allowed = not options.has("disallow-replication-factor-change")
         outcomes = admin.alter_partition_reassignments(wanted, allow_replication_factor_change=allowed)
     _refuse_errors("Error reassigning partition(s):", outcomes.errors)
-    print(f"Successfully started partition reassignment{_s(wanted)} for {_joined(wanted)}")
+    print(f"Successfully started partition reassignment{plans.plural(wanted)} for {_joined(wanted)}")
     if plan.log_dirs:
         _move_dirs(admin, plan.log_dirs, timeout_ms)
 
@@ -257,15 +268,17 @@ def _current(admin: Admin, wanted: Mapping[TopicPartition, Sequence[int]]) -> di
 def _throttle(admin: Admin, found: plans.Moves, dir_brokers: Sequence[int], throttle: int, dir_throttle: int) -> None:
     if throttle < 0 and dir_throttle < 0:
         return
-    print("Warning: You must run --verify periodically, until the reassignment completes, to ensure the throttle is removed.")
+    print(plans.VERIFY_PERIODICALLY)
     if throttle >= 0:
         leaders, followers = plans.leader_throttles(found), plans.follower_throttles(found)
-        _alter(admin, "TOPIC", {topic: dict(zip(_TOPIC_THROTTLES, (leaders[topic], followers[topic]), strict=True)) for topic in leaders})
-        rates = dict.fromkeys(_BROKER_THROTTLES[:2], str(throttle))
+        _alter(
+            admin, "TOPIC", {topic: dict(zip(plans.TOPIC_THROTTLES, (leaders[topic], followers[topic]), strict=True)) for topic in leaders}
+        )
+        rates = dict.fromkeys(plans.BROKER_THROTTLES[:2], str(throttle))
         _alter(admin, "BROKER", {str(broker): rates for broker in plans.moving_brokers(found)})
         print(f"The inter-broker throttle limit was set to {throttle} B/s")
     if dir_throttle >= 0:
-        _alter(admin, "BROKER", {str(broker): {_BROKER_THROTTLES[2]: str(dir_throttle)} for broker in dir_brokers})
+        _alter(admin, "BROKER", {str(broker): {plans.BROKER_THROTTLES[2]: str(dir_throttle)} for broker in dir_brokers})
         print(f"The replica-alter-dir throttle limit was set to {dir_throttle} B/s")
 
 
@@ -309,7 +322,7 @@ def _move_dirs(admin: Admin, wanted: Mapping[Replica, str], timeout_ms: int) -> 
         if time.monotonic() >= deadline:
             progress.end()
             late = ",".join(map(str, sorted(pending, key=lambda each: each.order)))
-            raise Terse(f"Timed out before log directory move{_s(pending)} could be started for: {late}")
+            raise Terse(f"Timed out before log directory move{plans.plural(pending)} could be started for: {late}")
         time.sleep(_RETRY_S)
 
 
@@ -342,10 +355,7 @@ def _partition_states(admin: Admin, plan: plans.Plan, under_way: Mapping[TopicPa
         if current == target:
             lines.append(f"Reassignment of partition {partition} is completed.")
         else:
-            lines.append(
-                f"There is no active reassignment of partition {partition}, but replica set is {','.join(map(str, current))} "
-                f"rather than {','.join(map(str, target))}."
-            )
+            lines.append(plans.not_moved(partition, current, target))
     return lines
 
 
@@ -382,10 +392,10 @@ def move_state(replica: Replica, target: str, info: Any | None) -> str:
 def _clear_throttles(admin: Admin, plan: plans.Plan) -> None:
     """All of them: which brokers a move has read from can no longer be told."""
     brokers = {node.id for node in admin.describe_cluster().nodes} | {broker for _, replicas in plan.partitions for broker in replicas}
-    print(f"Clearing broker-level throttles on broker{_s(brokers)} {','.join(map(str, sorted(brokers)))}")
-    _alter(admin, "BROKER", {str(broker): dict.fromkeys(_BROKER_THROTTLES) for broker in brokers})
-    print(f"Clearing topic-level throttles on topic{_s(plan.topics)} {','.join(plan.topics)}")
-    _alter(admin, "TOPIC", {topic: dict.fromkeys(_TOPIC_THROTTLES) for topic in plan.topics})
+    print(f"Clearing broker-level throttles on broker{plans.plural(brokers)} {','.join(map(str, sorted(brokers)))}")
+    _alter(admin, "BROKER", {str(broker): dict.fromkeys(plans.BROKER_THROTTLES) for broker in brokers})
+    print(f"Clearing topic-level throttles on topic{plans.plural(plan.topics)} {','.join(plan.topics)}")
+    _alter(admin, "TOPIC", {topic: dict.fromkeys(plans.TOPIC_THROTTLES) for topic in plan.topics})
 
 
 # --cancel and --list
@@ -401,8 +411,8 @@ def _cancel(admin: Admin, options: Options) -> None:
     if outcomes is None:
         print("None of the specified partition reassignments are active.")
     else:
-        _refuse_errors(f"Error cancelling partition reassignment{_s(outcomes.errors)} for:", outcomes.errors)
-        print(f"Successfully cancelled partition reassignment{_s(active)} for: {_joined(active)}")
+        _refuse_errors(f"Error cancelling partition reassignment{plans.plural(outcomes.errors)} for:", outcomes.errors)
+        print(f"Successfully cancelled partition reassignment{plans.plural(active)} for: {_joined(active)}")
     with execution():
         infos = _described_dirs(admin, plan.log_dirs) if plan.log_dirs else {}
         moving = {each: info.current_replica_log_dir for each, info in infos.items() if info.future_replica_log_dir is not None}
@@ -444,10 +454,6 @@ def _reassignment_text(partition: TopicPartition, each: Any) -> str:
 def _refuse_errors(sentence: str, errors: Mapping[TopicPartition, KafkaError]) -> None:
     if errors:
         raise Terse("\n".join([sentence, *(f"{partition}: {message_of(errors[partition])}" for partition in sorted(errors))]))
-
-
-def _s(counted: Sequence[Any] | Mapping[Any, Any] | set[int]) -> str:
-    return "" if len(counted) == 1 else "s"
 
 
 def _joined(partitions: Iterable[TopicPartition]) -> str:

@@ -1,22 +1,24 @@
 """Create, delete, describe, list or alter topics, as kafka-topics does.
 
-Options, messages, output and exit codes are those of Apache Kafka 4.2; `--json` prints what --list and --describe find for programs.
+Options, messages, output and exit codes are those of Apache Kafka 4.2; `--json` prints what --list and --describe find for programs. With
+--zookeeper it works on a tree itself, as Kafka 2.8's tool does.
 """
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.errors import KafkaError
 from barnabas.protocol.errors import ErrorCode
-from barnabas.tools._connect import ZOOKEEPER, bootstrap_option, command_config_option, open_admin, refuse_zookeeper
+from barnabas.tools._connect import bootstrap_option, command_config_option, open_admin
 from barnabas.tools._failures import AdminCommandFailed, AdminOperation, BadArgument, failed_with_message, finish, message_of
 from barnabas.tools._options import Option, Options, ShowUsage
-from barnabas.tools._text import JSON, coloured, print_json
+from barnabas.tools._text import JSON, coloured, java_split, print_json
 from barnabas.tools._topic_filter import IncludeList
+from barnabas.tools._zookeeper import ZOOKEEPER, NotConnected, on_cluster
 from barnabas.topic_name import is_internal
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
@@ -38,8 +40,18 @@ OPTIONS: Final = (
     Option("describe", "Show the partitions, replicas and settings of topics."),
     Option("topic", "The topic; for all actions but --create a regular expression, too.", "required", described_as="topic"),
     Option("topic-id", "The id of the topic to describe.", "required", described_as="topic-id"),
-    Option("config", "A setting of the topic to create; may be repeated." + _CONFIGS_TOOL, "required", described_as="name=value"),
-    Option("delete-config", "No longer supported, since 4.0.", "required", described_as="name"),
+    Option(
+        "config",
+        "A setting of the topic to create; may be repeated. With --zookeeper also with --alter." + _CONFIGS_TOOL,
+        "required",
+        described_as="name=value",
+    ),
+    Option(
+        "delete-config",
+        "With --zookeeper and --alter: a setting to remove. No longer supported otherwise, since 4.0.",
+        "required",
+        described_as="name",
+    ),
     Option(
         "partitions",
         "How many partitions the topic gets; without it a new topic gets the cluster's default. "
@@ -71,10 +83,12 @@ OPTIONS: Final = (
         "Integer",
         "maximum number of partitions per response",
     ),
+    Option("disable-rack-aware", "With --zookeeper: do not spread replicas over racks.", available_if=("zookeeper",)),
+    Option("force", "With --zookeeper: taken and ignored, as there never was a question.", available_if=("zookeeper",)),
     JSON,
 )
-_ACTIONS: Final = ("create", "list", "alter", "describe", "delete")
-_REPORTS: Final = ("under-replicated-partitions", "under-min-isr-partitions", "at-min-isr-partitions", "unavailable-partitions")
+ACTIONS: Final = ("create", "list", "alter", "describe", "delete")
+REPORTS: Final = ("under-replicated-partitions", "under-min-isr-partitions", "at-min-isr-partitions", "unavailable-partitions")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -84,15 +98,26 @@ def main(arguments: Sequence[str]) -> int:
 def _execute(arguments: Sequence[str]) -> int:
     options = Options(OPTIONS, arguments)
     _check(options)
-    admin = open_admin(options.text("bootstrap-server"), options.optional("command-config"))
-    with admin:
-        try:
-            _RUN[next(action for action in _ACTIONS if options.has(action))](admin, options)
-        except ShowUsage:
-            raise
-        except Exception as error:
-            print(f"Error while executing topic command : {message_of(error)}")
-            return 1
+    if options.has("zookeeper"):
+        return _told(lambda: _with_zookeeper(options))
+    with open_admin(options.text("bootstrap-server"), options.optional("command-config")) as admin:
+        return _told(lambda: _RUN[next(action for action in ACTIONS if options.has(action))](admin, options))
+
+
+def _with_zookeeper(options: Options) -> None:
+    from barnabas.tools import _zookeeper_topics
+
+    on_cluster(options.text("zookeeper"), lambda cluster: _zookeeper_topics.run(cluster, options))
+
+
+def _told(work: Callable[[], None]) -> int:
+    try:
+        work()
+    except (ShowUsage, NotConnected, BrokenPipeError):
+        raise
+    except Exception as error:
+        print(f"Error while executing topic command : {message_of(error)}")
+        return 1
     return 0
 
 
@@ -100,11 +125,20 @@ def _check(options: Options) -> None:
     if options.is_empty:
         options.usage("Create, delete, describe, or change a topic.")
     options.maybe_help_or_version(ABOUT)
-    if sum(map(options.has, _ACTIONS)) != 1:
+    if sum(map(options.has, ACTIONS)) != 1:
         options.usage("Command must include exactly one action: --list, --describe, --create, --alter or --delete")
+    if options.has("zookeeper"):
+        from barnabas.tools._zookeeper_topics import check
+
+        check(options)
+    else:
+        _check_with_brokers(options)
+    _check_combinations(options)
+
+
+def _check_with_brokers(options: Options) -> None:
     if options.has("delete-config"):
         _warn_delete_config()
-    refuse_zookeeper(options)
     if not options.has("bootstrap-server"):
         raise BadArgument("--bootstrap-server must be specified")
     if options.has("describe") and options.has("if-exists"):
@@ -120,12 +154,11 @@ def _check(options: Options) -> None:
                 f'Option combination "[[bootstrap-server], [config]]" can\'t be used with option "[alter]"{_CONFIGS_TOOL}',
             )
         options.require("partitions")
-    _check_combinations(options)
 
 
 def _check_combinations(options: Options) -> None:
     def others(*allowed: str) -> list[str]:
-        return [action for action in _ACTIONS if action not in allowed]
+        return [action for action in ACTIONS if action not in allowed]
 
     options.refuse_with("config", others("alter", "create"))
     options.refuse_with("partitions", others("alter", "create"))
@@ -133,9 +166,9 @@ def _check_combinations(options: Options) -> None:
     options.refuse_with("replica-assignment", others("alter", "create"))
     if options.has("create"):
         options.refuse_with("replica-assignment", ("partitions", "replication-factor"))
-    for report in _REPORTS:
+    for report in REPORTS:
         options.refuse_with(report, (*others("describe"), "topics-with-overrides"))
-    options.refuse_with("topics-with-overrides", (*others("describe"), *_REPORTS))
+    options.refuse_with("topics-with-overrides", (*others("describe"), *REPORTS))
     options.refuse_with("if-exists", others("alter", "delete", "describe"))
     options.refuse_with("if-not-exists", others("create"))
     options.refuse_with("exclude-internal", others("list", "describe"))
@@ -155,13 +188,9 @@ def _create(admin: Admin, options: Options) -> None:
     name = options.text("topic")
     partitions = options.optional_integer("partitions")
     factor = options.optional_integer("replication-factor")
-    assignment = _assignment(options)
+    assignment = given_assignment(options)
     configs = parse_configs(options.texts("config"))
-    if "." in name or "_" in name:
-        print(
-            "WARNING: Due to limitations in metric names, topics with a period ('.') or underscore ('_') could "
-            "collide. To avoid issues it is best to use either, but not both."
-        )
+    warn_collision(name)
     if factor is not None and not 1 <= factor <= _SHORT_MAX:
         raise BadArgument(f"The replication factor must be between 1 and {_SHORT_MAX} inclusive")
     if partitions is not None and partitions < 1:
@@ -176,6 +205,14 @@ def _create(admin: Admin, options: Options) -> None:
     print(f"Created topic {name}.")
 
 
+def warn_collision(name: str) -> None:
+    if "." in name or "_" in name:
+        print(
+            "WARNING: Due to limitations in metric names, topics with a period ('.') or underscore ('_') could "
+            "collide. To avoid issues it is best to use either, but not both."
+        )
+
+
 def _list(admin: Admin, options: Options) -> None:
     names = _topics(admin, options)
     if options.has("json"):
@@ -187,7 +224,7 @@ def _list(admin: Admin, options: Options) -> None:
 def _alter(admin: Admin, options: Options) -> None:
     from barnabas.client.admin.topics import NewPartitions
 
-    assignment = _assignment(options)
+    assignment = given_assignment(options)
     parse_configs(options.texts("config"))
     names = _existing(admin, options)
     if not names:
@@ -234,7 +271,7 @@ def _print_topic(
     description: Any, config: Mapping[str, Any], moves: Mapping[TopicPartition, Any], live: set[int], options: Options
 ) -> None:
     infos = sorted(description.partitions, key=lambda info: info.partition)
-    reports = [report for report in _REPORTS if options.has(report)]
+    reports = [report for report in REPORTS if options.has(report)]
     overrides = [f"{name}={entry.value}" for name, entry in config.items() if not entry.is_default]
     if not reports and (overrides or not options.has("topics-with-overrides")):
         factor = replication_factor(infos[0], moves.get(TopicPartition(description.name, infos[0].partition)))
@@ -308,8 +345,12 @@ _REPORTED: Final = {
 
 
 def _topics(admin: Admin, options: Options) -> list[str]:
+    return chosen_topics(sorted(admin.list_topics(list_internal=not options.has("exclude-internal"))), options)
+
+
+def chosen_topics(names: Sequence[str], options: Options) -> list[str]:
+    """Those of the topics that --topic and --exclude-internal leave."""
     exclude = options.has("exclude-internal")
-    names = sorted(admin.list_topics(list_internal=not exclude))
     pattern = options.optional("topic")
     if pattern is None:
         return [name for name in names if not (exclude and is_internal(name))]
@@ -319,9 +360,13 @@ def _topics(admin: Admin, options: Options) -> list[str]:
 
 def _existing(admin: Admin, options: Options) -> list[str]:
     names = _topics(admin, options)
+    refuse_missing(names, options)
+    return names
+
+
+def refuse_missing(names: Sequence[str], options: Options) -> None:
     if options.optional("topic") and not names and not options.has("if-exists"):
         raise BadArgument(f"Topic '{options.text('topic')}' does not exist as expected")
-    return names
 
 
 def _topic_id(options: Options) -> Uuid | None:
@@ -354,7 +399,7 @@ def _reassignments(admin: Admin, partitions: Sequence[TopicPartition]) -> Mappin
         raise
 
 
-def _assignment(options: Options) -> dict[int, list[int]]:
+def given_assignment(options: Options) -> dict[int, list[int]]:
     text = options.optional("replica-assignment")
     return parse_replica_assignment(text) if text else {}
 
@@ -362,8 +407,8 @@ def _assignment(options: Options) -> dict[int, list[int]]:
 def parse_replica_assignment(text: str) -> dict[int, list[int]]:
     """`a:b,c:d`: the brokers of partition 0, of partition 1, and so on."""
     assignment: dict[int, list[int]] = {}
-    for partition, part in enumerate(_java_split(text, ",")):
-        brokers = [_number(broker.strip()) for broker in _java_split(part, ":")]
+    for partition, part in enumerate(java_split(text, ",")):
+        brokers = [_number(broker.strip()) for broker in java_split(part, ":")]
         repeated = dict.fromkeys(broker for broker in brokers if brokers.count(broker) > 1)
         if repeated:
             raise AdminCommandFailed(f"Partition replica lists may not contain duplicate entries: {','.join(map(str, repeated))}")
@@ -380,7 +425,7 @@ def parse_configs(pairs: Sequence[str]) -> dict[str, str]:
 
     configs: dict[str, str] = {}
     for pair in pairs:
-        words = _java_split(re.sub(r"\s*=\s*", "\0", pair), "\0")
+        words = java_split(pair, r"\s*=\s*")
         if len(words) != 2:
             raise BadArgument(
                 'requirement failed: Invalid topic config: all configs to be added must be in the format "key=val".',
@@ -390,14 +435,6 @@ def parse_configs(pairs: Sequence[str]) -> dict[str, str]:
         topic_config_key(name)
     LogConfig.from_properties(configs)
     return configs
-
-
-def _java_split(text: str, separator: str) -> list[str]:
-    """Java's split: empty strings at the end are dropped."""
-    words = text.split(separator)
-    while len(words) > 1 and not words[-1]:
-        words.pop()
-    return words
 
 
 def _number(text: str) -> int:

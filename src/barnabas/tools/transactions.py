@@ -37,7 +37,6 @@ def build_parser() -> Parser:
     parser.add_version()
     parser.add_argument("--command-config", metavar="FILE", help="a properties file for the admin client")
     parser.add_argument("--bootstrap-server", metavar="host:port", required=True, help="brokers to connect to, with commas between them")
-    parser.add_argument("--json", action="store_true", help="print the table as JSON, for programs (not in Kafka)")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     listing = commands.add_parser("list", help="list transactions")
     listing.add_argument("--duration-filter", type=number("Long"), help="only those that run for longer than this many ms; all if < 0")
@@ -62,6 +61,7 @@ def build_parser() -> Parser:
     hanging.add_argument("--partition", type=number("Integer"), help="partition number")
     force = commands.add_parser("forceTerminateTransaction", help="abort what a transactional id has open (requires privileges)")
     force.add_argument("--transactionalId", required=True, help="transactional id")
+    parser.add_json()
     return parser
 
 

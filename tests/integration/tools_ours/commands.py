@@ -49,6 +49,7 @@ class Command:
     brokers: tuple[str, ...] = ("ours", "kafka")
     distinct: bool = False  # how often a line is printed, and the numbers in it, depend on the timing
     ends_jvm: bool = False  # Kafka's tool ends its JVM there, by System.exit or a shutdown hook: it gets one of its own
+    ours: str = ""  # what ours is given instead, where Kafka's has no option for it
 
 
 def run(name: str, arguments: str, *, bare: bool = False, **more: object) -> Command:
@@ -209,6 +210,7 @@ def _records() -> list[Command]:
     lines = "".join(f"k{number}:v{number}\n" for number in range(100))
     delete = '{{"version": 1, "partitions": [{{"topic": "WHO-set", "partition": 0, "offset": {0}}}]}}'
     read = "--topic {who}-set --partition 0"
+    last = "--topic {who}-set --tail"
     return [
         run("console-producer: keys and values", f"--topic {{who}}-set {keyed}", stdin=lines),
         run(
@@ -229,6 +231,10 @@ def _records() -> list[Command]:
         run("console-consumer: from a topic that was made", "--topic {who}-made --partition 0 --offset 0 --max-messages 3"),
         run("console-consumer: from the beginning", f"{read} --offset earliest --max-messages 100 {everything}"),
         run("console-consumer: from an offset", f"{read} --offset 90 --max-messages 10"),
+        run("console-consumer: the last", f"{read} --offset 95 --max-messages 5", ours=f"{read} --tail 5 --max-messages 5"),
+        run("console-consumer: the last of all partitions", f"{read} --offset 97 --max-messages 3", ours=f"{last} 3 --max-messages 3"),
+        run("console-consumer: the last, of fewer", f"{read} --offset earliest --max-messages 100", ours=f"{last} 1000 --max-messages 100"),
+        run("console-consumer: the last none", f"{read} --offset latest --timeout-ms 500", ours=f"{last} 0 --timeout-ms 500"),
         run("console-consumer: past the end", f"{read} --offset latest --timeout-ms 500"),
         run("console-consumer: with a group", "--topic {who}-set --from-beginning --group {who}-group --max-messages 60"),
         run("console-consumer: the group goes on", "--topic {who}-set --group {who}-group --max-messages 10"),
@@ -454,6 +460,7 @@ def _load() -> list[Command]:
             "--topic {who}-plain --num-records 5 --payload-file {directory}/file --throughput -1",
             file="a\nb\n",
         ),
+        run("producer-perf-test: with its metrics", f"{perf} --print-metrics", distinct=True),
         run("producer-perf-test: from a file that is not there", "--topic t --num-records 5 --payload-file /no/such --throughput -1"),
         run("producer-perf-test: no payload", "--topic t --num-records 5 --throughput -1"),
         run("producer-perf-test: two payloads", "--topic t --num-records 5 --throughput -1 --record-size 1 --payload-monotonic"),
@@ -465,6 +472,7 @@ def _load() -> list[Command]:
         run("consumer-perf-test: some records", "--topic {who}-plain --num-records 500"),
         run("consumer-perf-test: more than there are", "--topic {who}-plain --num-records 5000 --timeout 500 --hide-header"),
         run("consumer-perf-test: the old name of an option", "--topic {who}-plain --messages 100 --show-detailed-stats"),
+        run("consumer-perf-test: with its metrics", "--topic {who}-plain --num-records 500 --print-metrics", distinct=True),
         run("consumer-perf-test: no records", "--topic {who}-plain"),
         run("consumer-perf-test: no topic", "--num-records 5"),
         run("consumer-perf-test: no broker", "--topic t --num-records 5", bare=True),
@@ -532,6 +540,47 @@ def _deletion() -> list[Command]:
     ]
 
 
+def _elections() -> list[Command]:
+    """Of a tool that Kafka no longer has: compared with that of the last Kafka that had it."""
+    tool, named = "preferred-replica-election", "--path-to-json-file {directory}/file"
+    one = '{"partitions":[{"topic":"WHO-assigned","partition":0},{"topic":"WHO-assigned","partition":2}]}'
+    return [
+        run(f"{tool}: where it is not needed", named, file=one),
+        run(f"{tool}: of all", ""),
+        run(f"{tool}: of one that is not there", named, file='{"partitions":[{"topic":"WHO-nowhere","partition":0}]}'),
+        run(f"{tool}: of one twice", named, file='{"partitions":[{"topic":"a","partition":0},{"topic":"a","partition":0}]}'),
+        run(f"{tool}: of no partition", named, file="{}"),
+        run(f"{tool}: of no topic", named, file='{"partitions":[{"partition":0}]}'),
+        run(f"{tool}: of a number", named, file='{"partitions":[{"topic":7,"partition":0}]}'),
+        run(f"{tool}: without a broker", "", bare=True),
+        run(f"{tool}: with settings of a client and no broker", "--admin.config {directory}/file", bare=True),
+        run(f"{tool}: an option that is none", "--no-such-option"),
+    ]
+
+
+_PARSED_OTHERWISE = ("cluster", "features", "transactions", "producer-perf-test", "verifiable-producer", "verifiable-consumer")
+_OLD_STYLE = "e2e-latency"  # takes a single word for the beginning of its old arguments
+
+
+def _usage() -> list[Command]:
+    """What every tool answers to nothing, to what it does not know, and to questions about itself; no broker is asked."""
+    found = []
+    for tool in JAVA:
+        asked = {"an option that there is not": "--nothing", "its version": "--version"}
+        if tool in _PARSED_OTHERWISE:  # by a library that ends the JVM
+            found += [run(f"{tool}: {name}", words, bare=True, brokers=KAFKA_ONLY, ends_jvm=True) for name, words in asked.items()]
+            continue
+        asked |= {"nothing at all": "", "its help": "--help"}
+        if tool in (_OLD_STYLE, "streams-application-reset"):
+            del asked["its help"]
+        if tool == _OLD_STYLE:
+            del asked["its version"]
+        found += [run(f"{tool}: {name}", words, bare=True, brokers=KAFKA_ONLY) for name, words in asked.items()]
+    return found
+
+
+ELECTIONS = _elections()
+USAGE = _usage()
 COMMANDS = [
     command
     for command in _topics() + _configs() + _records() + _groups() + _cluster() + _load() + _unreachable() + _deletion()

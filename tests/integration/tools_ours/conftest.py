@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests import broker, kafka_server
+from tests import broker, kafka, kafka_server
 from tests.integration.tools.runner import Target, broker_id
 from tests.integration.tools_ours import live
-from tests.integration.tools_ours.commands import COMMANDS
+from tests.integration.tools_ours.commands import COMMANDS, ELECTIONS
 from tests.integration.tools_ours.runner import run_all
+from tests.integration.tools_ours.zookeeper_commands import JAVA as ZOOKEEPER_TOOLS
 from tests.once import once
 
 
@@ -31,5 +32,6 @@ def _run(directory: Path) -> dict[str, list[str]]:
         with kafka_server.running(directory / "kafka", number) as theirs:
             targets = {"ours": Target(ours, number, directory / "ours"), "kafka": Target(theirs, number, directory / "kafka")}
             printed = run_all(COMMANDS, targets)
+            printed |= run_all(ELECTIONS, targets, prepare=kafka.zookeeper_tools, classes=ZOOKEEPER_TOOLS)
             with live.running(ours), live.running(theirs):
                 return printed | run_all(live.COMMANDS, targets)

@@ -13,9 +13,10 @@ import re
 import select
 import subprocess
 import sys
-from collections.abc import Sequence
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import replace
+from pathlib import Path
 
 from barnabas import cli
 from tests import kafka
@@ -24,31 +25,52 @@ from tests.integration.tools.runner import Target
 from tests.integration.tools_ours.commands import JAVA, Command
 
 ANSWER_TIMEOUT_S = 60
-OURS_ALONE = {"json", "tail", "broker-list", "whitelist", "zookeeper", "threads", "num-fetch-threads", "once"}  # options Kafka has not
+# Options that Kafka has not, or has no longer.
+OURS_ALONE = {"json", "tail", "broker-list", "whitelist", "zookeeper", "disable-rack-aware", "force"}
+OURS_ALONE |= {"threads", "num-fetch-threads", "once"}
 
 
-def run_all(commands: Sequence[Command], targets: dict[str, Target], only: str = "") -> dict[str, list[str]]:
+def run_all(
+    commands: Sequence[Command],
+    targets: dict[str, Target],
+    only: str = "",
+    *,
+    prepare: Callable[[], Path] = kafka.prepare,
+    classes: Mapping[str, str] = JAVA,
+) -> dict[str, list[str]]:
     """For each broker and command what Kafka's tool printed and what ours did, exit code first."""
-    launch = kafka.source_command(kafka.available(kafka.prepare), java_runner.PROGRAM)
+    printed: dict[str, list[str]] = {}
+    with java(kafka.available(prepare)) as jvm:
+        for command in commands:
+            for broker in command.brokers:
+                if broker in targets and only in f"{broker}: {command.name}":
+                    target = targets[broker]
+                    results = [
+                        run_java(jvm, classes[command.tool], placed(command, target, "jav"), target),
+                        run_ours(placed(_as_ours(command), target, "our"), target),
+                    ]
+                    printed[f"{broker}: {command.name}"] = [comparable(text, command, target) for text in results]
+    return printed
+
+
+@contextmanager
+def java(jars: Path) -> Generator[subprocess.Popen[str], None, None]:
+    """A JVM with these jars that runs one tool after the other."""
+    launch = kafka.source_command(jars, java_runner.PROGRAM)
     launch.insert(1, java_runner.SILENT)
     launch.remove(kafka.QUIET)
-    printed: dict[str, list[str]] = {}
     with subprocess.Popen(
         launch, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, encoding="utf-8", bufsize=1
     ) as jvm:
         try:
-            for command in commands:
-                for broker in command.brokers:
-                    if broker in targets and only in f"{broker}: {command.name}":
-                        target = targets[broker]
-                        results = [
-                            _run_java(jvm, placed(command, target, "jav"), target),
-                            _run_ours(placed(command, target, "our"), target),
-                        ]
-                        printed[f"{broker}: {command.name}"] = [comparable(text, command, target) for text in results]
+            yield jvm
         finally:
             jvm.kill()
-    return printed
+
+
+def _as_ours(command: Command) -> Command:
+    """With the arguments that only ours understands, the address in front as ever."""
+    return replace(command, arguments=(*command.arguments[:2], *command.ours.split())) if command.ours else command
 
 
 def placed(command: Command, target: Target, who: str) -> Command:
@@ -56,14 +78,14 @@ def placed(command: Command, target: Target, who: str) -> Command:
     return replace(command, arguments=tuple(word.format(**places) for word in command.arguments), file=command.file.replace("WHO", who))
 
 
-def _run_java(jvm: subprocess.Popen[str], command: Command, target: Target) -> str:
+def run_java(jvm: subprocess.Popen[str], main_class: str, command: Command, target: Target) -> str:
     assert jvm.stdin is not None and jvm.stdout is not None
     (target.directory / "file").write_text(command.file)
     if command.ends_jvm:
-        done = kafka.run(JAVA[command.tool], command.arguments)
+        done = kafka.run(main_class, command.arguments)
         return f"exit code {done.code}\n{done.err if done.code else done.out}"  # on stderr it logs, too
     stdin = "=" + base64.b64encode(command.stdin.encode()).decode()
-    jvm.stdin.write("\t".join([JAVA[command.tool], stdin, *command.arguments]) + "\n")
+    jvm.stdin.write("\t".join([main_class, stdin, *command.arguments]) + "\n")
     answered, _, _ = select.select([jvm.stdout], [], [], ANSWER_TIMEOUT_S)
     if not answered:
         raise TimeoutError(f"{command.name} did not end within {ANSWER_TIMEOUT_S} s")
@@ -71,7 +93,7 @@ def _run_java(jvm: subprocess.Popen[str], command: Command, target: Target) -> s
     return f"exit code {code}\n{base64.b64decode(printed).decode()}"
 
 
-def _run_ours(command: Command, target: Target) -> str:
+def run_ours(command: Command, target: Target) -> str:
     (target.directory / "file").write_text(command.file)
     printed = io.BytesIO()
     stdin, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO(command.stdin.encode()))
@@ -80,6 +102,8 @@ def _run_ours(command: Command, target: Target) -> str:
     try:
         with redirect_stdout(stream), redirect_stderr(stream):
             code = cli.main([command.tool, *command.arguments])
+    except SystemExit as ended:  # argparse, once it has shown its help
+        code = int(ended.code or 0)
     finally:
         logging.disable(logging.NOTSET)
         sys.stdin = stdin
@@ -153,6 +177,14 @@ def _without_usage(text: str) -> str:
 
 
 REPLACEMENTS = [
+    # Metrics by name alone, and without those that say of which build of Java a client is.
+    (re.compile(r"^Metric Name +Value$", re.MULTILINE), "METRICS"),
+    (re.compile(r"^(app-info:commit-id|producer-metrics:txn-prepare-time-ns-total):.*\n", re.MULTILINE), ""),
+    (re.compile(r"^([a-z-]+:[\w.-]+):\{.*$", re.MULTILINE), r"\1"),
+    # Kafka's older tool names here those that it has just elected.
+    (re.compile(r"^(Preferred replica already elected for partitions).*", re.MULTILINE), r"\1"),
+    (re.compile(r"^(kafka\.admin|kafka\.common|com\.fasterxml\.jackson\.databind)\.\w+Exception: ", re.MULTILINE), ""),
+    (re.compile(r"duplicate partitions: \[?([\w-]+)\]?$", re.MULTILINE), r"duplicate partitions: \1"),
     (re.compile(r"\bjoptsimple\.\w+Exception: "), ""),
     (re.compile(r"^Caused by: java\.lang\.NumberFormatException: .*\n?", re.MULTILINE), ""),
     (re.compile(r"^Caused by: Value \[.*\n?", re.MULTILINE), ""),

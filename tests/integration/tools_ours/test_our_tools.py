@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.integration.tools_ours import live
-from tests.integration.tools_ours.commands import COMMANDS
+from tests.integration.tools_ours.commands import COMMANDS, ELECTIONS
 
 pytestmark = pytest.mark.java
 
-NAMES = [f"{broker}: {command.name}" for command in COMMANDS + live.COMMANDS for broker in command.brokers]
+NAMES = [f"{broker}: {command.name}" for command in COMMANDS + ELECTIONS + live.COMMANDS for broker in command.brokers]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from barnabas import cli
 from barnabas.tools import cluster, features, transactions
 from barnabas.tools._arguments import ArgumentsRefused, Parser, number, refused_text
 from barnabas.tools._options import ShowVersion
@@ -57,3 +58,38 @@ def test_a_refusal_is_shown_below_the_usage() -> None:
     with pytest.raises(ArgumentsRefused) as refused:
         cluster.build_parser().parse([])
     assert refused_text(refused.value).splitlines()[-1] == "kafka-cluster: error: too few arguments"
+
+
+@pytest.mark.parametrize(
+    ("words", "unknown"),
+    [
+        (["--no-such"], "--no-such"),
+        (["--id", "--no-such"], None),
+        (["--id=7", "-x"], "-x"),
+        (["-i7", "describe", "--deep", "--no-such"], "--no-such"),
+        (["describe", "--depth", "-1"], None),
+    ],
+)
+def test_an_option_that_there_is_not_is_complained_of_before_anything_is_missed(words: list[str], unknown: str | None) -> None:
+    parser = Parser(prog="tool")
+    parser.add_argument("--id", "-i", required=True)
+    parser.add_argument("--needed", required=True)
+    describe = parser.add_subparsers(dest="command").add_parser("describe")
+    describe.add_argument("--deep", action="store_true")
+    describe.add_argument("--depth", type=number("Integer"))
+    with pytest.raises(ArgumentsRefused) as refused:
+        parser.parse(words)
+    assert (f"unrecognized arguments: '{unknown}'" in str(refused.value)) == (unknown is not None)
+
+
+def test_help_ends_with_1_as_kafkas_does(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["cluster", "--help"]) == 1
+    assert "list-endpoints" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [["--json", "list"], ["list", "--json"]])
+def test_json_may_stand_before_a_command_and_after_it(words: list[str]) -> None:
+    parser = Parser(prog="tool")
+    parser.add_subparsers(dest="command").add_parser("list")
+    parser.add_json()
+    assert (parser.parse(words).json, parser.parse(["list"]).json) == (True, False)

@@ -49,10 +49,8 @@ def test_a_node_that_is_a_controller_alone_is_refused() -> None:
         settings({**KRAFT, "process.roles": "controller"})
 
 
-def test_zookeeper_is_refused_with_what_to_do() -> None:
-    with pytest.raises(CannotRun, match="remove it to run one broker") as refused:
-        settings({"zookeeper.connect": "localhost:2181"})
-    assert refused.value.code is ExitCode.ZOOKEEPER_UNSUPPORTED
+def test_zookeeper_is_taken_as_it_is() -> None:
+    assert settings({"zookeeper.connect": "localhost:2181/kafka"}).config["zookeeper.connect"] == "localhost:2181/kafka"
 
 
 def test_a_value_of_a_config_provider_is_found(tmp_path: Path) -> None:

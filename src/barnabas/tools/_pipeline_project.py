@@ -1,0 +1,99 @@
+"""What `barnabas pipeline new` writes: a directory that `barnabas pipeline run` and Spark's own `spark-pipelines run` can run."""
+
+from __future__ import annotations
+
+import re
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+SPEC: Final = "spark-pipeline.yml"
+DEFINITIONS: Final = "transformations"
+SERVERS_KEY: Final = "spark.barnabas.servers"
+GROUP_KEY: Final = "spark.barnabas.group"
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+_SPEC_TEXT: Final = """\
+# What to run, and with which settings. Definitions ask for those under `configuration` with spark.conf.get.
+name: {name}
+storage: {directory}/storage  # how far each flow is: keep it, or everything is read again
+configuration:
+  {servers_key}: "{servers}"
+  {group_key}: "{name}"
+libraries:
+  - glob:
+      include: {definitions}/**
+"""
+_README_TEXT: Final = """\
+# {name}
+
+{about}
+
+- `{spec}`: the brokers and other settings
+- `{definitions}/{template}.py`: the pipeline; add more files beside it
+
+Run it as often as you like: each run takes what is new and ends.
+
+    barnabas pipeline run              # here, with progress
+    barnabas pipeline run --dry-run    # only check the definitions
+
+The topics it reads must be there. To try it with a broker on this machine:
+
+    barnabas up &
+    barnabas topics --bootstrap-server {servers} --create --topic orders
+    echo '{{"product": "apples", "quantity": 3}}' | barnabas console-producer --bootstrap-server {servers} --topic orders
+"""
+
+
+class ProjectRefused(Exception):
+    """Why no project was made; the text is what the user reads."""
+
+
+def template_names() -> dict[str, str]:
+    """The templates, with the sentence each opens with."""
+    return {path.stem: path.read_text().partition("\n")[0].strip('"') for path in sorted(_templates().glob("[a-z]*.py"))}
+
+
+def make_project(parent: Path, name: str, template: str, servers: str) -> Path:
+    """Writes a project and gives its directory. Never overwrites anything."""
+    if _NAME.fullmatch(name) is None:
+        raise ProjectRefused(f"{name}: a name begins with a letter and has letters, digits, - and _ only")
+    templates = template_names()
+    if template not in templates:
+        raise ProjectRefused(f"--template {template}: there are {', '.join(templates)}")
+    directory = parent / name
+    if directory.exists():
+        raise ProjectRefused(f"{directory} is there already; choose another name, or remove it")
+    names = {
+        "name": name,
+        "directory": directory.resolve().as_uri(),
+        "servers": servers,
+        "servers_key": SERVERS_KEY,
+        "group_key": GROUP_KEY,
+        "definitions": DEFINITIONS,
+        "spec": SPEC,
+        "template": template,
+        "about": templates[template],
+    }
+    (directory / DEFINITIONS).mkdir(parents=True)
+    (directory / SPEC).write_text(_SPEC_TEXT.format(**names))
+    (directory / "README.md").write_text(_README_TEXT.format(**names))
+    (directory / DEFINITIONS / f"{template}.py").write_text((_templates() / f"{template}.py").read_text())
+    return directory
+
+
+def find_spec_file(start: Path) -> Path:
+    """The spec in a directory or in one above it, as spark-pipelines looks for it."""
+    for directory in (start, *start.parents):
+        for name in (SPEC, "spark-pipeline.yaml"):
+            if (directory / name).is_file():
+                return directory / name
+    raise ProjectRefused(f"there is no {SPEC} in {start} or above; name it with --spec, or make a project: barnabas pipeline new NAME")
+
+
+def _templates() -> Path:
+    """Found without importing it: that would need Spark."""
+    found = find_spec("pyspark_barnabas")
+    places = [] if found is None or found.submodule_search_locations is None else list(found.submodule_search_locations)
+    if not places:
+        raise ProjectRefused("the package pyspark_barnabas, which comes with barnabas, is not installed")
+    return Path(places[0], "pipelines", "templates")
