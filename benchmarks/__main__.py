@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from barnabas.records import batch
-from benchmarks import broker, clients, connections, groups, many_topics, report, storage, transactions
+from benchmarks import broker, clients, connections, groups, many_topics, report, spark, storage, transactions
 
 PARTS = {
     "broker": broker,
@@ -21,6 +21,7 @@ PARTS = {
     "many-topics": many_topics,
     "connections": connections,
     "storage": storage,
+    "spark": spark,
 }
 PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
 

@@ -23,6 +23,7 @@ SETTINGS = {
     "transaction.state.log.num.partitions": "3",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "100",
     "group.initial.rebalance.delay.ms": "0",
+    "log.cleaner.backoff.ms": "200",
 }
 OURS = "barnabas"
 KAFKA = "kafka"

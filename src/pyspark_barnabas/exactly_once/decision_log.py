@@ -1,0 +1,216 @@
+"""What the decision log of one prefix says: a fold over its records, in their order, and nothing else.
+
+The order of the log is the lock between drivers. A run of a batch *claims* it before it opens a transaction, and the newest claim is the
+only one that can be decided: a DECIDE counts if, where it stands, its run is the newest, its time is not over, and nothing else is being
+ended. Everybody who reads the same records comes to the same answer, whoever crashed when; so it may never look at anything else.
+
+Slots, from which transactional ids are made, are given out here too. One that was claimed and not accounted for by the decision stays
+*busy*: an attempt that is still alive somewhere may yet initialize its id, and would abort whatever another had open under it. Busy slots
+are passed over until somebody saw the attempt's transaction open and aborted it, or a day is over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from pyspark_barnabas.exactly_once.records import Claim, Decide, Done, Record, Slot, Tombstone, Transaction
+
+BUSY_MS_MAX: Final = 24 * 3600 * 1000
+DONE_KEPT: Final = 100  # batches that can still be verified when they come again; as many as Spark keeps in a checkpoint
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A batch that is decided; its transactions are known until they are `done`."""
+
+    query: str
+    batch: int
+    token: str
+    rows: int
+    checksum: int
+    transactions: tuple[Transaction, ...] = ()
+    done: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run of a batch that has claimed it, and when."""
+
+    query: str
+    batch: int
+    token: str
+    since_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who has a slot for now."""
+
+    token: str
+    nonce: str
+    since_ms: int
+
+
+@dataclass(slots=True)
+class _Query:
+    last_batch: int = -1
+    decisions: dict[int, Decision] = field(default_factory=dict)
+
+
+class DecisionLog:
+    """`apply` records in the order of the log; ask in between."""
+
+    def __init__(self) -> None:
+        self.newest: Run | None = None
+        self.undone: Decision | None = None
+        self.held: dict[Slot, Holder] = {}
+        self.busy: dict[Slot, int] = {}
+        self.now_ms = 0  # of the last record
+        self._runs: dict[str, Run] = {}
+        self._slots: dict[str, Slot] = {}
+        self._queries: dict[str, _Query] = {}
+        self._keys: dict[bytes, Record] = {}
+
+    # Asking
+
+    def decision(self, query: str, batch: int) -> Decision | None:
+        known = self._queries.get(query)
+        return None if known is None else known.decisions.get(batch)
+
+    def is_decided(self, query: str, batch: int) -> bool:
+        """Also for batches whose decision is so old that nothing else is known of it."""
+        known = self._queries.get(query)
+        return known is not None and batch <= known.last_batch
+
+    def is_known(self, query: str) -> bool:
+        return query in self._queries
+
+    def slot(self, nonce: str) -> Slot | None:
+        """What a claim got; None if it came too late to get anything."""
+        return self._slots.get(nonce)
+
+    def is_newest(self, token: str) -> bool:
+        return self.newest is not None and self.newest.token == token
+
+    def is_first(self, nonce: str) -> bool:
+        """Whether a claim is the first of the newest run."""
+        first = next((holder for holder in self.held.values() if self.is_newest(holder.token)), None)
+        return first is not None and first.nonce == nonce
+
+    def has_strays(self, token: str) -> bool:
+        """Whether slots are held or busy that are not of this run: somebody was here before, and may have left something open."""
+        return bool(self.busy) or any(holder.token != token for holder in self.held.values())
+
+    def is_stray(self, slot: Slot) -> bool:
+        """Whether a transaction that is open under this slot will never be decided: nobody who still counts has the slot."""
+        if self.undone is not None and any(one.slot == slot for one in self.undone.transactions):
+            return False
+        holder = self.held.get(slot)
+        return holder is None or not self.is_newest(holder.token)
+
+    def why_not(self, query: str, batch: int, token: str, limit_ms: int) -> str:
+        """Why a DECIDE that was written did not count, for people."""
+        if self.is_newest(token):
+            assert self.newest is not None
+            took_ms = self.now_ms - self.newest.since_ms
+            return f"it took {took_ms} ms, and after {limit_ms} ms its transactions might be timed out"
+        if self.undone is not None or self.is_decided(query, batch):
+            return "another run of the same batch was decided before"
+        return "another driver has claimed the batch since"
+
+    def garbage(self, query: str, batch: int, limit: int) -> list[Tombstone]:
+        """Records that are not needed once this batch is done."""
+        found: list[Tombstone] = []
+        for key, record in self._keys.items():
+            kept = DONE_KEPT if isinstance(record, Done) else 0
+            if record.query == query and record.batch + kept <= batch and len(found) < limit:
+                found.append(Tombstone(key))
+        return found
+
+    # Folding
+
+    def apply(self, key: bytes, record: Record | Tombstone, timestamp_ms: int) -> None:
+        self.now_ms = max(self.now_ms, timestamp_ms)
+        if isinstance(record, Tombstone):
+            self._keys.pop(record.key, None)
+            return
+        self._keys[key] = record
+        if isinstance(record, Claim):
+            self._claim(record)
+        elif isinstance(record, Decide):
+            self._decide(record)
+        else:
+            self._done(record)
+
+    def _claim(self, claim: Claim) -> None:
+        if self.is_decided(claim.query, claim.batch) or self.undone is not None or claim.nonce in self._slots:
+            return
+        if claim.token not in self._runs:
+            self.newest = self._runs[claim.token] = Run(claim.query, claim.batch, claim.token, self.now_ms)
+        elif not self.is_newest(claim.token):
+            return  # a run that was overtaken stays so
+        if claim.partition is not None:
+            slot = self._free_slot(claim.partition)
+            self._slots[claim.nonce] = slot
+            self.held[slot] = Holder(claim.token, claim.nonce, self.now_ms)
+            self.busy.pop(slot, None)
+
+    def _free_slot(self, partition: int) -> Slot:
+        number = 0
+        while (slot := Slot(partition, number)) in self.held or self._is_busy(slot):
+            number += 1
+        return slot
+
+    def _is_busy(self, slot: Slot) -> bool:
+        since_ms = self.busy.get(slot)
+        return since_ms is not None and self.now_ms - since_ms <= BUSY_MS_MAX
+
+    def _decide(self, decide: Decide) -> None:
+        run = self.newest
+        if run is None or (run.query, run.batch, run.token) != (decide.query, decide.batch, decide.token):
+            return
+        if self.undone is not None or self.now_ms - run.since_ms > decide.limit_ms:
+            return
+        for one in decide.transactions:
+            holder = self.held.get(one.slot)
+            if holder is None or holder.token != decide.token:
+                return
+        decision = Decision(decide.query, decide.batch, decide.token, decide.rows, decide.checksum, decide.transactions)
+        for one in decide.transactions:
+            del self.held[one.slot]
+        for slot, holder in self.held.items():
+            self.busy[slot] = holder.since_ms
+        self.undone = decision
+        self._decided(decision)
+
+    def _decided(self, decision: Decision) -> None:
+        known = self._queries.setdefault(decision.query, _Query())
+        known.decisions[decision.batch] = decision
+        known.last_batch = max(known.last_batch, decision.batch)
+        for batch in [batch for batch in known.decisions if batch <= known.last_batch - DONE_KEPT]:
+            del known.decisions[batch]
+        # No claim of this batch counts any more, so nothing that was given out for it needs to be known.
+        self.newest = None
+        self.held = {}
+        self._slots = {}
+        self._runs = {token: run for token, run in self._runs.items() if run.query != decision.query or run.batch > decision.batch}
+
+    def _done(self, done: Done) -> None:
+        self._settle(done)
+        for slot, since_ms in done.busy:
+            if slot not in self.held:
+                self.busy.setdefault(slot, since_ms)
+        for slot, since_ms in done.freed:
+            if self.busy.get(slot) == since_ms:
+                del self.busy[slot]
+
+    def _settle(self, done: Done) -> None:
+        known = self._queries.setdefault(done.query, _Query())
+        undone = self.undone
+        if done.batch < known.last_batch or (undone is not None and (undone.query, undone.batch) != (done.query, done.batch)):
+            return  # told again, by somebody who is late
+        if done.batch not in known.decisions or undone is not None:
+            # Where the claims and the decision are gone with compaction, what is left from before them was overtaken by them.
+            self._decided(Decision(done.query, done.batch, done.token, done.rows, done.checksum, done=True))
+            self.undone = None

@@ -1,0 +1,269 @@
+"""Who does what in which order, so that each row of each batch is visible once: the writing task, the driver's commit, its abort.
+
+These are generators that yield the step to take next and are given its answer; they do nothing themselves. `runner` takes the steps on a
+broker, and a test takes them on a model of one, in any order and with a crash after any step. The order of steps is what is proved there:
+
+- a task claims its slot before it initializes the id that the slot names, and reads the log again in between;
+- a driver ends nothing before it has read its own decision back;
+- what is decided is ended by whoever finds it, and only then claimed anew;
+- whatever is aborted is named by producer id and epoch, as it was before the log was read, so that no newer transaction can be hit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeVar
+
+from pyspark_barnabas.exactly_once.decision_log import BUSY_MS_MAX, Decision, DecisionLog
+from pyspark_barnabas.exactly_once.errors import LostTransactionError, NotDecidedError, ReplayMismatchError, SupersededError
+from pyspark_barnabas.exactly_once.records import Claim, Decide, Done, Record, Slot, Tombstone, Transaction
+
+GARBAGE_MAX: Final = 500  # tombstones written with one DONE
+
+T = TypeVar("T")
+Steps = Generator["Step", Any, T]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadLog:
+    """To the end, as it is when the step is taken. Answer: DecisionLog."""
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """To the decision log. Answer: whether it was acknowledged. If not, nobody knows whether it is there, or will yet be: it is never sent
+    again as it is, for a record that stands twice would change its place when the log is compacted."""
+
+    records: tuple[Record | Tombstone, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Initialize:
+    """Makes the id of this slot ours; aborts what was open under it. Answer: Transaction; or None if nobody knows whether it arrived, or
+    will yet: then the slot is given up, for it might arrive when another has it."""
+
+    slot: Slot
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Commits or aborts exactly these. Answer: those that were not open any more, nor ended so before."""
+
+    transactions: tuple[Transaction, ...]
+    commit: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ListOpen:
+    """Answer: the transactions that are open under ids of the prefix, list of Transaction."""
+
+
+Step = ReadLog | Append | Initialize | End | ListOpen
+
+
+@dataclass(frozen=True, slots=True)
+class RunOf:
+    """One run of one batch; its token is known to its tasks and to nobody else."""
+
+    query: str
+    batch: int
+    token: str
+    limit_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """The batch is decided: the task writes nothing, and counts what it would have written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """The task may write in this transaction. `freed` are slots whose transactions it aborted."""
+
+    transaction: Transaction
+    freed: tuple[Slot, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a task tells the driver; without a transaction if it had no rows, or was a replay."""
+
+    rows: int = 0
+    checksum: int = 0
+    transaction: Transaction | None = None
+    freed: tuple[Slot, ...] = ()
+
+
+class Names(Protocol):
+    """Gives names that nobody else uses; a test counts, the edge takes random ones."""
+
+    def nonce(self) -> str: ...
+
+
+# The task
+
+
+def begin(run: RunOf, partition: int, names: Names) -> Steps[Begun | Replay]:
+    """Before a task writes its first row."""
+    while True:
+        log: DecisionLog = yield ReadLog()
+        if _is_replay(log, run):
+            return Replay()
+        if log.undone is not None:
+            yield from finish(log.undone, (), names)
+            continue
+        nonce = names.nonce()
+        acknowledged: bool = yield Append((Claim(run.query, run.batch, nonce, run.token, partition),))
+        log = yield ReadLog()
+        if _is_replay(log, run):
+            return Replay()
+        slot = log.slot(nonce)
+        if slot is None and (not acknowledged or log.undone is not None):
+            continue  # it did not arrive, or behind a decision that has to be finished first
+        if slot is None or not log.is_newest(run.token):
+            raise SupersededError(
+                f"Another driver has taken over batch {run.batch}: two queries run with the same 'transactionalIdPrefix', "
+                "or Spark has started this one anew. Stop one of them, or give each a prefix of its own."
+            )
+        freed: tuple[Slot, ...] = ()
+        if log.is_first(nonce) and log.has_strays(run.token):
+            freed = yield from fence()
+        transaction: Transaction | None = yield Initialize(slot)
+        if transaction is not None:
+            return Begun(transaction, freed)
+
+
+def _is_replay(log: DecisionLog, run: RunOf) -> bool:
+    if not log.is_decided(run.query, run.batch):
+        return False
+    if log.decision(run.query, run.batch) is None:
+        raise ReplayMismatchError(
+            f"Batch {run.batch} comes again, though it was committed long ago: the checkpoint was rolled back by many batches. "
+            "Restore the newest checkpoint; or start with a new checkpoint and a new 'transactionalIdPrefix' if its rows are wanted twice."
+        )
+    return True
+
+
+def fence() -> Steps[tuple[Slot, ...]]:
+    """Aborts what is open and will never be decided, so that it does not hold up readers; the slots of those."""
+    found: Sequence[Transaction] = yield ListOpen()
+    if not found:
+        return ()
+    log: DecisionLog = yield ReadLog()
+    strays = tuple(one for one in found if log.is_stray(one.slot))
+    if not strays:
+        return ()
+    yield End(strays, False)
+    return tuple(one.slot for one in strays)
+
+
+# The driver
+
+
+def commit(run: RunOf, reports: Sequence[Report], names: Names, verify: str = "rows") -> Steps[None]:
+    """When all tasks have reported. Returns only if the whole batch is committed, and says so in the log."""
+    log: DecisionLog = yield ReadLog()
+    transactions = tuple(report.transaction for report in reports if report.transaction is not None)
+    rows, checksum = sum(report.rows for report in reports), total_checksum(reports)
+    decision = log.decision(run.query, run.batch) if _is_replay(log, run) else None
+    if decision is None:
+        if not transactions:
+            return
+        decision = yield from _decide(run, transactions, rows, checksum, names)
+    elif transactions and decision.token != run.token:
+        raise SupersededError(f"Batch {run.batch} was decided by another run of the query while this one was writing it.")
+    elif not transactions:
+        _verify(decision, rows, checksum, verify)
+    if not decision.done:
+        yield from finish(decision, [slot for report in reports for slot in report.freed], names)
+
+
+def total_checksum(reports: Iterable[Report]) -> int:
+    """Of all rows, however they were spread over tasks."""
+    return sum(report.checksum for report in reports) & (2**64 - 1)
+
+
+def _decide(run: RunOf, transactions: tuple[Transaction, ...], rows: int, checksum: int, names: Names) -> Steps[Decision]:
+    acknowledged = False
+    while True:
+        record = Decide(run.query, run.batch, names.nonce(), run.token, transactions, rows, checksum, run.limit_ms)
+        acknowledged = yield Append((record,))
+        log: DecisionLog = yield ReadLog()
+        decision = log.decision(run.query, run.batch)
+        if acknowledged or decision is not None or not log.is_newest(run.token):
+            break
+    if decision is None or decision.token != run.token:
+        raise NotDecidedError(
+            f"Batch {run.batch} was not committed: {log.why_not(run.query, run.batch, run.token, run.limit_ms)}. Nothing of it is visible. "
+            "If it happens again, make batches smaller ('maxOffsetsPerTrigger') or raise 'kafka.transaction.timeout.ms' "
+            "and the broker's transaction.max.timeout.ms."
+        )
+    return decision
+
+
+def finish(decision: Decision, freed: Iterable[Slot], names: Names) -> Steps[None]:
+    """Commits what was decided, cleans up, and says that it is done. Whoever finds a decision without that does the same."""
+    gone: Sequence[Transaction] = yield End(decision.transactions, True)
+    if gone:
+        log: DecisionLog = yield ReadLog()
+        known = log.decision(decision.query, decision.batch)
+        if known is None or known.done or log.undone is None:
+            return  # another has done it, and the ids are in use again
+        raise LostTransactionError(
+            f"Batch {decision.batch} was decided, but {len(gone)} of its {len(decision.transactions)} transactions cannot be committed any "
+            f"more (slots {', '.join(f'{one.slot.partition}-{one.slot.number}' for one in gone)}): brokers were away for longer than "
+            "kafka.transaction.timeout.ms, or somebody ended them. Some of its rows are missing: write them by hand, then go on with a new "
+            "'transactionalIdPrefix'."
+        )
+    free = {*freed, *(yield from fence())}
+    while True:
+        log = yield ReadLog()
+        if log.undone is None or log.undone.token != decision.token:
+            return  # it is in the log now: another was faster, or it was our own
+        if (yield Append((_done(decision, log, free, names), *log.garbage(decision.query, decision.batch, GARBAGE_MAX)))):
+            return
+
+
+def _done(decision: Decision, log: DecisionLog, free: set[Slot], names: Names) -> Done:
+    busy = {slot: since_ms for slot, since_ms in log.busy.items() if log.now_ms - since_ms <= BUSY_MS_MAX}
+    return Done(
+        decision.query,
+        decision.batch,
+        names.nonce(),
+        decision.token,
+        decision.rows,
+        decision.checksum,
+        tuple(sorted((slot, since_ms) for slot, since_ms in busy.items() if slot not in free)),
+        tuple(sorted((slot, since_ms) for slot, since_ms in busy.items() if slot in free)),
+    )
+
+
+def _verify(decision: Decision, rows: int, checksum: int, verify: str) -> None:
+    if verify == "none":
+        return
+    if rows != decision.rows or (verify == "rows" and checksum != decision.checksum):
+        other = f"{rows} rows instead of {decision.rows}" if rows != decision.rows else f"{rows} rows, but not the same"
+        raise ReplayMismatchError(
+            f"Batch {decision.batch} was committed before and comes again with {other}. The checkpoint was rolled back, or the query gives "
+            "other rows each time (rand(), uuid()). Restore the newest checkpoint; if the rows are meant to differ, set the option "
+            "'verifyReplays' to 'count' or 'none'."
+        )
+
+
+def abort(run: RunOf, reports: Sequence[Report], names: Names) -> Steps[None]:
+    """After a task, or `commit`, has failed: ends what the tasks left open, unless it was decided after all.
+
+    A DECIDE that was sent and never acknowledged may still arrive: it is made void first, by a claim that stands before it.
+    """
+    transactions = tuple(report.transaction for report in reports if report.transaction is not None)
+    if not transactions:
+        return
+    log: DecisionLog = yield ReadLog()
+    while log.is_newest(run.token):
+        nonce = names.nonce()
+        yield Append((Claim(run.query, run.batch, nonce, f"abort-{nonce}", None),))
+        log = yield ReadLog()
+    decision = log.decision(run.query, run.batch)
+    if decision is None or decision.token != run.token:
+        yield End(transactions, False)

@@ -1,0 +1,97 @@
+"""A stream joined with a compacted topic: each record gets what the table topic says of its key at that time.
+
+The newest record of a key counts, and one without a value means that there is none. The table topic is read from its beginning to where it
+ends then: for every micro-batch, so that what was written before a batch began is seen in it, with records written at least once; or, where
+they are to be written exactly once, when the query starts, which suits runs that end (`availableNow`). It suits tables that fit a broadcast
+or a shuffle; a compacted topic keeps little more than one record for each key. A malformed record ends the query, for it would be joined as
+if it were empty: `route` keeps such records out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F
+
+from pyspark_barnabas.pipelines.topics import CONTINUE, Source, Target, Trigger
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+DECODED: Final = "_decoded"
+
+
+@dataclass(frozen=True)
+class Enrichment:
+    """`key` is SQL over the fields of a record's value, and its `record.key` and so on: what to look up, as text, like the table's keys."""
+
+    schema: str  # of the stream's JSON values, as DDL
+    table_schema: str  # of the table's
+    key: str = "cast(record.key as string)"
+    name: str = "enriched"  # the field that holds the table's row in what comes out
+    keeps_unmatched: bool = True  # with a null there; else such records are left out
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise ValueError("the table's row needs a `name` in the result")
+
+    def rows(self, records: DataFrame) -> DataFrame:
+        """Decoded records as: record, the fields of the value, and `_lookup`."""
+        record = F.struct("key", "topic", "partition", "offset", "timestamp").alias("record")
+        rows = records.select(record, F.col(f"{DECODED}.*"))
+        return rows.withColumn("_lookup", F.expr(self.key).cast("string"))
+
+    def table(self, records: DataFrame) -> DataFrame:
+        """The newest row of each key of the table topic, without those that were deleted."""
+        newest = F.max_by(DECODED, "offset")
+        latest = records.groupBy(F.col("key").cast("string").alias("_key"), "topic", "partition").agg(newest.alias(self.name))
+        return latest.where(F.col(self.name).isNotNull()).select("_key", self.name)
+
+    def joined(self, stream: DataFrame, table: DataFrame) -> DataFrame:
+        rows = self.rows(stream)
+        how = "left" if self.keeps_unmatched else "inner"
+        return rows.join(self.table(table), rows["_lookup"] == F.col("_key"), how).drop("_key", "_lookup")
+
+    def records(self, joined: DataFrame) -> DataFrame:
+        """The result as records: the key as it came, the fields and the table's row as JSON, the time of the record."""
+        fields = [name for name in joined.columns if name != "record"]
+        value: Column = F.to_json(F.struct(*fields), {"ignoreNullFields": "false"})
+        return joined.select(
+            F.col("record.key").alias("key"), value.cast("binary").alias("value"), F.col("record.timestamp").alias("timestamp")
+        )
+
+
+def decoding(source: Source, schema: str) -> Source:
+    """The source with its JSON values decoded into a column of their own; one that is no such JSON ends the query."""
+    ours = {"value.format": "json", "value.schema": schema, "value.column": DECODED, "value.mode": "failfast"}
+    return replace(source, options={**source.options, **ours})
+
+
+def start(
+    spark: SparkSession,
+    source: Source,
+    table: Source,
+    target: Target,
+    enrichment: Enrichment,
+    checkpoint: str,
+    trigger: Trigger = CONTINUE,
+    name: str = "enrich",
+) -> StreamingQuery:
+    """Starts the query; `table` is the compacted topic.
+
+    Spark plans the table's side of a join of a stream once for a query. So a table that is to be read anew is joined batch by batch, which
+    a transactional sink cannot take.
+    """
+    stream = decoding(source, enrichment.schema).stream(spark)
+    tables = decoding(table, enrichment.table_schema)
+    if target.transactional_id_prefix:
+        rows = enrichment.joined(stream, tables.table(spark))
+        return target.start(enrichment.records(rows), checkpoint, trigger, name)
+
+    def write(batch: DataFrame, _: int) -> None:
+        target.write(enrichment.records(enrichment.joined(batch, tables.table(batch.sparkSession))))
+
+    writer = stream.writeStream.foreachBatch(write).option("checkpointLocation", checkpoint).queryName(name)
+    return writer.trigger(**trigger).start()

@@ -1,0 +1,81 @@
+"""Windowed aggregation of a topic into a topic, with late records: the pipeline that `barnabas demo` shows.
+
+Rows are grouped by keys and by windows of event time. A window goes out once, when the watermark has passed its end: that is the newest
+event time seen, less the lateness allowed. A record that comes later than that is not counted; the query's progress tells that there were
+some (numRowsDroppedByWatermark, where records of one task, key and window are one). It must never write a window twice or change one that
+is out, since a topic cannot take anything back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from pyspark_barnabas.pipelines.topics import CONTINUE, Source, Target, Trigger, with_fields
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+
+@dataclass(frozen=True)
+class Windows:
+    """What to compute. `keys` and `aggregates` are names with SQL expressions: {"product": "product"}, {"total": "sum(quantity)"}.
+
+    The expressions see the record as `record.key`, `record.timestamp` and so on, and beside it, with `schema` (DDL), the fields of its JSON
+    value, else the columns of the record.
+    """
+
+    keys: Mapping[str, str]
+    aggregates: Mapping[str, str] = field(default_factory=lambda: {"count": "count(*)"})
+    size: str = "1 minute"
+    slide: str = ""  # empty: windows follow one another; shorter than size: they overlap
+    lateness: str = "10 seconds"
+    event_time: str = "record.timestamp"
+    schema: str = ""
+
+    def __post_init__(self) -> None:
+        names = [*self.keys, *self.aggregates, "window_start", "window_end"]
+        if not self.keys or not self.aggregates:
+            raise ValueError("windows need at least one of `keys` and one of `aggregates`")
+        if len(set(names)) != len(names):
+            raise ValueError(f"each column of the result needs a name of its own: {', '.join(names)}")
+
+    def aggregated(self, records: DataFrame) -> DataFrame:
+        """One row for each key and window: window_start, window_end, the keys, the aggregates."""
+        rows = with_fields(records, self.schema)
+        rows = rows.withColumn("_event_time", F.expr(self.event_time).cast("timestamp")).withWatermark("_event_time", self.lateness)
+        window = F.window("_event_time", self.size, self.slide or None)
+        groups = rows.groupBy(window, *(F.expr(expression).alias(name) for name, expression in self.keys.items()))
+        counted = groups.agg(*(F.expr(expression).alias(name) for name, expression in self.aggregates.items()))
+        start, end = F.col("window.start").alias("window_start"), F.col("window.end").alias("window_end")
+        return counted.select(start, end, *self.keys, *self.aggregates)
+
+    def records(self, aggregated: DataFrame) -> DataFrame:
+        """The result as records: the keys as text, or as JSON where there are several; all columns as JSON; the end of the window."""
+        value = F.to_json(F.struct("window_start", "window_end", *self.keys, *self.aggregates), {"ignoreNullFields": "false"})
+        return aggregated.select(
+            self._key().cast("binary").alias("key"), value.cast("binary").alias("value"), F.col("window_end").alias("timestamp")
+        )
+
+    def _key(self) -> Column:
+        if len(self.keys) == 1:
+            return F.col(next(iter(self.keys))).cast("string")
+        return F.to_json(F.struct(*self.keys), {"ignoreNullFields": "false"})
+
+
+def start(
+    spark: SparkSession,
+    source: Source,
+    target: Target,
+    windows: Windows,
+    checkpoint: str,
+    trigger: Trigger = CONTINUE,
+    name: str = "windows",
+) -> StreamingQuery:
+    """Starts the query; `checkpoint` is a directory of its own, from which it goes on after a stop."""
+    result = windows.records(windows.aggregated(source.stream(spark)))
+    return target.start(result, checkpoint, trigger, name)

@@ -1,0 +1,1 @@
+"""Reading topics: planned on the driver, fetched and decoded by tasks."""

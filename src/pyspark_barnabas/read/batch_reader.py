@@ -1,0 +1,111 @@
+"""Reads topics as a batch: the ranges are settled once, when the query is planned, and read by one task each.
+
+All partitions have a beginning and an end before anything is read; what the options ask for and the log does not have is an error at this
+point, not in a task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceReader
+
+from barnabas.topic_partition import TopicPartition
+from pyspark_barnabas.errors import OptionError
+from pyspark_barnabas.read.filters import Condition, condition_of
+from pyspark_barnabas.read.offsets import EARLIEST, LATEST, PartitionOffsets
+from pyspark_barnabas.read.ranges import OffsetRange, RangePartition, split_ranges
+from pyspark_barnabas.read.record_reader import RecordReader
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.datasource import InputPartition
+    from pyspark.sql.types import StructType
+
+    from pyspark_barnabas.cluster import Cluster
+    from pyspark_barnabas.read.read_options import ReadOptions
+
+
+class BatchReader(DataSourceReader):
+    """Plans where Spark plans, reads where its tasks run."""
+
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        self._options = options
+        self._records = RecordReader(options, schema)
+
+    def partitions(self) -> list[InputPartition]:
+        from pyspark_barnabas.cluster import Cluster
+
+        options = self._options
+        with Cluster(options.settings, attempts=options.attempts, interval_ms=options.retry_interval_ms) as cluster:
+            ranges = self._ranges(cluster)
+        pieces = split_ranges(ranges, options.min_partitions, options.max_records_per_partition)
+        return [RangePartition(piece) for piece in pieces]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return self._records.read(partition)
+
+    def _ranges(self, cluster: Cluster) -> list[OffsetRange]:
+        options, record_filter = self._options, self._records.record_filter
+        topics = cluster.topics(options.subscription)
+        options.subscription.check(topics)
+        partitions = options.subscription.partitions(topics.values())
+        for bound in (options.starting, options.ending):
+            bound.check(partitions)
+        wanted = [partition for partition in partitions if record_filter.wants(*partition)]
+        starts, ends = self._bounds(cluster, wanted)
+        ranges = [OffsetRange(*partition, starts[partition], ends[partition], topics[partition.topic].topic_id) for partition in wanted]
+        narrowed = [left for found in ranges if (left := record_filter.narrowed(found)) is not None]
+        return _from_time(cluster, narrowed, record_filter.earliest_ms())
+
+    def _bounds(self, cluster: Cluster, partitions: list[TopicPartition]) -> tuple[PartitionOffsets, PartitionOffsets]:
+        """Beginning and end of each partition. The end is asked for last: it is never before what was found to be there."""
+        starting, ending = self._options.starting, self._options.ending
+        first = cluster.offsets(starting.specs(partitions))
+        last = cluster.offsets(ending.specs(partitions))
+        latest = last
+        if ending.everywhere is None:
+            latest = cluster.offsets(dict.fromkeys(partitions, LATEST))
+        starts = starting.resolved(partitions, first, latest)
+        ends = ending.resolved(partitions, last, latest)
+        if starting.offsets is not None or ending.offsets is not None:
+            log_starts = cluster.offsets(dict.fromkeys(partitions, EARLIEST))
+            starts = starting.kept(starts, log_starts, latest, fails=self._options.fail_on_data_loss)
+            ends = ending.kept(ends, log_starts, latest, fails=self._options.fail_on_data_loss)
+        for partition in partitions:
+            if starts[partition] > ends[partition]:
+                raise OptionError(
+                    ending.option,
+                    f"{partition} would end at {ends[partition]}, before its start at {starts[partition]} ('{starting.option}').",
+                )
+        return starts, ends
+
+
+class FilteringReader(BatchReader):
+    """The same for sessions in which Spark hands filters to Python sources."""
+
+    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
+        """Takes what it can answer for every record, and gives back the rest."""
+        taken: list[Condition] = []
+        for one in filters:
+            condition = condition_of(one)
+            if isinstance(condition, Condition):
+                taken.append(condition)
+            elif not condition:
+                yield one
+        self._records.record_filter = self._records.record_filter.and_also(taken)
+
+
+def _from_time(cluster: Cluster, ranges: list[OffsetRange], earliest_ms: int | None) -> list[OffsetRange]:
+    """The ranges without what comes before the first record of that time; of a partition that has none, nothing is left."""
+    if earliest_ms is None:
+        return ranges
+    found = cluster.offsets({TopicPartition(one.topic, one.partition): earliest_ms for one in ranges})
+    kept: list[OffsetRange] = []
+    for one in ranges:
+        first = found[TopicPartition(one.topic, one.partition)]
+        if 0 <= first < one.end:
+            kept.append(replace(one, start=max(one.start, first)))
+    return kept

@@ -1,0 +1,84 @@
+"""Reads one range of offsets of a partition into Arrow batches: what a task of a batch or a stream does.
+
+`read_range` decodes in the task's thread what `range_fetcher` fetches ahead on the client's thread. It gives exactly the records of [start,
+end) that the isolation level shows, in order, each once, or raises; control records and gaps that compaction left give no rows.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from barnabas.records.columns import decode
+from pyspark_barnabas.connections import Client, shared_client
+from pyspark_barnabas.errors import DataLossError
+from pyspark_barnabas.read.arrow_rows import COLUMNS, HEADERS, RowMaker
+from pyspark_barnabas.read.range_fetcher import Fetched, RangeFetcher
+
+if TYPE_CHECKING:
+    from pyspark_barnabas.read.ranges import OffsetRange
+
+_log: Final = logging.getLogger(__name__)
+
+POLL_TIMEOUT_MS_DEFAULT: Final = 120_000  # of Spark's connector: spark.network.timeout
+FETCH_BYTES_DEFAULT: Final = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class FetchOptions:
+    """How a range is read; plain data, pickled to workers with the reader."""
+
+    columns: tuple[str, ...] = COLUMNS  # those to give, in this order
+    read_committed: bool = True
+    fail_on_data_loss: bool = True
+    timeout_ms: int = POLL_TIMEOUT_MS_DEFAULT  # without progress; kafkaConsumer.pollTimeoutMs
+    check_crc: bool = True  # kafka.check.crcs
+    fetch_bytes: int = FETCH_BYTES_DEFAULT  # unless kafka.max.partition.fetch.bytes says so
+
+
+def read_range(wanted: OffsetRange, settings: Mapping[str, str], options: FetchOptions) -> Iterator[pa.RecordBatch]:
+    """The rows of the range, in the schema of `arrow_rows`. `settings` are those of the client, without `kafka.`."""
+    with shared_client(settings) as client:
+        try:
+            yield from _read(client, wanted, options)
+        except DataLossError as error:
+            if options.fail_on_data_loss:
+                raise
+            _log.warning("What is left of %s is skipped: %s", wanted, error)
+
+
+def _read(client: Client, wanted: OffsetRange, options: FetchOptions) -> Iterator[pa.RecordBatch]:
+    maker = RowMaker(wanted.topic, wanted.partition, options.columns)
+    answers: queue.SimpleQueue[Fetched | None] = queue.SimpleQueue()
+    fetcher = RangeFetcher(client, wanted, options, answers.put)
+    run = client.submit(fetcher.run())
+    run.add_done_callback(lambda _: answers.put(None))
+    try:
+        while (fetched := answers.get()) is not None:
+            client.call_soon(fetcher.taken)
+            for records in _decoded(fetched, wanted, options):
+                if records.num_rows:
+                    yield maker.rows(records)
+        run.result()  # raises what ended it
+    finally:
+        run.cancel()
+
+
+def _decoded(fetched: Fetched, wanted: OffsetRange, options: FetchOptions) -> Iterator[pa.RecordBatch]:
+    # Which transaction was aborted is known from its first batch to its marker: then all is decoded in one piece.
+    cuts = [(fetched.cuts[0][0], fetched.cuts[-1][1])] if fetched.aborted and fetched.cuts else fetched.cuts
+    for start, end in cuts:
+        data = fetched.data if end - start == len(fetched.data) else fetched.data[start:end]
+        yield decode(
+            data,
+            first_offset=fetched.first_offset,
+            end_offset=wanted.end,
+            headers=HEADERS in options.columns,
+            check_crc=options.check_crc,
+            aborted=fetched.aborted,
+        ).records

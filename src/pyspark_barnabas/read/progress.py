@@ -1,0 +1,111 @@
+"""How far a stream is, told where people look: as committed offsets of a consumer group, and as lag in the query's progress.
+
+Spark tells a source that a batch is done only when it has planned the next one, and never for the last. But it asks for the next batch only
+when the one before is done and noted in the checkpoint: so what `latestOffset` is asked to go on from is finished, and committed at once. A
+query that reads what is available (Trigger.AvailableNow) asks one last time before it ends, so its last batch is committed too. A commit
+never holds the query up, and never fails it. For programs that want it sooner there is `progress_listener`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from typing import Any, Final
+
+from barnabas.topic_partition import TopicPartition
+from pyspark_barnabas.read.offsets import METRICS, StreamOffset
+
+_log = logging.getLogger(__name__)
+
+LAST_COMMIT_TIMEOUT_S: Final = 10.0
+
+
+class GroupProgress:
+    """Commits finished offsets to a group, one commit at a time; of those that wait, only the newest is sent."""
+
+    def __init__(self, group_id: str, commit: Callable[[str, Mapping[TopicPartition, int]], Future[None]]) -> None:
+        self.group_id = group_id
+        self._commit = commit
+        self._sent: dict[tuple[TopicPartition, str | None], int] = {}
+        self._under_way: Future[None] | None = None
+        self._waiting: StreamOffset | None = None
+        self._told = False
+
+    def finished(self, offset: StreamOffset) -> None:
+        """Everything before these offsets has been processed."""
+        if self._under_way is not None and not self._under_way.done():
+            self._waiting = offset
+            return
+        self._settle(0)
+        self._send(offset)
+
+    def close(self) -> None:
+        """Waits for the last commit, for a while."""
+        self._settle(LAST_COMMIT_TIMEOUT_S)
+        if self._waiting is not None:
+            self._send(self._waiting)
+            self._settle(LAST_COMMIT_TIMEOUT_S)
+
+    def _send(self, offset: StreamOffset) -> None:
+        self._waiting = None
+        ids = offset.topic_ids
+        # What is told late never sets a group back; only a new topic by the same name begins again.
+        new = {one: value for one, value in offset.offsets.items() if value > self._sent.get((one, ids.get(one.topic)), -1)}
+        if new:
+            self._under_way = self._commit(self.group_id, new)
+            self._sent.update({(one, ids.get(one.topic)): value for one, value in new.items()})
+
+    def _settle(self, timeout_s: float) -> None:
+        under_way, self._under_way = self._under_way, None
+        if under_way is None:
+            return
+        try:
+            under_way.result(timeout_s)
+        except Exception as error:  # whatever it is, the query goes on
+            self._sent.clear()  # the next commit says it all again
+            if not self._told:
+                self._told = True
+                _log.warning(
+                    "Option 'kafka.group.id': the offsets could not be committed to group %s (%s). The query goes on without; a group that "
+                    "consumers are members of cannot be used.",
+                    self.group_id,
+                    error,
+                )
+
+
+def lag(end: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    """How many offsets of each partition come after those of a batch."""
+    return {partition: max(0, offset - end.get(partition, offset)) for partition, offset in latest.items()}
+
+
+def lag_metrics(end: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int]) -> dict[str, Any]:
+    """The metrics of Spark's own connector, by its names."""
+    behind = list(lag(end, latest).values())
+    if not behind:
+        return {}
+    return {
+        "minOffsetsBehindLatest": min(behind),
+        "maxOffsetsBehindLatest": max(behind),
+        "avgOffsetsBehindLatest": sum(behind) / len(behind),
+        "offsetsBehindLatest": sum(behind),
+    }
+
+
+class ArrivalRate:
+    """How many records come in each second, from one look at the latest offsets to the next."""
+
+    def __init__(self) -> None:
+        self._before: tuple[int, Mapping[TopicPartition, int]] | None = None
+
+    def update(self, latest: Mapping[TopicPartition, int], now_ms: int) -> float | None:
+        before, self._before = self._before, (now_ms, dict(latest))
+        if before is None or now_ms <= before[0]:
+            return None
+        came = sum(max(0, offset - before[1].get(partition, offset)) for partition, offset in latest.items())
+        return round(came * 1000 / (now_ms - before[0]), 3)
+
+
+def with_metrics(document: dict[str, Any], metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """The latest offsets as they are shown in a query's progress, with the metrics beside them."""
+    return {**document, METRICS: dict(metrics)} if metrics else document

@@ -1,0 +1,226 @@
+"""Plans a stream: for each trigger from where to where it reads, what changed in the cluster meanwhile, and what is finished.
+
+The offsets are in Spark's hands: it writes them to the checkpoint before a batch runs and gives them back. A batch that is planned again
+after a crash has the same offsets, and thereby the same records, or an error says why it cannot have them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from barnabas.errors import UnknownTopicOrPartition
+from barnabas.topic_partition import TopicPartition
+from pyspark_barnabas.cluster import Cluster
+from pyspark_barnabas.errors import DataSourceError
+from pyspark_barnabas.read.admission import MinimumRows, limited
+from pyspark_barnabas.read.offsets import EARLIEST, LATEST, PartitionOffsets, StreamOffset
+from pyspark_barnabas.read.progress import ArrivalRate, GroupProgress, lag_metrics, with_metrics
+from pyspark_barnabas.read.ranges import OffsetRange, split_ranges
+from pyspark_barnabas.read.stream_changes import Losses, added_too_late, gone, not_there, receded, recreated, replay_impossible
+from pyspark_barnabas.spark_versions import ReadAllAvailable, ReadMaxRows
+
+if TYPE_CHECKING:
+    from pyspark_barnabas.read.read_options import ReadOptions
+    from pyspark_barnabas.read.subscription import Topic
+
+
+class StreamPlanner:
+    """One query's planning: the cluster's connection, and what was found there last. To be closed."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        self._options = options
+        self._cluster = Cluster(options.settings, attempts=options.attempts, interval_ms=options.retry_interval_ms)
+        self._losses = Losses(options.fail_on_data_loss)
+        self._topics: dict[str, Topic] = {}
+        self._initial: StreamOffset | None = None
+        self._planned: StreamOffset | None = None  # where the last batch ended that was planned here
+        self._checked: StreamOffset | None = None  # what was last compared with the cluster
+        self._target: StreamOffset | None = None  # of Trigger.AvailableNow
+        self._shown: tuple[StreamOffset, Mapping[TopicPartition, int], float | None] | None = None
+        self._rate = ArrivalRate()
+        self._minimum: MinimumRows | None = None
+        if options.min_offsets_per_trigger is not None:
+            self._minimum = MinimumRows(options.min_offsets_per_trigger, options.max_trigger_delay_ms)
+        self._progress: GroupProgress | None = None
+        if options.group_id is not None:
+            self._progress = GroupProgress(options.group_id, self._cluster.commit)
+
+    def initial(self) -> StreamOffset:
+        """Where a new query begins."""
+        starting = self._options.starting
+        self._look()
+        self._options.subscription.check(self._topics)
+        partitions = self._options.subscription.partitions(self._topics.values())
+        starting.check(partitions)
+        partitions = self._wanted(partitions)
+        answers = self._cluster.offsets(starting.specs(partitions))
+        unmatched = [partition for partition, offset in answers.items() if offset < 0]
+        latest = self._cluster.offsets(dict.fromkeys(unmatched, LATEST))
+        offsets = starting.resolved(partitions, answers, latest)
+        if starting.offsets is not None:
+            bounds = [self._cluster.offsets(dict.fromkeys(partitions, spec)) for spec in (EARLIEST, LATEST)]
+            offsets = starting.kept(offsets, *bounds, fails=self._options.fail_on_data_loss)
+        self._initial = self._planned = self._known(offsets)
+        return self._initial
+
+    def fix_target(self) -> None:
+        """Nothing that comes after this moment is read."""
+        self._target = self._newest()
+
+    def latest(self, start: StreamOffset | None, limit: Any) -> StreamOffset:
+        """Where the next batch ends. That Spark asks means that everything before `start` is finished. Spark before 4.2 does not say where
+        to start (None): then it is where the batch before ended, or unknown after a restart."""
+        start = self._planned if start is None else start
+        if start is None:
+            self._planned = self._newest()
+            return self._planned
+        newest = self._target if self._target is not None else self._newest(start)
+        self._check(start, newest)
+        begin = self._begin(start, newest)
+        if start != self._initial:
+            going_on = {partition: start.offsets[partition] for partition in newest.offsets if _continues(start, newest, partition)}
+            self.finished(StreamOffset(going_on, start.topic_ids))
+        end = self._planned = self._admitted(start, begin, newest, limit)
+        rate = None if self._target is not None else self._rate.update(newest.offsets, int(time.monotonic() * 1000))
+        self._shown = (end, newest.offsets, rate)
+        return end
+
+    def ranges(self, start: StreamOffset, end: StreamOffset) -> list[OffsetRange]:
+        """What the tasks of a batch read."""
+        self._planned = end
+        if any(partition.topic not in self._topics for partition in end.offsets):
+            self._look()
+        readable = self._readable(end)
+        if start != self._checked:
+            self._check(start, end)  # a batch is planned again after a restart
+        begin = {partition: start.offsets[partition] for partition in readable if _continues(start, end, partition)}
+        added = [partition for partition in readable if partition not in begin]
+        firsts = self._cluster.offsets(dict.fromkeys(added, EARLIEST))
+        self._losses.report([added_too_late(partition, first) for partition, first in sorted(firsts.items()) if first > 0])
+        begin.update(firsts)
+        ranges = [self._range(partition, begin[partition], end) for partition in sorted(readable)]
+        narrowed = [left for found in ranges if (left := self._options.record_filter.narrowed(found)) is not None]
+        return split_ranges(narrowed, self._options.min_partitions, self._options.max_records_per_partition)
+
+    def finished(self, offset: StreamOffset) -> None:
+        if self._progress is not None:
+            self._progress.finished(offset)
+
+    def report(self) -> dict[str, Any] | None:
+        """The latest offsets for the query's progress, and how far behind them the planned batch ends."""
+        if self._shown is None:
+            return None
+        end, latest, rate = self._shown
+        metrics = lag_metrics(end.offsets, latest)
+        if rate is not None:
+            metrics["recordsArrivedPerSecond"] = rate
+        return with_metrics(StreamOffset(latest, end.topic_ids).to_json(), metrics)
+
+    def close(self) -> None:
+        if self._progress is not None:
+            self._progress.close()
+        self._cluster.close()
+
+    # What the cluster has
+
+    def _look(self) -> None:
+        """Topics and partitions as they are now."""
+        self._topics = self._cluster.topics(self._options.subscription)
+
+    def _newest(self, start: StreamOffset | None = None) -> StreamOffset:
+        """The latest offsets of all partitions that are there. Those that are before where the stream is are asked for again: an answer may
+        be of a broker that does not know yet that it leads no more."""
+        latest = self._latest()
+        partitions = list(latest)
+        newest = self._known(latest)
+        for _ in range(self._options.attempts - 1):
+            behind = [] if start is None else [p for p in partitions if _continues(start, newest, p) and latest[p] < start.offsets[p]]
+            if not behind:
+                break
+            time.sleep(self._options.retry_interval_ms / 1000)
+            latest.update(self._cluster.offsets(dict.fromkeys(behind, LATEST)))
+            newest = self._known(latest)
+        return newest
+
+    def _latest(self) -> PartitionOffsets:
+        for left in range(self._options.attempts - 1, -1, -1):
+            self._look()
+            partitions = self._wanted(self._options.subscription.partitions(self._topics.values()))
+            try:
+                return self._cluster.offsets(dict.fromkeys(partitions, LATEST))
+            except UnknownTopicOrPartition:
+                if not left:
+                    raise
+                time.sleep(self._options.retry_interval_ms / 1000)  # deleted between the two questions
+        raise AssertionError("there is at least one attempt")
+
+    def _wanted(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
+        return [partition for partition in partitions if self._options.record_filter.wants(*partition)]
+
+    def _known(self, offsets: PartitionOffsets) -> StreamOffset:
+        ids = {partition.topic: self._topics[partition.topic].topic_id for partition in offsets}
+        return StreamOffset(offsets, {topic: topic_id for topic, topic_id in ids.items() if topic_id is not None})
+
+    # What a batch has
+
+    def _check(self, start: StreamOffset, newer: StreamOffset) -> None:
+        """Tells what is lost between the two."""
+        self._checked = start
+        subscription = self._options.subscription
+        losses = [recreated(topic) for topic in sorted({p.topic for p in start.offsets}) if not start.same_topic(newer, topic)]
+        missing = sorted(partition for partition in start.offsets if partition not in newer.offsets)
+        losses += gone(missing, subscription, self._options.record_filter)
+        if never := sorted((subscription.names() or frozenset()) - self._topics.keys() - {p.topic for p in missing}):
+            losses.append(not_there(never, subscription.option))
+        for partition, offset in newer.offsets.items():
+            if _continues(start, newer, partition) and offset < start.offsets[partition]:
+                losses.append(receded(partition, start.offsets[partition], offset))
+        self._losses.report(losses)
+
+    def _begin(self, start: StreamOffset, newest: StreamOffset) -> PartitionOffsets:
+        """Where each partition goes on: where it was, or at the beginning of what is new."""
+        begin = {partition: start.offsets[partition] for partition in newest.offsets if _continues(start, newest, partition)}
+        added = [partition for partition in newest.offsets if partition not in begin]
+        begin.update(self._cluster.offsets(dict.fromkeys(added, EARLIEST)))
+        return begin
+
+    def _admitted(self, start: StreamOffset, begin: PartitionOffsets, newest: StreamOffset, limit: Any) -> StreamOffset:
+        if isinstance(limit, ReadAllAvailable):
+            return newest
+        if self._target is None and self._held_back(begin, newest):
+            return start
+        rows_max = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        if rows_max is None:
+            return newest
+        return StreamOffset(limited(begin, newest.offsets, rows_max), newest.topic_ids)
+
+    def _held_back(self, begin: PartitionOffsets, newest: StreamOffset) -> bool:
+        return self._minimum is not None and self._minimum.holds_back(begin, newest.offsets, int(time.monotonic() * 1000))
+
+    def _readable(self, end: StreamOffset) -> list[TopicPartition]:
+        """The partitions of a planned batch that can still be read."""
+        losses: list[DataSourceError] = []
+        readable: list[TopicPartition] = []
+        for partition in sorted(end.offsets):
+            topic = self._topics.get(partition.topic)
+            wanted_id = end.topic_ids.get(partition.topic)
+            if topic is None or partition.partition not in topic.numbers:
+                losses.append(replay_impossible(partition, "is gone"))
+            elif wanted_id is not None and topic.topic_id is not None and topic.topic_id != wanted_id:
+                losses.append(replay_impossible(partition, "is of another topic of the same name, created since"))
+            else:
+                readable.append(partition)
+        self._losses.report(losses)
+        return readable
+
+    def _range(self, partition: TopicPartition, start: int, end: StreamOffset) -> OffsetRange:
+        topic = self._topics[partition.topic]
+        topic_id = end.topic_ids.get(partition.topic, topic.topic_id)
+        return OffsetRange(*partition, start, end.offsets[partition], topic_id)
+
+
+def _continues(start: StreamOffset, newer: StreamOffset, partition: TopicPartition) -> bool:
+    """Whether the stream has read this very partition before, not one of another topic by that name."""
+    return partition in start.offsets and start.same_topic(newer, partition.topic)

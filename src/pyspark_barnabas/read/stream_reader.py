@@ -1,0 +1,94 @@
+"""Reads topics as a stream: what Spark calls, and hands to the planner or to the tasks.
+
+One instance plans as long as the query runs, in a Python process beside the driver; copies of it read in the tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceStreamReader
+
+from pyspark_barnabas.errors import OptionError
+from pyspark_barnabas.read.offsets import StreamOffset
+from pyspark_barnabas.read.ranges import RangePartition
+from pyspark_barnabas.read.read_options import MAX_OFFSETS, MIN_OFFSETS
+from pyspark_barnabas.read.record_reader import RecordReader
+from pyspark_barnabas.spark_versions import ReadAllAvailable, ReadMaxRows, ReadMinRows, SupportsTriggerAvailableNow
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.datasource import InputPartition
+    from pyspark.sql.types import StructType
+
+    from pyspark_barnabas.read.read_options import ReadOptions
+    from pyspark_barnabas.read.stream_planner import StreamPlanner
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """What Spark calls; `StreamPlanner` has the state and the connections, and stays where it is when this is pickled."""
+
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        self._options = options
+        self._records = RecordReader(options, schema)
+        self._planner: StreamPlanner | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_planner": None}
+
+    def initialOffset(self) -> dict[str, Any]:
+        return self._planning().initial().to_json()
+
+    def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:
+        return self._planning().latest(StreamOffset.of(start), limit).to_json()
+
+    def getDefaultReadLimit(self) -> Any:
+        """Of the two limits Spark can be told one; the other is kept here."""
+        options = self._options
+        if options.max_offsets_per_trigger is not None:
+            return ReadMaxRows(options.max_offsets_per_trigger)
+        if options.min_offsets_per_trigger is not None:
+            return ReadMinRows(options.min_offsets_per_trigger)
+        return ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._planning().fix_target()
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        return self._planning().report()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        pieces = self._planning().ranges(StreamOffset.of(start), StreamOffset.of(end))
+        return [RangePartition(piece) for piece in pieces]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return self._records.read(partition)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        self._planning().finished(StreamOffset.of(end))
+
+    def stop(self) -> None:
+        if self._planner is not None:
+            self._planner.close()
+            self._planner = None
+
+    def _planning(self) -> StreamPlanner:
+        if self._planner is None:
+            from pyspark_barnabas.read.stream_planner import StreamPlanner  # not in tasks: it takes half a second to load
+
+            self._planner = StreamPlanner(self._options)
+        return self._planner
+
+
+class OlderStreamReader(StreamReader):
+    """The same for Spark before 4.2, which sets no limits and does not say where a batch starts when it asks where it ends."""
+
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        for option, value in ((MAX_OFFSETS, options.max_offsets_per_trigger), (MIN_OFFSETS, options.min_offsets_per_trigger)):
+            if value is not None:
+                raise OptionError(option, "needs Spark 4.2 or later: before, Spark does not let Python sources limit a trigger.")
+        super().__init__(options, schema)
+
+    def latestOffset(self) -> dict[str, Any]:  # type: ignore[override]
+        return self._planning().latest(None, ReadAllAvailable()).to_json()

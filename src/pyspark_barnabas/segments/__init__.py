@@ -1,0 +1,1 @@
+"""Log directories without a broker: read as rows, and audited."""

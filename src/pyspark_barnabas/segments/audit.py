@@ -1,0 +1,162 @@
+"""An audit of log directories as a Spark job: every checksum, the order of offsets, every index, and whether replicas agree.
+
+One task checks some segments (`segment_audit`); what spans segments or replicas is decided by Spark from their rows. The result is two
+tables: what was checked, and what is wrong. Directories are only read; a cluster may be at work in them, or they may be copies.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from barnabas.topic_partition import TopicPartition
+from pyspark_barnabas.segments.log_dirs import PartitionLog, find_partitions
+from pyspark_barnabas.segments.segment_audit import DIGEST, DIGEST_MODULUS, FAULT, SEGMENT, AuditTask, check_segment
+from pyspark_barnabas.segments.segment_ranges import log_end_offset
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+BYTES_PER_TASK: Final = 128 * 1024 * 1024
+SCHEMA: Final = (
+    "kind string, topic string, partition int, place string, file string, what string, detail string, position long, offset long, "
+    "last_offset long, batches long, records long, bytes long, digest long, replicas int"
+)
+_ARROW: Final = pa.schema(
+    [
+        *((name, pa.string()) for name in ("kind", "topic")),
+        ("partition", pa.int32()),
+        *((name, pa.string()) for name in ("place", "file", "what", "detail")),
+        *((name, pa.int64()) for name in ("position", "offset", "last_offset", "batches", "records", "bytes", "digest")),
+        ("replicas", pa.int32()),
+    ]
+)
+_SEGMENT_COLUMNS: Final = ("topic", "partition", "place", "file", "offset", "last_offset", "batches", "records", "bytes")
+_FAULT_COLUMNS: Final = ("topic", "partition", "place", "file", "what", "detail", "position", "offset", "last_offset")
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What was found. Both are computed once, when they are first asked for; `close` lets go of what is kept of them."""
+
+    segments: DataFrame  # each segment that was checked: its place, offsets, batches, records and bytes
+    faults: DataFrame  # what is wrong, each with its file, and as far as that can be said its position and offsets
+    kept: DataFrame
+
+    def close(self) -> None:
+        self.kept.unpersist()
+
+
+def find_logs(log_dirs: Iterable[str], topics: Sequence[str] | None = None) -> list[PartitionLog]:
+    """The replicas in the directories: of all topics, the internal ones too, or of those that are named."""
+    return [log for log in find_partitions(log_dirs) if topics is None or log.topic in topics]
+
+
+def audit(spark: SparkSession, logs: Sequence[PartitionLog]) -> Audit:
+    """Checks these replicas."""
+    rows = [(number, pickle.dumps(tasks)) for number, tasks in enumerate(_task_groups(logs))]
+    plan = spark.createDataFrame(rows, "number int, tasks binary")
+    found = plan.repartition(max(len(rows), 1), "number").mapInArrow(_check, SCHEMA).persist()
+    segments = found.where(found.kind == SEGMENT).select(*_SEGMENT_COLUMNS)
+    faults = found.where(found.kind == FAULT).select(*_FAULT_COLUMNS)
+    return Audit(segments, faults.unionByName(_overlaps(found)).unionByName(_disagreements(found)), found)
+
+
+def tasks_of(logs: Iterable[PartitionLog]) -> list[AuditTask]:
+    """One for each segment of each replica."""
+    replicas: dict[TopicPartition, list[PartitionLog]] = {}
+    for log in logs:
+        replicas.setdefault(TopicPartition(log.topic, log.partition), []).append(log)
+    tasks: list[AuditTask] = []
+    for found in replicas.values():
+        common = _common_offsets(found) if len(found) > 1 else None
+        for log in found:
+            bases = [segment.base_offset for segment in log.segments]
+            for number, segment in enumerate(log.segments):
+                end = bases[number + 1] if number + 1 < len(bases) else None
+                snapshots = tuple(each for each in log.snapshots if each[0] >= (segment.base_offset if number else 0))
+                snapshots = tuple(each for each in snapshots if end is None or each[0] < end)
+                tasks.append(AuditTask(log.topic, log.partition, log.store, log.place, segment, end is None, snapshots, common, len(found)))
+    return tasks
+
+
+def _common_offsets(logs: Sequence[PartitionLog]) -> tuple[int, int]:
+    """What all replicas should have: none has deleted or compacted it, and the one that is furthest behind has it."""
+    first = max(max(log.log_start_offset, log.cleaned_to) for log in logs)
+    return first, min(log_end_offset(log) for log in logs)
+
+
+def _task_groups(logs: Sequence[PartitionLog]) -> Iterator[list[AuditTask]]:
+    group: list[AuditTask] = []
+    size = 0
+    for task in tasks_of(logs):
+        if group and size + task.segment.size > BYTES_PER_TASK:
+            yield group
+            group, size = [], 0
+        group.append(task)
+        size += task.segment.size
+    if group:
+        yield group
+
+
+def _check(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """On an executor: the rows of the segments that a task was given."""
+    for batch in batches:
+        for pickled in batch.column("tasks").to_pylist():
+            for task in pickle.loads(pickled):
+                columns = zip(*check_segment(task), strict=True)
+                arrays = [pa.array(column, kind) for column, kind in zip(columns, _ARROW.types, strict=True)]
+                yield pa.RecordBatch.from_arrays(arrays, schema=_ARROW)
+
+
+def _overlaps(found: DataFrame) -> DataFrame:
+    """Segments that begin before the one before them has ended."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    # A file is named after its first offset, so names are in the order of the log.
+    before = f.lag("last_offset").over(Window.partitionBy("place").orderBy("file"))
+    segments = found.where((found.kind == SEGMENT) & (found.batches > 0)).withColumn("before", before)
+    detail = f.concat(f.lit("begins at offset "), f.col("offset"), f.lit(", but the segment before it ends with "), f.col("before"))
+    return (
+        segments.where(f.col("offset") <= f.col("before"))
+        .withColumn("what", f.lit("offset order"))
+        .withColumn("detail", detail)
+        .select(*_FAULT_COLUMNS)
+    )
+
+
+def _disagreements(found: DataFrame) -> DataFrame:
+    """Stretches of offsets in which replicas have different batches."""
+    from pyspark.sql import functions as f
+
+    of_replica = (
+        found.where(found.kind == DIGEST)
+        .groupBy("topic", "partition", "place", "offset", "last_offset", "replicas")
+        .agg(
+            (f.sum("digest") % f.lit(DIGEST_MODULUS)).alias("digest"),
+            f.sum("batches").alias("batches"),
+        )
+    )
+    stretches = of_replica.groupBy("topic", "partition", "offset", "last_offset", "replicas").agg(
+        f.countDistinct("digest", "batches").alias("different"),
+        f.count("*").alias("present"),
+        f.concat_ws(", ", f.sort_array(f.collect_list(f.concat_ws(": ", "place", f.concat("batches", f.lit(" batches")))))).alias("detail"),
+    )
+    differ = stretches.where((f.col("different") > 1) | (f.col("present") < f.col("replicas")))
+    nothing = f.lit(None)
+    return differ.select(
+        "topic",
+        "partition",
+        nothing.cast("string").alias("place"),
+        nothing.cast("string").alias("file"),
+        f.lit("replicas").alias("what"),
+        f.concat(f.lit("replicas do not have the same batches: "), "detail").alias("detail"),
+        nothing.cast("long").alias("position"),
+        "offset",
+        "last_offset",
+    )

@@ -1,0 +1,101 @@
+"""Files of a log directory wherever Spark sees them: a local path, file://, hdfs://, s3:// and whatever else pyarrow.fs opens.
+
+The readers of log directories and the audit come here. Everything is read by position, and nothing is ever written.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any, Final, NamedTuple
+
+from pyarrow import fs
+
+from pyspark_barnabas.errors import OptionError
+
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+LOG_DIRS: Final = "logDirs"
+
+
+class Entry(NamedTuple):
+    """A file or a directory in a directory."""
+
+    name: str
+    size: int
+    is_dir: bool
+
+
+class FileStore:
+    """The files below one directory, by their paths relative to it. Plain data until it is used, so that tasks can be given one."""
+
+    def __init__(self, uri: str) -> None:
+        self.uri = uri.rstrip("/") or "/"
+        self._opened: tuple[Any, str] | None = None
+
+    def __getstate__(self) -> str:
+        return self.uri
+
+    def __setstate__(self, uri: str) -> None:
+        self.uri, self._opened = uri, None
+
+    def entries(self, path: str = "") -> list[Entry]:
+        """What stands in a directory, by name."""
+        system, root = self._system()
+        selector = fs.FileSelector(_joined(root, path), recursive=False)
+        found = [Entry(info.base_name, int(info.size or 0), info.type == fs.FileType.Directory) for info in system.get_file_info(selector)]
+        return sorted(found)
+
+    def is_dir(self) -> bool:
+        system, root = self._system()
+        return bool(system.get_file_info(root).type == fs.FileType.Directory)
+
+    def open(self, path: str) -> StoredFile:
+        system, root = self._system()
+        return StoredFile(system.open_input_file(_joined(root, path)), f"{self.uri}/{path}")
+
+    def read(self, path: str, limit: int) -> bytes:
+        """A small file; None of it where it is larger than it can be."""
+        with self.open(path) as file:
+            if file.size > limit:
+                raise ValueError(f"{file.name} has {file.size} bytes, more than the {limit} that it can have")
+            return file.read_at(0, file.size)
+
+    def _system(self) -> tuple[Any, str]:
+        if self._opened is None:
+            try:
+                self._opened = _open(self.uri)
+            except (ValueError, OSError) as error:
+                raise OptionError(LOG_DIRS, f"'{self.uri}' cannot be opened: {error}.") from error
+        return self._opened
+
+
+class StoredFile:
+    """An open file; to be used in a `with` block."""
+
+    def __init__(self, file: Any, name: str) -> None:
+        self._file = file
+        self.name = name
+        self.size: int = file.size()
+
+    def read_at(self, position: int, size: int) -> bytes:
+        found: bytes = self._file.read_at(size, position)
+        return found
+
+    def __enter__(self) -> StoredFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+
+def _open(uri: str) -> tuple[Any, str]:
+    if not _SCHEME.match(uri):
+        return fs.LocalFileSystem(), os.path.abspath(uri)
+    if uri.startswith("file:/"):  # Hadoop writes file:/path, and all others file:///path
+        return fs.LocalFileSystem(), "/" + uri.removeprefix("file:").lstrip("/")
+    system, root = fs.FileSystem.from_uri(re.sub("^s3[an]://", "s3://", uri))
+    return system, root.rstrip("/")
+
+
+def _joined(root: str, path: str) -> str:
+    return f"{root.rstrip('/')}/{path}" if path else root

@@ -1,0 +1,201 @@
+"""Which pieces of which segment files a task of the direct reader reads: planned on the driver, from names, sizes and small files.
+
+Consecutive segments of a partition go to one task until they are large enough; a segment that is too large is cut where its index knows a
+batch to begin. Of several replicas of a partition one is read, the one that reaches furthest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+
+from barnabas.topic_partition import TopicPartition
+from pyspark_barnabas.errors import DataLossError, OptionError, UnknownTopicError
+from pyspark_barnabas.read.batch_cuts import last_offset_of
+from pyspark_barnabas.segments.file_store import LOG_DIRS, FileStore
+from pyspark_barnabas.segments.log_dirs import SMALL_FILE_BYTES_MAX, PartitionLog, SegmentFiles
+from pyspark_barnabas.segments.log_transactions import Aborted, Transactions, overlapping, transactions_of
+from pyspark_barnabas.segments.segment_options import SegmentOptions
+
+OFFSET_MAX: Final = 2**63 - 1
+_INDEX_ENTRY: Final = np.dtype([("offset", ">i4"), ("position", ">i4")])
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The bytes of one segment file from a batch's begin on. `is_tail`: the end of the log, where a batch may be cut short."""
+
+    path: str
+    start: int
+    end: int
+    is_tail: bool = False
+
+    @property
+    def size(self) -> int:
+        return self.end - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentGroup:
+    """What one task reads; records outside of [first_offset, end_offset) are not its business."""
+
+    topic: str
+    partition: int
+    store: FileStore
+    pieces: tuple[Piece, ...]
+    first_offset: int
+    end_offset: int
+    aborted: tuple[Aborted, ...] | None = None  # None: read_uncommitted
+
+    @property
+    def size(self) -> int:
+        return sum(piece.size for piece in self.pieces)
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition} from {self.store.uri}, {len(self.pieces)} pieces, {self.size} bytes"
+
+
+def plan(logs: Iterable[PartitionLog], options: SegmentOptions) -> list[SegmentGroup]:
+    """The tasks of a read, in the order of topics, partitions and offsets."""
+    chosen = choose_replicas([log for log in logs if options.wants(TopicPartition(log.topic, log.partition))])
+    _check_named(chosen, options)
+    bytes_per_task = options.bytes_per_task
+    if options.min_partitions is not None:
+        bytes_per_task = min(bytes_per_task, max(sum(log.size for log in chosen) // options.min_partitions, 1))
+    groups: list[SegmentGroup] = []
+    for log in chosen:
+        groups.extend(_groups(log, options, bytes_per_task))
+    return groups
+
+
+def choose_replicas(logs: Sequence[PartitionLog]) -> list[PartitionLog]:
+    """One replica of each partition, by topic and number. Raises if two directories of the same name are of different topics."""
+    replicas: dict[TopicPartition, list[PartitionLog]] = {}
+    for log in logs:
+        replicas.setdefault(TopicPartition(log.topic, log.partition), []).append(log)
+    chosen: list[PartitionLog] = []
+    for partition, found in sorted(replicas.items()):
+        ids = {log.topic_id for log in found if log.topic_id is not None}
+        if len(ids) > 1:
+            places = ", ".join(log.place for log in found)
+            raise OptionError(LOG_DIRS, f"{partition} stands in several directories, of different topics by their ids: {places}.")
+        chosen.append(found[0] if len(found) == 1 else max(found, key=lambda log: (log_end_offset(log), -log.log_start_offset)))
+    return chosen
+
+
+def log_end_offset(log: PartitionLog) -> int:
+    """The offset behind the last whole batch."""
+    for segment in reversed(log.segments):
+        with log.store.open(segment.log) as file:
+            last = last_offset_of(file, _last_indexed_position(log.store, segment))
+        if last is not None:
+            return last + 1
+    return log.segments[-1].base_offset if log.segments else 0
+
+
+def read_index(store: FileStore, segment: SegmentFiles) -> tuple[np.ndarray, np.ndarray]:
+    """Offsets and positions of the offset index, as far as they rise: Kafka fills the file of an active segment up with zeros."""
+    data = b"" if segment.index is None else store.read(segment.index, SMALL_FILE_BYTES_MAX)
+    entries = np.frombuffer(data, dtype=_INDEX_ENTRY, count=len(data) // _INDEX_ENTRY.itemsize)
+    offsets = entries["offset"].astype(np.int64) + segment.base_offset
+    positions = entries["position"].astype(np.int64)
+    rising = np.flatnonzero(np.diff(positions) <= 0)
+    count = int(rising[0]) + 1 if len(rising) else len(positions)
+    if count and positions[0] == 0 and offsets[0] == segment.base_offset and count == 1:
+        count = 0  # nothing but zeros
+    return offsets[:count], positions[:count]
+
+
+def _last_indexed_position(store: FileStore, segment: SegmentFiles) -> int:
+    _, positions = read_index(store, segment)
+    inside = positions[positions < segment.size]
+    return int(inside[-1]) if len(inside) else 0
+
+
+def _check_named(chosen: Sequence[PartitionLog], options: SegmentOptions) -> None:
+    there = {TopicPartition(log.topic, log.partition) for log in chosen}
+    subscription = options.subscription
+    if subscription is not None and subscription.pattern is None:
+        topics = {partition.topic for partition in there}
+        missing = sorted((subscription.names() or frozenset()) - topics) or sorted(map(str, subscription.assigned - there))
+        if missing:
+            raise UnknownTopicError(f"Option '{subscription.option}': the log directories have no {', '.join(missing)}.")
+    options.start.check(there)
+    options.end.check(there)
+
+
+def _groups(log: PartitionLog, options: SegmentOptions, bytes_per_task: int) -> Iterator[SegmentGroup]:
+    partition = TopicPartition(log.topic, log.partition)
+    transactions = transactions_of(log) if options.read_committed else Transactions((), None)
+    first = options.first_offset(partition)
+    if first >= 0 and first < log.log_start_offset and options.fail_on_data_loss:
+        raise DataLossError(
+            f"Option '{options.start.option}': {partition} was to be read from offset {first} on, but {log.place} begins at "
+            f"{log.log_start_offset}. To read what is there, set the option 'failOnDataLoss' to 'false'."
+        )
+    first = max(first, log.log_start_offset)
+    end = options.end_offset(partition)
+    end = OFFSET_MAX if end < 0 else end
+    if transactions.first_open is not None:
+        end = min(end, transactions.first_open)
+    for run in _runs(log, first, end, bytes_per_task):
+        first_base, end_base = run[0][0], run[-1][1]
+        aborted = tuple(overlapping(transactions.aborted, first_base, end_base)) if options.read_committed else None
+        yield SegmentGroup(log.topic, log.partition, log.store, tuple(piece for _, _, piece in run), first, end, aborted)
+
+
+Bounded = tuple[int, int, Piece]  # a piece, with an offset that none of its records is below, and one that none is above
+
+
+def _runs(log: PartitionLog, first: int, end: int, bytes_per_task: int) -> Iterator[list[Bounded]]:
+    run: list[Bounded] = []
+    size = 0
+    for bounded in _pieces(log, first, end, bytes_per_task):
+        if run and size + bounded[2].size > bytes_per_task:
+            yield run
+            run, size = [], 0
+        run.append(bounded)
+        size += bounded[2].size
+    if run:
+        yield run
+
+
+def _pieces(log: PartitionLog, first: int, end: int, bytes_per_task: int) -> Iterator[Bounded]:
+    """The segments that may have wanted records, cut where they are too large."""
+    bases = [segment.base_offset for segment in log.segments] + [OFFSET_MAX]
+    for number, segment in enumerate(log.segments):
+        if bases[number + 1] <= first or segment.base_offset >= end or not segment.size:
+            continue
+        is_last = number == len(log.segments) - 1
+        cuts = _cuts(log.store, segment, first, end, bytes_per_task)
+        for start, stop in pairwise(cuts):
+            yield segment.base_offset, bases[number + 1], Piece(segment.log, start, stop, is_last and stop == segment.size)
+
+
+def _cuts(store: FileStore, segment: SegmentFiles, first: int, end: int, bytes_per_task: int) -> list[int]:
+    """Positions in a segment file between which tasks read: its wanted part, and where to cut it."""
+    needs_index = segment.size > bytes_per_task or first > segment.base_offset or end < OFFSET_MAX
+    if not needs_index:
+        return [0, segment.size]
+    offsets, positions = read_index(store, segment)
+    inside = positions < segment.size
+    offsets, positions = offsets[inside], positions[inside]
+    start, stop = 0, segment.size
+    # An entry names the last offset of the batch that begins at its position: what is wanted is there or behind.
+    before = int(np.searchsorted(offsets, first, side="left")) - 1
+    if before >= 0:
+        start = int(positions[before])
+    after = int(np.searchsorted(offsets, end, side="left")) + 1
+    if after < len(positions):
+        stop = int(positions[after])
+    cuts = [start]
+    while stop - cuts[-1] > bytes_per_task:
+        following = int(np.searchsorted(positions, cuts[-1] + bytes_per_task, side="left"))
+        if following >= len(positions) or positions[following] >= stop:
+            break
+        cuts.append(int(positions[following]))
+    return [*cuts, stop]

@@ -1,0 +1,106 @@
+"""A schema from a sample of the records that are there: `value.inferSchema=true`.
+
+On the driver, once, when Spark asks for the columns. The newest records of each partition are looked at, since older ones tell less of what
+will come. Types are those that spark.read.json and spark.read.csv would infer of the same texts. A stream that is started again infers
+again: a query whose columns must not change gives its schema.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from pyspark.sql.types import StructType
+
+from barnabas.client import Consumer, ConsumerRecord
+from barnabas.topic_partition import TopicPartition
+from pyspark_barnabas.cluster import Cluster
+from pyspark_barnabas.errors import OptionError
+from pyspark_barnabas.options import boolean, client_settings, given
+from pyspark_barnabas.read.subscription import parse_subscription
+from pyspark_barnabas.values.csv_inference import infer_csv
+from pyspark_barnabas.values.csv_text import CsvSyntax
+from pyspark_barnabas.values.json_inference import JsonRules, infer_json
+from pyspark_barnabas.values.json_text import Leniency
+from pyspark_barnabas.values.settings import ValueSettings
+from pyspark_barnabas.values.times import Times
+
+OPTION: Final = "value.inferSchema"
+SAMPLE_TIMEOUT_S: Final = 60.0
+_EARLIEST: Final = -2
+_LATEST: Final = -1
+# Settings of a query's own consumers that would change what a sample is, or that need a group.
+_NOT_FOR_A_SAMPLE: Final = ("group.id", "group.instance.id", "max.poll.records")
+
+
+def inferred_struct(settings: ValueSettings, options: Mapping[str, str]) -> StructType:
+    """Raises OptionError where there is nothing to infer from."""
+    if given(options, "logDirs") is not None:
+        raise OptionError(OPTION, "asks a broker for a sample, and 'logDirs' is for none. Set 'value.schema'.")
+    texts = [value.decode("utf-8", "replace") for value in sample(options, settings.sample_records)]
+    struct = struct_of_texts(settings, texts)
+    if not struct.fields:
+        raise OptionError(OPTION, f"there is no {settings.format} among the newest {settings.sample_records} records. Set 'value.schema'.")
+    return struct
+
+
+def struct_of_texts(settings: ValueSettings, texts: Iterable[str]) -> StructType:
+    times = Times.of(settings.parser)
+    if settings.format == "csv":
+        return infer_csv(texts, CsvSyntax.of(settings.parser), times)
+    rules = JsonRules(_flag(settings, "primitivesAsString"), _flag(settings, "prefersDecimal"))
+    return infer_json(texts, Leniency.of(settings.parser), rules)
+
+
+def sample(options: Mapping[str, str], count: int) -> list[bytes]:
+    """Values of the newest records, about as many of each partition."""
+    clients = {"isolation.level": "read_committed", **client_settings(options)}
+    with Cluster(clients) as cluster:
+        subscription = parse_subscription(options)
+        topics = cluster.topics(subscription)
+        subscription.check(topics)
+        partitions = subscription.partitions(topics.values())
+        starts = cluster.offsets(dict.fromkeys(partitions, _EARLIEST))
+        ends = cluster.offsets(dict.fromkeys(partitions, _LATEST))
+    filled = [partition for partition in partitions if ends[partition] > starts[partition]]
+    if not filled:
+        return []
+    share = max(count // len(filled), 1)
+    wanted = {partition: (max(starts[partition], ends[partition] - share), ends[partition]) for partition in filled}
+    return _read(clients, wanted, count)
+
+
+def _read(clients: Mapping[str, str], wanted: Mapping[TopicPartition, tuple[int, int]], count: int) -> list[bytes]:
+    values: list[bytes] = []
+    left = dict(wanted)
+    settings = {name: value for name, value in clients.items() if name not in _NOT_FOR_A_SAMPLE}
+    until = time.monotonic() + SAMPLE_TIMEOUT_S
+    consumer: Consumer[bytes, bytes]
+    with Consumer({**settings, "enable.auto.commit": "false"}) as consumer:
+        consumer.assign(list(wanted))
+        for partition, (start, _) in wanted.items():
+            consumer.seek(partition, start)
+        while left and len(values) < count:
+            if time.monotonic() > until:
+                raise OptionError(OPTION, f"the brokers gave no sample within {SAMPLE_TIMEOUT_S:.0f} seconds. Set 'value.schema'.")
+            values += _newest(consumer.poll(1.0), wanted)
+            # Offsets without records (control batches, compaction) count as read once the position is behind them.
+            for partition in list(left):
+                if consumer.position(partition) >= left[partition][1]:
+                    del left[partition]
+    return values[:count]
+
+
+def _newest(records: Iterable[ConsumerRecord[bytes, bytes]], wanted: Mapping[TopicPartition, tuple[int, int]]) -> list[bytes]:
+    """What was there when the sample began; later records would make it another one each time."""
+    return [
+        record.value
+        for record in records
+        if record.value is not None and record.offset < wanted[TopicPartition(record.topic, record.partition)][1]
+    ]
+
+
+def _flag(settings: ValueSettings, name: str) -> bool:
+    option = f"value.{name}"
+    return boolean({option: settings.parser[name.lower()]} if name.lower() in settings.parser else {}, option, False)

@@ -1,0 +1,189 @@
+"""Schemas from a schema registry, and the frames that its serializers put in front of values.
+
+On the driver a subject's schema becomes Spark's; on executors each value names the schema it was written with, and that is asked for once
+in a process. The registry's client is `barnabas.client`'s; frames are Confluent's: a zero and the schema's number, a one and its GUID, or
+the GUID in a header (seen with includeHeaders). A registry that does not answer fails the task; it never makes a record malformed.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.types import StructType
+
+from barnabas.client.serialization.registry import RegisteredSchema, Schema, SchemaRegistryClient, SchemaRegistryError
+from barnabas.client.serialization.schema_serde import VALUE_HEADER
+from pyspark_barnabas.errors import DataSourceError, OptionError
+from pyspark_barnabas.options import given
+from pyspark_barnabas.read.subscription import parse_subscription
+from pyspark_barnabas.values.settings import REGISTRY_URL, ValueSettings
+
+SUBJECT: Final = "value.schema.subject"
+_NUMBER_BYTES: Final = 5
+_GUID_BYTES: Final = 17
+_NOT_FOUND: Final = 404
+CLIENTS_MAX: Final = 8
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Which schema a value was written with, and where in the value it begins."""
+
+    schema: int | str  # its number or its GUID
+    start: int
+
+
+@dataclass(frozen=True)
+class Unframed:
+    values: pa.Array  # null where the frame is wrong
+    faults: dict[int, str]
+
+
+class UnknownFrame(Exception):
+    """A value that does not say which schema it has, or says one that does not exist."""
+
+
+def registered_schema(settings: ValueSettings, options: Mapping[str, str], form: str | None = None) -> RegisteredSchema:
+    """The schema that the options name: a subject's latest version or a certain one."""
+    subject = settings.subject or _subject(options)
+    client = registry_client(settings.registry)
+    try:
+        found = client.latest(subject, form) if settings.version is None else client.version(subject, settings.version, form)
+    except SchemaRegistryError as fault:
+        if fault.http_status != _NOT_FOUND:
+            raise OptionError(REGISTRY_URL, f"the schema registry cannot be asked: {fault}.") from fault
+        version = "" if settings.version is None else f" with a version {settings.version}"
+        raise OptionError(SUBJECT, f"the schema registry has no subject '{subject}'{version}: {fault}.") from fault
+    _refuse_rules(found, settings.registry)
+    wanted = settings.format.upper()
+    if found.schema.type != wanted:
+        raise OptionError("value.format", f"the schema of subject '{subject}' is {found.schema.type}, not {wanted}.")
+    return found
+
+
+def registered_json_struct(settings: ValueSettings, options: Mapping[str, str]) -> StructType:
+    from pyspark_barnabas.values.json_schema import struct_of_json_schema
+
+    found = registered_schema(settings, options)
+    named = dict(registry_client(settings.registry).referenced_schemas(found.schema))
+    return struct_of_json_schema(found.schema.text, {name: schema.text for name, schema in named.items()})
+
+
+def registry_client(settings: Mapping[str, str]) -> SchemaRegistryClient:
+    """The client of this process for these settings."""
+    return _client(frozenset(settings.items()))
+
+
+@lru_cache(maxsize=CLIENTS_MAX)
+def _client(settings: frozenset[tuple[str, str]]) -> SchemaRegistryClient:
+    return SchemaRegistryClient(dict(settings))
+
+
+def writer_schema(settings: Mapping[str, str], schema: int | str, form: str | None = None) -> Schema:
+    """The schema of a frame. Raises UnknownFrame if there is none, and DataSourceError if the registry cannot be asked."""
+    client = registry_client(settings)
+    try:
+        found = client.schema_by_id(schema, form=form) if isinstance(schema, int) else client.schema_by_guid(schema, form)
+    except SchemaRegistryError as fault:
+        if fault.http_status == _NOT_FOUND:
+            raise UnknownFrame(f"the registry has no schema {schema}") from None
+        raise DataSourceError(f"The schema registry (option '{REGISTRY_URL}') cannot be asked for schema {schema}: {fault}") from fault
+    _refuse_rules(found, settings)
+    return found.schema
+
+
+def frame_of(value: bytes, header: bytes | None = None) -> Frame:
+    """Raises UnknownFrame."""
+    for text, start in ((header, 0), (value, None)):
+        if text is None:
+            continue
+        if text[:1] == b"\0" and len(text) >= _NUMBER_BYTES:
+            return Frame(int.from_bytes(text[1:_NUMBER_BYTES], "big"), _NUMBER_BYTES if start is None else start)
+        if text[:1] == b"\1" and len(text) >= _GUID_BYTES:
+            return Frame(str(uuid.UUID(bytes=text[1:_GUID_BYTES])), _GUID_BYTES if start is None else start)
+    if value[:1] in (b"\0", b"\1"):
+        raise UnknownFrame("it is too short to name its schema")
+    raise UnknownFrame("it does not begin with the number of a schema (Unknown magic byte!)")
+
+
+def schema_headers(batch: pa.RecordBatch) -> Iterator[bytes | None]:
+    """For each row the header that names the schema of its value, where headers were read."""
+    at = batch.schema.get_field_index("headers")
+    if at < 0:
+        for _ in range(batch.num_rows):
+            yield None
+        return
+    for headers in batch.column(at).to_pylist():
+        yield next((each["value"] for each in headers or () if each["key"] == VALUE_HEADER), None)
+
+
+def strip_json_frames(values: pa.Array, batch: pa.RecordBatch, settings: Mapping[str, str]) -> Unframed:
+    """Values without their frames, which must name schemas that exist; what is in them the query's schema decides."""
+    framed = pc.and_(pc.starts_with(values, pattern=b"\0"), pc.greater_equal(pc.binary_length(values), _NUMBER_BYTES))
+    if pc.all(framed).as_py() is not False:  # all that are not null
+        fronts = pc.binary_slice(values.drop_null(), 1, _NUMBER_BYTES)
+        if _all_exist(fronts, settings):
+            return Unframed(pc.binary_slice(values, _NUMBER_BYTES, 2**31 - 1), {})
+    faults: dict[int, str] = {}
+    bare: list[bytes | None] = []
+    for row, (value, header) in enumerate(zip(values.to_pylist(), schema_headers(batch), strict=True)):
+        if value is not None:
+            try:
+                frame = frame_of(value, header)
+                writer_schema(settings, frame.schema)
+                value = value[frame.start :]
+            except UnknownFrame as fault:
+                faults[row] = str(fault)
+                value = b"?"  # no JSON: the row gets no values
+        bare.append(value)
+    return Unframed(pa.array(bare, pa.binary()), faults)
+
+
+def _all_exist(fronts: pa.Array, settings: Mapping[str, str]) -> bool:
+    numbers = np.unique(np.frombuffer(b"".join(fronts.unique().to_pylist()), dtype=">u4"))
+    try:
+        for number in numbers.tolist():
+            writer_schema(settings, number)
+    except UnknownFrame:
+        return False
+    return True
+
+
+def _refuse_rules(found: RegisteredSchema, settings: Mapping[str, str]) -> None:
+    """Rules may say to decrypt a field: to read on as if there were none would be worse than to stop."""
+    if found.has_rules and settings.get("rules.ignore", "false").lower() != "true":
+        raise OptionError(
+            "value.rules.ignore",
+            f"schema {found.id} has rules (data contracts), which are not carried out here; 'true' goes on without them.",
+        )
+
+
+def _subject(options: Mapping[str, str]) -> str:
+    """That of the one topic that is read, as Confluent's serializers name it."""
+    names: Any = None
+    if given(options, "logDirs") is None:
+        names = parse_subscription(options).names()
+    if names is None or len(names) != 1:
+        raise OptionError(SUBJECT, "must be set where not exactly one topic is named to read.")
+    return f"{next(iter(names))}-value"
+
+
+__all__ = [
+    "Frame",
+    "UnknownFrame",
+    "Unframed",
+    "frame_of",
+    "registered_json_struct",
+    "registered_schema",
+    "registry_client",
+    "schema_headers",
+    "strip_json_frames",
+    "writer_schema",
+]

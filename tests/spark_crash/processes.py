@@ -1,0 +1,73 @@
+"""The processes of a Spark that runs a pipeline: found by their session, told apart by what they were started with, killed one by one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from enum import Enum
+from pathlib import Path
+from typing import IO
+
+
+class Kind(Enum):
+    """What may be killed of a Spark, by a word in the command line of the process."""
+
+    DRIVER = "org.apache.spark.deploy.SparkSubmit"
+    EXECUTOR = "CoarseGrainedExecutorBackend"
+    WORKER = "pyspark.daemon"
+
+
+class Application:
+    """A pipeline in a session of its own, so that whatever it starts can be found even after its driver is dead."""
+
+    def __init__(self, script: Path, arguments: Sequence[str], output: IO[str]) -> None:
+        environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+        self._process = subprocess.Popen(
+            [sys.executable, str(script), *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            env=environment,
+        )
+
+    def ended(self) -> int | None:
+        """Its exit code, once it has ended."""
+        return self._process.poll()
+
+    def processes(self, kind: Kind) -> list[int]:
+        return [pid for pid, command in _of_session(self._process.pid) if kind.value in command]
+
+    def kill(self, pid: int) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+    def kill_driver(self) -> None:
+        """Python's half and Java's half; executors and their workers find out for themselves."""
+        for pid in self.processes(Kind.DRIVER):
+            self.kill(pid)
+        self._process.kill()
+        self._process.wait()
+
+    def close(self) -> None:
+        """Nothing of it is left."""
+        self._process.kill()
+        self._process.wait()
+        for pid, _ in _of_session(self._process.pid):
+            self.kill(pid)
+
+
+def _of_session(session: int) -> list[tuple[int, str]]:
+    found: list[tuple[int, str]] = []
+    for directory in Path("/proc").iterdir():
+        if not directory.name.isdigit():
+            continue
+        with suppress(OSError):
+            fields = (directory / "stat").read_text().rpartition(")")[2].split()
+            if int(fields[3]) == session and fields[0] != "Z":
+                found.append((int(directory.name), (directory / "cmdline").read_text().replace("\0", " ")))
+    return found
