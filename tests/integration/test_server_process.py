@@ -280,7 +280,7 @@ def test_a_disk_that_cannot_be_written(tmp_path: Path) -> None:
         ("num.partitions=0", ExitCode.INVALID_CONFIG, "num.partitions"),
         ("num.partitions", ExitCode.INVALID_CONFIG, "write it as name=value"),
         ("listeners=PLAINTEXT", ExitCode.INVALID_CONFIG, "PLAINTEXT"),
-        ("zookeeper.connect=localhost:2181", ExitCode.ZOOKEEPER_UNSUPPORTED, "remove it"),
+        ("zookeeper.connect=/nowhere", ExitCode.ZOOKEEPER_UNUSABLE, "Give it as host:port"),
     ],
 )
 def test_a_wrong_setting(tmp_path: Path, override: str, code: int, fix: str) -> None:
