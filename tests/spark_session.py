@@ -50,6 +50,7 @@ def running(directory: Path, settings: dict[str, str] | None = None) -> Generato
     """A Spark session that lives as long as the block does, with its warehouse and scratch files in `directory`."""
     jars = kafka.available(kafka.spark_connector)
     python_environment()
+    before = os.environ.get("SPARK_HOME")
     os.environ["SPARK_HOME"] = str(spark_home(directory))
     from pyspark.sql import SparkSession  # starting a JVM: only once a test wants it
 
@@ -64,6 +65,10 @@ def running(directory: Path, settings: dict[str, str] | None = None) -> Generato
     for key, value in everything.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
+    if before is None:  # it is for this session alone
+        del os.environ["SPARK_HOME"]
+    else:
+        os.environ["SPARK_HOME"] = before
     session.sparkContext.setLogLevel("ERROR")
     try:
         yield session

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-import barnabas.broker.partition
 from barnabas.simulation.histories import play
 from tests.simulation import mistakes
 
@@ -23,7 +22,6 @@ def quiet() -> Generator[None, None, None]:
     logging.disable(logging.NOTSET)
 
 
-@pytest.mark.skipif(not str(barnabas.broker.partition.__file__).endswith(".py"), reason="compiled classes cannot be changed")
 @pytest.mark.parametrize(
     "mistake",
     [

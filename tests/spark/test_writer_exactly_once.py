@@ -133,11 +133,9 @@ def test_a_task_that_fails_leaves_nothing_behind(
     ("options", "named"), [({"transactionalIdPrefix": ""}, "transactionalIdPrefix"), ({"kafka.acks": "1"}, "kafka.acks")]
 )
 def test_a_wrong_option_is_named_in_the_error_of_the_query(
-    our_topic: TopicMaker, start: Callable[..., StreamingQuery], options: dict[str, Any], named: str, bootstrap: str, our_broker: str
+    new_topic: TopicMaker, start: Callable[..., StreamingQuery], options: dict[str, Any], named: str
 ) -> None:
-    if bootstrap != our_broker:
-        pytest.skip("no broker is asked")
-    source = our_topic("source")
+    source = new_topic("source")
     try:
         said = str(start(source, source, **options).exception())
     except Exception as error:

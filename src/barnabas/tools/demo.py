@@ -120,13 +120,15 @@ class Demo:
 
     def watch(self) -> None:
         """Shows what happens until all is counted, or the user has seen enough."""
-        try:
-            while not self._is_done():
-                self._look()
-                self._show()
-        except KeyboardInterrupt:
-            pass
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # ending takes a moment, and is to be clean
+        enough: list[int] = []
+        for number in (
+            signal.SIGINT,
+            signal.SIGTERM,
+        ):  # noted only: an exception in the midst of a call would break the connection to the JVM
+            signal.signal(number, lambda number, frame: enough.append(number))
+        while not enough and not self._is_done():
+            self._look()
+            self._show()
         self._show(last=True)
         print(self._summary(), flush=True)
         if self.records and self._is_finished() and self.tally.counted != self.shop.sent:

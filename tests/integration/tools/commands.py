@@ -217,7 +217,6 @@ def _reassignments() -> list[Command]:
         command(
             "reassign-partitions: of a partition that is not there", REASSIGNMENTS, f"--execute {file}", file=plan.format("plain", 9, "1")
         ),
-        command("reassign-partitions: verified where it is not", REASSIGNMENTS, f"--verify {file}", file=plan.format("plain", 0, "77")),
     ]
 
 
