@@ -117,6 +117,7 @@ class Demo:
         self._looked_at_memory = float("-inf")
         self._began = time.monotonic()
         self._printed: set[str] = set()
+        self._is_quiet = False
 
     def watch(self) -> None:
         """Shows what happens until all is counted, or the user has seen enough."""
@@ -159,7 +160,7 @@ class Demo:
         return progress is not None and progress["numInputRows"] == 0 and not self.query.status["isTriggerActive"]
 
     def _look(self) -> None:
-        self._poll()
+        self._is_quiet = not self._poll()
         for progress in self.query.recentProgress:
             if progress["batchId"] > self._batch:
                 self._batch = progress["batchId"]
@@ -183,7 +184,8 @@ class Demo:
         if on_terminal():
             print(screen(self.about, self.figures, self.tally), flush=True)
             return
-        # The newest window may still be coming in, record by record.
+        if not (last or self._is_quiet):  # the rows of a window come one by one, and are shown together
+            return
         for start in sorted(self.tally.windows)[: None if last else -1]:
             if start not in self._printed:
                 self._printed.add(start)

@@ -3,7 +3,7 @@
 Spark tells a source that a batch is done only when it has planned the next one, and never for the last. But it asks for the next batch only
 when the one before is done and noted in the checkpoint: so what `latestOffset` is asked to go on from is finished, and committed at once. A
 query that reads what is available (Trigger.AvailableNow) asks one last time before it ends, so its last batch is committed too. A commit
-never holds the query up, and never fails it. For programs that want it sooner there is `progress_listener`.
+never holds a batch up, and never fails the query. For programs that want it sooner there is `progress_listener`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class GroupProgress:
         self._send(offset)
 
     def close(self) -> None:
-        """Waits for the last commit, for a while."""
+        """Waits for the last commit, for a while; there may be others after it."""
         self._settle(LAST_COMMIT_TIMEOUT_S)
         if self._waiting is not None:
             self._send(self._waiting)

@@ -83,6 +83,8 @@ class StreamPlanner:
             going_on = {partition: start.offsets[partition] for partition in newest.offsets if _continues(start, newest, partition)}
             self.finished(StreamOffset(going_on, start.topic_ids))
         end = self._planned = self._admitted(start, begin, newest, limit)
+        if self._target is not None and end == start and self._progress is not None:
+            self._progress.close()  # all that was available is read: Spark may end this process at any moment now
         rate = None if self._target is not None else self._rate.update(newest.offsets, int(time.monotonic() * 1000))
         self._shown = (end, newest.offsets, rate)
         return end
