@@ -52,7 +52,10 @@ class RackAwareReplicaSelector:
 
 
 def load_selector(config: BrokerConfig) -> ReplicaSelector | None:
-    """Who decides; None where everybody reads from leaders. Raises InvalidConfig if there is no such class."""
+    """Who decides; None where everybody reads from leaders. A Python class is made and configured as a policy is.
+
+    Raises InvalidConfig if there is no such class.
+    """
     name = config.text(REPLICA_SELECTOR)
     if not name or name == LEADER_ONLY:
         return None

@@ -66,14 +66,7 @@ class Reassignments:
 
     def alter(self, targets: Targets, allow_replication_factor_change: bool = True) -> Steps[Outcomes]:
         """Why not, by partition, or None. What the old node says of the same partitions is void."""
-        outcomes: Outcomes = {}
-        wanted: dict[TopicPartition, ReplicaAssignment] = {}
-        for partition, replicas in targets.items():
-            try:
-                self._check(partition, replicas, allow_replication_factor_change)
-                wanted[partition] = self._planned(partition, replicas)
-            except KafkaError as error:
-                outcomes[partition] = error
+        wanted, outcomes = self._sort_out(targets, allow_replication_factor_change)
         yield from self._remove_from_node(lambda partition, _: partition in wanted)
         outcomes |= yield from self._begin(wanted)
         return {partition: outcomes[partition] for partition in targets}
@@ -81,14 +74,7 @@ class Reassignments:
     def process_node(self) -> Steps[set[TopicPartition]]:
         """/admin/reassign_partitions was written. Gives what was begun; what cannot be is removed from it, for nobody else will."""
         asked = yield from steps.read_reassignments()
-        outcomes: Outcomes = {}
-        wanted: dict[TopicPartition, ReplicaAssignment] = {}
-        for partition, replicas in (asked or {}).items():
-            try:
-                self._check(partition, replicas, allow_replication_factor_change=True)
-                wanted[partition] = self._planned(partition, replicas)
-            except KafkaError as error:
-                outcomes[partition] = error
+        wanted, outcomes = self._sort_out(asked or {}, allow_replication_factor_change=True)
         outcomes |= yield from self._begin(wanted)
         failed = {partition: error for partition, error in outcomes.items() if error is not None}
         if failed:
@@ -115,6 +101,20 @@ class Reassignments:
                     yield from self._reassign_or_log(partition, assignment)
 
     # --- what is asked for
+
+    def _sort_out(
+        self, targets: Targets, allow_replication_factor_change: bool
+    ) -> tuple[dict[TopicPartition, ReplicaAssignment], Outcomes]:
+        """What can be done, and why the rest cannot."""
+        wanted: dict[TopicPartition, ReplicaAssignment] = {}
+        refused: Outcomes = {}
+        for partition, replicas in targets.items():
+            try:
+                self._check(partition, replicas, allow_replication_factor_change)
+                wanted[partition] = self._planned(partition, replicas)
+            except KafkaError as error:
+                refused[partition] = error
+        return wanted, refused
 
     def _check(self, partition: TopicPartition, replicas: Sequence[int] | None, allow_replication_factor_change: bool) -> None:
         """Raises KafkaError, with the words of Kafka 4.2."""
