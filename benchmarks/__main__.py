@@ -11,12 +11,13 @@ from importlib.metadata import version
 from pathlib import Path
 
 from barnabas.records import batch
-from benchmarks import broker, clients, connections, groups, many_topics, report, spark, storage, transactions
+from benchmarks import broker, clients, cluster, connections, groups, many_topics, report, spark, storage, transactions
 
 PARTS = {
     "broker": broker,
     "groups": groups,
     "transactions": transactions,
+    "cluster": cluster,
     "clients": clients,
     "many-topics": many_topics,
     "connections": connections,

@@ -53,11 +53,12 @@ def prepare() -> Path:
     return program
 
 
-def produce(bootstrap: str, topic: str, size: int, count: int, batch_bytes: int) -> float:
-    """MB/s of `count` records, acknowledged by all."""
+def produce(bootstrap: str, topic: str, size: int, count: int, batch_bytes: int, partition: int | None = 0) -> float:
+    """MB/s of `count` records, acknowledged by all; to one partition, or to all of them where it is None."""
+    where = () if partition is None else ("-p", str(partition))
     return _rate(
         [
-            *("-P", "-t", topic, "-p", "0", "-s", str(size), "-c", str(count), "-a", "-1", "-b", bootstrap, "-q"),
+            *("-P", "-t", topic, *where, "-s", str(size), "-c", str(count), "-a", "-1", "-b", bootstrap, "-q"),
             *("-X", "linger.ms=5", "-X", f"batch.size={batch_bytes}", "-X", "message.max.bytes=10000000"),
             *("-X", "queue.buffering.max.kbytes=1048576", "-X", "queue.buffering.max.messages=1000000"),
         ]

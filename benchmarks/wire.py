@@ -49,10 +49,10 @@ class Client:
         wanted = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
         return cast("MetadataResponse", self.ask(MetadataRequest(wanted, allow_auto_topic_creation=False), METADATA_VERSION))
 
-    def create_topics(self, topics: Sequence[str], partitions: int = 1, configs: dict[str, str] | None = None) -> None:
+    def create_topics(self, topics: Sequence[str], partitions: int = 1, configs: dict[str, str] | None = None, replicas: int = 1) -> None:
         """Creates them and waits until each has its leaders."""
         wanted = [
-            CreatableTopic(name, partitions, 1, [], [CreatableTopicConfig(key, value) for key, value in (configs or {}).items()])
+            CreatableTopic(name, partitions, replicas, [], [CreatableTopicConfig(key, value) for key, value in (configs or {}).items()])
             for name in topics
         ]
         response: CreateTopicsResponse = self.ask(CreateTopicsRequest(wanted, 60_000), CREATE_TOPICS_VERSION)

@@ -1,5 +1,5 @@
 """Three brokers in processes of their own on one ZooKeeper, as a user runs them: `barnabas server`. They can be killed, paused and started
-again, each with its port and its directory."""
+again, each with its port and its directory, and be put each on a machine of its own between which links can be cut."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+
+from tests.links import Links
 
 SESSION_TIMEOUT_MS = 4_000  # longer than a busy machine lets a process wait for its turn
 START_TIMEOUT_S = 60
 STOP_TIMEOUT_S = 60
+LINKED_PORT = 9092
 
 _SETTINGS = {
     "zookeeper.session.timeout.ms": str(SESSION_TIMEOUT_MS),
@@ -35,17 +38,22 @@ _SETTINGS = {
 
 
 class BrokerProcess:
-    def __init__(self, number: int, directory: Path, zookeeper: str, settings: Mapping[str, str]) -> None:
+    READY = "ready listeners="  # what it says once clients may come
+    SECURITY = "PLAINTEXT"
+
+    def __init__(self, number: int, directory: Path, zookeeper: str, settings: Mapping[str, str], links: Links | None = None) -> None:
         self.id = number
         self.data = directory / f"broker-{number}"
         self.log = directory / f"broker-{number}.log"
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            self.port: int = probe.getsockname()[1]
+        self.host = "127.0.0.1" if links is None else links.address(machine(number))
+        self.port = _free_port() if links is None else LINKED_PORT
+        self.environment: dict[str, str] = {}  # beside this process's
+        self._inside: Sequence[str] = () if links is None else links.inside(machine(number))
         properties = {
             **_SETTINGS,
             "broker.id": str(number),
             "log.dirs": str(self.data),
-            "listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
+            "listeners": f"{self.SECURITY}://{self.host}:{self.port}",
             "zookeeper.connect": zookeeper,
             **settings,
         }
@@ -55,16 +63,31 @@ class BrokerProcess:
 
     @property
     def address(self) -> str:
-        return f"127.0.0.1:{self.port}"
+        return f"{self.host}:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
 
     @property
     def is_running(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
+    @property
+    def code(self) -> int | None:
+        """With which it ended."""
+        return None if self._process is None else self._process.poll()
+
     def start(self) -> None:
         with open(self.log, "ab") as out:
-            self._process = subprocess.Popen([sys.executable, "-m", "barnabas", "server", str(self._file)], stdout=out, stderr=out)
-        self._starts = self.said().count("ready listeners=") if self.log.exists() else 0
+            self._process = subprocess.Popen(
+                [*self._inside, *self.command(self._file)], stdout=out, stderr=out, env={**os.environ, **self.environment}
+            )
+        self._starts = self._ready_count()
+
+    def command(self, properties: Path) -> list[str]:
+        return [sys.executable, "-m", "barnabas", "server", str(properties)]
 
     def wait_ready(self) -> None:
         """Until it has said so, once more than it had when it was started."""
@@ -86,19 +109,25 @@ class BrokerProcess:
         return self._process.wait(STOP_TIMEOUT_S)
 
     def signal(self, number: int) -> None:
-        assert self._process is not None
-        os.kill(self._process.pid, number)
+        os.kill(self.pid, number)
 
     def said(self) -> str:
         return self.log.read_text(errors="replace") if self.log.exists() else ""
 
     def _ready_count(self) -> int:
-        return self.said().count("ready listeners=")
+        return self.said().count(self.READY)
 
 
 class Cluster:
-    def __init__(self, directory: Path, zookeeper: str, settings: Mapping[str, str] | None = None, brokers: int = 3) -> None:
-        self.brokers = {number: BrokerProcess(number, directory, zookeeper, settings or {}) for number in range(1, brokers + 1)}
+    def __init__(
+        self,
+        directory: Path,
+        zookeeper: str,
+        settings: Mapping[str, str] | None = None,
+        brokers: int = 3,
+        links: Links | None = None,
+    ) -> None:
+        self.brokers = {number: BrokerProcess(number, directory, zookeeper, settings or {}, links) for number in range(1, brokers + 1)}
 
     @property
     def bootstrap(self) -> str:
@@ -124,9 +153,22 @@ class Cluster:
         ]
 
 
+def machine(number: int) -> str:
+    """The name among the links of the machine of a broker."""
+    return f"broker-{number}"
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port: int = probe.getsockname()[1]
+        return port
+
+
 @contextmanager
-def running(directory: Path, zookeeper: str, settings: Mapping[str, str] | None = None) -> Generator[Cluster, None, None]:
-    cluster = Cluster(directory, zookeeper, settings)
+def running(
+    directory: Path, zookeeper: str, settings: Mapping[str, str] | None = None, links: Links | None = None
+) -> Generator[Cluster, None, None]:
+    cluster = Cluster(directory, zookeeper, settings, links=links)
     try:
         cluster.start()
         yield cluster

@@ -22,6 +22,7 @@ import pytest
 VERSION = "4.2.0"
 JAVA_VERSION_MIN = 17
 ZOOKEEPER_TOOLS_VERSION = "2.8.2"
+ZOOKEEPER_MODE_VERSION = "3.9.1"
 CLIENT_VERSIONS = ("2.8.2", "0.9.0.1")  # older clients, each with its own dependencies
 # The flags make a short-lived JVM start faster, and its output the same on every locale.
 JVM_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Dfile.encoding=UTF-8", "-Dsun.stdout.encoding=UTF-8")
@@ -104,6 +105,12 @@ def zookeeper_tools() -> Path:
 
 
 @cache
+def zookeeper_mode() -> Path:
+    """The directory of the jars of the last Kafka whose brokers met in ZooKeeper."""
+    return _fetch(f"kafka-{ZOOKEEPER_MODE_VERSION}", (("org.apache.kafka", "kafka_2.13", ZOOKEEPER_MODE_VERSION), LOGGER))
+
+
+@cache
 def spark_connector() -> Path:
     """The directory of the jars of Spark's own Kafka connector; what they depend on comes with Spark."""
     return _fetch(f"spark-connector-{SPARK_CONNECTOR_VERSION}", SPARK_CONNECTOR, alone=True)
@@ -174,6 +181,7 @@ if __name__ == "__main__":
         print(f"Apache Kafka {VERSION}: {len(list(prepare().glob('*.jar')))} jars ready")
         for old in CLIENT_VERSIONS:
             print(f"kafka-clients {old}: {len(list(client_jars(old).glob('*.jar')))} jars ready")
+        print(f"Apache Kafka {ZOOKEEPER_MODE_VERSION}: {len(list(zookeeper_mode().glob('*.jar')))} jars ready")
         print(f"Spark's Kafka connector {SPARK_CONNECTOR_VERSION}: {len(list(spark_connector().glob('*.jar')))} jars ready")
     except Unavailable as problem:
         print(f"The tests against Apache Kafka will be skipped: {problem}", file=sys.stderr)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import sys
 from collections.abc import Generator
@@ -10,11 +9,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from barnabas.tools._spark_home import home_set
 from tests import kafka
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# For a JVM that soon ends: what it would win by compiling better, it would not live to see.
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # Small and quiet: a query of a few rows is split into no more tasks than there are cores, and nothing is served or compressed for nobody.
 SETTINGS = {
     "spark.ui.enabled": "false",
@@ -34,24 +36,11 @@ def python_environment() -> None:
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
 
 
-def spark_home(directory: Path) -> Path:
-    """Spark without its own zip of PySpark: from that, which is not compiled, every Python worker starts four times as slowly."""
-    installed = importlib.util.find_spec("pyspark")
-    assert installed is not None and installed.origin is not None
-    home = directory / "home"
-    home.mkdir(exist_ok=True)
-    for name in ("bin", "jars", "sbin"):
-        (home / name).symlink_to(Path(installed.origin).parent / name)
-    return home
-
-
 @contextmanager
 def running(directory: Path, settings: dict[str, str] | None = None) -> Generator[SparkSession, None, None]:
     """A Spark session that lives as long as the block does, with its warehouse and scratch files in `directory`."""
     jars = kafka.available(kafka.spark_connector)
     python_environment()
-    before = os.environ.get("SPARK_HOME")
-    os.environ["SPARK_HOME"] = str(spark_home(directory))
     from pyspark.sql import SparkSession  # starting a JVM: only once a test wants it
 
     builder = SparkSession.builder.master("local[2]").appName("barnabas tests")
@@ -64,11 +53,8 @@ def running(directory: Path, settings: dict[str, str] | None = None) -> Generato
     }
     for key, value in everything.items():
         builder = builder.config(key, value)
-    session = builder.getOrCreate()
-    if before is None:  # it is for this session alone
-        del os.environ["SPARK_HOME"]
-    else:
-        os.environ["SPARK_HOME"] = before
+    with home_set(directory / "home"):
+        session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     try:
         yield session

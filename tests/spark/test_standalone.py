@@ -15,11 +15,13 @@ from pathlib import Path
 import pyspark
 import pytest
 
+from barnabas.tools._spark_home import home_settings
 from tests import broker, spark_session
 from tests.broker import TopicMaker
 from tests.spark import queries
 from tests.spark.command import barnabas
 from tests.spark.topic_contents import Sent, read, send
+from tests.spark_session import SHORT_LIVED
 
 SPARK = Path(pyspark.__file__).parent
 MASTER = re.compile(r"Starting Spark master at (spark://\S+)")
@@ -49,11 +51,17 @@ finish(lambda: rows.writeStream.format("barnabas").options(**sink, checkpointLoc
 
 
 @pytest.fixture(scope="module")
-def master(tmp_path_factory: pytest.TempPathFactory) -> Generator[str, None, None]:
+def home(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """A home for all processes of this Spark."""
+    return home_settings(tmp_path_factory.mktemp("spark") / "home")
+
+
+@pytest.fixture(scope="module")
+def master(tmp_path_factory: pytest.TempPathFactory, home: dict[str, str]) -> Generator[str, None, None]:
     """The address of a cluster of two workers, which have no path to our packages from here."""
     directory = tmp_path_factory.mktemp("standalone")
     spark_session.python_environment()
-    command = ["env", "-u", "PYTHONPATH", str(SPARK / "bin" / "spark-class")]
+    command = ["env", "-u", "PYTHONPATH", *(f"{name}={value}" for name, value in home.items()), str(SPARK / "bin" / "spark-class")]
     with ExitStack() as stack:
         address = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
         _, started = stack.enter_context(broker.started([*command, "org.apache.spark.deploy.master.Master", *address], MASTER, START_S))
@@ -73,7 +81,7 @@ def master(tmp_path_factory: pytest.TempPathFactory) -> Generator[str, None, Non
     ],
 )
 def test_an_application_runs_on_two_workers_with_what_it_was_shipped(
-    master: str, our_broker: str, our_topic: TopicMaker, tmp_path: Path, package: str, options: list[str]
+    master: str, home: dict[str, str], our_broker: str, our_topic: TopicMaker, tmp_path: Path, package: str, options: list[str]
 ) -> None:
     source, target = our_topic("source", partitions=4), our_topic("target", partitions=2)
     send(our_broker, source, RECORDS)
@@ -81,11 +89,19 @@ def test_an_application_runs_on_two_workers_with_what_it_was_shipped(
     (tmp_path / "application.py").write_text(APPLICATION)
     shutil.copy(queries.__file__, tmp_path)  # found beside the application
     shipped = [option.format(package=tmp_path / package) for option in options]
-    settings = {"spark.executor.memory": "512m", "spark.executor.cores": "1", "spark.driver.host": "127.0.0.1", "spark.ui.enabled": "false"}
+    settings = {
+        "spark.executor.memory": "512m",
+        "spark.executor.cores": "1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.driver.extraJavaOptions": SHORT_LIVED,
+        "spark.executor.extraJavaOptions": SHORT_LIVED,
+    }
     command = [str(SPARK / "bin" / "spark-submit"), "--master", master, *shipped]
     command += [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
     arguments = ["application.py", our_broker, source, target, str(tmp_path / "checkpoint")]
-    ran = subprocess.run([*command, *arguments], cwd=tmp_path, capture_output=True, encoding="utf-8", timeout=TIMEOUT_S, env=environment())
+    environ = {**os.environ, **home, "PYSPARK_PYTHON": sys.executable}  # our packages are on the driver's path and on nobody else's
+    ran = subprocess.run([*command, *arguments], cwd=tmp_path, capture_output=True, encoding="utf-8", timeout=TIMEOUT_S, env=environ)
     assert ran.returncode == 0, ran.stderr[-5000:]
     places = [place for line in ran.stdout.splitlines() if line.startswith("[[") for place in json.loads(line)]
     assert len({directory for directory, *_ in places}) == 2  # of executors, one on each worker
@@ -95,8 +111,3 @@ def test_an_application_runs_on_two_workers_with_what_it_was_shipped(
     assert sorted((record.key, record.value, record.timestamp_ms) for record in copied) == sorted(
         (record.key, record.value, record.timestamp_ms) for record in RECORDS
     )
-
-
-def environment() -> dict[str, str]:
-    """For the driver, which has our packages: they are on its own path and on nobody else's."""
-    return {**os.environ, "PYSPARK_PYTHON": sys.executable}

@@ -14,9 +14,15 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 ROWS_PER_BATCH = "60"
+# For processes that are soon dead: compiling for later, in Java or of queries, would be most of what they do.
+JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    "spark.driver.extraJavaOptions": JAVA,
+    "spark.executor.extraJavaOptions": JAVA,
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.shuffle.partitions": "3",
     "spark.driver.memory": "512m",
     "spark.executor.memory": "512m",

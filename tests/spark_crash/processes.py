@@ -12,6 +12,8 @@ from enum import Enum
 from pathlib import Path
 from typing import IO
 
+from barnabas.tools._spark_home import home_settings
+
 
 class Kind(Enum):
     """What may be killed of a Spark, by a word in the command line of the process."""
@@ -24,8 +26,8 @@ class Kind(Enum):
 class Application:
     """A pipeline in a session of its own, so that whatever it starts can be found even after its driver is dead."""
 
-    def __init__(self, script: Path, arguments: Sequence[str], output: IO[str]) -> None:
-        environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+    def __init__(self, script: Path, arguments: Sequence[str], output: IO[str], home: Path) -> None:
+        environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable} | home_settings(home)
         self._process = subprocess.Popen(
             [sys.executable, str(script), *arguments],
             stdin=subprocess.DEVNULL,

@@ -72,12 +72,14 @@ class ClientTelemetry:
         self._task: asyncio.Task[None] | None = None
 
     @classmethod
-    def of(cls, config: ClientConfig, network: Network, metrics: Metrics, *, clock: Clock) -> ClientTelemetry | None:
+    def of(
+        cls, config: ClientConfig, network: Network, metrics: Metrics, *, clock: Clock, random: Random | None = None
+    ) -> ClientTelemetry | None:
         """From a client's settings; None where `enable.metrics.push` is false."""
         if not config.get("enable.metrics.push", True):
             return None
         labels = {label: str(value) for name, label in _LABELS.items() if (value := config.get(name)) not in (None, "")}
-        return cls(network, metrics, clock=clock, request_timeout_ms=config["request.timeout.ms"], labels=labels)
+        return cls(network, metrics, clock=clock, request_timeout_ms=config["request.timeout.ms"], labels=labels, random=random)
 
     def start(self) -> None:
         if self._task is None:

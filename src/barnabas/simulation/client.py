@@ -12,9 +12,12 @@ from typing import Any, Final
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.framing import parse_response_header, request_frame
 from barnabas.protocol.message import Message
+from barnabas.protocol.messages import alter_partition_reassignments_request as reassignments
+from barnabas.protocol.messages import elect_leaders_request
 from barnabas.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from barnabas.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from barnabas.protocol.registry import BY_NAME
+from barnabas.topic_partition import TopicPartition
 
 ATTEMPT_S: Final = 4.0
 RETRY_S: Final = 0.1
@@ -70,6 +73,7 @@ class SimulatedClient:
     """`brokers` are the addresses to begin with."""
 
     def __init__(self, brokers: Sequence[Address]) -> None:
+        self.unanswered: list[tuple[float, str]] = []  # what was given up, and when it had been asked
         self._bootstrap = list(brokers)
         self._connections: dict[Address, Connection] = {}
         self._brokers: dict[int, Address] = {}
@@ -80,9 +84,12 @@ class SimulatedClient:
 
     async def ask(self, address: Address, request: Message, version: int) -> Any:
         """Raises OSError or TimeoutError."""
+        began = asyncio.get_running_loop().time()
         try:
             return await asyncio.wait_for(self._ask(address, request, version), ATTEMPT_S)
-        except (OSError, TimeoutError):
+        except (OSError, TimeoutError) as error:
+            if isinstance(error, TimeoutError):
+                self.unanswered.append((began, f"{type(request).__name__} to {address[0]}"))
             broken = self._connections.pop(address, None)
             if broken is not None and broken.is_open:
                 broken.close()
@@ -104,7 +111,8 @@ class SimulatedClient:
                 await asyncio.sleep(RETRY_S)
 
     async def refresh(self, topic: str) -> None:
-        wanted = [MetadataRequestTopic(name=topic)]
+        """What is known of the cluster, and of a topic if one is named."""
+        wanted = [MetadataRequestTopic(name=topic)] if topic else []
         answer = await self.ask_anybody(MetadataRequest(wanted, allow_auto_topic_creation=False), METADATA_VERSION)
         self._controller = answer.controller_id
         self._brokers = {each.node_id: (each.host, each.port) for each in answer.brokers}
@@ -121,6 +129,10 @@ class SimulatedClient:
             if self._brokers.get(self._leaders.get((topic, partition), -1)) is None:
                 await asyncio.sleep(RETRY_S)
         return address
+
+    def epoch(self, topic: str, partition: int) -> int:
+        """In which the leader leads, or -1."""
+        return self._epochs.get((topic, partition), -1)
 
     def forget(self, topic: str, partition: int) -> None:
         self._leaders.pop((topic, partition), None)
@@ -140,6 +152,28 @@ class SimulatedClient:
                 except (OSError, TimeoutError):
                     pass
             await asyncio.sleep(RETRY_S)
+
+    async def elect_preferred_leader(self, partition: TopicPartition) -> None:
+        """Asked once, whatever comes of it."""
+        wanted = elect_leaders_request.TopicPartitions(partition.topic, [partition.partition])
+        await self._ask_controller(elect_leaders_request.ElectLeadersRequest(0, [wanted], 2_000), 2)
+
+    async def reassign(self, partition: TopicPartition, replicas: Sequence[int]) -> bool:
+        """Whether the controller has taken it on."""
+        wanted = reassignments.ReassignableTopic(
+            partition.topic, [reassignments.ReassignablePartition(partition.partition, list(replicas))]
+        )
+        answer = await self._ask_controller(reassignments.AlterPartitionReassignmentsRequest(2_000, topics=[wanted]), 0)
+        return answer is not None and not answer.error_code and not answer.responses[0].partitions[0].error_code
+
+    async def _ask_controller(self, request: Message, version: int) -> Any:
+        """None where there is no controller, or no answer."""
+        try:
+            await self.refresh("")
+            address = self._brokers.get(self._controller)
+            return None if address is None else await self.ask(address, request, version)
+        except (OSError, TimeoutError):
+            return None
 
     def close(self) -> None:
         for connection in self._connections.values():

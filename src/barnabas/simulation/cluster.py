@@ -16,15 +16,21 @@ from barnabas.broker.clock import Clock
 from barnabas.broker.config import BrokerConfig
 from barnabas.broker.server import BrokerServer
 from barnabas.broker.surroundings import Surroundings
-from barnabas.metadata.local import LocalTree
+from barnabas.metadata import paths
+from barnabas.metadata.local import LocalSession, LocalTree
+from barnabas.metadata.tree import GetChildren, GetData, R_co, Request
+from barnabas.metadata.znodes.cluster import decode_controller
+from barnabas.metadata.znodes.topics import PartitionState, decode_partition_state
 from barnabas.simulation.disk import SimulatedFiles
 from barnabas.simulation.loop import ProcessLoop
 from barnabas.simulation.network import SimulatedNetwork
 from barnabas.simulation.tree import HOST, SESSION_TIMEOUT_S, SimulatedTree
 from barnabas.simulation.world import World
+from barnabas.topic_partition import TopicPartition
 
 PORT: Final = 9092
 LOG_DIR: Final = "/data"
+RESTART_S: Final = 1.0  # after a start that failed
 _SETTINGS: Final = {
     "log.dirs": LOG_DIR,
     "offsets.topic.num.partitions": "3",
@@ -61,6 +67,8 @@ class SimulatedBroker:
         self.process: ProcessLoop | None = None
         self.server: BrokerServer | None = None
         self.is_serving = False
+        self.tree: SimulatedTree | None = None
+        self.held: dict[TopicPartition, int] = {}  # where its logs ended when it was ended itself
         self._cluster = cluster
         self._settings = settings
 
@@ -80,6 +88,8 @@ class SimulatedBroker:
 
     def start_soon(self) -> None:
         """Others go on meanwhile, and whatever it needs may be missing for a while: one that ends by that is started again."""
+        if self.process is not None:
+            return
         self.process = self._new_process()
         self.process.create_task(self._started(self.process)).add_done_callback(self._restart_if_failed)
 
@@ -89,13 +99,14 @@ class SimulatedBroker:
     def _restart_if_failed(self, start: asyncio.Task[BrokerServer]) -> None:
         if not start.cancelled() and start.exception() is not None and self.process is not None:
             self.kill()
-            self.start_soon()
+            self._cluster.network.kernel.call_later(RESTART_S, self.start_soon)
 
     async def _started(self, process: ProcessLoop) -> BrokerServer:
         cluster = self._cluster
 
         async def tree(_: str) -> SimulatedTree:
-            return SimulatedTree(cluster.tree, cluster.network, process)
+            self.tree = SimulatedTree(cluster.tree, cluster.network, process)
+            return self.tree
 
         config = BrokerConfig.from_properties(
             {
@@ -109,15 +120,33 @@ class SimulatedBroker:
         is_shared = len(cluster.brokers) > 1
         surroundings = Surroundings(SimulatedClock(process), cluster.world.random, self.files, NoThreads, tree, is_shared)
         self.server = server = BrokerServer(config, surroundings=surroundings)
+        server.failed.add_done_callback(lambda _: cluster.network.kernel.call_soon(self._give_up, process))
         await server.start()
         self.is_serving = True
         return server
+
+    def _give_up(self, process: ProcessLoop) -> None:
+        """It has said that it cannot go on, its disk being of no use: what runs it would end it."""
+        if self.process is process:
+            self._cluster.world.note("gave up", self.host)
+            self.kill()
 
     def stop(self) -> None:
         """Cleanly."""
         assert self.process is not None and self.server is not None
         self.process.run_until_complete(self.server.shutdown())
         self._end(self.process)
+
+    def stop_soon(self) -> None:
+        """The same while others go on; it may be killed before it has come to an end."""
+        assert self.process is not None and self.server is not None
+        process = self.process
+        stopping = process.create_task(self.server.shutdown())
+        stopping.add_done_callback(lambda _: self._cluster.network.kernel.call_soon(self._stopped, process))
+
+    def _stopped(self, process: ProcessLoop) -> None:
+        if self.process is process:
+            self._end(process)
 
     def kill(self) -> None:
         """As SIGKILL does."""
@@ -129,10 +158,13 @@ class SimulatedBroker:
         """What was not synced may be lost."""
         assert self.process is not None
         self._end(self.process)
+        self.held = {}
         self.files = self.files.crash(self._cluster.world.random)
 
     def _end(self, process: ProcessLoop) -> None:
-        self.process = self.server = None
+        if self.broker is not None:
+            self.held = {log.partition: log.log_end_offset for log in self.broker.replica_manager.log_manager.logs}
+        self.process = self.server = self.tree = None
         self.is_serving = False
         process.crash()
 
@@ -144,6 +176,7 @@ class SimulatedCluster:
         self.world = World(seed)
         self.network = SimulatedNetwork(self.world)
         self.tree = LocalTree(lambda: int(self.world.now * 1000))
+        self._session: LocalSession | None = None  # of those who look on
         self.tree_address = self.network.add_host(HOST)
         factor = str(min(3, brokers))
         self.replication = {
@@ -154,6 +187,40 @@ class SimulatedCluster:
             "zookeeper.session.timeout.ms": str(int(SESSION_TIMEOUT_S * 1000)),
         }
         self.brokers = {number: SimulatedBroker(self, number, settings or {}) for number in range(1, brokers + 1)}
+
+    def state_of(self, partition: TopicPartition) -> PartitionState | None:
+        """As it stands in the tree."""
+        found = self._read(GetData(paths.topic_partition_state(*partition)))
+        return None if found is None else decode_partition_state(*partition, found.data)
+
+    def leader_of(self, partition: TopicPartition) -> SimulatedBroker | None:
+        state = self.state_of(partition)
+        return None if state is None else self.brokers.get(state.leader)
+
+    @property
+    def controller(self) -> SimulatedBroker | None:
+        found = self._read(GetData(paths.CONTROLLER))
+        return None if found is None else self.brokers.get(decode_controller(found.data).broker_id)
+
+    @property
+    def registered(self) -> list[int]:
+        found = self._read(GetChildren(paths.BROKER_IDS))
+        return [] if found is None else sorted(map(int, found.names))
+
+    def partitions(self) -> list[TopicPartition]:
+        """Of all topics that are in the tree."""
+        topics = self._read(GetChildren(paths.TOPICS))
+        found = []
+        for topic in [] if topics is None else sorted(topics.names):
+            partitions = self._read(GetChildren(paths.topic_partitions(topic)))
+            found += [] if partitions is None else [TopicPartition(topic, number) for number in sorted(map(int, partitions.names))]
+        return found
+
+    def _read(self, request: Request[R_co]) -> R_co | None:
+        if self._session is None or not self._session.is_alive:
+            self._session = self.tree.open_session_now(lambda _: None)
+        (answer,) = self._session.handle_now([request])
+        return answer.value if answer.error is None else None
 
     def process(self, name: str) -> ProcessLoop:
         """Another process, on a host of its own: a client."""

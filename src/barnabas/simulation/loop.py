@@ -37,9 +37,10 @@ class Handle(asyncio.TimerHandle):
     def name(self) -> str:
         """What the trace calls it: never with an address in it."""
         callback: Any = self._what
-        while hasattr(callback, "func"):
-            callback = callback.func
-        return getattr(callback, "__qualname__", None) or type(callback).__name__
+        name: str | None = getattr(callback, "__qualname__", None)
+        if name is None and hasattr(callback, "func"):  # of a partial
+            name = getattr(callback.func, "__qualname__", None)
+        return name or type(callback).__name__
 
 
 class ProcessLoop:
@@ -51,6 +52,7 @@ class ProcessLoop:
         self.name = name
         self.host = host
         self.clock_offset_s = clock_offset_s
+        self.thread_s_max = THREAD_S_MAX
         self.ready: deque[Handle] = deque()
         self.is_alive = True
         self._tasks_made = 0
@@ -81,6 +83,11 @@ class ProcessLoop:
         self.world.remove(self)
         self.network.process_ended(self)
         self.world.note("crash", self.name)
+
+    def sleep(self, seconds: float) -> None:
+        """As under SIGSTOP: its clocks go on and it does not."""
+        self.world.pause(self)
+        self.network.kernel.call_later(seconds, self.world.resume, self)
 
     def bury(self) -> None:
         """After the history: lets go of what never came to its end, and whatever that does now is of no interest."""
@@ -157,7 +164,7 @@ class ProcessLoop:
             else:
                 future.set_result(result)
 
-        self.call_later(self.world.random.random() * THREAD_S_MAX, run)
+        self.call_later(self.world.random.random() * self.thread_s_max, run)
         return future
 
     def is_running(self) -> bool:

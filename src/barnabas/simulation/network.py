@@ -91,9 +91,10 @@ class SimulatedNetwork:
         self.cut(other, one)
 
     def heal(self) -> None:
-        """All links. What was held back is sent on."""
+        """All links, which are as fast as before. What was held back is sent on."""
         self.world.note("heal")
         self._cuts.clear()
+        self._delays.clear()
         holding, self._holding = self._holding, []
         self._holding += [lane for lane in holding if not lane.maybe_release()]
 
@@ -123,6 +124,13 @@ class SimulatedNetwork:
     def free_port(self) -> int:
         self._last_port += 1
         return self._last_port
+
+    def break_off(self, process: ProcessLoop) -> None:
+        """All connections of a process."""
+        self.world.note("break off", process.name)
+        for each in list(self._sockets.values()):
+            if each.process is process:
+                process.call_soon(each.break_off)
 
     def process_ended(self, process: ProcessLoop) -> None:
         """Its kernel lives on and resets what it had open."""

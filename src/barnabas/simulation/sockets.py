@@ -17,6 +17,7 @@ from barnabas.simulation.network import Lane, SimulatedNetwork
 
 WINDOW_BYTES: Final = 262_144
 HIGH_WATER_BYTES: Final = 65_536
+TAKEN_BYTES: Final = WINDOW_BYTES // 4  # the sender hears of that much room at once
 SPLIT_CHANCE: Final = 0.2  # that bytes written together arrive in two pieces
 
 Buffer = bytes | bytearray | memoryview
@@ -141,6 +142,11 @@ class SimulatedSocket:
             self.close()
             self.send("reset")
 
+    def break_off(self) -> None:
+        """Both ends hear that the connection is gone."""
+        if not self._is_closed and self._peer is not None and self.transport is not None:
+            self.transport.abort()
+
     def close(self) -> None:
         self._is_closed = True
         if self.network.listening.get(self._name) is self:
@@ -158,6 +164,7 @@ class SimulatedTransport(asyncio.Transport):
         self._unsent = bytearray()
         self._in_flight = 0
         self._received = bytearray()
+        self._taken = 0
         self._has_ended = False  # the peer will send no more
         self._is_reading = True
         self._is_closing = False
@@ -224,7 +231,10 @@ class SimulatedTransport(asyncio.Transport):
         while self._is_reading and self._received and not self._is_closing and not self._is_lost:
             taken = self._give(bytes(self._received))
             del self._received[:taken]
-            self._socket.send("taken", taken)
+            self._taken += taken
+            if self._taken >= TAKEN_BYTES:
+                self._socket.send("taken", self._taken)
+                self._taken = 0
         if self._has_ended and not self._received and not self._is_lost:
             keep_open = self._protocol.eof_received() if hasattr(self._protocol, "eof_received") else False
             if not keep_open:

@@ -40,6 +40,11 @@ class SimulatedTree:
         self._sessions.append(session)
         return session
 
+    def expire(self) -> None:
+        """Its sessions are over, and it hears of that."""
+        for session in self._sessions:
+            session.expire()
+
     async def close(self) -> None:
         for session in self._sessions:
             await session.close()
@@ -62,6 +67,7 @@ class SimulatedSession:
         self._waiting: dict[int, asyncio.Future[list[Response[Any]]]] = {}
         self._asked: dict[int, Sequence[Request[Any]]] = {}
         self._last = 0
+        self._answered_at = network.world.now
         self._there.send(self._open)
 
     async def handle(self, requests: Sequence[Request[R_co]]) -> list[Response[R_co]]:
@@ -74,6 +80,12 @@ class SimulatedSession:
         self._waiting[self._last], self._asked[self._last] = answer, requests
         self._there.send(self._carry_out, self._last, requests)
         return await answer
+
+    def expire(self) -> None:
+        """The tree ends it, as it does with those it has not heard of for too long."""
+        if self._remote is not None and self._remote.is_alive:
+            self._network.world.note("session expired", self._process.name)
+            self._remote.expire()
 
     async def close(self) -> None:
         if self.is_alive:
@@ -106,6 +118,7 @@ class SimulatedSession:
     def _pinged(self) -> None:
         if self._remote is not None and self._remote.is_alive:
             self._hear()
+            self._send_back(self._ponged)
         else:
             self._send_back(self._ended)
 
@@ -140,9 +153,14 @@ class SimulatedSession:
         self._ping()
 
     def _ping(self) -> None:
+        """Not where nothing has come back for long: a client of ZooKeeper has given up that connection by then."""
         if self.is_alive:
-            self._there.send(self._pinged)
+            if self._network.world.now - self._answered_at < SESSION_TIMEOUT_S * 2 / 3:
+                self._there.send(self._pinged)
             self._process.call_later(PING_S, self._ping)
+
+    def _ponged(self) -> None:
+        self._answered_at = self._network.world.now
 
     def _told(self, event: WatchedEvent) -> None:
         if self.is_alive:
@@ -151,6 +169,7 @@ class SimulatedSession:
     def _answered(self, number: int, responses: list[Response[Any]]) -> None:
         waiting = self._waiting.pop(number, None)
         self._asked.pop(number, None)
+        self._ponged()
         if waiting is not None and not waiting.done():
             waiting.set_result(responses)
 

@@ -6,6 +6,7 @@ They note what was promised to them, and nothing else; whether it was kept is lo
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -17,6 +18,7 @@ from barnabas.protocol.slices import Records
 from barnabas.records.builder import build
 from barnabas.records.reader import records_of
 from barnabas.simulation.client import RETRY_S, SimulatedClient
+from barnabas.topic_partition import TopicPartition
 
 PRODUCE_VERSION: Final = 9
 FETCH_VERSION: Final = 12
@@ -30,18 +32,27 @@ class Promises:
 
     acknowledged: list[tuple[bytes, int]] = field(default_factory=list)
     read: dict[int, bytes] = field(default_factory=dict)
-    refused: list[tuple[bytes, int]] = field(default_factory=list)  # with an error that a correct cluster does not give
+    refused: list[tuple[bytes, int]] = field(default_factory=list)  # records or offsets, with an error that a correct cluster never gives
 
 
 class Writer:
     """Sends one batch after the other into one partition, each until it is acknowledged."""
 
-    def __init__(self, client: SimulatedClient, topic: str, partition: int, promises: Promises, name: str) -> None:
+    def __init__(
+        self,
+        client: SimulatedClient,
+        topic: str,
+        partition: int,
+        promises: Promises,
+        name: str,
+        on_acknowledged: Callable[[TopicPartition, int], None] = lambda *_: None,
+    ) -> None:
         self._client = client
         self._topic = topic
         self._partition = partition
         self._promises = promises
         self._name = name
+        self._on_acknowledged = on_acknowledged
         self._producer_id = -1
         self._sequence = 0
 
@@ -77,6 +88,7 @@ class Writer:
             if answer.error_code in (ErrorCode.NONE, _DUPLICATE):
                 self._promises.acknowledged.append((value, answer.base_offset if answer.error_code == ErrorCode.NONE else -1))
                 self._sequence += 1
+                self._on_acknowledged(TopicPartition(self._topic, self._partition), answer.base_offset)
                 return True
             if answer.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
                 self._promises.refused.append((value, answer.error_code))
@@ -97,25 +109,33 @@ class Reader:
 
     async def read(self) -> None:
         while True:
-            wanted = FetchTopic(
-                self._topic, partitions=[FetchPartition(self._partition, fetch_offset=self._offset, partition_max_bytes=65_536)]
-            )
-            request = FetchRequest(replica_id=-1, max_wait_ms=500, min_bytes=1, max_bytes=65_536, topics=[wanted])
             try:
                 address = await self._client.leader(self._topic, self._partition)
-                answer = await self._client.ask(address, request, FETCH_VERSION)
+                answer = await self._client.ask(address, self._request(), FETCH_VERSION)
             except (OSError, TimeoutError):
                 self._client.forget(self._topic, self._partition)
                 await asyncio.sleep(RETRY_S)
                 continue
             found = answer.responses[0].partitions[0]
             if found.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-                await asyncio.sleep(RETRY_S)  # a new leader whose high watermark is behind: it catches up
+                # Nobody has deleted anything, and whoever leads in this epoch has all that was ever shown to readers.
+                self._promises.refused.append((b"offset %d" % self._offset, found.error_code))
+                await asyncio.sleep(RETRY_S)
             elif found.error_code != ErrorCode.NONE:
                 self._client.forget(self._topic, self._partition)
                 await asyncio.sleep(RETRY_S)
             else:
                 self._take(found.records.to_bytes() if found.records is not None else b"")
+
+    def _request(self) -> FetchRequest:
+        wanted = FetchPartition(
+            self._partition,
+            current_leader_epoch=self._client.epoch(self._topic, self._partition),
+            fetch_offset=self._offset,
+            partition_max_bytes=65_536,
+        )
+        topic = FetchTopic(self._topic, partitions=[wanted])
+        return FetchRequest(replica_id=-1, max_wait_ms=500, min_bytes=1, max_bytes=65_536, topics=[topic])
 
     def _take(self, data: bytes) -> None:
         for record in records_of(data):

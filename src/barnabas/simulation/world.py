@@ -7,6 +7,7 @@ travels, when a disk answers. So one seed is one history, and running it twice g
 from __future__ import annotations
 
 import heapq
+import math
 import zlib
 from collections.abc import Callable
 from random import Random
@@ -57,37 +58,48 @@ class World:
         self._order += 1
         heapq.heappush(self._timers, (when, self._order, handle))
 
+    def pause(self, process: ProcessLoop) -> None:
+        """It does nothing until it is resumed, and does not notice: what comes for it waits."""
+        self.note("pause", process.name)
+        self.remove(process)
+
+    def resume(self, process: ProcessLoop) -> None:
+        if process.is_alive and process not in self._processes:
+            self.note("resume", process.name)
+            self._processes.append(process)
+
     def run_until(self, is_done: Callable[[], bool], limit_s: float = 3600.0) -> None:
         """Lets things happen until it is so. Raises Stuck if it cannot come to that, or not within so much simulated time."""
         deadline = self.now + limit_s
         while not is_done():
-            if not self.step():
-                raise Stuck(f"seed {self.seed}: nothing is left to happen at {self.now:.3f} s")
-            if self.now > deadline:
+            if not self.step(deadline):
+                if self._next_timer() is None:
+                    raise Stuck(f"seed {self.seed}: nothing is left to happen at {self.now:.3f} s")
                 raise Stuck(f"seed {self.seed}: it did not come to that within {limit_s:g} s")
 
     def run_for(self, seconds: float) -> None:
         deadline = self.now + seconds
-        while self._has_ready() or (self._next_timer() is not None and self._timers[0][0] <= deadline):
-            self.step()
+        while self.step(deadline):
+            pass
         self.now = max(self.now, deadline)
 
-    def step(self) -> bool:
-        """One callback of one process. False if there is none, and none will come by itself."""
-        self._fire_due()
-        ready = [process for process in self._processes if process.ready]
-        if not ready:
-            if self._next_timer() is None:
+    def step(self, until: float = math.inf) -> bool:
+        """One callback of one process, at its time. False if there is none before `until`, and none will come by itself."""
+        while True:
+            self._fire_due()
+            ready = [process for process in self._processes if process.ready]
+            if ready:
+                break
+            if self._next_timer() is None or self._timers[0][0] > until:
                 return False
             self.now = max(self.now, self._timers[0][0])
             self._steps_of_instant = 0
-            return True
         self._steps_of_instant += 1
         if self._steps_of_instant > STEPS_PER_INSTANT_MAX:
             raise Stuck(f"seed {self.seed}: {STEPS_PER_INSTANT_MAX} steps at {self.now:.3f} s and no end")
         process = ready[0] if len(ready) == 1 else ready[self.random.randrange(len(ready))]
         handle = process.ready.popleft()
-        self.note(process.name, handle.name)
+        self.trace = zlib.crc32(f"{self.now:.9f} {process.name} {handle.name}".encode(), self.trace)
         self.steps += 1
         process.run(handle)
         return True
@@ -95,9 +107,6 @@ class World:
     def note(self, *what: object) -> None:
         """Makes something part of the history, so that two runs that differ in it differ in their trace."""
         self.trace = zlib.crc32(repr((round(self.now, 9), *what)).encode(), self.trace)
-
-    def _has_ready(self) -> bool:
-        return any(process.ready for process in self._processes)
 
     def _fire_due(self) -> None:
         while self._next_timer() is not None and self._timers[0][0] <= self.now:

@@ -26,6 +26,7 @@ from typing import IO, Any, Final
 from barnabas.tools._pipeline_progress import ask_flows, ask_lag, progress_line
 from barnabas.tools._pipeline_project import GROUP_KEY, SERVERS_KEY, ProjectRefused
 from barnabas.tools._spark import environment
+from barnabas.tools._spark_home import HOME, home_settings, is_local
 from barnabas.tools._text import coloured
 
 _EVENT: Final = re.compile(r"\d{4}-\d\d-\d\d (\d\d:\d\d:\d\d): (.*)")
@@ -39,8 +40,10 @@ _LAG_TIMEOUTS: Final = {"request.timeout.ms": "2000", "default.api.timeout.ms": 
 def run_pipeline(given: Namespace, spec: Path) -> int:
     configuration = read_configuration(spec)
     port = _free_port()
-    command = [_script(), "dry-run" if given.dry_run else "run", *cluster_options(given)]
     environ = {**os.environ, **environment(), "PYSPARK_SUBMIT_ARGS": submit_arguments(given, spec.parent, configuration, port)}
+    if _is_here(given, configuration):
+        environ |= home_settings()
+    command = [_script(environ), "dry-run" if given.dry_run else "run", *cluster_options(given)]
     if given.master is None and given.remote is None:
         environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     process = subprocess.Popen(
@@ -101,6 +104,7 @@ def submit_arguments(given: Namespace, directory: Path, configuration: Mapping[s
         settings |= {"spark.sql.streaming.metricsEnabled": "true", "spark.ui.port": str(port), "spark.ui.showConsoleProgress": "false"}
     if given.remote is None and given.master is None:
         settings |= {
+            "spark.sql.shuffle.partitions": str(os.cpu_count() or 1),  # Spark's 200 are for clusters: each costs time in every batch
             "spark.sql.catalogImplementation": "hive",
             "spark.hadoop.javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={directory / 'catalog'};create=true",
             "spark.sql.warehouse.dir": (directory / "tables").as_uri(),
@@ -203,10 +207,16 @@ def _stop(process: subprocess.Popen[str]) -> None:
             continue
 
 
-def _script() -> str:
+def _is_here(given: Namespace, configuration: Mapping[str, str]) -> bool:
+    """Whether Spark runs on this machine alone, as far as the user has said."""
+    settings = {**configuration, **dict(setting.partition("=")[::2] for setting in given.conf)}
+    return given.remote is None and is_local(given.master or settings.get("spark.master"))
+
+
+def _script(environ: Mapping[str, str]) -> str:
     import pyspark
 
-    home = os.environ.get("SPARK_HOME") or os.path.dirname(pyspark.__file__)
+    home = environ.get(HOME) or os.path.dirname(pyspark.__file__)
     script = Path(home, "bin", "spark-pipelines")
     if not script.is_file():
         raise ProjectRefused(f"{script} is missing: this Spark has no declarative pipelines; they came with 4.1")

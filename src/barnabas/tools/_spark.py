@@ -17,6 +17,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from barnabas.tools._spark_home import home_set
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -99,7 +101,7 @@ def open_session(name: str, settings: Mapping[str, str], log: Path) -> SparkSess
     builder = SparkSession.builder.appName(name)
     for key, value in settings.items():
         builder = builder.config(key, value)
-    with _output_of_children(log):
+    with _output_of_children(log), home_set():
         try:
             return builder.getOrCreate()
         except Exception as error:

@@ -11,7 +11,10 @@ import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final
+
+from barnabas.tools._spark_home import home_set, is_local
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -76,7 +79,8 @@ def _session(master: str) -> SparkSession:
 
     builder = SparkSession.builder.appName("barnabas audit").config("spark.ui.enabled", "false")
     builder = builder.config("spark.ui.showConsoleProgress", "false").config("spark.sql.shuffle.partitions", "8")
-    session: SparkSession = builder.master(master).getOrCreate()
+    with home_set() if is_local(master) else nullcontext():
+        session: SparkSession = builder.master(master).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
 

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
 
+from pyspark_barnabas.pipelines.ddl import column_types
 from pyspark_barnabas.pipelines.files import Directory
 from pyspark_barnabas.pipelines.topics import CONTINUE, Source, Trigger
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
-    from pyspark.sql.types import DataType
 
 DECODED: Final = "_decoded"
 CORRUPT: Final = "_corrupt"
@@ -52,6 +52,9 @@ class Changes:
     def __post_init__(self) -> None:
         if not self.keys:
             raise ValueError("name the columns that identify a row in `keys`")
+        missing = set(self.keys) - set(column_types(self.schema)) if self.schema else set()
+        if missing:
+            raise ValueError(f"keys are columns of `schema`, and it has no {' and no '.join(sorted(missing))}")
         if self.debezium and self.deletes:
             raise ValueError("Debezium's envelope says itself what is deleted: leave `deletes` empty")
 
@@ -87,25 +90,30 @@ class Changes:
         return rows.select("_image.*", sequence.alias(SEQUENCE), is_deleted.alias(DELETED), F.col("record.offset").alias("_offset"))
 
     def _of_rows(self, rows: DataFrame) -> DataFrame:
-        names = rows.select(f"{DECODED}.*").columns
         flat = rows.select("record", F.col(DECODED), F.col(f"{DECODED}.*"))
         is_deleted = F.col(DECODED).isNull()
         if self.deletes:
             is_deleted = is_deleted | F.coalesce(F.expr(self.deletes), F.lit(False))
         sequence = F.expr(self.sequence) if self.sequence else F.col("record.offset")
-        kinds = {name: flat.schema[name].dataType for name in names}
-        columns = [self._key(name, kinds[name]).alias(name) if name in self.keys else F.col(name) for name in names]
-        return flat.select(*columns, sequence.alias(SEQUENCE), is_deleted.alias(DELETED), F.col("record.offset").alias("_offset"))
+        changes = flat.select("*", sequence.alias(SEQUENCE), is_deleted.alias(DELETED), F.col("record.offset").alias("_offset"))
+        if self.key_columns or len(self.keys) == 1:
+            # The definitions of declarative pipelines must not ask Spark for types: they are taken from the schema, where there is one.
+            kinds = column_types(self.schema) if self.schema else {each.name: each.dataType.simpleString() for each in flat.schema}
+            for name in self.keys:
+                changes = changes.withColumn(name, self._key(name, kinds[name]))
+        return changes.drop("record", DECODED)
 
-    def _key(self, name: str, kind: DataType) -> Column:
+    def _key(self, name: str, kind: str) -> Column:
         """A key of the row; a record without a value has it in the record's key alone."""
-        if self.key_columns:
-            of_record = F.expr(self.key_columns)[name]
-        elif len(self.keys) == 1:
-            of_record = F.col("record.key").cast("string")
-        else:
-            return F.col(name)
+        of_record = F.expr(self.key_columns)[name] if self.key_columns else F.col("record.key").cast("string")
         return F.when(F.col(DECODED).isNull(), of_record.cast(kind)).otherwise(F.col(name))
+
+    def newest(self, changes: DataFrame) -> DataFrame:
+        """The table that all changes together make, as `rows` gave them: the newest row of each key, without those that were deleted."""
+        whole = changes.select("*", F.struct(F.col("*")).alias("_row"))
+        newest = F.max_by("_row", F.struct(SEQUENCE, "_offset")).alias("_newest")
+        rows = whole.groupBy(*self.keys).agg(newest).select("_newest.*")
+        return rows.where(~F.col(DELETED)).drop(SEQUENCE, DELETED, "_offset")
 
 
 @dataclass(frozen=True)

@@ -50,14 +50,15 @@ class Enrichment:
         return latest.where(F.col(self.name).isNotNull()).select("_key", self.name)
 
     def joined(self, stream: DataFrame, table: DataFrame) -> DataFrame:
-        rows = self.rows(stream)
         how = "left" if self.keeps_unmatched else "inner"
-        return rows.join(self.table(table), rows["_lookup"] == F.col("_key"), how).drop("_key", "_lookup")
+        return self.rows(stream).join(self.table(table), F.col("_lookup") == F.col("_key"), how).drop("_key", "_lookup")
 
     def records(self, joined: DataFrame) -> DataFrame:
-        """The result as records: the key as it came, the fields and the table's row as JSON, the time of the record."""
-        fields = [name for name in joined.columns if name != "record"]
-        value: Column = F.to_json(F.struct(*fields), {"ignoreNullFields": "false"})
+        """The result as records: the key as it came, the fields and the table's row as JSON, the time of the record.
+
+        Nothing here asks Spark for the names of columns, which the definitions of declarative pipelines must not do.
+        """
+        value: Column = F.to_json(F.struct(F.col("*")).dropFields("record"), {"ignoreNullFields": "false"})
         return joined.select(
             F.col("record.key").alias("key"), value.cast("binary").alias("value"), F.col("record.timestamp").alias("timestamp")
         )

@@ -7,14 +7,15 @@ includeHeaders, minPartitions, failOnDataLoss, kafka.isolation.level, kafka.chec
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from barnabas.topic_partition import TopicPartition
 from pyspark_barnabas import values
 from pyspark_barnabas.errors import OptionError
 from pyspark_barnabas.options import KAFKA, boolean, choice, given, integer, refuse_unknown
-from pyspark_barnabas.read.offsets import Bound, ending_bound, starting_bound
+from pyspark_barnabas.read.filters import FILTER, RecordFilter, parse_filter
+from pyspark_barnabas.read.offsets import STRATEGY, Bound, check_order, ending_bound, ending_options, starting_bound
 from pyspark_barnabas.read.subscription import STRATEGIES, Subscription, parse_subscription
 from pyspark_barnabas.segments.file_store import LOG_DIRS
 from pyspark_barnabas.segments.log_dirs import INTERNAL_TOPICS, parse_log_dirs
@@ -27,7 +28,11 @@ KNOWN: Final = (
     LOG_DIRS,
     *STRATEGIES,
     "startingOffsets",
-    "endingOffsets",
+    "startingTimestamp",
+    "startingOffsetsByTimestamp",
+    STRATEGY,
+    *ending_options(),
+    FILTER,
     "includeHeaders",
     "minPartitions",
     "failOnDataLoss",
@@ -50,6 +55,7 @@ class SegmentOptions:
     fail_on_data_loss: bool = True
     min_partitions: int | None = None
     bytes_per_task: int = BYTES_PER_TASK_DEFAULT
+    record_filter: RecordFilter = field(default_factory=RecordFilter)
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> SegmentOptions:
@@ -57,17 +63,20 @@ class SegmentOptions:
         for name in options:
             if name.lower().startswith(KAFKA) and name.lower() not in (ISOLATION, CHECK_CRCS):
                 raise OptionError(name, f"has no meaning without a broker. Leave it out, or '{LOG_DIRS}'.")
+        start, end = starting_bound(options, streaming=False), ending_bound(options)
+        check_order(start, end)
         return cls(
             tuple(parse_log_dirs(given(options, LOG_DIRS) or "")),
             parse_subscription(options) if any(given(options, name) is not None for name in STRATEGIES) else None,
-            starting_bound(options, streaming=False),
-            ending_bound(options),
+            start,
+            end,
             boolean(options, "includeHeaders", False),
             choice(options, ISOLATION, "read_committed", ("read_committed", "read_uncommitted")) == "read_committed",
             boolean(options, CHECK_CRCS, True),
             boolean(options, "failOnDataLoss", True),
             integer(options, "minPartitions"),
             integer(options, BYTES_PER_TASK, BYTES_PER_TASK_DEFAULT, least=1024) or BYTES_PER_TASK_DEFAULT,
+            parse_filter(given(options, FILTER)),
         )
 
     def wants(self, partition: TopicPartition) -> bool:
@@ -76,11 +85,3 @@ class SegmentOptions:
             return partition.topic not in INTERNAL_TOPICS
         is_named = self.subscription.pattern is None
         return (is_named or partition.topic not in INTERNAL_TOPICS) and self.subscription.includes(partition)
-
-    def first_offset(self, partition: TopicPartition) -> int:
-        """Where to begin; -2 for wherever the log does."""
-        return -2 if self.start.offsets is None else self.start.offsets[partition]
-
-    def end_offset(self, partition: TopicPartition) -> int:
-        """Where to end; -1 for wherever the log does."""
-        return -1 if self.end.offsets is None else self.end.offsets[partition]

@@ -11,13 +11,12 @@ from confluent_kafka.cimpl import NewTopic
 
 from barnabas.coordinator.group.group import partition_for
 
-
 ANSWER_S = 5  # librdkafka puts a question that a killed broker took with it to the same broker again: better to ask anew soon
 
 
 class Description:
     def __init__(self, bootstrap: str) -> None:
-        self._admin = AdminClient({"bootstrap.servers": bootstrap, "socket.timeout.ms": 10_000})
+        self._admin = AdminClient({"bootstrap.servers": bootstrap, "socket.timeout.ms": 10_000, "log_level": 0})
 
     def create(self, topic: str, partitions: int = 1, replicas: int = 3, **config: str) -> None:
         settings = {key.replace("_", "."): value for key, value in config.items()}

@@ -2,25 +2,59 @@
 
 from __future__ import annotations
 
+import subprocess
 import threading
 import time
+from bisect import bisect_left
+from itertools import pairwise
 from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
 from barnabas.records.reader import records_of
+from tests import kafka
 
 DELIVERY_S = 120
+PROGRAM = Path(__file__).parent / "java" / "Numbered.java"
 
 
-class Acknowledged:
+class Written:
+    """What was acknowledged of the numbered records of one partition, in the order in which it was."""
+
+    def __init__(self, topic: str, partition: int) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.values: list[tuple[int, bytes]] = []  # offset and value
+        self.times: list[float] = []  # when they were, by time.monotonic
+        self.failures: list[str] = []
+
+    def wait_for_more(self, count: int, timeout_s: float = 60) -> None:
+        """Until so many more have been acknowledged than now."""
+        wanted = len(self.values) + count
+        deadline = time.monotonic() + timeout_s
+        while len(self.values) < wanted:
+            told = f"{self.topic}-{self.partition}: {len(self.values)} records acknowledged, {wanted} awaited"
+            assert time.monotonic() < deadline, f"{told}; failures: {self.failures[:3]}"
+            time.sleep(0.01)
+
+    def outage(self, since: float) -> float:
+        """How long after this moment the longest time without an acknowledgement was over; nothing but that time tells an answer that was
+        on its way from one by the next leader."""
+        acknowledged = [since, *self.times[bisect_left(self.times, since) :]]
+        gaps = [(later - earlier, later) for earlier, later in pairwise(acknowledged)]
+        return max(gaps)[1] - since
+
+    def note(self, offset: int, value: bytes) -> None:
+        self.times.append(time.monotonic())
+        self.values.append((offset, value))
+
+
+class Acknowledged(Written):
     """Writes numbered records into a partition from a thread, as fast as they are acknowledged, until it is told to stop."""
 
-    def __init__(self, bootstrap: str, topic: str, partition: int = 0) -> None:
-        self.values: list[tuple[int, bytes]] = []  # offset and value
-        self.failures: list[str] = []
-        self._topic = topic
-        self._partition = partition
+    def __init__(self, bootstrap: str, topic: str, partition: int = 0, pause_s: float = 0.002) -> None:
+        super().__init__(topic, partition)
+        self._pause_s = pause_s
         self._stop = threading.Event()
         self._producer = Producer(
             {
@@ -30,6 +64,7 @@ class Acknowledged:
                 "delivery.timeout.ms": DELIVERY_S * 1000,
                 "linger.ms": 5,
                 "reconnect.backoff.max.ms": 500,
+                "log_level": 0,  # brokers that are not there are nothing to tell of
             }
         )
         self._thread = threading.Thread(target=self._write, daemon=True)
@@ -43,20 +78,12 @@ class Acknowledged:
         self._thread.join()
         self._producer.flush(DELIVERY_S)
 
-    def wait_for_more(self, count: int, timeout_s: float = 60) -> None:
-        """Until so many more have been acknowledged than now."""
-        wanted = len(self.values) + count
-        deadline = time.monotonic() + timeout_s
-        while len(self.values) < wanted:
-            assert time.monotonic() < deadline, f"{len(self.values)} records acknowledged, {wanted} awaited; failures: {self.failures[:3]}"
-            time.sleep(0.01)
-
     def _write(self) -> None:
         number = 0
         while not self._stop.is_set():
-            self._producer.produce(self._topic, f"value-{number}".encode(), partition=self._partition, on_delivery=self._delivered)
+            self._producer.produce(self.topic, f"value-{number}".encode(), partition=self.partition, on_delivery=self._delivered)
             number += 1
-            self._producer.poll(0.002)
+            self._producer.poll(self._pause_s)
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:
@@ -64,7 +91,45 @@ class Acknowledged:
             return
         offset, value = message.offset(), message.value()
         assert offset is not None and isinstance(value, bytes)
-        self.values.append((offset, value))
+        self.note(offset, value)
+
+
+class JavaAcknowledged:
+    """The same by Kafka's own producer, in a process of its own, into some partitions at once."""
+
+    def __init__(self, bootstrap: str, topic: str, partitions: int = 1, pause_ms: int = 10) -> None:
+        self.written = [Written(topic, number) for number in range(partitions)]
+        self._arguments = (bootstrap, topic, str(partitions), str(pause_ms))
+        self._noise: list[str] = []
+
+    def start(self) -> None:
+        command = kafka.source_command(kafka.available(kafka.prepare), PROGRAM, *self._arguments)
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8")
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(DELIVERY_S)
+        self._thread.join()
+        assert self._process.returncode == 0, self._noise
+
+    def end(self) -> None:
+        """At once, whatever is acknowledged."""
+        self._process.kill()
+        self._process.wait()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            words = line.split()
+            if len(words) == 3 and words[0].isdecimal():
+                self.written[int(words[0])].note(int(words[1]), words[2].encode())
+            elif words and words[0] == "failed":
+                self.written[int(words[1])].failures.append(line.strip())
+            else:
+                self._noise = [*self._noise[-20:], line.strip()]
 
 
 def in_files(data: Path, topic: str, partition: int = 0) -> list[tuple[int, bytes]]:

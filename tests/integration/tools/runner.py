@@ -6,7 +6,8 @@ import base64
 import re
 import select
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +38,13 @@ def broker_id(bootstrap: str) -> int:
 
 def run_all(commands: Sequence[Command], targets: Sequence[Target]) -> dict[str, list[str]]:
     """For each command what it printed against each target, exit code first, made comparable."""
+    with tools() as jvm:
+        return _run_all(jvm, commands, targets)
+
+
+@contextmanager
+def tools() -> Generator[subprocess.Popen[str], None, None]:
+    """A JVM that runs one tool after the other."""
     jars = kafka.available(kafka.prepare)
     launch = kafka.source_command(jars, PROGRAM)
     launch.insert(1, SILENT)
@@ -45,7 +53,7 @@ def run_all(commands: Sequence[Command], targets: Sequence[Target]) -> dict[str,
         launch, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, encoding="utf-8", bufsize=1
     ) as jvm:
         try:
-            return _run_all(jvm, commands, targets)
+            yield jvm
         finally:
             jvm.kill()
 
@@ -57,12 +65,13 @@ def _run_all(jvm: subprocess.Popen[str], commands: Sequence[Command], targets: S
         if hung >= HUNG_MAX:
             printed[command.name] = [f"not run, since {hung} tools before it hung", "not run"]
             continue
-        printed[command.name] = [_run(jvm, command, target) for target in targets]
+        printed[command.name] = [run_one(jvm, command, target) for target in targets]
         hung += sum(text.startswith(HUNG) for text in printed[command.name])
     return printed
 
 
-def _run(jvm: subprocess.Popen[str], command: Command, target: Target) -> str:
+def run_one(jvm: subprocess.Popen[str], command: Command, target: Target) -> str:
+    """What a tool printed, exit code first, made comparable."""
     assert jvm.stdin is not None and jvm.stdout is not None
     (target.directory / "file").write_text(command.file)
     places = {"bootstrap": target.bootstrap, "broker": target.broker_id, "directory": target.directory}

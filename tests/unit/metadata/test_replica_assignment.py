@@ -63,6 +63,15 @@ def test_three_partitions_of_two_replicas_on_three_brokers() -> None:
     assert assign_replicas_to_brokers(brokers(0, 1, 2), 3, 2, Fixed(1, 1)) == {0: (1, 0), 1: (2, 1), 2: (0, 2)}
 
 
+@pytest.mark.parametrize("start", range(3))
+@pytest.mark.parametrize("shift", range(3))
+def test_brokers_have_as_many_directories_as_each_other_or_one_more(start: int, shift: int) -> None:
+    four_of_two = assign_replicas_to_brokers(brokers(0, 1, 2), 4, 2, Fixed(start, shift))
+    three_of_three = assign_replicas_to_brokers(brokers(0, 1, 2), 3, 3, Fixed(start, shift))
+    directories = [Counter(broker for replicas in each.values() for broker in replicas) for each in (four_of_two, three_of_three)]
+    assert [sorted(count.values()) for count in directories] == [[2, 3, 3], [3, 3, 3]]
+
+
 def test_the_shift_grows_with_every_round() -> None:
     assignment = assign_replicas_to_brokers(brokers(0, 1, 2), 6, 2, Random(), fixed_start_index=0)
     assert [assignment[partition] for partition in (0, 3)] == [(0, 1), (0, 2)]

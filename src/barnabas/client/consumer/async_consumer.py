@@ -57,7 +57,17 @@ class AsyncConsumer(Generic[K, V]):
     """
 
     def __init__(self, config: Mapping[str, object] | None = None, /, **settings: object) -> None:
-        self._core = ConsumerCore(consumer_config(config, settings), call_here)
+        self._made_of(ConsumerCore(consumer_config(config, settings), call_here))
+
+    @classmethod
+    def of(cls, core: ConsumerCore) -> Self:
+        """One whose parts are there already: with other clocks, or another chance, than the machine's."""
+        consumer = cls.__new__(cls)
+        consumer._made_of(core)
+        return consumer
+
+    def _made_of(self, core: ConsumerCore) -> None:
+        self._core = core
         self._closed = False
         self._polling = False
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from random import SystemRandom
 from typing import Final
 
 from barnabas.client.consumer.consumer_member import (
@@ -51,7 +50,7 @@ class ConsumerMembership(GroupMember):
         )
         self._member = ConsumerMember(
             self._group_id,
-            str(Uuid.random(SystemRandom())),
+            str(Uuid.random(given.random)),
             subscriptions,
             instance_id=self._instance_id,
             rebalance_timeout_ms=self._rebalance_timeout_ms,

@@ -11,6 +11,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
+from random import Random, SystemRandom
 from typing import Any, Final, TypeVar
 
 from barnabas.client.client_metrics import client_metrics
@@ -57,9 +58,10 @@ T = TypeVar("T")
 
 
 class ConsumerCore:
-    def __init__(self, config: ClientConfig, call_user: CallUser, *, clock: Clock | None = None) -> None:
+    def __init__(self, config: ClientConfig, call_user: CallUser, *, clock: Clock | None = None, random: Random | None = None) -> None:
         self.config = config
         self.clock: Clock = clock or SystemClock()
+        random = random or SystemRandom()
         self.client_id: str = config["client.id"]
         self.default_timeout_ms: int = config["default.api.timeout.ms"]
         self.retry_backoff_ms: int = config["retry.backoff.ms"]
@@ -73,10 +75,11 @@ class ConsumerCore:
         self.metadata = Metadata(
             config,
             clock=self.clock,
+            random=random,
             allow_auto_topic_creation=config["allow.auto.create.topics"],
             include_internal_topics=not config["exclude.internal.topics"],
         )
-        self.network = NetworkClient(config, self.metadata, clock=self.clock, metrics=self.metrics, metric_group="consumer")
+        self.network = NetworkClient(config, self.metadata, clock=self.clock, metrics=self.metrics, random=random, metric_group="consumer")
         self.buffer = FetchBuffer()
         read_committed = self.fetch_config.read_committed
         fetch_metrics = FetchMetrics(
@@ -120,6 +123,7 @@ class ConsumerCore:
                 metadata=self.metadata,
                 subscriptions=self.subscriptions,
                 clock=self.clock,
+                random=random,
                 metrics=self.metrics,
                 interceptors=self.interceptors,
                 wake=self.progress,
@@ -135,7 +139,7 @@ class ConsumerCore:
             timeout_ms=self.default_timeout_ms,
             on_progress=self.progress,
         )
-        self.telemetry = ClientTelemetry.of(config, self.network, self.metrics, clock=self.clock)
+        self.telemetry = ClientTelemetry.of(config, self.network, self.metrics, clock=self.clock, random=random)
         self.metadata.on_update.append(lambda cluster: self.progress())
         self.wakeup_requested = False
         self._waiters: set[asyncio.Future[None]] = set()

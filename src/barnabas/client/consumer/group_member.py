@@ -11,6 +11,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from random import Random
 from typing import Final
 
 from barnabas.client.backoff import ExponentialBackoff
@@ -51,6 +52,7 @@ class Surroundings:
     metadata: Metadata
     subscriptions: Subscriptions
     clock: Clock
+    random: Random
     metrics: Metrics
     interceptors: ConsumerInterceptors
     wake: Callable[[], None]
@@ -62,7 +64,7 @@ class Surroundings:
 class GroupMember(ABC):
     def __init__(self, given: Surroundings, *, session_timeout_ms: int, heartbeat_interval_ms: int, commits_by_id: bool) -> None:
         config, subscriptions, metadata, clock = given.config, given.subscriptions, given.metadata, given.clock
-        backoff = ExponentialBackoff(config["retry.backoff.ms"], config["retry.backoff.max.ms"])
+        backoff = ExponentialBackoff(config["retry.backoff.ms"], config["retry.backoff.max.ms"], random=given.random)
         self._group_id: str = config["group.id"]
         self._instance_id: str | None = config["group.instance.id"]
         self._retry_backoff_ms: int = config["retry.backoff.ms"]

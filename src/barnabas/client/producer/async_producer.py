@@ -37,7 +37,17 @@ class AsyncProducer:
     """Settings by Kafka's names, in a mapping or as keywords with `_` for `.`: AsyncProducer(bootstrap_servers="localhost:9092")."""
 
     def __init__(self, config: Mapping[str, object] | None = None, /, **settings: object) -> None:
-        self._core = ProducerCore(config, settings)
+        self._made_of(ProducerCore(config, settings))
+
+    @classmethod
+    def of(cls, core: ProducerCore) -> AsyncProducer:
+        """One whose parts are there already: with other clocks, or another chance, than the machine's."""
+        producer = cls.__new__(cls)
+        producer._made_of(core)
+        return producer
+
+    def _made_of(self, core: ProducerCore) -> None:
+        self._core = core
         self._started = False
         self._closed = False
 

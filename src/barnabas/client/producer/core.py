@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -41,16 +42,22 @@ _LEVELS = {GZIP: "compression.gzip.level", LZ4: "compression.lz4.level", ZSTD: "
 
 
 class ProducerCore:
-    def __init__(self, given: Mapping[str, object] | None, keywords: Mapping[str, object], clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        given: Mapping[str, object] | None,
+        keywords: Mapping[str, object],
+        clock: Clock | None = None,
+        random: Random | None = None,
+    ) -> None:
         config = self.config = producer_config(given, keywords)
         self.clock = clock or SystemClock()
         self.max_block_ms: int = config["max.block.ms"]
-        random = Random()
+        random = random or Random()
         lock = threading.RLock()
         self.metrics = client_metrics(config, self.clock)
         self.pool = BufferPool(config["buffer.memory"])
         self.transactions = _transactions(config, self.clock, lock)
-        self.metadata = Metadata(config, clock=self.clock, topic_idle_ms=config["metadata.max.idle.ms"])
+        self.metadata = Metadata(config, clock=self.clock, random=random, topic_idle_ms=config["metadata.max.idle.ms"])
         self.accumulator = RecordAccumulator(
             _accumulator_config(config),
             self.pool,
@@ -58,11 +65,11 @@ class ProducerCore:
             self.transactions,
             lock,
             now_ms=self.clock.monotonic_ms,
-            random=lambda: random.getrandbits(31),
+            random=partial(random.getrandbits, 31),
             wakeup=self.wakeup,
         )
-        self.client = NetworkClient(config, self.metadata, clock=self.clock, metrics=self.metrics, metric_group="producer")
-        self.telemetry = ClientTelemetry.of(config, self.client, self.metrics, clock=self.clock)
+        self.client = NetworkClient(config, self.metadata, clock=self.clock, metrics=self.metrics, random=random, metric_group="producer")
+        self.telemetry = ClientTelemetry.of(config, self.client, self.metrics, clock=self.clock, random=random)
         self.producer_metrics = ProducerMetrics(self.metrics, self.pool, self.client.in_flight_count, self._metadata_age_s)
         self.sender = Sender(
             _sender_config(config), self.accumulator, self.transactions, self.client, self.metadata, self.producer_metrics, self.clock

@@ -120,8 +120,11 @@ class ScriptedCluster:
 
     async def _stop(self) -> None:
         for server in self._servers:
+            for listening in server.sockets:
+                self._loop.remove_reader(listening.fileno())
+        await _rounds()  # who has just been let in gets as far as _serve: a server that is closed meanwhile would leave its socket open
+        for server in self._servers:
             server.close()
-        await _rounds()  # who has just been let in gets as far as _serve
         for writer in list(self._connections):
             writer.transport.abort()
         await _rounds()
