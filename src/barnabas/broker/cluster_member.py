@@ -98,7 +98,12 @@ class ClusterMember:
         return broker_epoch != UNKNOWN_EPOCH and broker_epoch < self.broker_epoch
 
     def start(self) -> None:
+        self._replicas.later = asyncio.get_running_loop().call_soon
         self._shrink_later()
+
+    def leave(self) -> None:
+        """Before the controller hears that this broker goes."""
+        self._fetchers.leave()
 
     async def until_known(self) -> None:
         """Until the controller has told this broker of itself, which it does with all that is led; no longer than it takes to elect one."""

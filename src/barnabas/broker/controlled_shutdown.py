@@ -24,6 +24,7 @@ _log = logging.getLogger(__name__)
 
 async def controlled_shutdown(broker: Broker, cluster: ClusterMember, config: BrokerConfig) -> bool:
     """Whether nothing is left to it. A broker that is the last of its cluster has nobody to ask but itself, and nobody to give to."""
+    cluster.leave()
     backoff_s = config.number("controlled.shutdown.retry.backoff.ms") / 1000
     for left in range(config.number("controlled.shutdown.max.retries"), 0, -1):
         if all(each.id == broker.broker_id for each in broker.metadata_cache.alive_brokers()):

@@ -54,7 +54,7 @@ class DelayedFetch(DelayedOperation):
                 partition = self._replica_manager.partition_or_raise(key.partition)
                 log = partition.local_log(wanted.current_leader_epoch, self._params.fetch_only_leader)
                 available = _bytes_available(start, _readable_end(log, self._params.isolation), wanted.max_bytes)
-                if available < 0 or _has_diverged(partition, wanted):
+                if available < 0 or start.offset > log.log_end_offset or _has_diverged(partition, log, wanted):
                     return self.force_complete()
             except KafkaError:
                 return self.force_complete()  # not the leader any more, another epoch, a failed disk: the read says which
@@ -81,17 +81,21 @@ def _readable_end(log: Log, isolation: FetchIsolation) -> LogOffset:
 
 
 def _bytes_available(start: LogOffset, end: LogOffset, max_bytes: int) -> int:
-    """How many bytes a fetch could get; -1 where it should read at once: the log was truncated, or has rolled to another segment."""
+    """How many bytes a fetch could get; -1 where it should read at once: the log has rolled to another segment, or back."""
     if start.offset == end.offset:
         return 0  # right after a roll the end may still be on the old segment
-    if start.offset > end.offset or start.on_older_segment(end):
+    if end.on_older_segment(start) or start.on_older_segment(end):
         return -1
+    if start.offset > end.offset:
+        return 0  # of a new leader, whose high watermark is still behind what readers have seen
     return min(end.bytes_after(start), max_bytes) if start.on_same_segment(end) else 0
 
 
-def _has_diverged(partition: Partition, wanted: FetchPartition) -> bool:
+def _has_diverged(partition: Partition, log: Log, wanted: FetchPartition) -> bool:
     """A truncation while the fetch waited: its fetcher has to truncate too."""
     if wanted.last_fetched_epoch == NO_EPOCH:
         return False
+    if wanted.last_fetched_epoch == log.epochs.latest_epoch:
+        return log.log_end_offset < wanted.offset
     epoch, end_offset = partition.last_offset_for_leader_epoch(wanted.current_leader_epoch, wanted.last_fetched_epoch, False)
     return epoch < wanted.last_fetched_epoch or end_offset < wanted.offset

@@ -52,8 +52,8 @@ class ReplicaLogs(Protocol):
         """The largest epoch up to this one and where it ended; (-1, -1) where there is none."""
         ...
 
-    def append(self, partition: TopicPartition, data: bytes, leader_epoch: int) -> None:
-        """Batches of the leader, as they are."""
+    def append(self, partition: TopicPartition, data: bytes, leader_epoch: int) -> int:
+        """Batches of the leader, as they are; the end of the log after them."""
         ...
 
     def leader_told(self, partition: TopicPartition, high_watermark: int, start_offset: int) -> None:
@@ -97,6 +97,8 @@ class FollowerFetch:
         self._backoff_ms = backoff_ms
         self._max_bytes = max_bytes
         self._followed: dict[TopicPartition, Following] = {}  # who was served last stands last
+        self._served: list[TopicPartition] = []  # since it was last told what is wanted
+        self._is_settled = False  # nothing but those has changed since then
 
     def __len__(self) -> int:
         return len(self._followed)
@@ -117,14 +119,21 @@ class FollowerFetch:
         has_epochs = self._logs.latest_epoch(partition) is not None
         offset = self._logs.end_offset(partition) if has_epochs else self._logs.high_watermark(partition)
         self._followed[partition] = Following(topic_id, leader_epoch, offset, State.FETCHING if has_epochs else State.TRUNCATING)
+        self._is_settled = False
 
     @property
     def partitions(self) -> list[TopicPartition]:
         return list(self._followed)
 
     def remove(self, partition: TopicPartition) -> None:
-        self._followed.pop(partition, None)
+        if self._followed.pop(partition, None) is not None:
+            self._is_settled = False
         self.failed.discard(partition)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether all are being fetched, and asking for `changes` is enough."""
+        return self._is_settled
 
     def truncate(self) -> None:
         """Before fetching: those without epochs go back to their high watermarks, where all replicas agree."""
@@ -135,24 +144,31 @@ class FollowerFetch:
 
     def wanted(self, now_ms: int) -> list[tuple[TopicPartition, Uuid, FetchPartition]]:
         """What to ask for next, those that have waited longest first."""
-        asked = []
-        for partition, each in self._ready(now_ms):
-            epoch = self._logs.latest_epoch(partition)
-            asked.append(
-                (
-                    partition,
-                    each.topic_id,
-                    FetchPartition(
-                        partition.partition,
-                        current_leader_epoch=each.leader_epoch,
-                        fetch_offset=each.offset,
-                        last_fetched_epoch=UNDEFINED if epoch is None else epoch,
-                        log_start_offset=self._logs.start_offset(partition),
-                        partition_max_bytes=self._max_bytes,
-                    ),
-                )
-            )
+        asked = [(partition, each.topic_id, self._question(partition, each)) for partition, each in self._ready(now_ms)]
+        self._served.clear()
+        self._is_settled = 0 < len(asked) == len(self._followed)
         return asked
+
+    def changes(self) -> list[tuple[TopicPartition, Uuid, FetchPartition]]:
+        """What to ask anew of a leader that knows what was wanted the last time: those that it has served since. To be asked only while
+        this is settled; and that the start of a log has moved by itself is not seen here, so `wanted` is to be asked now and then."""
+        asked = []
+        for partition in self._served:
+            each = self._followed[partition]
+            asked.append((partition, each.topic_id, self._question(partition, each)))
+        self._served.clear()
+        return asked
+
+    def _question(self, partition: TopicPartition, each: Following) -> FetchPartition:
+        epoch = self._logs.latest_epoch(partition)
+        return FetchPartition(
+            partition.partition,
+            current_leader_epoch=each.leader_epoch,
+            fetch_offset=each.offset,
+            last_fetched_epoch=UNDEFINED if epoch is None else epoch,
+            log_start_offset=self._logs.start_offset(partition),
+            partition_max_bytes=self._max_bytes,
+        )
 
     def _ready(self, now_ms: int) -> Iterator[tuple[TopicPartition, Following]]:
         for partition, each in self._followed.items():
@@ -168,6 +184,7 @@ class FollowerFetch:
         for partition in partitions:
             if (each := self._followed.get(partition)) is not None:
                 each.delayed_until_ms = now_ms + self._backoff_ms
+                self._is_settled = False
                 self._to_the_end(partition)
 
     # What the leader said
@@ -184,9 +201,10 @@ class FollowerFetch:
             self._done(partition, self._take, each, answer, now_ms=now_ms)
         elif error == ErrorCode.OFFSET_OUT_OF_RANGE:
             each.state = State.LOST
+            self._is_settled = False
         elif error == ErrorCode.FENCED_LEADER_EPOCH:
             _log.info("%s is led in a later epoch than %d: waiting for the controller to tell", partition, each.leader_epoch)
-            del self._followed[partition]
+            self.remove(partition)
         else:
             if error not in _PASSING:
                 _log.error("Error %d for partition %s at offset %d from leader %d", error, partition, each.offset, self.leader_id)
@@ -197,14 +215,15 @@ class FollowerFetch:
         if diverging is not None and (diverging.epoch != UNDEFINED or diverging.end_offset != UNDEFINED):
             self._cut_what_diverges(partition, each, diverging)
             return
-        if each.offset != self._logs.end_offset(partition):
-            end = self._logs.end_offset(partition)
+        end = self._logs.end_offset(partition)
+        if each.offset != end:
             raise StorageFault(f"Offset mismatch for partition {partition}: fetched offset = {each.offset}, log end offset = {end}.")
         if answer.records is not None and answer.records.size:
-            self._logs.append(partition, answer.records.to_bytes(), each.leader_epoch)
+            end = self._logs.append(partition, answer.records.to_bytes(), each.leader_epoch)
         self._logs.leader_told(partition, answer.high_watermark, answer.log_start_offset)
-        each.offset = self._logs.end_offset(partition)
-        each.lag = max(0, answer.high_watermark - each.offset)
+        each.offset = end
+        each.lag = max(0, answer.high_watermark - end)
+        self._served.append(partition)
         self._to_the_end(partition)
 
     def _cut_what_diverges(self, partition: TopicPartition, each: Following, leader: EpochEndOffset) -> None:
@@ -224,6 +243,7 @@ class FollowerFetch:
             _log.warning("Truncating %s to offset %d below its high watermark %d", partition, offset, self._logs.high_watermark(partition))
         self._logs.truncate_to(partition, offset)
         each.offset = self._logs.end_offset(partition)
+        self._is_settled = False
 
     # What is not there any more
 
@@ -263,7 +283,7 @@ class FollowerFetch:
             return False
         except (StorageFault, KafkaError) as error:
             _log.error("Giving up replication of %s from leader %d: %s", partition, self.leader_id, error)
-            self._followed.pop(partition, None)
+            self.remove(partition)
             self.failed.add(partition)
             return False
         return True

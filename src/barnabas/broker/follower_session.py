@@ -31,6 +31,12 @@ class FollowerSession:
         self.session_id = NO_SESSION
         self.epoch = INITIAL_EPOCH
         self._asked: dict[TopicPartition, tuple[Uuid, FetchPartition]] = {}  # as the leader knows it
+        self._names: dict[Uuid, str] = {}
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether the leader knows all that was said last time."""
+        return self.epoch != INITIAL_EPOCH
 
     def fill(self, request: FetchRequest, wanted: Wanted) -> None:
         """Says all of it, or only what has changed since the last time."""
@@ -45,6 +51,15 @@ class FollowerSession:
                 {each: ask for each, ask in self._asked.items() if each not in now or now[each][0] != ask[0]}
             )
         self._asked = now
+        self._names = {topic_id: partition.topic for partition, topic_id, _ in wanted}
+
+    def fill_changes(self, request: FetchRequest, changed: Wanted) -> None:
+        """Says what has changed of that which was wanted the last time, in a session that has begun; all the rest is as it was."""
+        request.session_id, request.session_epoch = self.session_id, self.epoch
+        for partition, topic_id, asked in changed:
+            self._asked[partition] = (topic_id, asked)
+        request.topics = _by_topic({partition: (topic_id, asked) for partition, topic_id, asked in changed})
+        request.forgotten_topics_data = []
 
     def accept(self, response: FetchResponse) -> Answers | None:
         """What the leader says of each partition that it speaks of; None where the session has to begin anew."""
@@ -75,10 +90,9 @@ class FollowerSession:
             self.session_id = NO_SESSION
 
     def _named(self, response: FetchResponse) -> Answers | None:
-        names = {topic_id: partition.topic for partition, (topic_id, _) in self._asked.items()}
         answers: Answers = []
         for topic in response.responses:
-            name = names.get(topic.topic_id)
+            name = self._names.get(topic.topic_id)
             if name is None:
                 return None
             for data in topic.partitions:

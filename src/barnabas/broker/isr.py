@@ -57,12 +57,14 @@ class InSyncReplicas:
 
     def __init__(self, partition: Partition) -> None:
         self._partition = partition
+        self._order: list[int] = []  # of what was decided: who comes in stands last
         self.committed: frozenset[int] = frozenset()
         self.maximal: frozenset[int] = frozenset()
         self.proposed: frozenset[int] | None = None
 
     def commit(self, isr: Iterable[int]) -> None:
-        self.committed = self.maximal = frozenset(isr)
+        self._order = list(isr)
+        self.committed = self.maximal = frozenset(self._order)
         self.proposed = None
 
     def maybe_expand(self, replica: Replica) -> None:
@@ -100,7 +102,7 @@ class InSyncReplicas:
         leader_epoch = partition.leader_epoch
         updates.submit(
             partition.partition,
-            sorted(isr),
+            [each for each in self._order if each in isr] + sorted(isr - self.committed),
             leader_epoch,
             partition.partition_epoch,
             lambda result: self._decided(isr, leader_epoch, result),
@@ -111,7 +113,8 @@ class InSyncReplicas:
         if self.proposed is not proposed or partition.leader_epoch != leader_epoch:
             return  # the controller has said something newer meanwhile
         if result.error in _REJECTED:
-            self.commit(self.committed)
+            self.commit(self._order)
+            partition.isr_changed()  # one that was on its way in is waited for no more
         elif result.error in _AWAIT_CONTROLLER:
             _log.debug("The ISR of %s stays undecided after error %d until the controller tells", partition.partition, result.error)
         elif result.error != ErrorCode.NONE:

@@ -361,12 +361,12 @@ class Partition:
         raise NotLeaderOrFollower(message)
 
     def _follower_fetched(self, replica: Replica, read: PartitionRead, follower_start_offset: int, broker_epoch: int, now_ms: int) -> None:
-        end_before, low_before = replica.end.offset, self.low_watermark
+        end_before, start_before = replica.end.offset, replica.log_start_offset
         replica.fetched(read.fetched.offset, follower_start_offset, read.log_end_offset, broker_epoch, now_ms)
         self.isr.maybe_expand(replica)
         log = self.leader_log
         moved = log is not None and end_before != replica.end.offset and self.maybe_increment_leader_high_watermark(log, now_ms)
-        if moved or (log is not None and self.low_watermark > low_before):
+        if moved or replica.log_start_offset > start_before:  # the low watermark may have moved with it
             self.host.wake(self.partition)
 
     def _not_leader(self) -> NotLeaderOrFollower:

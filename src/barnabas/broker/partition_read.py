@@ -43,6 +43,8 @@ def read_records(
 
 def _diverging_epoch(partition: Partition, log: Log, wanted: FetchPartition) -> tuple[int, int] | None:
     """The epoch, and its end, up to which the fetcher's records may be the same as ours; None if all of them are."""
+    if wanted.last_fetched_epoch == log.epochs.latest_epoch and log.log_start_offset <= wanted.offset <= log.log_end_offset:
+        return None  # nearly always: the epoch that is being written
     epoch, end_offset = partition.last_offset_for_leader_epoch(wanted.current_leader_epoch, wanted.last_fetched_epoch, False)
     if epoch < 0 or end_offset < 0:
         raise OffsetOutOfRange(f"Could not determine the end offset of the last fetched epoch {wanted.last_fetched_epoch} from the request")

@@ -71,6 +71,10 @@ class DelayedOperationPurgatory(Generic[Operation]):
         self._to_check[key] = None
         return 0 if self._checking else self._check()
 
+    def is_watched(self, key: Hashable) -> bool:
+        """Whether anything may be waiting for a key."""
+        return key in self._watchers
+
     def cancel_for_key(self, key: Hashable) -> list[Operation]:
         """Forgets the operations that wait for a key, timeouts included, without completing them."""
         cancelled = [operation for operation in self._watchers.pop(key, []) if not operation.completed]

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 FETCH_VERSION: Final = 17  # Kafka 3.9's
 LIST_OFFSETS_VERSION: Final = 9
 TURN_BYTES: Final = 262_144  # after so much has been appended everybody else on the loop gets a turn
+LOOK_MS: Final = 500  # so often all partitions of a leader are looked at; in between only those that it has sent something of
 
 _log = logging.getLogger(__name__)
 
@@ -56,16 +57,25 @@ class ReplicaFetchers:
         self._broker_epoch = broker_epoch
         self._links: dict[int, BrokerLinks] = {}
         self._fetchers: dict[tuple[int, int], Fetcher] = {}
+        self._is_leaving = False
         self._is_closed = False
+
+    def leave(self) -> None:
+        """This broker is about to stop: what it hands over to others it does not begin to follow. Caught up with one of them, it would be
+        taken for in sync, and waited for when it is gone."""
+        self._is_leaving = True
 
     def follow(self, partitions: Iterable[Partition]) -> None:
         """From now on, each from its leader in its epoch."""
         for each in partitions:
             self.stop([each.partition])
             topic_id = each.topic_id
-            if self._is_closed or each.leader_id < 0 or topic_id is None:
+            if self._is_leaving or self._is_closed or each.leader_id < 0 or topic_id is None:
                 continue
             self._fetcher(each.leader_id, each.partition).follow(each.partition, topic_id, each.leader_epoch)
+
+    def followed(self) -> set[TopicPartition]:
+        return {partition for fetcher in self._fetchers.values() for partition in fetcher.state.partitions}
 
     def stop(self, partitions: Iterable[TopicPartition]) -> None:
         for partition in partitions:
@@ -126,6 +136,7 @@ class Fetcher:
         self._min_bytes = config.number("replica.fetch.min.bytes")
         self._max_bytes = config.number("replica.fetch.response.max.bytes")
         self._timeout_ms = max(config.number("replica.socket.timeout.ms"), self._wait_ms + 1)
+        self._look_at_all_ms = 0
         self._woken = asyncio.Event()
         self.task = asyncio.ensure_future(self._run())
 
@@ -156,23 +167,34 @@ class Fetcher:
                 self.state.delay(self.state.partitions, self._clock.monotonic_ms())
 
     async def _turn(self) -> None:
-        self.state.truncate()
-        if self.state.lost():
-            await self._find_offsets()
-        wanted = self._wanted()
-        if not wanted:
-            await self._rest()
-            return
-        self._know_leader()
+        if not self.state.is_settled:
+            self.state.truncate()
+            if self.state.lost():
+                await self._find_offsets()
         request = FetchRequest(
             replica_state=ReplicaState(self._replicas.broker_id, self._broker_epoch()),
             max_wait_ms=self._wait_ms,
             min_bytes=self._min_bytes,
             max_bytes=self._max_bytes,
         )
-        self._session.fill(request, wanted)
+        if not self._fill(request):
+            await self._rest()
+            return
         response = await self._links.ask(self.leader_id, request, FETCH_VERSION, self._timeout_ms)
         await self._take(cast("FetchResponse", response))
+
+    def _fill(self, request: FetchRequest) -> bool:
+        """Says what is wanted; False where that is nothing."""
+        now_ms = self._clock.monotonic_ms()
+        if self.state.is_settled and self._session.is_begun and now_ms < self._look_at_all_ms:
+            self._session.fill_changes(request, self.state.changes())
+            return True
+        wanted = self._wanted()
+        if wanted:
+            self._look_at_all_ms = now_ms + LOOK_MS
+            self._know_leader()
+            self._session.fill(request, wanted)
+        return bool(wanted)
 
     def _wanted(self) -> Wanted:
         """Those whose disk has failed meanwhile are not asked for."""

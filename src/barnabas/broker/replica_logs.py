@@ -35,8 +35,10 @@ class LocalReplicaLogs:
         log = self._log(partition)
         return log.epochs.end_offset_for(epoch, log.log_end_offset)
 
-    def append(self, partition: TopicPartition, data: bytes, leader_epoch: int) -> None:
-        self._log(partition).append_as_follower(data, self._clock.now_ms(), leader_epoch)
+    def append(self, partition: TopicPartition, data: bytes, leader_epoch: int) -> int:
+        log = self._log(partition)
+        log.append_as_follower(data, self._clock.now_ms(), leader_epoch)
+        return log.log_end_offset
 
     def leader_told(self, partition: TopicPartition, high_watermark: int, start_offset: int) -> None:
         """Who reads from this follower, and waits for more, hears of it."""

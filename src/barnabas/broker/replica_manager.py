@@ -116,6 +116,7 @@ class ReplicaManager:
         self.on_log_dir_failure: Callable[[str], None] = lambda path: None
         self.on_change_of: dict[str, Callable[[TopicPartition], None]] = {}
         self.fetchers: replica_states.Fetchers | None = None  # where there are others to follow
+        self.later: Callable[[Callable[[], None]], object] | None = None  # does something when all that has come in is done with
         self.controller_epoch = 0
         self.online: dict[TopicPartition, Partition] = {}
         self.offline: set[TopicPartition] = set()  # on a disk that failed
@@ -132,6 +133,7 @@ class ReplicaManager:
             isr_updates,
         )
         self._space_of = space_of
+        self._grown: dict[TopicPartition, None] = {}  # of which followers are to be told
         self._read_replicas = read_replicas(config.current, metadata_cache)
         log_manager.on_dir_failure = self.log_dir_failed
         log_manager.on_flushed = self._flushed
@@ -308,7 +310,22 @@ class ReplicaManager:
             if result.high_watermark_moved:
                 self.wake(result.partition)
             elif result.last_offset >= 0:
-                self.fetch_purgatory.check_and_complete(result.partition)  # followers read up to the log end
+                self._tell_followers(result.partition)
+
+    def _tell_followers(self, partition: TopicPartition) -> None:
+        """Followers read up to the log end. They are answered once for everything that is appended in a turn of the loop, instead of with
+        its first batch: a fetch costs the same for one batch as for many."""
+        if self.later is None:
+            self.fetch_purgatory.check_and_complete(partition)
+        elif self.fetch_purgatory.is_watched(partition):
+            if not self._grown:
+                self.later(self._tell_of_all)
+            self._grown[partition] = None
+
+    def _tell_of_all(self) -> None:
+        grown, self._grown = self._grown, {}
+        for partition in grown:
+            self.fetch_purgatory.check_and_complete(partition)
 
     # -- fetch
 
@@ -502,11 +519,19 @@ class ReplicaManager:
             _log.warning("Ignoring UpdateMetadata from old controller %d of epoch %d", request.controller_id, request.controller_epoch)
             return UpdateMetadataResponse(int(ErrorCode.STALE_CONTROLLER_EPOCH))
         self.controller_epoch = request.controller_epoch
+        alive = self.metadata_cache.alive_brokers()
         deleted = self.metadata_cache.update(request)
         if deleted:
             for tell in self.on_partitions_deleted:
                 tell(deleted)
+        if any(not self.metadata_cache.has_alive_broker(broker.id) for broker in alive):
+            self._broker_gone()
         return UpdateMetadataResponse(int(ErrorCode.NONE))
+
+    def _broker_gone(self) -> None:
+        """High watermarks may have waited for one that was about to come into sync. Nobody else would move them: the others have all."""
+        for found in list(self.online.values()):
+            found.isr_changed()
 
     # -- what is done regularly
 

@@ -120,7 +120,9 @@ def _is_acceptable(replicas: ReplicaManager, order: _Order, is_kraft_controller:
         log.assign_topic_id(order.topic_id)  # topic ids come to an old cluster without a new epoch
         errors[partition] = int(ErrorCode.NONE)
     else:
-        _log.info("Ignoring LeaderAndIsr for %s: its leader epoch %d is not above %d", partition, state.leader_epoch, current_epoch)
+        # The same epoch again is what every new controller says of every partition.
+        level = logging.DEBUG if state.leader_epoch == current_epoch else logging.INFO
+        _log.log(level, "Ignoring LeaderAndIsr for %s: its leader epoch %d is not above %d", partition, state.leader_epoch, current_epoch)
         errors[partition] = int(ErrorCode.STALE_CONTROLLER_EPOCH)
     return False
 

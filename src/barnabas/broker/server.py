@@ -45,7 +45,7 @@ from barnabas.endpoint import EndPoint
 from barnabas.metadata import paths
 from barnabas.metadata.admin_tree import AdminTree
 from barnabas.metadata.client import TreeClient
-from barnabas.metadata.errors import StoreUnusable
+from barnabas.metadata.errors import SessionExpired, StoreUnusable
 from barnabas.metadata.tree import Create, CreateMode, Tree
 from barnabas.metadata.znodes import admin as admin_znodes
 from barnabas.metadata.znodes import cluster
@@ -62,6 +62,7 @@ if TYPE_CHECKING:
 STORE_NAME: Final = "barnabas.db"  # a plain file among the partitions' directories: neither Kafka nor we take it for one
 SHUTDOWN_TIMEOUT_MS: Final = 10_000
 SESSION_RETRY_S: Final = 1.0
+START_ATTEMPTS: Final = 5
 REGISTRATION_PATIENCE_MS: Final = 20_000  # besides its timeout: a server may not have granted sessions as short as we asked for
 
 _log = logging.getLogger(__name__)
@@ -98,11 +99,9 @@ class BrokerServer:
     async def start(self) -> None:
         """Ready to serve when it returns; what was started is stopped again when it raises."""
         started_ms = self.clock.monotonic_ms()
-        try:
-            await self._start()
-        except BaseException:
-            await self._cleanup.aclose()
-            raise
+        attempts = START_ATTEMPTS
+        while not await self._is_started(is_last=attempts == 1):
+            attempts -= 1
         _log.info("[BrokerServer id=%d] started in %d ms", self.broker.broker_id, self.clock.monotonic_ms() - started_ms)
 
     async def shutdown(self, timeout_ms: int = SHUTDOWN_TIMEOUT_MS) -> None:
@@ -119,6 +118,21 @@ class BrokerServer:
         await self.sockets.shutdown(timeout_ms)
         await self._cleanup.aclose()
         _log.info("[BrokerServer id=%d] shut down completed", self.broker.broker_id)
+
+    async def _is_started(self, is_last: bool) -> bool:
+        """False where a busy machine could not keep the session with the tree: nobody knows of this broker yet, and it may begin again."""
+        try:
+            await self._start()
+        except SessionExpired:
+            await self._cleanup.aclose()
+            if is_last:
+                raise
+            _log.warning("The session with the metadata tree ended while the broker was starting: it begins again")
+            return False
+        except BaseException:
+            await self._cleanup.aclose()
+            raise
+        return True
 
     async def _start(self) -> None:
         self._disk_threads = self._surroundings.disk_threads()
@@ -138,7 +152,8 @@ class BrokerServer:
             self._cleanup.push_async_callback(part.close)
         self.broker.configs.on_broker_change.append(self._settings_changed)
         await self.broker.configs.start()
-        log_manager.load(self.clock.now_ms(), await self._strays())
+        for _ in log_manager.loading(self.clock.now_ms(), await self._strays()):
+            await asyncio.sleep(0)  # the session with the tree is kept alive meanwhile
         self._cleanup.callback(self._close_logs, log_manager)
         if self._cluster is not None:
             self._cleanup.push_async_callback(self._cluster.close)  # nothing is fetched into logs that are closed
@@ -171,7 +186,7 @@ class BrokerServer:
     async def _open_tree(self) -> TreeClient:
         store = await self._open_store()
         self._cleanup.push_async_callback(store.close)
-        tree = TreeClient(store, self._tree_expired)
+        self._tree = tree = TreeClient(store, self._tree_expired)
         await tree.connect()
         self._cleanup.push_async_callback(tree.close)
         self._cleanup.push_async_callback(self._stop_background)
@@ -180,6 +195,7 @@ class BrokerServer:
 
     async def _open_store(self) -> Tree:
         if self._surroundings.tree is None and self._is_clustered:
+            from barnabas.broker import cluster_member  # noqa: F401 - to be there before the session begins, which nothing looks after meanwhile
             from barnabas.broker.zookeeper_store import zookeeper_tree
 
             return zookeeper_tree(self.config, self._random)
@@ -195,7 +211,7 @@ class BrokerServer:
         """The others take this broker for dead. The controller in it resigns, and with a new session it is registered and runs again."""
         while True:
             try:
-                await self.broker.tree.reinitialize()
+                await self._tree.reinitialize()
                 return
             except StoreUnusable as error:
                 _log.warning("No new session with the metadata tree yet: %s", error)

@@ -60,7 +60,7 @@ class ClusterMarkers:
     def send(self, marker: Marker, on_done: OnDone) -> None:
         here: list[TopicPartition] = []
         elsewhere: dict[int, list[TopicPartition]] = {}
-        for partition in marker.partitions:
+        for partition in sorted(marker.partitions):
             state = self._cache.partition_info(partition.topic, partition.partition)
             if state is None or state.leader < 0 or state.leader == self._cache.broker_id:
                 here.append(partition)

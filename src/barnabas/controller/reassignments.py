@@ -84,7 +84,7 @@ class Reassignments:
 
     def resume_at_failover(self) -> Steps[None]:
         begun = yield from self.process_node()
-        yield from self._resume(partition for partition in self._context.partitions_being_reassigned if partition not in begun)
+        yield from self._resume(partition for partition in sorted(self._context.partitions_being_reassigned) if partition not in begun)
 
     def resume_on(self, broker_ids: Iterable[int]) -> Steps[None]:
         """Brokers that are back may be the ones a reassignment waits for."""

@@ -218,6 +218,10 @@ class Connection:
         self._show_life()
         self.context.opened(self)
 
+    def eof_received(self) -> bool:
+        """Whether to go on writing to a peer that has closed its side: as Kafka, no."""
+        return False
+
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
         self._muted |= CLOSING

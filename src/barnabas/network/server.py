@@ -56,7 +56,7 @@ class SocketServer:
         self.data_plane = RequestGate(config.queued_max_requests, config.queued_max_request_bytes, self._loop.call_soon)
         self.control_plane = RequestGate(config.control_plane_queued_max_requests, UNLIMITED, self._loop.call_soon)
         self._receive_view = memoryview(bytearray(config.receive_buffer_bytes))
-        self._connections: set[Connection] = set()
+        self._connections: dict[Connection, None] = {}  # in the order in which they came
         self._all_closed: asyncio.Event = asyncio.Event()
         self._all_closed.set()
         self._idle_timer: asyncio.TimerHandle | None = None
@@ -152,7 +152,7 @@ class SocketServer:
         return 0 if listener.name == self._control_plane_listener else 1 if listener.name == self._inter_broker_listener else 2
 
     def _opened(self, connection: Connection) -> None:
-        self._connections.add(connection)
+        self._connections[connection] = None
         self._all_closed.clear()
         if self._is_shutting_down:
             connection.close()
@@ -160,7 +160,7 @@ class SocketServer:
         self._close_excess_connections()
 
     def _closed(self, connection: Connection) -> None:
-        self._connections.discard(connection)
+        self._connections.pop(connection, None)
         self.idle.remove(connection)
         self.listeners[connection.context.listener_name].release(connection)
         if not self._connections:

@@ -12,7 +12,7 @@ import threading
 import uuid
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Final
@@ -34,6 +34,7 @@ from barnabas.uuid import Uuid
 
 _log = logging.getLogger(__name__)
 
+LOOK_UP_S: Final = 0.05  # how long one waits for a log to be recovered before others have their turn
 LOGS_AT_ONCE: Final = 100  # of which retention looks at the segments before others have their turn
 
 TakeCheckpoint = Callable[[LogDir, list[Log]], CheckpointWrite]
@@ -142,9 +143,14 @@ class LogManager:
 
     def load(self, now_ms: int, is_stray: Callable[[Log], bool] = lambda _: False) -> None:
         """Opens every log in every directory, several at once, and recovers those a clean shutdown does not vouch for."""
+        for _ in self.loading(now_ms, is_stray):
+            pass
+
+    def loading(self, now_ms: int, is_stray: Callable[[Log], bool]) -> Iterator[None]:
+        """The same, step by step: a recovery may take minutes, in which a broker must not be deaf to everything else."""
         for log_dir in list(self.dirs.values()):
             try:
-                self._load_dir(log_dir, now_ms, is_stray)
+                yield from self._load_dir(log_dir, now_ms, is_stray)
             except (OSError, CorruptCheckpoint) as e:
                 self.disk_failed(log_dir.path, f"Error while loading log dir {log_dir.path}: {e}", e)
             except KafkaStorageError:
@@ -154,7 +160,7 @@ class LogManager:
         for task, interval in self._tasks():
             self._due[task] = now_ms + min(interval, self.config.initial_task_delay_ms)
 
-    def _load_dir(self, log_dir: LogDir, now_ms: int, is_stray: Callable[[Log], bool]) -> None:
+    def _load_dir(self, log_dir: LogDir, now_ms: int, is_stray: Callable[[Log], bool]) -> Iterator[None]:
         log_dir.is_recovered = clean = log_dir.clean_shutdown.exists()
         # Gone before the first log is opened: a crash while loading must be followed by a recovery.
         log_dir.clean_shutdown.delete()
@@ -162,8 +168,13 @@ class LogManager:
         requests, tells_flushed = self._load_requests(log_dir, clean, now_ms)
         how = "after a clean shutdown" if clean else "recovering them, since no clean shutdown file was found"
         _log.info("Loading %d logs from %s %s", len(requests), log_dir.path, how)
+        done = 0
         with closing(self._load_all(requests, clean)) as loaded:
-            for done, log in enumerate(loaded, 1):
+            for log in loaded:
+                if log is None:
+                    yield
+                    continue
+                done += 1
                 self._admit(log, is_stray, now_ms)
                 if not clean or done == len(requests):
                     _log.info(
@@ -174,6 +185,7 @@ class LogManager:
                         len(requests),
                         log_dir.path,
                     )
+                yield
         if not tells_flushed:
             self._begin_recovery_points(log_dir, now_ms)
         log_dir.is_recovered = True
@@ -219,15 +231,18 @@ class LogManager:
             jitter=self._jitter,
         )
 
-    def _load_all(self, requests: list[LoadRequest], clean: bool) -> Generator[Log, None, None]:
+    def _load_all(self, requests: list[LoadRequest], clean: bool) -> Generator[Log | None, None, None]:
+        """None again and again while the next one takes its time."""
         threads = self.config.num_recovery_threads_per_data_dir
-        if clean or threads <= 1 or len(requests) == 1:
+        if clean or threads <= 1:
             yield from map(load_log, requests)  # names and sizes only: nothing to overlap
             return
         with ThreadPoolExecutor(threads, "log-recovery") as pool:
             loads = deque(pool.submit(load_log, request) for request in requests)
             try:
                 while loads:
+                    while not wait([loads[0]], timeout=LOOK_UP_S).done:
+                        yield None
                     yield loads.popleft().result()
             finally:  # one of them failed, and the directory with it: nobody takes the others
                 for load in loads:
@@ -255,6 +270,9 @@ class LogManager:
                 "to delete the partition in the log directory that is known to have failed recently."
             )
         logs[log.partition] = log
+        config = self.topic_configs.get(log.partition.topic, self.default_config)
+        if config is not log.config:  # it was set while the log was being loaded
+            log.update_config(config)
 
     def _jitter(self, jitter_ms: int) -> int:
         return self._random.randrange(jitter_ms + 1) if jitter_ms else 0

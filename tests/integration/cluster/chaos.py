@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import cycle
+from math import inf
 from pathlib import Path
 from random import Random
 
@@ -23,6 +24,7 @@ from barnabas.metadata.client import TreeClient
 from barnabas.metadata.zookeeper.address import parse
 from barnabas.metadata.zookeeper.session import Options
 from barnabas.metadata.zookeeper.tree import ZooKeeperTree
+from barnabas.tools._exit_codes import ExitCode
 from tests import cluster, zookeeper
 from tests.integration.cluster import asking
 from tests.integration.cluster.describing import Description, until
@@ -45,14 +47,13 @@ MACHINES = [cluster.machine(1), cluster.machine(2), cluster.machine(3), zookeepe
 
 
 class Chaos:
-    def __init__(self, three: cluster.Cluster, ensemble: zookeeper.ZooKeeper, links: Links | None, seed: int, chroot: str = "") -> None:
+    def __init__(self, three: cluster.Cluster, ensemble: zookeeper.ZooKeeper, links: Links | None, seed: int) -> None:
         self.done: Counter[str] = Counter()
         self.failovers: dict[str, list[float]] = {LIBRDKAFKA: [], JAVA: []}  # by topic, how long until the next acknowledged write
         self.elections: list[float] = []  # how long until no broker named the dead one as a leader any more
         self.slowest_answers: list[float] = []  # to Metadata, of brokers that were not harmed, while another was killed or deposed
         self._three = three
         self._ensemble = ensemble
-        self._address = ensemble.address + chroot
         self._links = links
         self._random = Random(seed)
         self._turn = cycle(three.brokers.values())
@@ -62,7 +63,7 @@ class Chaos:
         self._written: list[Written] = [*self._librdkafka, *self._java.written]
         self._answers = {broker.id: asking.Answers(broker) for broker in three.brokers.values()}
 
-    def run(self, faults: Sequence[str]) -> None:
+    def run(self, faults: Sequence[str], minutes: float = inf) -> None:
         """With a time to recover after each: what is not in sync again must not be the reason of a loss."""
         described = Description(self._three.bootstrap)
         for topic in (LIBRDKAFKA, JAVA):
@@ -74,18 +75,22 @@ class Chaos:
         for answers in self._answers.values():
             answers.start()
         try:
-            self._go(faults)
+            self._go(faults, minutes)
         finally:
             for answers in self._answers.values():
                 answers.stop()
+            for each in self._librdkafka:
+                each.end()
             self._java.end()
         self._check()
 
-    def _go(self, faults: Sequence[str]) -> None:
+    def _go(self, faults: Sequence[str], minutes: float) -> None:
         self._wait_for_more()
         began = time.monotonic()
         for number, what in enumerate(faults, 1):
             started = time.monotonic()
+            if started > began + 60 * minutes:
+                break
             self.done[what] += 1
             told = self._fault(what)
             self._until_in_sync()
@@ -144,7 +149,7 @@ class Chaos:
 
     async def _take_the_controller_away(self) -> None:
         """Deletes /controller, and waits until there is one again."""
-        tree = ZooKeeperTree(Options(parse(self._address)))
+        tree = ZooKeeperTree(Options(parse(self._ensemble.address)))
         client = TreeClient(tree, lambda: None)
         await client.connect()
         before = await client.get(paths.CONTROLLER_EPOCH)
@@ -186,8 +191,12 @@ class Chaos:
         return f"zookeeper gone for {seconds:.0f} s" if seconds else "restart zookeeper"
 
     def _start(self, broker: cluster.BrokerProcess) -> None:
+        """As a service manager does: again, where its session could not be kept while it was starting."""
         broker.start()
-        broker.wait_ready()
+        while not broker.becomes_ready():
+            assert broker.code == ExitCode.ZOOKEEPER_UNUSABLE, f"broker {broker.id} ended:\n{broker.said()[-3000:]}"
+            self.done["start again"] += 1
+            broker.start()
 
     def _pass(self, least: float, most: float) -> None:
         """So many sessions."""
@@ -248,6 +257,10 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser("chaos", description=__doc__)
     parser.add_argument("--faults", type=int, default=150)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--minutes", type=float, default=inf, help="no fault begins later than that; what was written is checked all the same"
+    )
+    parser.add_argument("--only", choices=SHARES, help="no other fault: kill, for example, to measure how long a failover takes")
     given = parser.parse_args(arguments)
     links = _links()
     directory = Path(tempfile.mkdtemp(prefix="chaos-"))
@@ -259,7 +272,8 @@ def main(arguments: list[str]) -> int:
         ):
             chaos = Chaos(three, ensemble, links, given.seed)
             print(f"seed {given.seed}, logs in {directory}", flush=True)
-            chaos.run(plan(given.faults, given.seed, cuts=links is not None))
+            faults = [given.only] * given.faults if given.only else plan(given.faults, given.seed, cuts=links is not None)
+            chaos.run(faults, given.minutes)
     finally:
         if links is not None:
             links.close()

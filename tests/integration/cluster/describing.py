@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import ElectionType, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -30,6 +30,10 @@ class Description:
         except KafkaException as refused:
             return bool(refused.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS)
         return True
+
+    def elect_preferred(self, topic: str, partition: int = 0) -> None:
+        """The first of its replicas."""
+        self._admin.elect_leaders(ElectionType.PREFERRED, [TopicPartition(topic, partition)]).result(timeout=30)
 
     def leader(self, topic: str, partition: int = 0) -> int:
         return self._partition(topic, partition)[0]

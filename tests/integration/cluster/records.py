@@ -8,6 +8,7 @@ import time
 from bisect import bisect_left
 from itertools import pairwise
 from pathlib import Path
+from typing import IO
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
@@ -15,6 +16,8 @@ from barnabas.records.reader import records_of
 from tests import kafka
 
 DELIVERY_S = 120
+ON_ITS_WAY_S = 0.5
+RETRY_MS = 250  # at most so long does a client wait before it looks for the leader again
 PROGRAM = Path(__file__).parent / "java" / "Numbered.java"
 
 
@@ -38,10 +41,10 @@ class Written:
             time.sleep(0.01)
 
     def outage(self, since: float) -> float:
-        """How long after this moment the longest time without an acknowledgement was over; nothing but that time tells an answer that was
-        on its way from one by the next leader."""
+        """How long after a leader's end the next one's first acknowledgement came: at the end of the longest time without any that began
+        with it. What was on its way from the dead one may still have come in."""
         acknowledged = [since, *self.times[bisect_left(self.times, since) :]]
-        gaps = [(later - earlier, later) for earlier, later in pairwise(acknowledged)]
+        gaps = [(later - earlier, later) for earlier, later in pairwise(acknowledged) if earlier <= since + ON_ITS_WAY_S]
         return max(gaps)[1] - since
 
     def note(self, offset: int, value: bytes) -> None:
@@ -63,7 +66,9 @@ class Acknowledged(Written):
                 "enable.idempotence": "true",
                 "delivery.timeout.ms": DELIVERY_S * 1000,
                 "linger.ms": 5,
-                "reconnect.backoff.max.ms": 500,
+                "reconnect.backoff.max.ms": RETRY_MS,
+                "retry.backoff.max.ms": RETRY_MS,
+                "socket.timeout.ms": 10_000,  # for so long it waits for a leader that sleeps before it asks who leads now
                 "log_level": 0,  # brokers that are not there are nothing to tell of
             }
         )
@@ -77,6 +82,12 @@ class Acknowledged(Written):
         self._stop.set()
         self._thread.join()
         self._producer.flush(DELIVERY_S)
+
+    def end(self) -> None:
+        """At once, whatever is acknowledged."""
+        self._stop.set()
+        self._thread.join()
+        self._producer.purge()
 
     def _write(self) -> None:
         number = 0
@@ -99,7 +110,7 @@ class JavaAcknowledged:
 
     def __init__(self, bootstrap: str, topic: str, partitions: int = 1, pause_ms: int = 10) -> None:
         self.written = [Written(topic, number) for number in range(partitions)]
-        self._arguments = (bootstrap, topic, str(partitions), str(pause_ms))
+        self._arguments = (bootstrap, topic, str(partitions), str(pause_ms), str(RETRY_MS))
         self._noise: list[str] = []
 
     def start(self) -> None:
@@ -119,10 +130,17 @@ class JavaAcknowledged:
         """At once, whatever is acknowledged."""
         self._process.kill()
         self._process.wait()
+        self._thread.join()
+        assert self._process.stdin is not None
+        self._process.stdin.close()
 
     def _read(self) -> None:
         assert self._process.stdout is not None
-        for line in self._process.stdout:
+        with self._process.stdout as lines:
+            self._take(lines)
+
+    def _take(self, lines: IO[str]) -> None:
+        for line in lines:
             words = line.split()
             if len(words) == 3 and words[0].isdecimal():
                 self.written[int(words[0])].note(int(words[1]), words[2].encode())

@@ -6,12 +6,13 @@ import signal
 import time
 
 from tests.cluster import SESSION_TIMEOUT_MS, Cluster
+from tests.integration.cluster import asking
 from tests.integration.cluster.describing import Description, until
-from tests.integration.cluster.records import Acknowledged, consumed, in_files, segment_bytes
+from tests.integration.cluster.records import Acknowledged, JavaAcknowledged, Written, consumed, in_files, segment_bytes
 from tests.zookeeper import ZooKeeper
 
 
-def check_everything_is_there(three: Cluster, topic: str, written: Acknowledged) -> None:
+def check_everything_is_there(three: Cluster, topic: str, written: Written) -> None:
     """Each acknowledged record once and in order, for a consumer and in the files of every broker, which hold the same."""
     assert written.failures == []
     until(lambda: len({segment_bytes(broker.data, topic) for broker in three.brokers.values()}) == 1, "the same in all files")
@@ -42,22 +43,33 @@ def test_a_killed_leader_loses_nothing_and_catches_up_when_it_is_back(three: Clu
 
 
 def test_a_rolling_restart_is_not_noticed(three: Cluster) -> None:
+    """By no client: neither sees an error, and nothing is lost."""
     described = Description(three.bootstrap)
-    described.create("t", min_insync_replicas="2")
+    for topic in ("t", "java"):
+        described.create(topic, min_insync_replicas="2")
+    java = JavaAcknowledged(three.bootstrap, "java")
     written = Acknowledged(three.bootstrap, "t")
     written.start()
-    written.wait_for_more(100)
+    java.start()
     for broker in three.brokers.values():
+        wait_for_more(written, *java.written)
         assert broker.stop() == 0
         assert "Controlled shutdown request returned successfully" in broker.said()
-        written.wait_for_more(100)
+        wait_for_more(written, *java.written)
         broker.start()
         broker.wait_ready()
-        until(lambda: described.isr("t") == {1, 2, 3}, "all in sync")
-        written.wait_for_more(100)
+        until(lambda: asking.all_in_sync(three.brokers.values()), "all in sync")
+    wait_for_more(written, *java.written)
     written.stop()
-    check_everything_is_there(three, "t", written)
+    java.stop()
+    for each in (written, *java.written):
+        check_everything_is_there(three, each.topic, each)
     assert three.tracebacks() == []
+
+
+def wait_for_more(*written: Written) -> None:
+    for each in written:
+        each.wait_for_more(50)
 
 
 def test_a_broker_that_slept_through_its_session_comes_back_by_itself(three: Cluster) -> None:

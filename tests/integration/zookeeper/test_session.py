@@ -201,6 +201,14 @@ async def test_with_access_lists_only_who_made_a_node_may_change_it(options: Opt
                 await stranger.ask(request)
 
 
+async def test_a_chroot_that_is_there_may_be_used_by_those_who_could_not_make_it(zookeeper: ZooKeeper, options: Options) -> None:
+    below = replace(options, ensemble=parse(f"{zookeeper.address}/closed/chroot"))
+    async with connected(replace(below, credentials=[("digest", b"broker:secret")], access_of=of_creator)) as owner:
+        await owner.ask(Create("/made", b"x"))
+        async with connected(below) as stranger:
+            assert (await stranger.ask(GetData("/made"))).data == b"x"
+
+
 async def test_credentials_that_are_refused_are_told(options: Options) -> None:
     with pytest.raises(StoreUnusable, match="refused the credentials"):
         await ZooKeeperTree(replace(options, credentials=[("nonsense", b"x")])).open_session(lambda _: None)

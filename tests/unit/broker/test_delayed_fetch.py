@@ -91,6 +91,15 @@ def test_a_consumer_is_not_woken_by_what_it_may_not_see(replicas: Replicas) -> N
     assert fetched.result.size > 0
 
 
+def test_a_consumer_waits_for_a_leader_whose_high_watermark_is_behind_it(replicas: Replicas) -> None:
+    replicas.lead(epoch=1, replicas=(1, 2))
+    replicas.append(3)
+    fetched = replicas.fetch(2, max_wait_ms=500)
+    assert not fetched.is_done
+    replicas.append(1)
+    assert not fetched.is_done  # else it would be asked again and again until the followers have it
+
+
 def test_a_follower_is_woken_by_what_is_not_replicated_yet(replicas: Replicas) -> None:
     replicas.lead(epoch=1, replicas=(1, 2))
     fetched = replicas.fetch(0, replica_id=2, max_wait_ms=500, isolation=FetchIsolation.LOG_END)

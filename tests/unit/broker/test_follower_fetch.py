@@ -267,3 +267,33 @@ def test_a_log_that_is_gone_stops_its_partition(two: tuple[Node, Node]) -> None:
     follower.fetch.handle(TP, asked, answer(leader, asked), 0)
     assert follower.fetch.failed == {TP}
     assert TP not in follower.fetch
+
+
+def test_once_settled_only_what_was_served_is_asked_anew(two: tuple[Node, Node]) -> None:
+    leader, follower = two
+    leader.lead(1)
+    follower.follow(1)
+    assert not follower.fetch.is_settled
+    replicate(follower, leader)
+    follower.fetch.wanted(0)
+    assert follower.fetch.is_settled
+    assert follower.fetch.changes() == []
+    asked = next_of(follower)
+    leader.write(b"a", b"b", epoch=1)
+    follower.fetch.handle(TP, asked, answer(leader, asked), 0)
+    ((partition, topic_id, changed),) = follower.fetch.changes()
+    assert (partition, topic_id, changed.fetch_offset) == (TP, TOPIC_ID, 2)
+    assert follower.fetch.changes() == []
+
+
+def test_who_has_to_wait_unsettles_it(two: tuple[Node, Node]) -> None:
+    leader, follower = two
+    leader.lead(1)
+    follower.follow(1)
+    replicate(follower, leader)
+    follower.fetch.delay([TP], 0)
+    assert not follower.fetch.is_settled
+    assert follower.fetch.wanted(0) == []
+    assert not follower.fetch.is_settled
+    follower.fetch.wanted(BACKOFF_MS)
+    assert follower.fetch.is_settled

@@ -118,6 +118,25 @@ def test_a_refused_proposal_leaves_everything_as_it_was(replicas: Replicas, erro
     assert replicas.partition().isr.committed == replicas.partition().isr.maximal == frozenset({1})
 
 
+@pytest.mark.parametrize("is_known_first", [True, False])
+def test_what_waited_for_a_replica_that_may_not_come_in_is_acknowledged_when_it_is_gone(replicas: Replicas, is_known_first: bool) -> None:
+    """Nobody else would move the high watermark: the others have everything already, and the producer sends no more."""
+    replicas.lead(replicas=(1, 2, 3), isr=(1, 2))
+    replicas.follow(3, 0)
+    appended = replicas.append(3)
+    replicas.follow(2, 3)
+    if is_known_first:
+        replicas.tell(replicas=(1, 2))
+        assert not appended.is_done
+        replicas.decider.refuse(ErrorCode.INELIGIBLE_REPLICA)
+    else:
+        replicas.decider.refuse(ErrorCode.INELIGIBLE_REPLICA)
+        assert not appended.is_done
+        replicas.tell(replicas=(1, 2))
+    assert appended.error == ErrorCode.NONE
+    assert replicas.log().high_watermark == 3
+
+
 @pytest.mark.parametrize("error", [ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.INVALID_UPDATE_VERSION])
 def test_a_proposal_the_controller_knows_better_about_stays_open_until_it_tells(replicas: Replicas, error: ErrorCode) -> None:
     replicas.lead(replicas=(1, 2), isr=(1,))

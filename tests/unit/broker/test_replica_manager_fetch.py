@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +8,7 @@ import pytest
 
 from barnabas.broker.fetch_params import FetchParams, FetchPartition, TopicIdPartition, fetch_isolation
 from barnabas.protocol.errors import ErrorCode
+from barnabas.records.reader import records_of
 from barnabas.storage.fetch import FetchIsolation
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
@@ -139,6 +140,21 @@ def test_a_fetch_from_the_purgatory_does_not_move_its_follower(replicas: Replica
     assert replicas.partition().remote_replicas[2].log_end_offset == -1
     replicas.manager.read_from_log(params, wanted)
     assert replicas.partition().remote_replicas[2].log_end_offset == 2
+
+
+def test_a_follower_is_answered_once_for_all_that_is_appended_in_a_turn(replicas: Replicas) -> None:
+    replicas.lead(epoch=1, replicas=(1, 2))
+    later: list[Callable[[], None]] = []
+    replicas.manager.later = later.append
+    waiting = replicas.fetch(0, replica_id=2, isolation=FetchIsolation.LOG_END, min_bytes=1, max_wait_ms=500)
+    replicas.append(2, acks=1)
+    replicas.append(3, acks=1)
+    assert not waiting.is_done
+    (tell,) = later
+    tell()
+    found = waiting.result.records
+    assert found is not None
+    assert [record.offset for record in records_of(found.read())] == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize(

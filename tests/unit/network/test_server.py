@@ -341,6 +341,17 @@ async def test_requests_come_through_tls(certificate: Path) -> None:
         assert [await client.receive() for _ in range(200)] == [b"P%d" % number for number in range(200)]
 
 
+async def test_a_peer_that_says_goodbye_in_tls_is_no_error(certificate: Path) -> None:
+    errors: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, told: errors.append(told))
+    trusting = ssl.create_default_context(cafile=str(certificate))
+    async with serving(Echo(), EndPoint("SSL", "127.0.0.1", 0, SecurityProtocol.SSL), tls=server_tls(certificate)) as server:
+        async with client_of(server, "SSL", ssl=trusting) as client:
+            assert await client.ask(b"secret") == b"secret"
+        await until(lambda: server.quotas.total == 0)
+    assert errors == []
+
+
 async def test_a_failed_handshake_ends_that_connection_and_is_not_counted_on(certificate: Path) -> None:
     async with serving(Echo(), EndPoint("SSL", "127.0.0.1", 0, SecurityProtocol.SSL), tls=server_tls(certificate)) as server:
         async with client_of(server, "SSL") as plain:

@@ -11,9 +11,11 @@ import pytest
 
 from barnabas.errors import InconsistentTopicId, KafkaStorageError
 from barnabas.simulation.disk import SimulatedFiles
+from barnabas.storage import log_manager
 from barnabas.storage.files import Files
 from barnabas.storage.later import Later
 from barnabas.storage.leader_epochs import EpochEntry
+from barnabas.storage.loader import load_log
 from barnabas.storage.log import Log
 from barnabas.storage.log_config import LONG_MAX, LogConfig
 from barnabas.storage.log_manager import AllLogDirsFailed, LogManager, LogManagerConfig
@@ -307,6 +309,27 @@ def test_recovery_in_threads_gives_the_same_as_one_after_the_other(tmp_path: Pat
     progress = [record.message for record in caplog.records if "Completed load of" in record.message]
     assert len(progress) == 12
     assert sum("(6/6 completed in" in line for line in progress) == 2
+    again.shutdown(NOW)
+
+
+def test_others_have_their_turn_while_a_log_is_recovered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    directory = str(tmp_path / "one")
+    manager = LogManager(Files(), [directory], config())
+    manager.load(NOW)
+    append_many(manager.get_or_create(ORDERS, NOW), 3)
+    manager.dirs[directory].release()
+    may_go_on = threading.Event()
+    monkeypatch.setattr(log_manager, "load_log", lambda request: may_go_on.wait(60) and load_log(request))
+    again = LogManager(Files(), [directory], config())
+    steps = again.loading(NOW, lambda _: False)
+    for _ in range(3):
+        next(steps)
+        assert again.logs == []
+    wanted = config(segment_bytes=12_345)
+    again.update_topic_config(ORDERS.topic, wanted)  # one of the others
+    may_go_on.set()
+    assert len(list(steps)) > 0
+    assert [(log.partition, values(log), log.config) for log in again.logs] == [(ORDERS, [b"0", b"1", b"2"], wanted)]
     again.shutdown(NOW)
 
 

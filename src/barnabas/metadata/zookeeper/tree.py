@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from barnabas.metadata import paths
 from barnabas.metadata.errors import NodeExists, StoreUnusable
-from barnabas.metadata.tree import Create, Watcher
+from barnabas.metadata.tree import Create, Exists, Watcher
 from barnabas.metadata.zookeeper.session import Options, ZooKeeperSession
 
 
@@ -38,6 +38,9 @@ class ZooKeeperTree:
         session = ZooKeeperSession(replace(self._options, ensemble=self._options.ensemble._replace(chroot="")), lambda _: None)
         await session.open()
         try:
+            (found,) = await session.handle([Exists(chroot)])
+            if found.result is not None:
+                return  # who may not make nodes beside it, would be refused to make it though it is there
             for response in await session.handle([Create(each) for each in paths.with_ancestors(chroot)]):
                 if response.error is not None and not isinstance(response.error, NodeExists):
                     raise StoreUnusable(f"{chroot} of zookeeper.connect cannot be made: {response.error}") from response.error

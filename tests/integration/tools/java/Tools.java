@@ -21,7 +21,7 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import org.apache.kafka.common.utils.Exit;
 
 public class Tools {
-    static final long TIMEOUT_MS = 20_000;
+    static final long TIMEOUT_MS = 50_000;
     static final List<Runnable> hooks = new CopyOnWriteArrayList<>();
     static volatile int code;
     static volatile boolean ended;

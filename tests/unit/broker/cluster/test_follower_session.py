@@ -102,3 +102,17 @@ def test_without_a_session_every_fetch_says_everything() -> None:
     filled(session, wanted(("a", A, 0, 5)))
     session.accept(answered(0, (A, 0)))
     assert said(filled(session, wanted(("a", A, 0, 5)))) == [(A, 0, 5)]
+
+
+def test_a_session_that_has_begun_can_be_told_of_changes_alone() -> None:
+    session = FollowerSession(LEADER)
+    assert not session.is_begun
+    opened(session)
+    assert session.is_begun
+    request = FetchRequest()
+    session.fill_changes(request, wanted(("b", B, 0, 8)))
+    assert (request.session_id, request.session_epoch, said(request)) == (9, 1, [(B, 0, 8)])
+    assert request.forgotten_topics_data == []
+    assert session.asked(TopicPartition("b", 0)).fetch_offset == 8
+    assert session.accept(answered(9, (A, 0))) is not None
+    assert said(filled(session, wanted(("a", A, 0, 5), ("b", B, 0, 8)))) == []

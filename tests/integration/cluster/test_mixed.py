@@ -1,0 +1,180 @@
+"""Two of our brokers and one of Apache Kafka 3.9 in one cluster: each kind follows the other, obeys its controller and succeeds it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Generator, Sequence
+from functools import partial
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from barnabas.metadata.client import TreeClient
+from barnabas.metadata.zookeeper.address import parse
+from barnabas.metadata.zookeeper.session import Options
+from barnabas.metadata.zookeeper.tree import ZooKeeperTree
+from tests import zookeeper
+from tests.cluster import BrokerProcess, Cluster
+from tests.integration.cluster.apache_kafka import PROTOCOL, ApacheKafka
+from tests.integration.cluster.describing import Description, until
+from tests.integration.cluster.records import consumed, segment_bytes
+
+pytestmark = [pytest.mark.java, pytest.mark.timeout(900)]  # three brokers and Java on a machine that may be busy
+
+OURS = (1, 2)
+KAFKA = 3
+COUNT = 50
+ALL = {1, 2, 3}
+
+
+@pytest.fixture
+def mixed(ensemble: zookeeper.ZooKeeper, tmp_path: Path) -> Generator[Cluster, None, None]:
+    address = f"{ensemble.address}/mixed"
+    cluster = Cluster(tmp_path, address, PROTOCOL, brokers=2)
+    cluster.start()
+    apache = ApacheKafka(KAFKA, tmp_path, address, {})
+    cluster.brokers[KAFKA] = apache
+    try:
+        apache.start()
+        apache.wait_ready()
+        yield cluster
+    finally:
+        cluster.end()
+
+
+class Story:
+    """Topics with a partition that ours lead first and one that Kafka's does, and records with the acknowledgement of all."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.described = Description(cluster.bootstrap)
+        self._written: dict[tuple[str, int], list[bytes]] = {}
+
+    def _admin(self) -> AdminClient:
+        """A new one: librdkafka asks the broker that it last knew to be the controller, whoever is."""
+        return AdminClient({"bootstrap.servers": self.cluster.bootstrap})
+
+    def create(self, topic: str, assignment: Sequence[Sequence[int]] = ((1, 2, 3), (3, 1, 2))) -> None:
+        new = NewTopic(topic, len(assignment), replica_assignment=[list(each) for each in assignment])
+        admin = self._admin()
+        admin.create_topics([new], request_timeout=60)[topic].result(timeout=60)
+        for number in range(len(assignment)):
+            self._written[topic, number] = []
+        self.wait_in_sync(topic)
+
+    def delete(self, topic: str) -> None:
+        admin = self._admin()
+        admin.delete_topics([topic], request_timeout=60)[topic].result(timeout=60)
+        for key in [key for key in self._written if key[0] == topic]:
+            del self._written[key]
+
+    def wait_in_sync(self, *topics: str) -> None:
+        for topic in topics:
+            for number in (0, 1):
+                until(partial(self._is_in_sync, topic, number), f"{topic}-{number} is in sync", 120)
+
+    def _is_in_sync(self, topic: str, number: int) -> bool:
+        return self.described.isr(topic, number) == ALL
+
+    def write(self, *topics: str) -> None:
+        """In transactions, whose coordinators are on all brokers."""
+        for topic in topics:
+            producer = Producer({"bootstrap.servers": self.cluster.bootstrap, "transactional.id": topic, "acks": "all"})
+            producer.init_transactions(60)
+            producer.begin_transaction()
+            for number in (0, 1):
+                for _ in range(COUNT):
+                    value = f"value-{len(self._written[topic, number])}".encode()
+                    producer.produce(topic, value, partition=number)
+                    self._written[topic, number].append(value)
+            producer.commit_transaction(60)
+
+    def check(self) -> None:
+        """Every record is there once and in order, and the files of all brokers are the same."""
+        for (topic, number), values in self._written.items():
+            assert [value for _, value in consumed(self.cluster.bootstrap, topic, len(values), number)] == values
+            until(partial(self._have_the_same, topic, number), f"the same in all files of {topic}-{number}")
+
+    def _have_the_same(self, topic: str, number: int) -> bool:
+        return len({segment_bytes(broker.data, topic, number) for broker in self.cluster.brokers.values()}) == 1
+
+    def start(self, *brokers: int) -> None:
+        for number in brokers:
+            self.cluster.brokers[number].start()
+        for number in brokers:
+            self.cluster.brokers[number].wait_ready()
+
+
+def test_both_kinds_lead_follow_and_control_each_other(mixed: Cluster, ensemble: zookeeper.ZooKeeper) -> None:
+    story = Story(mixed)
+    described = story.described
+    until(lambda: described.controller() in OURS, "ours, who were first, control")
+    story.create("ours")
+    until(lambda: (described.leader("ours", 0), described.leader("ours", 1)) == (1, KAFKA), "a leader of each kind")
+    story.write("ours")
+    story.check()
+
+    hand_over(mixed, described, *OURS)
+    until(lambda: Description(mixed.brokers[KAFKA].address).controller() == KAFKA, "Kafka's broker controls what ours have written")
+    story.start(*OURS)
+    story.wait_in_sync("ours")
+    story.create("kafkas")
+    story.create("gone")
+    story.write("ours", "kafkas", "gone")
+    story.check()
+    check_nodes_have_the_same_shape(f"{ensemble.address}/mixed")
+
+    mixed.brokers[KAFKA].kill()
+    awake = Description(",".join(mixed.brokers[number].address for number in OURS))
+    until(lambda: awake.controller() in OURS, "ours control what Kafka's broker has written")
+    until(lambda: awake.leader("kafkas", 1) in OURS, "ours lead")
+    story.start(KAFKA)
+    story.wait_in_sync("ours", "kafkas", "gone")
+    story.delete("gone")
+    story.create("last")
+    story.write("ours", "kafkas", "last")
+    until(lambda: not any(list(broker.data.glob("gone-[01]")) for broker in mixed.brokers.values()), "no files of a deleted topic")
+    story.check()
+
+    mixed.brokers[KAFKA].stop()
+    until(lambda: awake.leader("last", 1) in OURS, "ours lead what Kafka's broker has handed over")
+    assert mixed.tracebacks() == []
+
+
+def hand_over(mixed: Cluster, described: Description, *brokers: int) -> None:
+    """They stop one after the other, the controller last; others lead before they do."""
+    for number in sorted(brokers, key=lambda each: each == described.controller()):
+        stopped: BrokerProcess = mixed.brokers[number]
+        assert stopped.stop() == 0
+        assert "Controlled shutdown request returned successfully" in stopped.said()
+
+
+def check_nodes_have_the_same_shape(address: str) -> None:
+    """What a broker of ours says of itself, and what our controller has written of topics, beside Kafka's: the same keys in order."""
+    pairs = [("/brokers/ids/1", f"/brokers/ids/{KAFKA}")]
+    pairs += [(f"/{each}/topics/ours", f"/{each}/topics/kafkas") for each in ("brokers", "config")]
+    pairs.append(("/brokers/topics/ours/partitions/0/state", "/brokers/topics/kafkas/partitions/1/state"))
+    read = asyncio.run(nodes(address, [path for pair in pairs for path in pair]))
+    for ours, kafkas in pairs:
+        assert shape(json.loads(read[ours])) == shape(json.loads(read[kafkas])), ours
+
+
+async def nodes(address: str, paths: Sequence[str]) -> dict[str, bytes]:
+    tree = TreeClient(ZooKeeperTree(Options(parse(address))), lambda: None)
+    await tree.connect()
+    try:
+        found = {path: await tree.get(path) for path in paths}
+    finally:
+        await tree.close()
+    return {path: node.data or b"" for path, node in found.items() if node is not None}
+
+
+def shape(value: object) -> object:
+    """Types for values; which features there are is each broker's own affair."""
+    if isinstance(value, dict):
+        return [(key, "features" if key == "features" else shape(each)) for key, each in value.items()]
+    return [shape(each) for each in value] if isinstance(value, list) else type(value).__name__
