@@ -3,15 +3,19 @@ compiled, since compiled classes cannot be changed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
+from barnabas.broker import partition_read
 from barnabas.broker.follower_fetch import FollowerFetch, Following, State
-from barnabas.broker.isr import InSyncReplicas, IsrResult
-from barnabas.broker.isr_proposals import IsrProposals
+from barnabas.broker.isr import InSyncReplicas
 from barnabas.broker.partition import REPLICATED, Partition
+from barnabas.broker.replica_manager import ReplicaManager
 from barnabas.controller import term
+from barnabas.coordinator.runtime import CoordinatorRuntime
+from barnabas.coordinator.transaction.markers import MarkerWriter
+from barnabas.coordinator.transaction.shard import TransactionShard
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
 
@@ -42,12 +46,20 @@ def truncate_to_the_high_watermark() -> Any:
 
 
 def shrink_the_isr_without_asking() -> Any:
-    """The leader decides by itself, and the controller does not hear of it."""
+    """The leader leaves out who is behind, and the controller does not hear of it."""
 
-    def submit(self: IsrProposals, partition: Any, isr: Any, leader_epoch: int, partition_epoch: int, on_done: Callable[..., None]) -> None:
-        on_done(IsrResult(0, isr, leader_epoch, partition_epoch))
+    def maybe_shrink(self: InSyncReplicas, now_ms: int) -> None:
+        log, host = self._partition.leader_log, self._partition.host
+        if log is not None and self.proposed is None:
+            caught_up = {
+                replica.broker_id
+                for replica in self._partition.remote_replicas.values()
+                if replica.is_caught_up(log.log_end_offset, now_ms, host.replica_lag_time_max_ms)
+            }
+            self.commit(self.committed & (caught_up | {host.broker_id}))
+            self._partition.isr_changed()
 
-    return changed(IsrProposals, "submit", submit)
+    return changed(InSyncReplicas, "maybe_shrink", maybe_shrink)
 
 
 def take_a_replica_into_the_isr_that_is_behind() -> Any:
@@ -65,24 +77,65 @@ def trust_brokers_that_came_back() -> Any:
     return changed(term, "leave_out_returned", nothing)
 
 
-def do_not_check_the_leader_epoch() -> Any:
-    def local_log(self: Partition, current_leader_epoch: int, require_leader: bool) -> Any:
-        log = self.leader_log if require_leader else self.log
-        if log is None:
-            raise self._not_leader()
-        return log
+def never_compare_epochs() -> Any:
+    """The leader takes it that whoever fetches has the same records up to there."""
+    return changed(partition_read, "_diverging_epoch", lambda *_: None)
 
-    return changed(Partition, "local_log", local_log)
+
+def obey_a_deposed_controller() -> Any:
+    """The broker does not remember the epoch of the controller that it has heard last."""
+    return changed(ReplicaManager, "controller_epoch", property(lambda _: 0, lambda *_: None))
+
+
+def forget_min_insync_replicas() -> Any:
+    return changed(Partition, "_effective_min_isr", lambda *_: 1)
+
+
+def forget_the_producers_with_a_new_leader() -> Any:
+    """It does not know what its predecessor took from whom."""
+    make_leader = Partition.make_leader
+
+    def forgetful(self: Partition, state: Any, log: Any, now_ms: int) -> bool:
+        log.producers.active_producers.clear()
+        return make_leader(self, state, log, now_ms)
+
+    return changed(Partition, "make_leader", forgetful)
+
+
+def leave_markers_to_the_coordinator_before() -> Any:
+    """A coordinator that takes over does not go on with transactions whose end is decided and not told."""
+    return changed(TransactionShard, "_resume", lambda *_: None)
+
+
+def commit_in_the_first_partition_only() -> Any:
+    start = MarkerWriter.start
+
+    def half(self: MarkerWriter, metadata: Any, *, is_patient: bool = False) -> None:
+        start(self, metadata._replace(partitions=frozenset(sorted(metadata.partitions)[:1])), is_patient=is_patient)
+
+    return changed(MarkerWriter, "start", half)
+
+
+def answer_for_the_group_before_the_isr_has_it() -> Any:
+    """The coordinators, with what a new one may not know."""
+
+    def when_committed(self: Any, active: Any, ending: Any, timeout_ms: int) -> None:
+        ending.end(None)
+
+    return changed(CoordinatorRuntime, "_when_committed", when_committed)
 
 
 @contextmanager
 def changed(where: Any, name: str, what: Any) -> Generator[None, None, None]:
-    right = getattr(where, name)
+    right = getattr(where, name, None)
     setattr(where, name, what)
     try:
         yield
     finally:
-        setattr(where, name, right)
+        if right is None:
+            delattr(where, name)  # only its instances have it
+        else:
+            setattr(where, name, right)
 
 
 MISTAKES = [
@@ -92,5 +145,11 @@ MISTAKES = [
     shrink_the_isr_without_asking,
     take_a_replica_into_the_isr_that_is_behind,
     trust_brokers_that_came_back,
-    do_not_check_the_leader_epoch,
+    never_compare_epochs,
+    obey_a_deposed_controller,
+    forget_min_insync_replicas,
+    forget_the_producers_with_a_new_leader,
+    leave_markers_to_the_coordinator_before,
+    commit_in_the_first_partition_only,
+    answer_for_the_group_before_the_isr_has_it,
 ]

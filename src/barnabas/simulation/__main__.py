@@ -1,4 +1,4 @@
-"""Plays histories of a cluster, one for each seed, and says which went wrong: `python -m barnabas.simulation --seeds 0-999`.
+"""Plays histories of a cluster, one for each seed, and says which went wrong: `python -m barnabas.simulation --seeds 0-999 --jobs 2`.
 
 A history that goes wrong is printed with its seed, which plays it again exactly.
 """
@@ -9,32 +9,47 @@ import argparse
 import logging
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 
-from barnabas.simulation.histories import play
+from barnabas.simulation.histories import Outcome, play
 
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser("barnabas.simulation", description=__doc__.partition("\n")[0])
     parser.add_argument("--seeds", default="0-99", help="one seed, or the first and the last: 0-99")
-    parser.add_argument("--faults", type=int, default=8, help="in each history; default: %(default)s")
+    parser.add_argument("--faults", type=int, default=4, help="in each history; default: %(default)s")
+    parser.add_argument("--jobs", type=int, default=1, help="so many processes share the seeds; default: %(default)s")
     parser.add_argument("--log", action="store_true", help="show what the brokers log")
     given = parser.parse_args(arguments)
-    if given.log:
-        logging.basicConfig(level=logging.INFO, format="%(name)s %(message)s")
-    else:
-        logging.disable(logging.CRITICAL)
     first, _, last = given.seeds.partition("-")
-    began, failed, steps = time.monotonic(), 0, 0
     seeds = range(int(first), int(last or first) + 1)
-    for seed in seeds:
-        outcome = play(seed, given.faults)
+    began, failed, steps = time.monotonic(), 0, 0
+    for outcome in _outcomes(seeds, given.faults, given.jobs, given.log):
         steps += outcome.steps
         if outcome.wrong:
             failed += 1
             print(outcome, flush=True)
     print(f"{len(seeds)} histories, {steps} steps, {time.monotonic() - began:.0f} s: {failed} went wrong")
     return 1 if failed else 0
+
+
+def _outcomes(seeds: range, faults: int, jobs: int, shows_log: bool) -> Iterator[Outcome]:
+    """In the order of the seeds."""
+    if jobs <= 1:
+        _set_up_log(shows_log)
+        yield from (play(seed, faults) for seed in seeds)
+        return
+    with ProcessPoolExecutor(jobs, initializer=_set_up_log, initargs=(shows_log,)) as processes:
+        yield from processes.map(partial(play, faults=faults), seeds)
+
+
+def _set_up_log(is_shown: bool) -> None:
+    if is_shown:
+        logging.basicConfig(level=logging.INFO, format="%(name)s %(message)s")
+    else:
+        logging.disable(logging.CRITICAL)
 
 
 if __name__ == "__main__":

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from barnabas.records.reader import records_of
+from barnabas.records.batch import read_batches
+from barnabas.records.control import COMMIT, parse_control_type
+from barnabas.records.reader import read_records, records_of
+from barnabas.simulation.applications import Ending, GroupNotes, values_of_transaction
 from barnabas.simulation.workload import Promises
 from barnabas.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from barnabas.simulation.cluster import SimulatedBroker, SimulatedCluster
+    from barnabas.simulation.loop import ProcessLoop
     from barnabas.storage.log import Log
 
 
@@ -59,12 +63,14 @@ def replicas_agree(cluster: SimulatedCluster, partition: TopicPartition) -> list
     return [f"{partition} on broker {number} differs from the others" for number, data in contents.items() if data != first]
 
 
-class LeadershipWatch:
-    """No epoch of a partition has two leaders. To be asked to look again and again while a history runs."""
+class Watch:
+    """What must hold at any moment: no epoch of a partition has two leaders, and after what a broker was told of the leader of a partition
+    it is told nothing older. To be asked to look again and again while a history runs."""
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
         self._leaders: dict[tuple[TopicPartition, int], int] = {}
+        self._told: dict[tuple[int, TopicPartition], tuple[ProcessLoop | None, int]] = {}
         self.wrong: list[str] = []
 
     def look(self) -> None:
@@ -72,11 +78,108 @@ class LeadershipWatch:
             if broker.broker is None:
                 continue
             for partition, found in list(broker.broker.replica_manager.online.items()):
-                if not found.is_leader:
-                    continue
-                known = self._leaders.setdefault((partition, found.leader_epoch), number)
-                if known != number:
-                    self.wrong.append(f"{partition} is led by {known} and {number} in epoch {found.leader_epoch}")
+                if found.is_leader:
+                    known = self._leaders.setdefault((partition, found.leader_epoch), number)
+                    if known != number:
+                        self._complain(f"{partition} is led by {known} and {number} in epoch {found.leader_epoch}")
+                self._look_at_metadata(broker, partition)
+
+    def _look_at_metadata(self, broker: SimulatedBroker, partition: TopicPartition) -> None:
+        assert broker.broker is not None
+        state = broker.broker.metadata_cache.partition_info(*partition)
+        if state is None:
+            return
+        process, epoch = self._told.get((broker.id, partition), (None, -1))
+        if process is broker.process and state.leader_epoch < epoch:
+            self._complain(f"{broker.host} knew the leader of {partition} in epoch {epoch}, and now that in epoch {state.leader_epoch}")
+        self._told[broker.id, partition] = (broker.process, state.leader_epoch)
+
+    def _complain(self, what: str) -> None:
+        if what not in self.wrong:
+            self.wrong.append(what)
+
+
+class EnoughReplicas:
+    """Whatever is acknowledged is on min.insync.replicas replicas at that moment, whether their brokers run or not."""
+
+    def __init__(self, cluster: SimulatedCluster, min_insync_replicas: int) -> None:
+        self._cluster = cluster
+        self._least = min_insync_replicas
+        self.wrong: list[str] = []
+
+    def acknowledged(self, partition: TopicPartition, offset: int) -> None:
+        having = [number for number, broker in self._cluster.brokers.items() if self._end(broker, partition) > offset]
+        if len(having) < self._least:
+            self.wrong.append(f"offset {offset} of {partition} was acknowledged when only {having} had it")
+
+    def _end(self, broker: SimulatedBroker, partition: TopicPartition) -> int:
+        log = log_of(broker, partition)
+        return broker.held.get(partition, 0) if log is None else log.log_end_offset
+
+
+def all_know_the_same(cluster: SimulatedCluster) -> list[str]:
+    """What every broker tells its clients is what stands in the tree."""
+    wrong = []
+    for partition in cluster.partitions():
+        state = cluster.state_of(partition)
+        for broker in cluster.brokers.values():
+            known = None if broker.broker is None else broker.broker.metadata_cache.partition_info(*partition)
+            if state is None or known is None:
+                wrong.append(f"{broker.host} knows {known} of {partition}, of which the tree has {state}")
+            elif (known.leader, known.leader_epoch) != (state.leader, state.leader_epoch):
+                wrong.append(
+                    f"{broker.host} takes {known.leader} for the leader of {partition} in epoch {known.leader_epoch}, "
+                    f"where {state.leader} leads in epoch {state.leader_epoch}"
+                )
+    return wrong
+
+
+def committed_values(data: bytes) -> tuple[list[tuple[int, bytes]], list[int]]:
+    """What a reader of committed records sees of a log, and the producers whose transactions are open at its end."""
+    visible: list[tuple[int, bytes]] = []
+    pending: dict[int, list[tuple[int, bytes]]] = {}
+    for batch in read_batches(data):
+        records = read_records(data, batch)
+        if batch.is_control:
+            ended = pending.pop(batch.producer_id, [])
+            visible += ended if parse_control_type(records[0]) == COMMIT else []
+        elif batch.is_transactional:
+            pending.setdefault(batch.producer_id, []).extend((record.offset, record.value or b"") for record in records)
+        else:
+            visible += [(record.offset, record.value or b"") for record in records]
+    return sorted(visible), list(pending)
+
+
+def transactions_are_whole(contents: Sequence[bytes], endings: Mapping[int, Ending]) -> list[str]:
+    """Each transaction is there in all partitions or in none, and as its producer was told. `contents` are the logs of its partitions."""
+    seen = []
+    wrong = []
+    for partition, data in enumerate(contents):
+        visible, pending = committed_values(data)
+        values = [value for _, value in visible]
+        wrong += [f"{value!r} is there more than once" for value in sorted(set(values)) if values.count(value) > 1]
+        wrong += [f"partition {partition} has an open transaction of producer {producer}" for producer in pending]
+        seen.append(frozenset(values))
+    for number, ending in endings.items():
+        there = [value in seen[partition] for partition, value in enumerate(values_of_transaction(number, len(contents)))]
+        if len(set(there)) > 1:
+            wrong.append(f"transaction {number}, {ending.value}, is there in part: {there}")
+        elif (ending is Ending.COMMITTED and not there[0]) or (ending is Ending.ABORTED and there[0]):
+            wrong.append(f"transaction {number} was {ending.value} and is {'there' if there[0] else 'not there'}")
+    return wrong
+
+
+def group_saw(notes: GroupNotes, contents: Mapping[TopicPartition, bytes]) -> list[str]:
+    """A group of readers of committed records has seen all of them, and nothing else."""
+    wrong = list(notes.wrong)
+    for partition, data in contents.items():
+        visible = dict(committed_values(data)[0])
+        read = notes.read.get(partition, {})
+        wrong += [
+            f"{value!r} was read at {at} of {partition}, and is not committed" for at, value in read.items() if visible.get(at) != value
+        ]
+        wrong += [f"{value!r} at {at} of {partition} was never read" for at, value in visible.items() if at not in read]
+    return wrong
 
 
 def in_sync(cluster: SimulatedCluster, partition: TopicPartition) -> Mapping[int, frozenset[int]]:

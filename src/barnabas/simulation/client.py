@@ -20,7 +20,7 @@ from barnabas.protocol.registry import BY_NAME
 from barnabas.topic_partition import TopicPartition
 
 ATTEMPT_S: Final = 4.0
-RETRY_S: Final = 0.1
+RETRY_S: Final = 0.3
 METADATA_VERSION: Final = 12
 
 Address = tuple[str, int]

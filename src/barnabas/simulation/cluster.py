@@ -140,12 +140,15 @@ class SimulatedBroker:
     def stop_soon(self) -> None:
         """The same while others go on; it may be killed before it has come to an end."""
         assert self.process is not None and self.server is not None
+        self.is_serving = False
         process = self.process
         stopping = process.create_task(self.server.shutdown())
-        stopping.add_done_callback(lambda _: self._cluster.network.kernel.call_soon(self._stopped, process))
+        stopping.add_done_callback(lambda task: self._cluster.network.kernel.call_soon(self._stopped, process, task))
 
-    def _stopped(self, process: ProcessLoop) -> None:
-        if self.process is process:
+    def _stopped(self, process: ProcessLoop, stopping: asyncio.Task[None]) -> None:
+        if self.process is process and (stopping.cancelled() or stopping.exception() is not None):
+            self.kill()
+        elif self.process is process:
             self._end(process)
 
     def kill(self) -> None:

@@ -1,39 +1,68 @@
-"""Histories of a cluster under faults: writers and readers go on while brokers are killed, lose power, and are cut off; then all is healed,
-and everything that was promised is looked for.
+"""Histories of a cluster under faults: clients go on while brokers are killed, sleep, lose power and are cut off; then all is healed, and
+everything that was promised is looked for.
 
-A seed decides everything. What happens stays within what Kafka promises to survive: nobody is elected out of sync, and when a replica has
-lost what it had not flushed, the others are left alone until it is in sync again.
+A seed decides everything. There are writers and readers of one topic, transactions in another, and a group that reads what those committed.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Final
 
-from barnabas.metadata import paths
-from barnabas.metadata.tree import GetChildren
-from barnabas.simulation.checkers import LeadershipWatch, all_promises_kept, in_sync, log_bytes, log_of, replicas_agree, values_of
+from barnabas.simulation.applications import GroupNotes, Member, Surroundings, TransactionalWriter
+from barnabas.simulation.checkers import (
+    EnoughReplicas,
+    Watch,
+    all_know_the_same,
+    all_promises_kept,
+    committed_values,
+    group_saw,
+    in_sync,
+    log_bytes,
+    log_of,
+    replicas_agree,
+    transactions_are_whole,
+    values_of,
+)
 from barnabas.simulation.client import SimulatedClient
-from barnabas.simulation.cluster import PORT, SimulatedBroker, SimulatedCluster
+from barnabas.simulation.cluster import PORT, SimulatedClock, SimulatedCluster
+from barnabas.simulation.faults import Faults
 from barnabas.simulation.workload import Promises, Reader, Writer
+from barnabas.simulation.world import Stuck
 from barnabas.topic_partition import TopicPartition
 
 TOPIC: Final = "t"
+TRANSACTIONS: Final = "x"
+GROUP: Final = "g"
 BROKERS: Final = 3
-LOOK_S: Final = 0.05
+MEMBERS: Final = 2
+MIN_INSYNC_REPLICAS: Final = 2
+LOOK_S: Final = 0.1
 FAULTS_TOLD_MAX: Final = 20
 SETTLED_WITHIN_S: Final = 300.0
+SETTLED_LOOK_S: Final = 0.5
 # Shorter than real ones: a history has more of everything in the same time.
-_SETTINGS: Final = {"replica.lag.time.max.ms": "3000", "replica.fetch.wait.max.ms": "200", "replica.fetch.backoff.ms": "200"}
+_SETTINGS: Final = {
+    "replica.lag.time.max.ms": "3000",
+    "replica.fetch.wait.max.ms": "1000",
+    "replica.fetch.backoff.ms": "200",
+    "replica.fetch.response.max.bytes": "300",  # a few batches: who is behind stays behind for a while
+    "replica.fetch.max.bytes": "200",
+    "min.insync.replicas": str(MIN_INSYNC_REPLICAS),
+    "unclean.leader.election.enable": "false",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "2000",
+    "group.min.session.timeout.ms": "1000",
+}
 
 
 @dataclass
 class Outcome:
     seed: int
     acknowledged: int
+    committed: int
     steps: int
     trace: int
     events: list[str]
@@ -41,176 +70,191 @@ class Outcome:
 
     def __str__(self) -> str:
         told = "\n  ".join([*self.events, *self.wrong[:FAULTS_TOLD_MAX]])
-        return f"seed {self.seed}: {self.acknowledged} records acknowledged, {len(self.wrong)} faults\n  {told}"
+        return (
+            f"seed {self.seed}: {self.acknowledged} records acknowledged, {self.committed} transactions committed, {len(self.wrong)} faults"
+            f"\n  {told}\nto see it again, with what the brokers log: python -m barnabas.simulation --seeds {self.seed} --log"
+        )
 
 
 class History:
     def __init__(self, seed: int, partitions: int = 2, *, settings: dict[str, str] | None = None) -> None:
         self.cluster = SimulatedCluster(seed, BROKERS, {**_SETTINGS, **(settings or {})})
         self.world = self.cluster.world
-        self.events: list[str] = []
         self.partitions = [TopicPartition(TOPIC, number) for number in range(partitions)]
         self.promises = {each: Promises() for each in self.partitions}
-        self._addresses = [(broker.host, PORT) for broker in self.cluster.brokers.values()]
-        self._watch = LeadershipWatch(self.cluster)
+        self.transactions = [TopicPartition(TRANSACTIONS, number) for number in range(partitions)]
+        self.group = GroupNotes()
+        self.clients = self.cluster.process("clients")
+        self.faults = Faults(
+            self.cluster, [*self.partitions, *self.transactions], self.clients.host, self._client, self.clients.create_task
+        )
+        self._servers = [(broker.host, PORT) for broker in self.cluster.brokers.values()]
+        self._asking: list[SimulatedClient] = []
+        self._watch = Watch(self.cluster)
+        self._enough = EnoughReplicas(self.cluster, MIN_INSYNC_REPLICAS)
+        servers = ",".join(f"{host}:{port}" for host, port in self._servers)
+        self._surroundings = Surroundings(servers, SimulatedClock(self.clients), self.world.random)
+        self._transactional = TransactionalWriter(self._surroundings, TRANSACTIONS, partitions)
         self._writers: list[asyncio.Task[None]] = []
-        self._lost_power: set[int] = set()
+        self._members: list[asyncio.Task[None]] = []
+        self._quiet_since = math.inf  # when everything was healed and running
 
-    def begin(self, records: int, pause_s: float, configs: dict[str, str] | None = None) -> None:
-        """Brokers, a topic with as many replicas, a writer and a reader for each partition."""
+    def begin(self, records: int, pause_s: float, transactions: int = 0) -> None:
+        """Brokers, topics with as many replicas, a writer and a reader for each partition of one, and a group that reads the other."""
         for broker in self.cluster.brokers.values():
             broker.start()
         self.cluster.network.kernel.call_later(LOOK_S, self._look)
-        process = self.cluster.process("clients")
-        admin = self._client()
-        wanted = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false", **(configs or {})}
-        process.run_until_complete(admin.create_topic(TOPIC, len(self.partitions), BROKERS, wanted))
+        for topic in (TOPIC, TRANSACTIONS):
+            self.clients.run_until_complete(self._client().create_topic(topic, len(self.partitions), BROKERS))
         for number, each in enumerate(self.partitions):
-            writer = Writer(self._client(), TOPIC, each.partition, self.promises[each], f"w{number}")
-            self._writers.append(process.create_task(writer.write(records, pause_s)))
-            process.create_task(Reader(self._client(), TOPIC, each.partition, self.promises[each]).read())
+            writer = Writer(self._client(), *each, self.promises[each], f"w{number}", self._acknowledged)
+            self._writers.append(self.clients.create_task(writer.write(records, pause_s)))
+            self.clients.create_task(Reader(self._client(), *each, self.promises[each]).read())
+        if transactions:
+            self._writers.append(self.clients.create_task(self._transactional.write(transactions, 2 * pause_s)))
+            protocol = self.world.random.choice(["classic", "consumer"])
+            for number in range(MEMBERS):
+                member = Member(self._surroundings, GROUP, protocol, f"m{number}", [TRANSACTIONS], self.group)
+                self._members.append(self.clients.create_task(member.live()))
 
-    def run(self, faults: int, between_s: tuple[float, float] = (0.5, 12.0)) -> None:
+    def run(self, faults: int, between_s: tuple[float, float] = (0.5, 6.0)) -> None:
         for _ in range(faults):
             self.world.run_for(self.world.random.uniform(*between_s))
-            self.fault()
-
-    def fault(self) -> None:
-        """One of those that can happen now."""
-        self._note_recovered()
-        running = [broker for broker in self.cluster.brokers.values() if broker.is_running]
-        stopped = [broker for broker in self.cluster.brokers.values() if not broker.is_running]
-        choices: list[Callable[[], None]] = [self._heal]
-        choices += [partial(self._start, broker) for broker in stopped] * 2
-        if not self._lost_power:
-            choices += [self._cut]
-            choices += [partial(self._kill, broker) for broker in running]
-            choices += [partial(self._stop, broker) for broker in running[:1] if broker.is_serving]
-            if self._all_in_sync() and self._all_registered():
-                choices += [partial(self._lose_power, broker) for broker in running]
-        self.world.random.choice(choices)()
+            for wait_s in self.faults.plot():
+                self.world.run_for(wait_s)
+                self._note_recovered()
 
     def end(self) -> Outcome:
         """Heals everything, waits until all is written and all replicas have it, and compares."""
-        self._heal()
-        for broker in self.cluster.brokers.values():
-            if not broker.is_running:
-                self._start(broker)
+        self.faults.heal()
         wrong: list[str] = []
         try:
-            self.world.run_until(lambda: all(task.done() for task in self._writers), SETTLED_WITHIN_S)
-            self.world.run_until(self._is_settled, SETTLED_WITHIN_S)
+            self._wait_until(self._all_serve)
+            self._quiet_since = self.world.now
+            self.clients.run_until_complete(self._assign_to_all())
+            self._wait_until(self._all_is_written)
+            self._wait_until(self._is_settled)
         except Exception as stuck:
             wrong.append(f"{type(stuck).__name__}: {stuck}; {self._described()}")
         self.world.run_for(2.0)
         wrong += self._compare()
         acknowledged = sum(len(each.acknowledged) for each in self.promises.values())
-        outcome = Outcome(self.world.seed, acknowledged, self.world.steps, self.world.trace, self.events, wrong)
+        committed = sum(len(committed_values(data)[0]) for data in self._contents(self.transactions).values()) // len(self.transactions)
+        outcome = Outcome(self.world.seed, acknowledged, committed, self.world.steps, self.world.trace, self.faults.events, wrong)
         self.world.end()
         return outcome
 
+    def _all_serve(self) -> bool:
+        """Those that do not run, or were just about to stop, are started."""
+        for broker in self.cluster.brokers.values():
+            self.faults.start(broker)
+        return all(broker.is_serving for broker in self.cluster.brokers.values())
+
+    def _wait_until(self, is_so: Callable[[], bool]) -> None:
+        deadline = self.world.now + SETTLED_WITHIN_S
+        while not is_so():
+            if self.world.now > deadline:
+                raise Stuck(f"seed {self.world.seed}: {is_so.__name__} did not come within {SETTLED_WITHIN_S:g} s")
+            self.world.run_for(SETTLED_LOOK_S)
+
+    async def _assign_to_all(self) -> None:
+        """Reassignments may have left partitions with fewer replicas."""
+        admin = self._client()
+        for partition in (*self.partitions, *self.transactions):
+            while not await admin.reassign(partition, list(self.cluster.brokers)):
+                await asyncio.sleep(SETTLED_LOOK_S)
+
     def _compare(self) -> list[str]:
-        wrong = [*self._watch.wrong, *(f"{name}: {error!r}" for name, error in self.world.failures)]
-        for task in self._writers:
+        wrong = [*self._watch.wrong, *self._enough.wrong, *(f"{name}: {error!r}" for name, error in self.world.failures)]
+        for task in (*self._writers, *self._members):
             if task.done() and not task.cancelled() and (error := task.exception()) is not None:
-                wrong.append(f"a writer failed: {error!r}")
-        for partition in self.partitions:
+                wrong.append(f"a client failed: {error!r}")
+        for client in self._asking:
+            wrong += [f"{what} was not answered, and nothing was broken" for began, what in client.unanswered if self._quiet_since <= began]
+        wrong += all_know_the_same(self.cluster)
+        for partition in (*self.partitions, *self.transactions):
             wrong += replicas_agree(self.cluster, partition)
+        for partition in self.partitions:
             for broker in self.cluster.brokers.values():
                 log = log_of(broker, partition)
                 held = [] if log is None else values_of(log_bytes(log))
                 wrong += [f"{partition} on {broker.host}: {each}" for each in all_promises_kept(held, self.promises[partition])]
+        contents = self._contents(self.transactions)
+        wrong += transactions_are_whole(list(contents.values()), self._transactional.endings)
+        wrong += group_saw(self.group, contents) if self._members else []
         return wrong
 
+    def _contents(self, partitions: list[TopicPartition]) -> dict[TopicPartition, bytes]:
+        """Of the first replica: whether the others have the same is another question."""
+        found = {}
+        for partition in partitions:
+            log = next(filter(None, (log_of(broker, partition) for broker in self.cluster.brokers.values())), None)
+            found[partition] = b"" if log is None else log_bytes(log)
+        return found
+
     def _client(self) -> SimulatedClient:
-        return SimulatedClient(self._addresses)
+        client = SimulatedClient(self._servers)
+        self._asking.append(client)
+        return client
 
     def _look(self) -> None:
         self._watch.look()
         self.cluster.network.kernel.call_later(LOOK_S, self._look)
 
-    def _note(self, event: str) -> None:
-        self.events.append(f"{self.world.now:8.3f} {event}")
-
-    # Faults
-
-    def _kill(self, broker: SimulatedBroker) -> None:
-        self._note(f"kill {broker.id}")
-        broker.kill()
-
-    def _lose_power(self, broker: SimulatedBroker) -> None:
-        self._heal()
-        self._note(f"power off {broker.id}")
-        self._lost_power.add(broker.id)
-        broker.lose_power()
-
-    def _stop(self, broker: SimulatedBroker) -> None:
-        self._note(f"stop {broker.id}")
-        broker.stop()
-
-    def _start(self, broker: SimulatedBroker) -> None:
-        self._note(f"start {broker.id}")
-        broker.start_soon()
-
-    def _cut(self) -> None:
-        """One direction between two of the brokers and the tree, or all that leads to and from one of them."""
-        network, random = self.cluster.network, self.world.random
-        places = [*(broker.address for broker in self.cluster.brokers.values()), self.cluster.tree_address]
-        one, other = random.sample(places, 2)
-        if random.random() < 0.3:
-            self._note(f"cut off {one}")
-            for each in places:
-                if each != one:
-                    network.cut_both_ways(one, each)
-        elif random.random() < 0.5:
-            self._note(f"cut {one} from {other}")
-            network.cut_both_ways(one, other)
-        else:
-            self._note(f"cut {one} to {other}")
-            network.cut(one, other)
-
-    def _heal(self) -> None:
-        self._note("heal")
-        self.cluster.network.heal()
+    def _acknowledged(self, partition: TopicPartition, offset: int) -> None:
+        if self.faults.lost_power is None:
+            self._enough.acknowledged(partition, offset)
 
     # What is known
 
-    def _all_in_sync(self) -> bool:
-        found = [in_sync(self.cluster, partition) for partition in self.partitions]
-        return all(len(leaders) == 1 and all(len(isr) == BROKERS for isr in leaders.values()) for leaders in found)
-
-    def _all_registered(self) -> bool:
-        session = self.cluster.tree.open_session_now(lambda _: None)
-        (answer,) = session.handle_now([GetChildren(paths.BROKER_IDS)])
-        session.close_now()
-        return len(answer.value.names) == BROKERS
-
     def _note_recovered(self) -> None:
-        if self._lost_power and self._all_in_sync():
-            self._lost_power.clear()
+        lost = self.faults.lost_power
+        if lost is not None and self.cluster.brokers[lost].is_serving and self._all_in_sync():
+            self.faults.note_in_sync()
+
+    def _all_in_sync(self) -> bool:
+        """Every replica of every partition, as the tree has it and as its leader sees it."""
+        for partition in self.cluster.partitions():
+            state = self.cluster.state_of(partition)
+            leaders = in_sync(self.cluster, partition)
+            if state is None or len(state.isr) != BROKERS or list(leaders) != [state.leader] or len(leaders[state.leader]) != BROKERS:
+                return False
+        return True
+
+    def _all_is_written(self) -> bool:
+        return all(task.done() for task in self._writers)
 
     def _is_settled(self) -> bool:
         if not self._all_in_sync():
             return False
-        for partition in self.partitions:
+        for partition in (*self.partitions, *self.transactions):
             logs = [log_of(broker, partition) for broker in self.cluster.brokers.values()]
             if None in logs or len({(log.log_end_offset, log.high_watermark) for log in logs if log is not None}) != 1:
                 return False
-        return True
+        return not self._members or self._group_is_done()
+
+    def _group_is_done(self) -> bool:
+        contents = self._contents(self.transactions)
+        decoded = {partition: committed_values(data) for partition, data in contents.items()}
+        return all(
+            not pending and all(offset in self.group.read.get(partition, {}) for offset, _ in visible)
+            for partition, (visible, pending) in decoded.items()
+        )
 
     def _described(self) -> str:
         told = []
         for number, broker in self.cluster.brokers.items():
-            if broker.broker is not None:
-                told += [f"{number}: {found!r}" for key, found in broker.broker.replica_manager.online.items() if key.topic == TOPIC]
-            else:
-                told.append(f"{number}: not running")
+            if broker.broker is None:
+                told.append(f"{number}: {'starting' if broker.is_running else 'not running'}")
+                continue
+            online = broker.broker.replica_manager.online
+            told += [f"{number}: {found!r}" for key, found in online.items() if key in self.partitions or key in self.transactions]
         return "; ".join(told)
 
 
-def play(seed: int, faults: int = 8, records: int = 150, pause_s: float = 0.2) -> Outcome:
+def play(seed: int, faults: int = 4, records: int = 50, pause_s: float = 0.4, transactions: int = 20) -> Outcome:
     """One history from its beginning to its end."""
     history = History(seed)
-    history.begin(records, pause_s)
+    history.begin(records, pause_s, transactions)
     history.run(faults)
     return history.end()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import socket
+import sys
 from asyncio import events
 from collections import deque
 from collections.abc import Callable
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from barnabas.simulation.sockets import SimulatedSocket
 
 THREAD_S_MAX: Final = 0.002  # how long what is given to a thread takes, at most
+CLOSE_ATTEMPTS_MAX: Final = 100
 
 
 class Handle(asyncio.TimerHandle):
@@ -92,16 +94,16 @@ class ProcessLoop:
     def bury(self) -> None:
         """After the history: lets go of what never came to its end, and whatever that does now is of no interest."""
         self.is_alive = False
-        for task in list(self._tasks):
-            events._set_running_loop(self.as_loop)
-            try:
+        hook, sys.unraisablehook = sys.unraisablehook, lambda _: None  # for those that would not be closed
+        events._set_running_loop(self.as_loop)
+        try:
+            while self._tasks:  # what is closed may begin to clean up after itself, in tasks of its own
+                task = self._tasks.pop()
                 task._log_destroy_pending = False  # type: ignore[attr-defined]
-                task.get_coro().close()
-            except BaseException:
-                pass
-            finally:
-                events._set_running_loop(None)
-        self._tasks.clear()
+                _close(task.get_coro())
+        finally:
+            events._set_running_loop(None)
+            sys.unraisablehook = hook
 
     def run_until_complete(self, future: Any) -> Any:
         """Lets the whole world go on until this is done."""
@@ -239,3 +241,13 @@ class ProcessLoop:
         self.call_soon(made.set_result, None)
         await made
         return transport, protocol
+
+
+def _close(coroutine: Any) -> None:
+    """Until it has really ended: what it does about that may wait for something again."""
+    for _ in range(CLOSE_ATTEMPTS_MAX):
+        try:
+            coroutine.close()
+            return
+        except BaseException:
+            continue

@@ -31,23 +31,28 @@ class Lane:
         self._source = source
         self._target = target
         self._last_arrival = 0.0
-        self._held: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
+        self._held: deque[tuple[ProcessLoop, Callable[..., None], tuple[Any, ...]]] = deque()
 
     def send(self, arrive: Callable[..., None], *args: Any) -> None:
+        """What happens there does not depend on whether somebody runs there."""
+        self.send_to(self._network.kernel, arrive, *args)
+
+    def send_to(self, process: ProcessLoop, arrive: Callable[..., None], *args: Any) -> None:
+        """The same for a process, which does it itself."""
         if self._held or self._network.is_cut(self._source, self._target):
-            self._held.append((arrive, args))
+            self._held.append((process, arrive, args))
             self._network.holding(self)
             return
         self._last_arrival = max(self._last_arrival, self._network.world.now + self._network.delay(self._source, self._target))
-        self._network.kernel.call_at(self._last_arrival, arrive, *args)
+        process.call_at(self._last_arrival, arrive, *args)
 
     def maybe_release(self) -> bool:
         """Sends what was held back, if the link is whole again."""
         if self._network.is_cut(self._source, self._target):
             return False
         held, self._held = self._held, deque()
-        for arrive, args in held:
-            self.send(arrive, *args)
+        for process, arrive, args in held:
+            self.send_to(process, arrive, *args)
         return True
 
 

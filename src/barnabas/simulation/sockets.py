@@ -120,7 +120,7 @@ class SimulatedSocket:
     def send(self, what: str, *args: Any) -> None:
         """Something for the other end: "data", "taken", "end" or "reset"."""
         if self._peer is not None and self._lane is not None:
-            self._lane.send(self._peer.arrive, what, *args)
+            self._lane.send_to(self._peer.process if self._peer.process.is_alive else self.network.kernel, self._peer.arrive, what, *args)
 
     def arrive(self, what: str, *args: Any) -> None:
         if self._is_closed or not self.process.is_alive:
@@ -130,7 +130,7 @@ class SimulatedSocket:
         if self.transport is None:
             self._unattached.append((self._arrive_attached, (what, *args)))
         else:
-            self.process.call_soon(self._arrive_attached, what, *args)
+            self._arrive_attached(what, *args)
 
     def _arrive_attached(self, what: str, *args: Any) -> None:
         assert self.transport is not None

@@ -139,10 +139,7 @@ class SimulatedSession:
             self._send_back(self._told, event)
 
     def _send_back(self, call: Any, *args: Any) -> None:
-        def arrive() -> None:
-            self._process.call_soon(call, *args)
-
-        self._back.send(arrive)
+        self._back.send_to(self._process, call, *args)
 
     # In the process
 

@@ -135,7 +135,7 @@ class Reader:
             partition_max_bytes=65_536,
         )
         topic = FetchTopic(self._topic, partitions=[wanted])
-        return FetchRequest(replica_id=-1, max_wait_ms=500, min_bytes=1, max_bytes=65_536, topics=[topic])
+        return FetchRequest(replica_id=-1, max_wait_ms=1_000, min_bytes=1, max_bytes=65_536, topics=[topic])
 
     def _take(self, data: bytes) -> None:
         for record in records_of(data):

@@ -236,3 +236,30 @@ def test_what_no_process_catches_is_a_failure_of_the_world() -> None:
     places.client.call_soon(fail)
     places.world.run_for(1)
     assert [(name, str(error)) for name, error in places.world.failures] == [("client", "oh")]
+
+
+def test_a_process_that_sleeps_finds_out_when_it_wakes_up() -> None:
+    places = Places()
+    noted: list[float] = []
+    places.client.call_later(1, lambda: noted.append(places.world.now))
+    places.client.sleep(5)
+    places.world.run_for(4)
+    assert noted == []
+    places.world.run_for(2)
+    assert noted == [5]
+
+
+def test_both_ends_hear_that_a_connection_was_broken_off() -> None:
+    places = Places()
+    asking = connected(places)
+    places.network.break_off(places.server)
+    until(places, lambda: bool(asking.lost))
+    assert isinstance(asking.lost[0], ConnectionResetError)
+
+
+def test_a_link_that_was_slow_is_as_fast_as_before_when_it_is_healed() -> None:
+    places = Places()
+    places.network.set_delay(places.client.host, places.server.host, 1.0, 2.0)
+    assert places.network.delay(places.client.host, places.server.host) >= 1.0
+    places.network.heal()
+    assert places.network.delay(places.client.host, places.server.host) < 1.0

@@ -230,7 +230,7 @@ class ClassicMembership(GroupMember):
         if not revoked:
             return None
         problem = await self._invoker.revoked(revoked)
-        self._subscriptions.assign_from_subscribed(owned - revoked)
+        self._subscriptions.assign_from_subscribed(sorted(owned - revoked))
         return problem
 
     async def _complete(self, data: bytes) -> None:
@@ -262,7 +262,7 @@ class ClassicMembership(GroupMember):
         self._take_unasked_topics(assigned)
         problem = problem or self._tell_assignor(assignor, assignment)
         self._commits.restart_auto_commit()
-        self._subscriptions.assign_from_subscribed(assigned)
+        self._subscriptions.assign_from_subscribed(sorted(assigned))
         problem = await self._invoker.assigned(assigned - owned) or problem
         if problem is not None:
             self._joining = None

@@ -193,7 +193,7 @@ class ConsumerMembership(GroupMember):
             raise listener_error(problem)
 
     async def _assign(self, assigned: set[TopicPartition], added: set[TopicPartition]) -> None:
-        self._subscriptions.assign_from_subscribed_awaiting_callback(assigned, added)
+        self._subscriptions.assign_from_subscribed_awaiting_callback(sorted(assigned), added)
         self._untold = added
         problem = await self._invoker.assigned(added)
         self._untold = set()

@@ -142,7 +142,7 @@ class ConsumerCore:
         self.telemetry = ClientTelemetry.of(config, self.network, self.metrics, clock=self.clock, random=random)
         self.metadata.on_update.append(lambda cluster: self.progress())
         self.wakeup_requested = False
-        self._waiters: set[asyncio.Future[None]] = set()
+        self._waiters: dict[asyncio.Future[None], None] = {}  # in the order in which they came
         self._joining: asyncio.Task[bool] | None = None
         self._raised_version = -1
         self._started = False
@@ -179,13 +179,13 @@ class ConsumerCore:
             return
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[None] = loop.create_future()
-        self._waiters.add(waiter)
+        self._waiters[waiter] = None
         timer = loop.call_later(wait_ms / 1000, self.progress)
         try:
             await waiter
         finally:
             timer.cancel()
-            self._waiters.discard(waiter)
+            self._waiters.pop(waiter, None)
 
     async def interruptible(self, work: Coroutine[Any, Any, T]) -> T:
         """Waits for something that wakeup() may interrupt."""

@@ -99,7 +99,7 @@ class OffsetFinder:
         now_ms = self._clock.monotonic_ms()
         by_leader: dict[int, dict[TopicPartition, OffsetReset]] = {}
         with self._subscriptions.lock:
-            for partition in self._subscriptions.partitions_needing_reset(now_ms):
+            for partition in sorted(self._subscriptions.partitions_needing_reset(now_ms)):
                 strategy = self._subscriptions.reset_strategy(partition)
                 leader = self._metadata.current_leader(partition).leader
                 if leader is None:
@@ -155,7 +155,7 @@ class OffsetFinder:
         now_ms = self._clock.monotonic_ms()
         by_leader: dict[int, dict[TopicPartition, FetchPosition]] = {}
         with self._subscriptions.lock:
-            for partition in self._subscriptions.partitions_needing_validation(now_ms):
+            for partition in sorted(self._subscriptions.partitions_needing_validation(now_ms)):
                 position = self._subscriptions.position(partition)
                 if position is None or position.leader_id < 0:
                     self._put_off([partition])

@@ -77,7 +77,7 @@ class Positions:
             self._subscriptions.reset_initializing_positions(waiting.__contains__)
         elif self._committed is None:
             deadline_ms = self._clock.monotonic_ms() + self._timeout_ms
-            self._committed = asyncio.ensure_future(self._membership.fetch_committed(waiting, deadline_ms))
+            self._committed = asyncio.ensure_future(self._membership.fetch_committed(sorted(waiting), deadline_ms))
             self._committed.add_done_callback(lambda _: self._on_progress())
 
     def _apply_committed(self, found: Mapping[TopicPartition, OffsetAndMetadata | None]) -> None:

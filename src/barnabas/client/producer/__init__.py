@@ -1,12 +1,21 @@
-"""Sending records: `Producer` blocks, `AsyncProducer` is awaited."""
+"""Sending records: `Producer` blocks, `AsyncProducer` is awaited.
 
-from barnabas.client.errors import TransactionAborted
-from barnabas.client.producer.async_producer import AsyncProducer
-from barnabas.client.producer.batch import Delivery
-from barnabas.client.producer.interceptors import ProducerInterceptor
-from barnabas.client.producer.partitioners import Partitioner, RoundRobinPartitioner
-from barnabas.client.producer.producer import Producer
-from barnabas.client.producer.record import ProducerRecord, RecordMetadata
+A name is loaded when it is first used: others need the settings of this package without the whole producer.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from barnabas.client.errors import TransactionAborted
+    from barnabas.client.producer.async_producer import AsyncProducer
+    from barnabas.client.producer.batch import Delivery
+    from barnabas.client.producer.interceptors import ProducerInterceptor
+    from barnabas.client.producer.partitioners import Partitioner, RoundRobinPartitioner
+    from barnabas.client.producer.producer import Producer
+    from barnabas.client.producer.record import ProducerRecord, RecordMetadata
 
 __all__ = [
     "AsyncProducer",
@@ -19,3 +28,21 @@ __all__ = [
     "RoundRobinPartitioner",
     "TransactionAborted",
 ]
+
+_PLACES = {
+    "AsyncProducer": "barnabas.client.producer.async_producer",
+    "Delivery": "barnabas.client.producer.batch",
+    "Partitioner": "barnabas.client.producer.partitioners",
+    "Producer": "barnabas.client.producer.producer",
+    "ProducerInterceptor": "barnabas.client.producer.interceptors",
+    "ProducerRecord": "barnabas.client.producer.record",
+    "RecordMetadata": "barnabas.client.producer.record",
+    "RoundRobinPartitioner": "barnabas.client.producer.partitioners",
+    "TransactionAborted": "barnabas.client.errors",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_PLACES[name]), name)

@@ -1,0 +1,357 @@
+"""What goes wrong in a history: single faults, and plots, which are several of them in an order that has broken replicated logs before.
+
+A plot is a generator that does something and yields how long to wait before it goes on. What it may do is bounded by what Kafka promises
+to survive: a broker loses power only while another has everything that was acknowledged and is left alone until the first is in sync again
+(`keeper`), and nobody is elected out of sync.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Coroutine, Generator, Sequence
+from typing import Any, Final
+
+from barnabas.simulation.client import SimulatedClient
+from barnabas.simulation.cluster import SimulatedBroker, SimulatedCluster
+from barnabas.simulation.disk import Event
+from barnabas.topic_partition import TopicPartition
+
+SLEEP_S: Final = (0.5, 10.0)  # longer than a session lasts, or shorter
+SLOW_S: Final = (0.05, 0.8)  # the delay of a slow link
+SLOW_DISK_S: Final = 1.5
+_WRITING: Final = frozenset({"write", "sync", "create"})
+
+Plot = Generator[float, None, None]
+
+
+class Faults:
+    """`partitions` are those that clients use; `in_clients` runs something in the process of the clients, and does not wait for it."""
+
+    def __init__(
+        self,
+        cluster: SimulatedCluster,
+        partitions: Sequence[TopicPartition],
+        clients_address: str,
+        new_client: Callable[[], SimulatedClient],
+        in_clients: Callable[[Coroutine[Any, Any, object]], object],
+    ) -> None:
+        self.events: list[str] = []
+        self.lost_power: int | None = None
+        self.keeper: int | None = None
+        self._cluster = cluster
+        self._world = cluster.world
+        self._random = cluster.world.random
+        self._partitions = list(partitions)
+        self._clients_address = clients_address
+        self._new_client = new_client
+        self._in_clients = in_clients
+
+    def plot(self) -> Plot:
+        """Something that can happen now."""
+        plots: list[tuple[int, Callable[[], Plot]]] = [
+            (6, self._single),
+            (3, self._follower_lags_and_leader_goes),
+            (3, self._returns_slowly_and_leader_goes),
+            (2, self._answers_are_lost),
+            (2, self._leader_is_cut_off),
+            (3, self._controller_is_deposed),
+            (2, self._coordinator_goes),
+            (3, self._power_is_lost),
+            (1, self._one_after_the_other),
+            (1, self._two_are_down),
+        ]
+        (chosen,) = self._random.choices([plot for _, plot in plots], [weight for weight, _ in plots])
+        return chosen()
+
+    def note_in_sync(self) -> None:
+        """All replicas have everything: what was lost with the power is made good."""
+        self.lost_power = self.keeper = None
+
+    def heal(self) -> None:
+        self._note("heal")
+        self._cluster.network.heal()
+        for broker in self._cluster.brokers.values():
+            broker.files.heal()
+            broker.files.capacity = None
+            if broker.process is not None:
+                broker.process.thread_s_max = min(broker.process.thread_s_max, 0.002)
+                self._world.resume(broker.process)
+
+    def start(self, broker: SimulatedBroker) -> None:
+        if not broker.is_running:
+            self._note(f"start {broker.id}")
+            broker.start_soon()
+
+    # Plots
+
+    def _single(self) -> Plot:
+        running = self._free()
+        choices: list[Callable[[], None]] = [self.heal, self._cut_some, self._elect, self._reassign]
+        choices += [lambda each=each: self.start(each) for each in self._stopped()] * 3
+        if running:
+            broker = self._random.choice(running)
+            does = [self._kill, self._kill, self._stop, self._sleep, self._expire, self._break_off, self._slow_disk, self._bad_disk]
+            choices += [lambda each=each: each(broker) for each in does]  # type: ignore[misc]
+        self._random.choice(choices)()
+        yield 0
+
+    def _follower_lags_and_leader_goes(self) -> Plot:
+        partition = self._any_partition()
+        leader, follower = self._leader_and_follower(partition)
+        if leader is None or follower is None:
+            return
+        self._random.choice([self._cut_both_ways, self._slow])(leader.address, follower.address)
+        yield self._random.uniform(0.2, 8)
+        self._end_somehow(self._cluster.leader_of(partition))
+        yield self._random.uniform(0.5, 8)
+        self._random.choice([self.heal, self._start_all, self._nothing])()
+
+    def _returns_slowly_and_leader_goes(self) -> Plot:
+        partition = self._any_partition()
+        leader, follower = self._leader_and_follower(partition)
+        if leader is None or follower is None or not self._may(follower):
+            return
+        self._kill(follower)
+        yield self._random.uniform(3, 9)
+        self.start(follower)
+        leader = self._cluster.leader_of(partition)
+        if leader is not None and leader is not follower:
+            self._slow(leader.address, follower.address)
+        yield self._random.uniform(1, 10)
+        self._end_somehow(self._cluster.leader_of(partition))
+        yield self._random.uniform(0.5, 8)
+        self._random.choice([self.heal, self._start_all, self._nothing])()
+
+    def _answers_are_lost(self) -> Plot:
+        leader = self._cluster.leader_of(self._any_partition())
+        if leader is None:
+            return
+        self._note(f"cut {leader.id} to the clients")
+        self._cluster.network.cut(leader.address, self._clients_address)
+        yield self._random.uniform(0.05, 1.5)
+        self._end_somehow(leader)
+        yield self._random.uniform(0.5, 7)
+        self.heal()
+
+    def _leader_is_cut_off(self) -> Plot:
+        """From everybody but its clients, for whom it goes on to be the leader."""
+        leader = self._cluster.leader_of(self._any_partition())
+        if leader is None or not self._may(leader):
+            return
+        self._note(f"cut off {leader.id}, but not from its clients")
+        self._cluster.network.cut_both_ways(leader.address, self._cluster.tree_address)
+        for each in self._cluster.brokers.values():
+            if each is not leader:
+                self._cluster.network.cut_both_ways(leader.address, each.address)
+        yield self._random.uniform(4, 12)
+        self._random.choice([self.heal, self._nothing])()
+
+    def _controller_is_deposed(self) -> Plot:
+        """While what it has said to one of the brokers is still on its way."""
+        controller = self._cluster.controller
+        if controller is None or not self._may(controller):
+            return
+        others = [each for each in self._cluster.brokers.values() if each is not controller]
+        deaf = self._random.choice(others)
+        self._note(f"cut {controller.id} to {deaf.id}")
+        self._cluster.network.cut(controller.address, deaf.address)
+        yield self._random.uniform(0, 0.5)
+        other = next(each for each in others if each is not deaf)
+        does: list[Callable[[], None]] = [self._elect, self._reassign]
+        if self._may(other):
+            does += [lambda: self._kill(other)] * 2
+        self._random.choice(does)()
+        yield self._random.uniform(0.2, 7)
+        if self._may(controller):
+            self._random.choice([self._expire, self._expire, self._sleep, self._kill])(controller)
+        yield self._random.uniform(0.5, 8)
+        self._start_all()
+        yield self._random.uniform(0, 3)
+        self.heal()
+
+    def _coordinator_goes(self) -> Plot:
+        """While it is cut off from a leader, or has only just begun to tell it something."""
+        coordinators = [each for each in self._cluster.partitions() if each not in self._partitions]
+        coordinator = self._cluster.leader_of(self._random.choice(coordinators)) if coordinators else None
+        others = [each for each in self._cluster.brokers.values() if each is not coordinator]
+        if coordinator is None:
+            return
+        other = self._random.choice(others)
+        self._random.choice([self._cut, self._slow])(coordinator.address, other.address)
+        yield self._random.uniform(0.1, 2.5)
+        self._end_somehow(coordinator)
+        yield self._random.uniform(0.5, 7)
+        self.heal()
+        self._start_all()
+
+    def _power_is_lost(self) -> Plot:
+        """By one broker; perhaps by the controller or a leader, perhaps when the controller is gone too."""
+        pair = self._may_lose_power()
+        if pair is None:
+            return
+        broker, keeper = pair
+        self.lost_power, self.keeper = broker.id, keeper.id
+        controller = self._cluster.controller
+        self._note(f"power off {broker.id}, keeping {keeper.id}")
+        broker.lose_power()
+        if controller is not None and self._may(controller) and self._random.random() < 0.7:
+            self._kill(controller)
+        yield self._random.choice([0.0, self._random.uniform(0, 8)])
+        self.start(broker)
+        yield self._random.uniform(2, 10)
+        self._start_all()
+
+    def _one_after_the_other(self) -> Plot:
+        for broker in self._free():
+            if self._may(broker):
+                self._random.choice([self._kill, self._stop])(broker)
+                yield self._random.uniform(0.1, 7)
+                self.start(broker)
+                yield self._random.uniform(0.1, 4)
+
+    def _two_are_down(self) -> Plot:
+        free = self._free()
+        if self.lost_power is not None or len(free) < 2:
+            return
+        for broker in self._random.sample(free, 2):
+            self._kill(broker)
+            yield self._random.uniform(0, 7)
+        yield self._random.uniform(1, 7)
+        self._start_all()
+
+    # Single faults
+
+    def _kill(self, broker: SimulatedBroker) -> None:
+        self._note(f"kill {broker.id}")
+        broker.kill()
+
+    def _stop(self, broker: SimulatedBroker) -> None:
+        if broker.is_serving:
+            self._note(f"stop {broker.id}")
+            broker.stop_soon()
+
+    def _sleep(self, broker: SimulatedBroker) -> None:
+        assert broker.process is not None
+        seconds = self._random.uniform(*SLEEP_S)
+        self._note(f"put {broker.id} to sleep for {seconds:.1f} s")
+        broker.process.sleep(seconds)
+
+    def _expire(self, broker: SimulatedBroker) -> None:
+        if broker.tree is not None:
+            self._note(f"expire the session of {broker.id}")
+            broker.tree.expire()
+
+    def _break_off(self, broker: SimulatedBroker) -> None:
+        assert broker.process is not None
+        self._note(f"break off the connections of {broker.id}")
+        self._cluster.network.break_off(broker.process)
+
+    def _slow_disk(self, broker: SimulatedBroker) -> None:
+        assert broker.process is not None
+        self._note(f"slow disk of {broker.id}")
+        broker.process.thread_s_max = SLOW_DISK_S
+
+    def _bad_disk(self, broker: SimulatedBroker) -> None:
+        """Its next writes fail: the broker gives up, as one does that has no other disk."""
+        reason, times = self._random.choice([errno.EIO, errno.ENOSPC]), self._random.randint(1, 3)
+        after = broker.files.events + self._random.randint(0, 60)
+        self._note(f"{errno.errorcode[reason]} on the disk of {broker.id}")
+
+        def fails(event: Event) -> bool:
+            return event.number > after and event.kind in _WRITING
+
+        broker.files.fail_when(fails, reason, times)
+
+    def _cut_some(self) -> None:
+        """One direction between two places, or both, or all that leads to and from one of them."""
+        brokers = [broker.address for broker in self._cluster.brokers.values() if broker.id != self.keeper]
+        one = self._random.choice(brokers)
+        places = [*brokers, self._cluster.tree_address, self._clients_address]
+        others = [each for each in places if each != one]
+        if self._random.random() < 0.2:
+            self._note(f"cut off {one}")
+            for each in others:
+                self._cluster.network.cut_both_ways(one, each)
+        else:
+            self._random.choice([self._cut, self._cut_back, self._cut_both_ways, self._slow])(one, self._random.choice(others))
+
+    def _cut(self, one: str, other: str) -> None:
+        self._note(f"cut {one} to {other}")
+        self._cluster.network.cut(one, other)
+
+    def _cut_back(self, one: str, other: str) -> None:
+        self._cut(other, one)
+
+    def _cut_both_ways(self, one: str, other: str) -> None:
+        self._note(f"cut {one} from {other}")
+        self._cluster.network.cut_both_ways(one, other)
+
+    def _slow(self, one: str, other: str) -> None:
+        seconds = self._random.uniform(*SLOW_S)
+        self._note(f"{seconds:.2f} s between {one} and {other}")
+        self._cluster.network.set_delay(one, other, seconds / 2, seconds)
+        self._cluster.network.set_delay(other, one, seconds / 2, seconds)
+
+    def _elect(self) -> None:
+        partition = self._any_partition()
+        self._note(f"elect the preferred leader of {partition}")
+        self._in_clients(self._new_client().elect_preferred_leader(partition))
+
+    def _reassign(self) -> None:
+        """To all brokers in another order, which may have another preferred leader; or to all but one."""
+        partition = self._random.choice(self._partitions)
+        replicas = self._random.sample(list(self._cluster.brokers), self._random.choice([len(self._cluster.brokers), 2]))
+        if self.lost_power is None:
+            self._note(f"reassign {partition} to {replicas}")
+            self._in_clients(self._new_client().reassign(partition, replicas))
+
+    def _end_somehow(self, broker: SimulatedBroker | None) -> None:
+        if broker is not None and self._may(broker):
+            self._random.choice([self._kill, self._kill, self._sleep, self._expire])(broker)
+
+    def _start_all(self) -> None:
+        for broker in self._stopped():
+            self.start(broker)
+
+    def _nothing(self) -> None:
+        """It stays as it is until something else comes."""
+
+    # What can happen to whom
+
+    def _may(self, broker: SimulatedBroker) -> bool:
+        return broker.is_running and broker.id != self.keeper
+
+    def _free(self) -> list[SimulatedBroker]:
+        return [broker for broker in self._cluster.brokers.values() if self._may(broker)]
+
+    def _stopped(self) -> list[SimulatedBroker]:
+        return [broker for broker in self._cluster.brokers.values() if not broker.is_running]
+
+    def _may_lose_power(self) -> tuple[SimulatedBroker, SimulatedBroker] | None:
+        """A broker, and another that has everything; only if all is well between the keeper and the rest."""
+        if self.lost_power is not None:
+            return None
+        self.heal()
+        registered = self._cluster.registered
+        states = [self._cluster.state_of(each) for each in self._cluster.partitions()]
+        keepers = [
+            broker
+            for broker in self._free()
+            if broker.is_serving and broker.id in registered and all(state is not None and broker.id in state.isr for state in states)
+        ]
+        if not keepers:
+            return None
+        keeper = self._random.choice(keepers)
+        others = [broker for broker in self._free() if broker is not keeper]
+        return (self._random.choice(others), keeper) if others else None
+
+    def _any_partition(self) -> TopicPartition:
+        return self._random.choice(self._cluster.partitions())
+
+    def _leader_and_follower(self, partition: TopicPartition) -> tuple[SimulatedBroker | None, SimulatedBroker | None]:
+        leader = self._cluster.leader_of(partition)
+        followers = [broker for broker in self._cluster.brokers.values() if broker is not leader and broker.is_running]
+        return leader, self._random.choice(followers) if followers else None
+
+    def _note(self, event: str) -> None:
+        self.events.append(f"{self._world.now:8.3f} {event}")
