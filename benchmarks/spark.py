@@ -14,7 +14,8 @@ import os
 import subprocess
 import sys
 import tempfile
-from typing import NamedTuple
+import threading
+from typing import Any, NamedTuple
 
 from barnabas.client import Producer
 from benchmarks import peers
@@ -89,16 +90,32 @@ def _fill(broker: Peer, records: int) -> None:
 
 
 def _loads(broker: Peer, directory: str, turns: int, records: int) -> Measured:
-    """What each load took, turn by turn; the first turn is for the JVM to get warm, and does not count."""
+    """What each load took, turn by turn; the first turn is for the JVM to get warm, and does not count. Each is told as it is done."""
     command = [sys.executable, "-m", "benchmarks.spark_loads", broker.bootstrap, TOPIC, str(broker.data), directory, str(turns)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
-    if done.returncode:
-        raise RuntimeError(f"Spark failed: {done.stderr[-3000:]}")
     measured: Measured = {}
-    for line in done.stdout.splitlines():
-        each = json.loads(line)
-        if each["rows"] != records:
-            raise RuntimeError(f"{each['what']} through {each['through']} had {each['rows']} rows, not {records}")
-        if each["turn"] > 0:
-            measured.setdefault((each["what"], each["through"]), []).append(each)
+    with tempfile.TemporaryFile("w+") as errors, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process:
+        assert process.stdout is not None
+        too_late = threading.Timer(TIMEOUT_S, process.kill)
+        too_late.start()
+        try:
+            for line in process.stdout:
+                each = json.loads(line)
+                if each["rows"] != records:
+                    raise RuntimeError(f"{each['what']} through {each['through']} had {each['rows']} rows, not {records}")
+                print(_said(each), file=sys.stderr, flush=True)
+                if each["turn"] > 0:
+                    measured.setdefault((each["what"], each["through"]), []).append(each)
+        except BaseException:
+            process.kill()
+            raise
+        finally:
+            too_late.cancel()
+        if process.wait():
+            errors.seek(0)
+            raise RuntimeError(f"Spark failed: {errors.read()[-3000:]}")
     return measured
+
+
+def _said(each: dict[str, Any]) -> str:
+    per_s, per_cpu = (each["rows"] / each[took] for took in ("seconds", "cpu_seconds"))
+    return f"turn {each['turn']}  {each['what']} through {each['through']}: {per_s:,.0f} rows/s, {per_cpu:,.0f} rows/CPU-s"
