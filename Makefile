@@ -56,12 +56,12 @@ bench: $(VENV)/tested  ## Measure, next to the limit of this machine
 crash: $(VENV)/tested  ## The slow proof: kill and tear the log thousands of times
 	BARNABAS_CRASH_SEEDS=10000 $(PYTEST) --timeout 3600 tests/crash
 
-chaos: $(VENV)/tested kafka  ## Kill brokers of a cluster 120 times, then broker and clients in transactions: make chaos FAULTS=20 SECONDS=60 SEED=7
-	$(BIN)/python -m tests.integration.cluster.chaos --faults $(or $(FAULTS),120) --seed $(or $(SEED),1)
+chaos: $(VENV)/tested kafka  ## 150 faults of a cluster, 100 of them kills, then of broker and clients in transactions: make chaos FAULTS=20 SECONDS=60 SEED=7
+	$(BIN)/python -m tests.integration.cluster.chaos --faults $(or $(FAULTS),150) --seed $(or $(SEED),1)
 	BARNABAS_CHAOS_SECONDS=$(or $(SECONDS),600) BARNABAS_CHAOS_SEED=$(or $(SEED),1) $(BIN)/pytest -q --timeout 7200 tests/chaos
 
 simulate: $(VENV)/tested  ## A thousand histories of a simulated cluster: make simulate SEEDS=40-60
-	$(BIN)/python -m barnabas.simulation --seeds $(or $(SEEDS),1-1000)
+	$(BIN)/python -m barnabas.simulation --seeds $(or $(SEEDS),1-1000) --jobs $(JOBS)
 
 spark-crash: $(VENV)/tested kafka  ## Kill driver, executors and broker under an exactly-once stream: make spark-crash KILLS=50 SEED=7
 	BARNABAS_SPARK_CRASH_KILLS=$(or $(KILLS),50) BARNABAS_SPARK_CRASH_SEED=$(or $(SEED),1) $(BIN)/pytest -q --timeout 14400 tests/spark_crash
