@@ -117,6 +117,10 @@ class Broker:
     def open(self) -> list[Transaction]:
         return [Transaction(slot, known.producer_id, known.epoch) for slot, known in self.ids.items() if known.open_rows is not None]
 
+    def is_open(self, slot: Slot) -> bool:
+        known = self.ids.get(slot)
+        return known is not None and known.open_rows is not None
+
     def time_out(self) -> None:
         for known in self.ids.values():
             if known.open_rows is not None and self.now_ms - known.opened_ms > TIMEOUT_MS:
@@ -187,6 +191,8 @@ class World:
     def chaos(self) -> None:
         """One event: mostly a step of somebody, sometimes a disaster."""
         dice = self.random.random()
+        if self._hits_somebody():
+            return
         if len(self.drivers) < 2 and dice < 0.05:
             self.drivers.append(self._driver())
         elif dice < 0.08 and self.drivers:
@@ -194,7 +200,7 @@ class World:
         elif dice < 0.11 and self.attempts:
             self._kill(self.random.choice(self.attempts))
         elif dice < 0.14 and self.in_flight:
-            self._arrive_late(self.in_flight.pop(self.random.randrange(len(self.in_flight))))
+            self._arrives_by_chance()
         elif dice < 0.16:
             self.broker.compact(self.random.randrange(len(self.broker.log) + 1))
         elif dice < 0.165:
@@ -216,8 +222,9 @@ class World:
         for _ in range(20_000):
             if self.finished:
                 break
+            self._hits_somebody()
             if self.in_flight and self.random.random() < 0.02:
-                self._arrive_late(self.in_flight.pop())
+                self._arrives_by_chance()
             if self.frozen and self.random.random() < 0.02:
                 self._thaw()
             if not self.drivers:
@@ -234,6 +241,33 @@ class World:
             self._arrive_late(step)
         self.broker.now_ms += 10 * TIMEOUT_MS
         self.broker.time_out()
+
+    def _hits_somebody(self) -> bool:
+        """What would do harm if it came just now soon comes: an InitProducerId of long ago, sent or about to be sent, for an id that
+        another has a transaction open with. By chance alone it would hardly ever come in between."""
+        for step in self.in_flight:
+            if self._is_harmful(step) and self.random.random() < 0.15:
+                self.in_flight.remove(step)
+                self._arrive_late(step)
+                return True
+        for attempt in self.frozen:
+            if self._is_harmful(attempt.pending) and self.random.random() < 0.15:
+                self.frozen.remove(attempt)
+                self.attempts.append(attempt)
+                self._step(attempt)
+                return True
+        return False
+
+    def _arrives_by_chance(self) -> None:
+        """An InitProducerId mostly waits for a worse moment."""
+        step = self.in_flight.pop(self.random.randrange(len(self.in_flight)))
+        if isinstance(step, Initialize) and self.random.random() < 0.9:
+            self.in_flight.append(step)
+        else:
+            self._arrive_late(step)
+
+    def _is_harmful(self, step: Step | Produce | None) -> bool:
+        return isinstance(step, Initialize) and self.broker.is_open(step.slot)
 
     def _thaw(self) -> None:
         self.attempts.append(self.frozen.pop(self.random.randrange(len(self.frozen))))

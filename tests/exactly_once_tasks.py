@@ -13,7 +13,8 @@ import pyarrow as pa
 from pyspark_barnabas.connections import Client
 from pyspark_barnabas.exactly_once.runner import Runner
 from pyspark_barnabas.exactly_once.steps import Report, RunOf, Steps, abort, commit
-from pyspark_barnabas.exactly_once.stream_writer import WriteTask, limit_ms
+from pyspark_barnabas.exactly_once.stream_writer import limit_ms
+from pyspark_barnabas.exactly_once.write_task import WriteTask
 from pyspark_barnabas.write.write_options import WriteOptions
 
 QUERY = "6d1f8f3c-query"

@@ -13,10 +13,8 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
-from barnabas.client.admin.async_admin import AsyncAdmin
 from barnabas.client.admin.config import KEYS
 from barnabas.client.admin.offsets import IsolationLevel, OffsetSpec
-from barnabas.client.consumer.offset_and_metadata import OffsetAndMetadata
 from barnabas.client.errors import Timeout
 from barnabas.client.loop_thread import LoopThread
 from barnabas.config_def import InvalidConfig
@@ -25,6 +23,7 @@ from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
 from pyspark_barnabas.errors import ClusterError, OptionError
 from pyspark_barnabas.options import BOOTSTRAP, KAFKA
+from pyspark_barnabas.planning_admin import PlanningAdmin
 from pyspark_barnabas.read.offsets import PartitionOffsets
 from pyspark_barnabas.read.subscription import Subscription, Topic
 
@@ -45,7 +44,7 @@ class Cluster:
         self._attempts = attempts
         self._interval_ms = interval_ms
         self._thread: LoopThread | None = None
-        self._admin: AsyncAdmin | None = None
+        self._admin: PlanningAdmin | None = None
 
     def topics(self, subscription: Subscription) -> dict[str, Topic]:
         """Those of the subscription that there are."""
@@ -57,7 +56,7 @@ class Cluster:
             return {}
         wanted = {partition: OffsetSpec(timestamp) for partition, timestamp in specs.items()}
 
-        async def ask(admin: AsyncAdmin) -> PartitionOffsets:
+        async def ask(admin: PlanningAdmin) -> PartitionOffsets:
             found = await admin.list_offsets(wanted, isolation_level=self._isolation)
             return {partition: info.offset for partition, info in found.all().items()}
 
@@ -65,12 +64,7 @@ class Cluster:
 
     def commit(self, group_id: str, offsets: Mapping[TopicPartition, int]) -> Future[None]:
         """Begins to commit offsets to a group that has no members."""
-        whole = {partition: OffsetAndMetadata(offset) for partition, offset in offsets.items()}
-
-        async def send(admin: AsyncAdmin) -> None:
-            (await admin.alter_consumer_group_offsets(group_id, whole)).all()
-
-        return self._started().submit(send(self._client()))
+        return self._started().submit(self._client().commit(group_id, offsets))
 
     def close(self) -> None:
         thread, admin = self._thread, self._admin
@@ -91,10 +85,10 @@ class Cluster:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
-    def _client(self) -> AsyncAdmin:
+    def _client(self) -> PlanningAdmin:
         if self._admin is None:
             try:
-                self._admin = AsyncAdmin(self._settings)
+                self._admin = PlanningAdmin(self._settings)
             except InvalidConfig as error:
                 raise _refused(error, self._settings) from error
         return self._admin
@@ -105,7 +99,7 @@ class Cluster:
             self._thread.start()
         return self._thread
 
-    def _retried(self, ask: Callable[[AsyncAdmin], Coroutine[Any, Any, T]]) -> T:
+    def _retried(self, ask: Callable[[PlanningAdmin], Coroutine[Any, Any, T]]) -> T:
         admin = self._client()
         for left in range(self._attempts - 1, -1, -1):
             try:
@@ -127,7 +121,7 @@ class Cluster:
         )
 
 
-async def _topics(admin: AsyncAdmin, subscription: Subscription) -> dict[str, Topic]:
+async def _topics(admin: PlanningAdmin, subscription: Subscription) -> dict[str, Topic]:
     names = subscription.names()
     if names is None:
         names = frozenset(subscription.chosen(await admin.list_topics()))

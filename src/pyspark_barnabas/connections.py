@@ -18,12 +18,10 @@ from typing import Any, Final, Literal, TypeVar
 
 from barnabas.client.clock import SystemClock
 from barnabas.client.config import ClientConfig
-from barnabas.client.consumer.config import consumer_config
 from barnabas.client.loop_thread import LoopThread
 from barnabas.client.metadata import Metadata
 from barnabas.client.metrics import Metrics
 from barnabas.client.network_client import NetworkClient
-from barnabas.client.producer.config import producer_config
 
 CLIENTS_MAX: Final = 8  # different settings in one process: clusters, or users of one
 IDLE_S_MAX: Final = 300.0
@@ -36,17 +34,23 @@ DEFAULTS: Final = {"receive.buffer.bytes": "-1", "send.buffer.bytes": "-1", "ena
 Role = Literal["consumer", "producer"]
 T = TypeVar("T")
 
-_CONFIGS: Final[dict[Role, Callable[[Mapping[str, object], Mapping[str, object]], ClientConfig]]] = {
-    "consumer": consumer_config,
-    "producer": producer_config,
-}
+
+def _config(role: Role, settings: Mapping[str, object]) -> ClientConfig:
+    """One of the two is loaded: a task that reads does not wait for what only writers need."""
+    if role == "consumer":
+        from barnabas.client.consumer.config import consumer_config
+
+        return consumer_config(settings, {})
+    from barnabas.client.producer.config import producer_config
+
+    return producer_config(settings, {})
 
 
 class Client:
     """A network client and what it knows of the cluster, on a thread of its own. `run` and `submit` may be called from any other thread."""
 
     def __init__(self, settings: Mapping[str, str], role: Role) -> None:
-        self.config = _CONFIGS[role]({**DEFAULTS, **settings}, {})
+        self.config = _config(role, {**DEFAULTS, **settings})
         clock = SystemClock()
         self.clock = clock
         self.metadata = Metadata(

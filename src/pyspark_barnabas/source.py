@@ -43,9 +43,9 @@ class DefaultSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         if LOG_DIRS in self.options:
-            from pyspark_barnabas.segments.segment_reader import SegmentReader
+            from pyspark_barnabas.segments.segment_reader import FilteringSegmentReader, SegmentReader
 
-            return SegmentReader(self.options, schema)
+            return (FilteringSegmentReader if _pushes_filters() else SegmentReader)(self.options, schema)
         from pyspark_barnabas.read.batch_reader import BatchReader, FilteringReader
         from pyspark_barnabas.read.read_options import ReadOptions
 

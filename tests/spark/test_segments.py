@@ -58,3 +58,14 @@ def test_files_give_the_rows_of_the_broker_while_it_runs_and_after_it_stopped(sp
     assert len(expected) == 2010
     assert in_use == expected
     assert from_files(spark, directory, subscribePattern=".*-x-.*", minPartitions="8") == expected
+    middle = expected[len(expected) // 2]
+    frame = spark.read.format("barnabas").options(logDirs=str(directory), includeHeaders="true", subscribe=middle.topic).load()
+    late = (frame["offset"] >= middle.offset) & (frame["timestamp"] >= middle.timestamp)
+    some = frame.where((frame["partition"] == middle.partition) & late)
+    assert rows(some) == [
+        row
+        for row in expected
+        if (row.topic, row.partition) == (middle.topic, middle.partition)
+        and row.offset >= middle.offset
+        and row.timestamp >= middle.timestamp
+    ]

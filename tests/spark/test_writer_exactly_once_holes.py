@@ -14,10 +14,11 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka import KafkaError as KafkaErrorCode
 
-from barnabas.client.admin import Admin
+from barnabas.client.admin import Admin, AlterConfigOp, ConfigResource, ConfigResourceType, NewTopic
 from barnabas.client.admin.transactions import TransactionState
 from barnabas.client.errors import KafkaError
 from pyspark_barnabas.errors import OptionError
+from pyspark_barnabas.exactly_once.decision_topic import REQUIRED
 from pyspark_barnabas.exactly_once.errors import NotDecidedError, ReplayMismatchError, SupersededError
 from pyspark_barnabas.exactly_once.records import Slot
 from pyspark_barnabas.exactly_once.steps import Begun, Report, Steps, begin, commit
@@ -132,6 +133,29 @@ def test_a_longer_timeout_than_brokers_allow_is_refused_by_its_name(driver: Driv
     one = driver(**{"kafka.transaction.timeout.ms": "900001"})
     with pytest.raises(OptionError, match=r"kafka\.transaction\.timeout\.ms"):
         one.whole(0, [["a"]])
+
+
+@pytest.mark.parametrize(
+    ("settings", "wrong"),
+    [
+        ({"message.timestamp.type": "LogAppendTime"}, "cleanup.policy=delete:"),
+        ({"cleanup.policy": "compact,delete", "message.timestamp.type": "LogAppendTime"}, "cleanup.policy=compact,delete:"),
+        ({"cleanup.policy": "compact"}, "message.timestamp.type=CreateTime:"),
+    ],
+)
+def test_a_decision_topic_that_would_lose_decisions_is_refused_until_it_is_altered(
+    bootstrap: str, driver: DriverMaker, visible: Callable[[], list[str]], topic: str, settings: dict[str, str], wrong: str
+) -> None:
+    name = f"{topic}-decisions"
+    with Admin(bootstrap_servers=bootstrap) as admin:
+        admin.create_topics([NewTopic(name, 1, 1, configs=settings)]).all()
+        writer = driver(decisionTopic=name)
+        with pytest.raises(OptionError, match=rf"'decisionTopic': names the topic {name}, which has {wrong}.*--add-config"):
+            writer.whole(0, [["a"]])
+        required = [AlterConfigOp(name, value) for name, value in REQUIRED.items()]
+        admin.incremental_alter_configs({ConfigResource(ConfigResourceType.TOPIC, name): required}).all()
+        writer.whole(0, [["a"]])
+    assert visible() == ["a"]
 
 
 def test_a_batch_that_took_too_long_is_not_decided_and_runs_again(driver: DriverMaker, visible: Callable[[], list[str]]) -> None:

@@ -1,6 +1,6 @@
 """The pipeline that is killed, in a process of its own: reads a topic, shuffles it, and writes it exactly once into another.
 
-    pipeline.py BOOTSTRAP SOURCE TARGET PREFIX DIRECTORY MASTER
+    pipeline.py BOOTSTRAP SOURCE TARGET PREFIX DIRECTORY MASTER JAVA_OPTIONS
 
 It takes all there is in small batches and ends with code 0; by whatever goes wrong it ends with another code, and whoever started it starts
 another. It may be killed at any moment.
@@ -14,14 +14,10 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 ROWS_PER_BATCH = "60"
-# For processes that are soon dead: compiling for later, in Java or of queries, would be most of what they do.
-JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.driver.extraJavaOptions": JAVA,
-    "spark.executor.extraJavaOptions": JAVA,
-    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.wholeStage": "false",  # for a few rows it takes longer to compile a query than to run it
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.shuffle.partitions": "3",
     "spark.driver.memory": "512m",
@@ -38,9 +34,9 @@ SETTINGS = {
 
 
 def main() -> int:
-    bootstrap, source, target, prefix, directory, master = sys.argv[1:]
+    bootstrap, source, target, prefix, directory, master, java = sys.argv[1:]
     builder = SparkSession.builder.master(master).appName(prefix)
-    for name, value in SETTINGS.items():
+    for name, value in {**SETTINGS, "spark.driver.extraJavaOptions": java, "spark.executor.extraJavaOptions": java}.items():
         builder = builder.config(name, value)
     builder = builder.config("spark.local.dir", str(Path(directory) / "scratch"))
     spark = builder.config("spark.sql.warehouse.dir", str(Path(directory) / "warehouse")).getOrCreate()

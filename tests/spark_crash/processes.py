@@ -44,6 +44,10 @@ class Application:
     def processes(self, kind: Kind) -> list[int]:
         return [pid for pid, command in _of_session(self._process.pid) if kind.value in command]
 
+    def all_processes(self) -> list[int]:
+        """Whatever is left of it."""
+        return [pid for pid, _ in _of_session(self._process.pid)]
+
     def kill(self, pid: int) -> None:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)

@@ -39,9 +39,18 @@ Run it as often as you like: each run takes what is new and ends.
 The topics it reads must be there. To try it with a broker on this machine:
 
     barnabas up &
-    barnabas topics --bootstrap-server {servers} --create --topic orders
-    echo '{{"product": "apples", "quantity": 3}}' | barnabas console-producer --bootstrap-server {servers} --topic orders
+{trial}
 """
+# What to send, to see a template work: topics, each with a record as KEY|VALUE.
+_ORDER: Final = ("orders", 'apples|{"product": "apples", "quantity": 3}')
+_RECORDS: Final = {
+    "changes": [("customers", '7|{"id": "7", "name": "Ann", "city": "Ulm"}')],
+    "enrich": [("products", 'apples|{"price": 0.3, "unit": "kg"}'), _ORDER],
+}
+_TRIAL_TEXT: Final = """\
+    barnabas topics --bootstrap-server {servers} --create --topic {topic}
+    echo '{record}' | barnabas console-producer --bootstrap-server {servers} --topic {topic} \\
+        --reader-property parse.key=true --reader-property 'key.separator=|'"""
 
 
 class ProjectRefused(Exception):
@@ -73,6 +82,9 @@ def make_project(parent: Path, name: str, template: str, servers: str) -> Path:
         "spec": SPEC,
         "template": template,
         "about": templates[template],
+        "trial": "\n".join(
+            _TRIAL_TEXT.format(servers=servers, topic=topic, record=record) for topic, record in _RECORDS.get(template, [_ORDER])
+        ),
     }
     (directory / DEFINITIONS).mkdir(parents=True)
     (directory / SPEC).write_text(_SPEC_TEXT.format(**names))

@@ -30,6 +30,9 @@ from barnabas.tools._spark_home import HOME, home_settings, is_local
 from barnabas.tools._text import coloured
 
 _EVENT: Final = re.compile(r"\d{4}-\d\d-\d\d (\d\d:\d\d:\d\d): (.*)")
+# Where a Spark that spark-pipelines starts is told the definitions; no other port can be chosen.
+CONNECT_PORT: Final = 15002
+_SERVER: Final = "sc://"
 _LOOK_S: Final = 1.0
 _PIPE_EVERY_S: Final = 10.0
 _TAIL_LINES: Final = 40
@@ -41,7 +44,10 @@ def run_pipeline(given: Namespace, spec: Path) -> int:
     configuration = read_configuration(spec)
     port = _free_port()
     environ = {**os.environ, **environment(), "PYSPARK_SUBMIT_ARGS": submit_arguments(given, spec.parent, configuration, port)}
-    if _is_here(given, configuration):
+    where = where_it_runs(given, configuration)
+    if not where.startswith(_SERVER):
+        require_free(CONNECT_PORT)
+    if is_local(where):
         environ |= home_settings()
     command = [_script(environ), "dry-run" if given.dry_run else "run", *cluster_options(given)]
     if given.master is None and given.remote is None:
@@ -207,10 +213,24 @@ def _stop(process: subprocess.Popen[str]) -> None:
             continue
 
 
-def _is_here(given: Namespace, configuration: Mapping[str, str]) -> bool:
-    """Whether Spark runs on this machine alone, as far as the user has said."""
+def where_it_runs(given: Namespace, configuration: Mapping[str, str]) -> str:
+    """The server that is up already or, if there is none, the cluster of a Spark that is started for this run; by default this machine."""
     settings = {**configuration, **dict(setting.partition("=")[::2] for setting in given.conf)}
-    return given.remote is None and is_local(given.master or settings.get("spark.master"))
+    remote = given.remote or settings.get("spark.remote") or os.environ.get("SPARK_REMOTE") or ""
+    return remote if remote.startswith(_SERVER) else given.master or settings.get("spark.master") or "local"
+
+
+def require_free(port: int) -> None:
+    """Refuses to begin what could only fail: one machine has place for one pipeline at a time."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            raise ProjectRefused(
+                f"port {port} of this machine is in use, by another pipeline or by a Spark Connect server: wait until that has ended, "
+                "or name a server that is up, with --remote sc://host:port"
+            ) from None
 
 
 def _script(environ: Mapping[str, str]) -> str:

@@ -53,7 +53,7 @@ def _hashes(column: pa.Array) -> Hashes:
     _, offsets_buffer, content = array.buffers()
     offsets = np.frombuffer(offsets_buffer, dtype=np.int64, count=len(array) + 1, offset=8 * array.offset)
     first, last = int(offsets[0]), int(offsets[-1])
-    used = content.slice(first, last - first).to_pybytes() if last > first else b""
+    used = memoryview(content)[first:last] if last > first else memoryview(b"")
     starts, sizes = offsets[:-1] - first, np.diff(offsets)
     hashes = sizes.astype(np.uint64)
     short = np.flatnonzero(sizes <= SHORT_MAX)
@@ -69,7 +69,7 @@ def _hashes(column: pa.Array) -> Hashes:
     return hashes
 
 
-def _hash_words(hashes: Hashes, content: bytes, starts: Numbers, sizes: Numbers) -> Hashes:
+def _hash_words(hashes: Hashes, content: memoryview, starts: Numbers, sizes: Numbers) -> Hashes:
     """The sum of all words of a row, each times a number that belongs to its place."""
     if len(sizes) == 0 or int(sizes.max()) == 0:
         return hashes
@@ -78,24 +78,24 @@ def _hash_words(hashes: Hashes, content: bytes, starts: Numbers, sizes: Numbers)
     return hashes + _sums(content, starts, sizes)
 
 
-def _sums_of_equal(content: bytes, size: int) -> Hashes:
+def _sums_of_equal(content: memoryview, size: int) -> Hashes:
     """All rows have one size and stand one behind the other, as numbers and identifiers do."""
-    rows = np.frombuffer(content, dtype=np.uint8).reshape(-1, size)
+    rows: npt.NDArray[np.uint8] = np.frombuffer(content, dtype=np.uint8).reshape(-1, size)
     words = (size + 7) >> 3
     if size & 7:
         padded = np.zeros((len(rows), 8 * words), dtype=np.uint8)
         padded[:, :size] = rows
         rows = padded
-    sums: Hashes = (rows.view("<u8") * _WEIGHTS[:words]).sum(axis=1, dtype=np.uint64)
+    sums: Hashes = np.einsum("ij,j->i", rows.view("<u8"), _WEIGHTS[:words])  # in one pass, with no product of all words in between
     return sums
 
 
-def _sums(content: bytes, starts: Numbers, sizes: Numbers) -> Hashes:
+def _sums(content: memoryview, starts: Numbers, sizes: Numbers) -> Hashes:
     """Eight bytes of each row at a time; rows stand with the longest first, so that those which have more are a slice."""
     order = np.argsort(-sizes, kind="stable")
     starts, sizes = starts[order], sizes[order]
     sums = np.zeros(len(sizes), dtype=np.uint64)
-    at_any_byte = np.ndarray(shape=(len(content) + 1,), dtype="<u8", buffer=content + bytes(8), strides=(1,))
+    at_any_byte = np.ndarray(shape=(len(content) + 1,), dtype="<u8", buffer=bytes(content) + bytes(8), strides=(1,))
     for word in range((int(sizes[0]) + 7) >> 3):
         at = 8 * word
         active, whole = (int(np.searchsorted(-sizes, -limit, side="left")) for limit in (at, at + 7))

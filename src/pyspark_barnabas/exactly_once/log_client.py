@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
-from barnabas.client.errors import KafkaError, Timeout, TopicExists, error_for
+from barnabas.client.errors import KafkaError, Timeout, error_for
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from barnabas.protocol.messages.fetch_response import FetchResponse, PartitionData
@@ -26,6 +26,7 @@ from barnabas.protocol.messages.produce_response import ProduceResponse
 from barnabas.protocol.slices import Records
 from barnabas.records.columns import decode as decode_batches
 from barnabas.records.columns import encode as encode_batches
+from pyspark_barnabas.exactly_once import decision_topic
 from pyspark_barnabas.exactly_once.decision_log import DecisionLog
 from pyspark_barnabas.exactly_once.patience import Patience
 from pyspark_barnabas.exactly_once.records import Record, Tombstone, decode, encode, start_of_keys
@@ -35,13 +36,6 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 
-TOPIC_SETTINGS: Final = {
-    "cleanup.policy": "compact",
-    "message.timestamp.type": "LogAppendTime",
-    "segment.bytes": str(1024 * 1024),
-    "min.cleanable.dirty.ratio": "0.1",
-    "compression.type": "producer",
-}
 FETCH_BYTES: Final = 4 * 1024 * 1024
 VERSION_MAX_BY_NAME: Final = 12  # of Fetch and of Produce: later ones know topics by their ids only
 EARLIEST: Final = -2
@@ -76,6 +70,7 @@ class LogClient:
         self._offset: int | None = None
         self._folded = DecisionLog()
         self._failing_since_ms: int | None = None
+        self._is_checked = False
 
     # Reading
 
@@ -86,6 +81,9 @@ class LogClient:
         while True:
             try:
                 node_id = await self._leader_id(patience)
+                if not self._is_checked:
+                    await decision_topic.check(self._client, self._topic)
+                    self._is_checked = True
                 if self._offset is None:
                     await self._start_anew(node_id)
                 data = await self._fetch(node_id)
@@ -199,7 +197,7 @@ class LogClient:
                 assert isinstance(response, MetadataResponse)
                 topic = response.topics[0]
                 if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                    await self._create()
+                    await decision_topic.create(self._client, self._topic)
                     raise error_for(ErrorCode.LEADER_NOT_AVAILABLE)
                 code = topic.error_code or topic.partitions[0].error_code
                 if code:
@@ -212,26 +210,6 @@ class LogClient:
             except KafkaError as error:
                 await patience.wait(error)
         return self._leader
-
-    async def _create(self) -> None:
-        """Makes the topic as it has to be. It is never left to the broker, which would not compact it."""
-        from barnabas.client.admin import AsyncAdmin, NewTopic
-
-        _log.info("Creating the topic %s for decisions", self._topic)
-        settings = admin_settings(self._client)
-        async with AsyncAdmin(settings) as admin:
-            outcomes = await admin.create_topics([NewTopic(self._topic, 1, None, configs=TOPIC_SETTINGS)])
-            try:
-                outcomes.all()
-            except TopicExists:
-                return
-
-
-def admin_settings(client: Client) -> dict[str, object]:
-    """The given settings that an admin has as well: how to connect, and as whom."""
-    from barnabas.client.admin.config import KEYS
-
-    return {name: client.config[name] for name in KEYS if name in client.config and client.config.is_given(name)}
 
 
 _logs: Final[WeakKeyDictionary[Client, dict[tuple[str, str], LogClient]]] = WeakKeyDictionary()

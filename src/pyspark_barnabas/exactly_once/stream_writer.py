@@ -7,37 +7,26 @@ instance is made. What a transaction wrote becomes visible when it is ended: of 
 
 from __future__ import annotations
 
-import logging
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 
-from barnabas.client.errors import KafkaError
-from barnabas.topic_partition import TopicPartition
-from pyspark_barnabas.connections import Client, shared_client
 from pyspark_barnabas.errors import OptionError
 from pyspark_barnabas.exactly_once.errors import ExactlyOnceError
-from pyspark_barnabas.exactly_once.fingerprint import fingerprint
-from pyspark_barnabas.exactly_once.runner import Runner
-from pyspark_barnabas.exactly_once.steps import Begun, Report, RunOf, abort, begin, commit
-from pyspark_barnabas.exactly_once.transactions import PRODUCE_VERSION_MAX_V1
-from pyspark_barnabas.write.encode import Producer, gathered
+from pyspark_barnabas.exactly_once.steps import Report, RunOf, Steps, abort, commit
 from pyspark_barnabas.write.rows import check_schema
-from pyspark_barnabas.write.send import Sender
 from pyspark_barnabas.write.stream_arrow import DataSourceStreamArrowWriter, arrow_batches
-from pyspark_barnabas.write.write_options import VERIFY_ROWS, WriteOptions
-from pyspark_barnabas.write.write_task import RowWriter
+from pyspark_barnabas.write.write_options import WriteOptions
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-_log: Final = logging.getLogger(__name__)
+    from pyspark_barnabas.exactly_once.steps import Names
 
-GIVE_UP_TIMEOUT_S: Final = 10.0
 MARGIN_MS_MAX: Final = 120_000  # of the transaction timeout is left for ending what was decided, but no more than half of it
 
 # Undocumented, but what Spark's own streaming code sets for every task of a micro-batch.
@@ -69,6 +58,9 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Reported:
         query, batch, partition = task_identity()
         run = RunOf(query, batch, self.token, limit_ms(self.options))
+        from pyspark_barnabas.connections import shared_client  # not where a query is planned: it takes a while to load
+        from pyspark_barnabas.exactly_once.write_task import WriteTask
+
         with shared_client(self.options.settings, "producer") as client:
             report = WriteTask(client, self.options, run, partition).write(arrow_batches(iterator, self.schema))
         return Reported(query, batch, self.token, report)
@@ -76,22 +68,24 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):
     # On the driver
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        reported = [message for message in messages if isinstance(message, Reported)]
-        if not reported:
-            return
-        run = self._run_of(reported, batchId)
-        with shared_client(self.options.settings, "producer") as client:
-            runner = Runner(client, self.options)
-            runner.run(commit(run, [message.report for message in reported], runner.names, self.options.verify))
+        self._take(messages, batchId, lambda run, reports, names: commit(run, reports, names, self.options.verify))
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        self._take(messages, batchId, abort)
+
+    def _take(
+        self, messages: list[WriterCommitMessage | None], batch: int, steps: Callable[[RunOf, list[Report], Names], Steps[None]]
+    ) -> None:
         reported = [message for message in messages if isinstance(message, Reported)]
         if not reported:
             return
-        run = self._run_of(reported, batchId)
+        from pyspark_barnabas.connections import shared_client
+        from pyspark_barnabas.exactly_once.runner import Runner
+
+        run = self._run_of(reported, batch)
         with shared_client(self.options.settings, "producer") as client:
             runner = Runner(client, self.options)
-            runner.run(abort(run, [message.report for message in reported], runner.names))
+            runner.run(steps(run, [message.report for message in reported], runner.names))
 
     def _run_of(self, reported: list[Reported], batch: int) -> RunOf:
         runs = {(message.query, message.batch, message.token) for message in reported}
@@ -99,76 +93,6 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):
             raise ExactlyOnceError(f"Tasks of several runs reported for batch {batch}: {sorted(runs)}")
         query, _, token = runs.pop()
         return RunOf(query, batch, token, limit_ms(self.options))
-
-
-class WriteTask:
-    """One attempt at one partition of a batch. It begins a transaction when its first row comes, and not before."""
-
-    def __init__(self, client: Client, options: WriteOptions, run: RunOf, partition: int) -> None:
-        self._client = client
-        self._options = options
-        self._run = run
-        self._partition = partition
-        self._runner = Runner(client, options)
-        self._begun: Begun | None = None
-        self._writer: RowWriter | None = None
-
-    def write(self, batches: Iterator[pa.RecordBatch]) -> Report:
-        rows = checksum = 0
-        try:
-            for batch in gathered(batches):
-                if batch.num_rows == 0:
-                    continue
-                if not rows:
-                    self._begin()
-                rows += batch.num_rows
-                if self._options.verify == VERIFY_ROWS:
-                    checksum += fingerprint(batch, self._options.topic)
-                if self._writer is not None:
-                    self._writer.write(batch)
-            if self._writer is not None:
-                self._writer.flush()
-        except BaseException:
-            self._give_up()
-            raise
-        finally:
-            if self._writer is not None:
-                self._writer.close()
-        checksum &= 2**64 - 1
-        if self._begun is None:
-            return Report(rows, checksum)
-        return Report(rows, checksum, self._begun.transaction, self._begun.freed)
-
-    def _begin(self) -> None:
-        begun = self._runner.run(begin(self._run, self._partition, self._runner.names))
-        if not isinstance(begun, Begun):
-            return
-        self._begun = begun
-        transaction, transactions = begun.transaction, self._runner.transactions
-        announced = not transactions.is_version_2()
-
-        async def announce(partition: TopicPartition) -> None:
-            await transactions.announce(transaction, partition)
-
-        sender = Sender(
-            self._client,
-            transactional_id=transaction.slot.transactional_id(self._options.prefix),
-            version_max=PRODUCE_VERSION_MAX_V1 if announced else None,
-            before_first=announce if announced else None,
-        )
-        producer = Producer(transaction.producer_id, transaction.epoch, transactional=True)
-        self._writer = RowWriter(self._client, self._options, producer, sender)
-
-    def _give_up(self) -> None:
-        """The attempt failed: its transaction need not hold up readers until somebody else finds it."""
-        if self._begun is None:
-            return
-        try:
-            if self._writer is not None:
-                self._writer.close()
-            self._client.run(self._runner.transactions.end([self._begun.transaction], False), GIVE_UP_TIMEOUT_S)
-        except KafkaError as error:
-            _log.warning("The transaction of a failed task stays open until it is found: %s", error)
 
 
 def task_identity() -> tuple[str, int, int]:

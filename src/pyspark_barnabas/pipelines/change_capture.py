@@ -109,11 +109,14 @@ class Changes:
         return F.when(F.col(DECODED).isNull(), of_record.cast(kind)).otherwise(F.col(name))
 
     def newest(self, changes: DataFrame) -> DataFrame:
-        """The table that all changes together make, as `rows` gave them: the newest row of each key, without those that were deleted."""
+        """The table that all changes together make, as `rows` gave them: the newest row of each key, without those that were deleted.
+
+        While a declarative pipeline is defined its tables are not there: so columns are left out of a struct here, since `drop` would ask.
+        """
         whole = changes.select("*", F.struct(F.col("*")).alias("_row"))
         newest = F.max_by("_row", F.struct(SEQUENCE, "_offset")).alias("_newest")
-        rows = whole.groupBy(*self.keys).agg(newest).select("_newest.*")
-        return rows.where(~F.col(DELETED)).drop(SEQUENCE, DELETED, "_offset")
+        rows = whole.groupBy(*self.keys).agg(newest).where(~F.col(f"_newest.{DELETED}"))
+        return rows.select(F.col("_newest").dropFields(SEQUENCE, DELETED, "_offset").alias("_newest")).select("_newest.*")
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from pyspark.sql.datasource import DataSourceReader
 
 from barnabas.topic_partition import TopicPartition
 from pyspark_barnabas.errors import OptionError
-from pyspark_barnabas.read.filters import Condition, condition_of
+from pyspark_barnabas.read.filters import pushed
 from pyspark_barnabas.read.offsets import EARLIEST, LATEST, PartitionOffsets
 from pyspark_barnabas.read.ranges import OffsetRange, RangePartition, split_ranges
 from pyspark_barnabas.read.record_reader import RecordReader
@@ -88,14 +88,8 @@ class FilteringReader(BatchReader):
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
         """Takes what it can answer for every record, and gives back the rest."""
-        taken: list[Condition] = []
-        for one in filters:
-            condition = condition_of(one)
-            if isinstance(condition, Condition):
-                taken.append(condition)
-            elif not condition:
-                yield one
-        self._records.record_filter = self._records.record_filter.and_also(taken)
+        self._records.record_filter, rest = pushed(self._records.record_filter, filters)
+        return rest
 
 
 def _from_time(cluster: Cluster, ranges: list[OffsetRange], earliest_ms: int | None) -> list[OffsetRange]:

@@ -163,6 +163,19 @@ def condition_of(given: Any) -> Condition | bool:
     return Condition(column, word, values if word in ("in", "not in") else values[0])
 
 
+def pushed(record_filter: RecordFilter, filters: Iterable[Any]) -> tuple[RecordFilter, list[Any]]:
+    """A filter with those of Spark's that can be answered for every record; and the rest, which Spark answers itself."""
+    taken: list[Condition] = []
+    rest: list[Any] = []
+    for one in filters:
+        condition = condition_of(one)
+        if isinstance(condition, Condition):
+            taken.append(condition)
+        elif not condition:
+            rest.append(one)
+    return record_filter.and_also(taken), rest
+
+
 def _typed(column: str, value: Any) -> Any:
     """A literal of Spark as a value of the column, or None if it is of another type."""
     if column == TIMESTAMP:

@@ -80,7 +80,11 @@ def tasks_of(logs: Iterable[PartitionLog]) -> list[AuditTask]:
                 end = bases[number + 1] if number + 1 < len(bases) else None
                 snapshots = tuple(each for each in log.snapshots if each[0] >= (segment.base_offset if number else 0))
                 snapshots = tuple(each for each in snapshots if end is None or each[0] < end)
-                tasks.append(AuditTask(log.topic, log.partition, log.store, log.place, segment, end is None, snapshots, common, len(found)))
+                tasks.append(
+                    AuditTask(
+                        log.topic, log.partition, log.store, log.place, segment, end is None, snapshots, common, len(found), log.cleaned_to
+                    )
+                )
     return tasks
 
 

@@ -7,7 +7,7 @@ next start.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -66,8 +66,9 @@ def parse_log_dirs(text: str) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def find_partitions(uris: Iterable[str]) -> list[PartitionLog]:
-    """Every replica in these directories, each a log directory (which holds partitions) or the directory of one partition."""
+def find_partitions(uris: Iterable[str], wants: Callable[[TopicPartition], bool] | None = None) -> list[PartitionLog]:
+    """Every replica in these directories, each a log directory (which holds partitions) or the directory of one partition; of those of
+    which some are wanted, no others are opened."""
     found: list[PartitionLog] = []
     for uri in uris:
         store = FileStore(uri)
@@ -80,7 +81,7 @@ def find_partitions(uris: Iterable[str]) -> list[PartitionLog]:
         checkpoints = _Checkpoints(store, entries)
         for entry in entries:
             partition = names.parse_partition_dir(entry.name) if entry.is_dir and not entry.name.endswith(_MARKED) else None
-            if partition is not None:
+            if partition is not None and (wants is None or wants(partition)):
                 found.append(_read_partition(store, entry.name, partition, checkpoints))
     return found
 

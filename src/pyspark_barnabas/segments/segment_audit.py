@@ -22,6 +22,8 @@ from barnabas.storage.producers.snapshot import SNAPSHOT_BYTES_MAX, decode_snaps
 from pyspark_barnabas.read.batch_cuts import Chunk, Damage, chunks
 from pyspark_barnabas.segments.file_store import FileStore
 from pyspark_barnabas.segments.log_dirs import SMALL_FILE_BYTES_MAX, SegmentFiles
+from pyspark_barnabas.segments.log_transactions import Aborted
+from pyspark_barnabas.segments.txn_audit import EndedTransactions
 
 STRETCH: Final = 10_000  # offsets that share a digest
 DIGEST_MODULUS: Final = 1 << 48  # so that sums of digests stay far below 64 bits
@@ -69,6 +71,7 @@ class AuditTask:
     snapshots: tuple[tuple[int, str], ...] = ()
     common: tuple[int, int] | None = None
     replicas: int = 1
+    cleaned_to: int = 0  # below this offset the log has been compacted
 
 
 def check_segment(task: AuditTask) -> Iterator[Finding]:
@@ -87,6 +90,7 @@ class _Check:
         self._max_timestamps: list[int] = []
         self._digests: dict[int, list[int]] = {}  # by stretch: a sum over its batches, and how many they are
         self._next_offset = task.segment.base_offset
+        self._ended = EndedTransactions(self._open_before(), task.cleaned_to)
 
     def findings(self) -> Iterator[Finding]:
         segment = self._task.segment
@@ -98,6 +102,8 @@ class _Check:
         ):
             if path is not None:
                 yield from self._limited(path, self._readable(path, check))
+        if segment.txn_index is None and segment.index is not None:  # where only the .log files were copied, none is missing
+            yield from self._limited(segment.log, self._against_log([], segment.log))
         for _, path in self._task.snapshots:
             yield from self._limited(path, self._readable(path, self._snapshot))
         yield self._finding(
@@ -133,6 +139,10 @@ class _Check:
             self._max_timestamps.append(int(batch.max_timestamp))
             if batch.at not in broken:
                 self._digest(batch)
+                if batch.is_transactional:
+                    self._ended.batch(chunk.data, batch)
+            else:
+                self._ended.is_whole = False
 
     def _contents(self, chunk: Chunk) -> Generator[Finding, None, frozenset[int]]:
         """Checksums, and that each record is where its batch says. Batch by batch only where something is wrong."""
@@ -264,9 +274,10 @@ class _Check:
     def _txn_index(self, path: str) -> Iterator[Finding]:
         data = self._task.store.read(path, SMALL_FILE_BYTES_MAX)
         whole = len(data) - len(data) % TXN_ENTRY_SIZE
-        for number, (_, producer_id, first, last, _) in enumerate(TXN_LAYOUT.iter_unpack(data[:whole])):
-            end = self._lasts[-1] if self._lasts else self._task.segment.base_offset - 1
-            if first > last or not self._task.segment.base_offset <= last <= end:
+        entries = [Aborted(*fields) for _, *fields, _ in TXN_LAYOUT.iter_unpack(data[:whole])]
+        end = self._end_offset()
+        for number, (producer_id, first, last) in enumerate(entries):
+            if first > last or last < self._task.segment.base_offset or (last >= end and not self._has_grown()):
                 yield self._fault(
                     "transaction index",
                     f"entry {number} has a transaction of producer {producer_id} from {first} to {last}, which does not end in the segment",
@@ -275,8 +286,40 @@ class _Check:
                     offset=first,
                     last_offset=last,
                 )
+        yield from self._against_log(entries, path)
         if whole != len(data):
             yield self._fault("transaction index", f"{len(data)} bytes are no whole number of entries", path, position=whole)
+
+    def _against_log(self, entries: Iterable[Aborted], path: str) -> Iterator[Finding]:
+        for fault in self._ended.faults(entries, self._end_offset()):
+            yield self._fault(
+                "transaction index",
+                fault.detail,
+                path,
+                position=None if fault.number is None else fault.number * TXN_ENTRY_SIZE,
+                offset=fault.first_offset,
+                last_offset=fault.last_offset,
+            )
+
+    def _has_grown(self) -> bool:
+        """Whether somebody writes to the log: its indexes may then be ahead of what was read of it."""
+        with self._task.store.open(self._task.segment.log) as file:
+            return file.size > self._task.segment.size
+
+    def _end_offset(self) -> int:
+        return self._lasts[-1] + 1 if self._lasts else self._task.segment.base_offset
+
+    def _open_before(self) -> dict[int, int] | None:
+        """The transactions that were open where the segment begins; None if no snapshot tells."""
+        base_offset = self._task.segment.base_offset
+        path = next((path for offset, path in self._task.snapshots if offset == base_offset), None)
+        if path is None:
+            return {} if base_offset == 0 else None
+        try:
+            entries = decode_snapshot(self._task.store.read(path, SNAPSHOT_BYTES_MAX), path)
+        except (CorruptSnapshot, ValueError, OSError):
+            return None  # what is wrong with it is said where snapshots are checked
+        return {int(each.producer_id): int(each.current_txn_first_offset) for each in entries if each.current_txn_first_offset >= 0}
 
     def _snapshot(self, path: str) -> Iterator[Finding]:
         try:

@@ -1,7 +1,7 @@
 """The options of the direct reader: which log directories, and what of them.
 
-Those that mean the same as with a broker have the same names: subscribe, subscribePattern, assign, startingOffsets, endingOffsets,
-includeHeaders, minPartitions, failOnDataLoss, kafka.isolation.level, kafka.check.crcs, value.*.
+Those that mean the same as with a broker have the same names: subscribe, subscribePattern, assign, all that say where to begin and to end,
+filter, includeHeaders, minPartitions, failOnDataLoss, kafka.isolation.level, kafka.check.crcs, value.*.
 """
 
 from __future__ import annotations

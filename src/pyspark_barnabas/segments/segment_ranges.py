@@ -16,13 +16,16 @@ import numpy as np
 from barnabas.topic_partition import TopicPartition
 from pyspark_barnabas.errors import DataLossError, OptionError, UnknownTopicError
 from pyspark_barnabas.read.batch_cuts import last_offset_of
+from pyspark_barnabas.read.filters import RecordFilter
+from pyspark_barnabas.read.offsets import EARLIEST, LATEST, Bound
 from pyspark_barnabas.segments.file_store import LOG_DIRS, FileStore
-from pyspark_barnabas.segments.log_dirs import SMALL_FILE_BYTES_MAX, PartitionLog, SegmentFiles
+from pyspark_barnabas.segments.log_dirs import PartitionLog, SegmentFiles
 from pyspark_barnabas.segments.log_transactions import Aborted, Transactions, overlapping, transactions_of
+from pyspark_barnabas.segments.segment_index import last_indexed_position, position_before, read_index
 from pyspark_barnabas.segments.segment_options import SegmentOptions
+from pyspark_barnabas.segments.segment_times import offset_at
 
 OFFSET_MAX: Final = 2**63 - 1
-_INDEX_ENTRY: Final = np.dtype([("offset", ">i4"), ("position", ">i4")])
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +62,9 @@ class SegmentGroup:
         return f"{self.topic}-{self.partition} from {self.store.uri}, {len(self.pieces)} pieces, {self.size} bytes"
 
 
-def plan(logs: Iterable[PartitionLog], options: SegmentOptions) -> list[SegmentGroup]:
-    """The tasks of a read, in the order of topics, partitions and offsets."""
+def plan(logs: Iterable[PartitionLog], options: SegmentOptions, record_filter: RecordFilter | None = None) -> list[SegmentGroup]:
+    """The tasks of a read, in the order of topics, partitions and offsets; `record_filter` is that of the options, or goes further."""
+    record_filter = options.record_filter if record_filter is None else record_filter
     chosen = choose_replicas([log for log in logs if options.wants(TopicPartition(log.topic, log.partition))])
     _check_named(chosen, options)
     bytes_per_task = options.bytes_per_task
@@ -68,7 +72,8 @@ def plan(logs: Iterable[PartitionLog], options: SegmentOptions) -> list[SegmentG
         bytes_per_task = min(bytes_per_task, max(sum(log.size for log in chosen) // options.min_partitions, 1))
     groups: list[SegmentGroup] = []
     for log in chosen:
-        groups.extend(_groups(log, options, bytes_per_task))
+        if record_filter.wants(log.topic, log.partition):
+            groups.extend(_groups(log, options, record_filter, bytes_per_task))
     return groups
 
 
@@ -91,29 +96,10 @@ def log_end_offset(log: PartitionLog) -> int:
     """The offset behind the last whole batch."""
     for segment in reversed(log.segments):
         with log.store.open(segment.log) as file:
-            last = last_offset_of(file, _last_indexed_position(log.store, segment))
+            last = last_offset_of(file, last_indexed_position(log.store, segment))
         if last is not None:
             return last + 1
     return log.segments[-1].base_offset if log.segments else 0
-
-
-def read_index(store: FileStore, segment: SegmentFiles) -> tuple[np.ndarray, np.ndarray]:
-    """Offsets and positions of the offset index, as far as they rise: Kafka fills the file of an active segment up with zeros."""
-    data = b"" if segment.index is None else store.read(segment.index, SMALL_FILE_BYTES_MAX)
-    entries = np.frombuffer(data, dtype=_INDEX_ENTRY, count=len(data) // _INDEX_ENTRY.itemsize)
-    offsets = entries["offset"].astype(np.int64) + segment.base_offset
-    positions = entries["position"].astype(np.int64)
-    rising = np.flatnonzero(np.diff(positions) <= 0)
-    count = int(rising[0]) + 1 if len(rising) else len(positions)
-    if count and positions[0] == 0 and offsets[0] == segment.base_offset and count == 1:
-        count = 0  # nothing but zeros
-    return offsets[:count], positions[:count]
-
-
-def _last_indexed_position(store: FileStore, segment: SegmentFiles) -> int:
-    _, positions = read_index(store, segment)
-    inside = positions[positions < segment.size]
-    return int(inside[-1]) if len(inside) else 0
 
 
 def _check_named(chosen: Sequence[PartitionLog], options: SegmentOptions) -> None:
@@ -128,24 +114,49 @@ def _check_named(chosen: Sequence[PartitionLog], options: SegmentOptions) -> Non
     options.end.check(there)
 
 
-def _groups(log: PartitionLog, options: SegmentOptions, bytes_per_task: int) -> Iterator[SegmentGroup]:
-    partition = TopicPartition(log.topic, log.partition)
+def _groups(log: PartitionLog, options: SegmentOptions, record_filter: RecordFilter, bytes_per_task: int) -> Iterator[SegmentGroup]:
     transactions = transactions_of(log) if options.read_committed else Transactions((), None)
-    first = options.first_offset(partition)
-    if first >= 0 and first < log.log_start_offset and options.fail_on_data_loss:
-        raise DataLossError(
-            f"Option '{options.start.option}': {partition} was to be read from offset {first} on, but {log.place} begins at "
-            f"{log.log_start_offset}. To read what is there, set the option 'failOnDataLoss' to 'false'."
-        )
-    first = max(first, log.log_start_offset)
-    end = options.end_offset(partition)
-    end = OFFSET_MAX if end < 0 else end
-    if transactions.first_open is not None:
-        end = min(end, transactions.first_open)
+    first, end = _bounds(log, options, record_filter, transactions.first_open)
     for run in _runs(log, first, end, bytes_per_task):
         first_base, end_base = run[0][0], run[-1][1]
         aborted = tuple(overlapping(transactions.aborted, first_base, end_base)) if options.read_committed else None
         yield SegmentGroup(log.topic, log.partition, log.store, tuple(piece for _, _, piece in run), first, end, aborted)
+
+
+def _bounds(log: PartitionLog, options: SegmentOptions, record_filter: RecordFilter, first_open: int | None) -> tuple[int, int]:
+    """The offsets to read of a log, the end not included; nothing may be wanted of it."""
+    partition = TopicPartition(log.topic, log.partition)
+    first, end = (_resolved(bound, log, partition, first_open) for bound in (options.start, options.end))
+    if first > end:
+        raise OptionError(options.end.option, f"{partition} would end at {end}, before its start at {first} ('{options.start.option}').")
+    if first < log.log_start_offset and options.fail_on_data_loss:
+        raise DataLossError(
+            f"Option '{options.start.option}': {partition} was to be read from offset {first} on, but {log.place} begins at "
+            f"{log.log_start_offset}. To read what is there, set the option 'failOnDataLoss' to 'false'."
+        )
+    first, end = max(first, log.log_start_offset), end if first_open is None else min(end, first_open)
+    first, end = record_filter.offsets(first, end)
+    earliest_ms = record_filter.earliest_ms()
+    if earliest_ms is None or first >= end:
+        return first, end
+    found = offset_at(log, earliest_ms)
+    return (first, first) if found is None else (max(first, found), end)
+
+
+def _resolved(bound: Bound, log: PartitionLog, partition: TopicPartition, first_open: int | None) -> int:
+    """The offset that an option means in this log."""
+    wanted = bound.specs([partition]).get(partition)
+    if wanted is None:
+        assert bound.offsets is not None
+        return bound.offsets[partition]
+    if wanted == EARLIEST:
+        return log.log_start_offset
+    if wanted == LATEST:
+        return OFFSET_MAX
+    latest = log_end_offset(log) if first_open is None else first_open
+    found = offset_at(log, wanted)
+    answer = -1 if found is None or found >= latest else found
+    return bound.resolved([partition], {partition: answer}, {partition: latest})[partition]
 
 
 Bounded = tuple[int, int, Piece]  # a piece, with an offset that none of its records is below, and one that none is above
@@ -168,7 +179,7 @@ def _pieces(log: PartitionLog, first: int, end: int, bytes_per_task: int) -> Ite
     """The segments that may have wanted records, cut where they are too large."""
     bases = [segment.base_offset for segment in log.segments] + [OFFSET_MAX]
     for number, segment in enumerate(log.segments):
-        if bases[number + 1] <= first or segment.base_offset >= end or not segment.size:
+        if first >= end or bases[number + 1] <= first or segment.base_offset >= end or not segment.size:
             continue
         is_last = number == len(log.segments) - 1
         cuts = _cuts(log.store, segment, first, end, bytes_per_task)
@@ -182,13 +193,7 @@ def _cuts(store: FileStore, segment: SegmentFiles, first: int, end: int, bytes_p
     if not needs_index:
         return [0, segment.size]
     offsets, positions = read_index(store, segment)
-    inside = positions < segment.size
-    offsets, positions = offsets[inside], positions[inside]
-    start, stop = 0, segment.size
-    # An entry names the last offset of the batch that begins at its position: what is wanted is there or behind.
-    before = int(np.searchsorted(offsets, first, side="left")) - 1
-    if before >= 0:
-        start = int(positions[before])
+    start, stop = position_before(store, segment, first), segment.size
     after = int(np.searchsorted(offsets, end, side="left")) + 1
     if after < len(positions):
         stop = int(positions[after])

@@ -7,9 +7,9 @@ with read_committed nothing of transactions that were aborted or are open. A tas
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -20,6 +20,7 @@ from barnabas.records.columns import decode
 from pyspark_barnabas import values
 from pyspark_barnabas.read.arrow_rows import COLUMNS, HEADERS, RowMaker
 from pyspark_barnabas.read.batch_cuts import Chunk, Damage, chunks, next_offset_and_cuts
+from pyspark_barnabas.read.filters import OFFSET, TIMESTAMP, pushed
 from pyspark_barnabas.read.read_errors import CorruptLogError
 from pyspark_barnabas.schema import record_schema, wanted_columns
 from pyspark_barnabas.segments.log_dirs import find_partitions
@@ -59,19 +60,40 @@ class SegmentReader(DataSourceReader):
         self._decoder = values.decoder(options, schema)
         full = record_schema(self._options.headers, None if self._decoder is None else self._decoder.schema())
         self._wanted = tuple(wanted_columns(schema, full))
+        self.record_filter = self._options.record_filter
 
     def partitions(self) -> list[InputPartition]:
-        return [GroupPartition(group) for group in plan(find_partitions(self._options.log_dirs), self._options)]
+        logs = find_partitions(self._options.log_dirs, self._options.wants)
+        groups = plan(logs, self._options, self.record_filter)
+        return [GroupPartition(group) for group in groups]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if not isinstance(partition, GroupPartition):
             return  # the empty one that Spark makes where there is nothing to read
-        headers = (HEADERS,) if self._options.headers else ()
-        columns = self._wanted if self._decoder is None else (*COLUMNS, *headers)
         for rows in read_group(
-            partition.group, columns, check_crc=self._options.check_crc, skip_damage=not self._options.fail_on_data_loss
+            partition.group, self._columns(), check_crc=self._options.check_crc, skip_damage=not self._options.fail_on_data_loss
         ):
-            yield rows if self._decoder is None else self._decoder.decode(rows).select(list(self._wanted))
+            kept = self.record_filter.rows(rows) if self.record_filter.in_rows else rows
+            if self._decoder is not None and kept.num_rows:
+                kept = self._decoder.decode(kept)
+            if kept.num_rows:
+                yield kept if tuple(kept.schema.names) == self._wanted else kept.select(list(self._wanted))
+
+    def _columns(self) -> tuple[str, ...]:
+        """Those to make of records: a decoder sees all; otherwise those of the query, and those that the filter looks at."""
+        if self._decoder is not None:
+            return (*COLUMNS, HEADERS) if self._options.headers else COLUMNS
+        looked_at = {one.column for one in self.record_filter.in_rows}
+        return (*self._wanted, *(name for name in (OFFSET, TIMESTAMP) if name in looked_at and name not in self._wanted))
+
+
+class FilteringSegmentReader(SegmentReader):
+    """The same for sessions in which Spark hands filters to Python sources."""
+
+    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
+        """Takes what it can answer for every record, and gives back the rest."""
+        self.record_filter, rest = pushed(self.record_filter, filters)
+        return rest
 
 
 def read_group(

@@ -14,7 +14,6 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark_barnabas.errors import OptionError
 from pyspark_barnabas.write.rows import check_schema
 from pyspark_barnabas.write.write_options import WriteOptions
-from pyspark_barnabas.write.write_task import write_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,4 +35,6 @@ class BatchWriter(DataSourceArrowWriter):
         check_schema(schema, self.options.topic)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        from pyspark_barnabas.write.write_task import write_rows  # not where a query is planned: it takes a while to load
+
         return Written(write_rows(iterator, self.options))

@@ -6,9 +6,8 @@ import itertools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow as pa
-
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql.datasource import DataSourceStreamArrowWriter
     from pyspark.sql.types import StructType
 
@@ -34,6 +33,7 @@ def arrow_batches(iterator: Iterator[Any], schema: StructType) -> Iterator[pa.Re
 
 
 def _from_rows(rows: Iterator[Any], schema: StructType) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
     from pyspark.sql.pandas.types import to_arrow_schema
 
     arrow_schema = to_arrow_schema(schema)

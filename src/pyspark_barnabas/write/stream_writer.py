@@ -14,7 +14,6 @@ from pyspark_barnabas.write.batch_writer import Written
 from pyspark_barnabas.write.rows import check_schema
 from pyspark_barnabas.write.stream_arrow import DataSourceStreamArrowWriter, arrow_batches
 from pyspark_barnabas.write.write_options import WriteOptions
-from pyspark_barnabas.write.write_task import write_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,4 +29,6 @@ class StreamWriter(DataSourceStreamArrowWriter):
         check_schema(schema, self.options.topic)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        from pyspark_barnabas.write.write_task import write_rows  # not where a query is planned: it takes a while to load
+
         return Written(write_rows(arrow_batches(iterator, self.schema), self.options))

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from pyspark_barnabas.exactly_once.decision_log import DecisionLog
 from tests.exactly_once_model import World
 
 EVENTS_MAX = 1500
@@ -39,3 +40,11 @@ def test_every_row_is_visible_once_whatever_is_killed_delayed_or_runs_twice(seed
 def test_these_histories_have_been_seen_to_end_well(seed: int) -> None:
     world = run(seed, batches=6)
     assert world.broker.visible == wanted(world)
+
+
+def test_the_model_finds_it_if_slots_that_somebody_may_still_use_are_given_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An InitProducerId that comes late then aborts what another has reported, and a batch that was decided cannot be ended."""
+    monkeypatch.setattr(DecisionLog, "_is_busy", lambda self, slot: False)
+    with pytest.raises(AssertionError, match="did not come through"):
+        for seed in range(30, 60):
+            run(seed, batches=6)

@@ -145,6 +145,85 @@ def test_a_transaction_index_of_another_segment_is_found(tmp_path: Path) -> None
     assert (fault.what, fault.offset, fault.last_offset) == ("transaction index", 500, 600)
 
 
+def with_transactions(directory: Path, **options: int) -> Path:
+    """One transaction within a segment that is committed, one that is aborted, and one that is aborted in a later segment."""
+    log = open_log(directory, index_interval_bytes=1, **options)
+    committed, aborted, long = Producer(log, 1), Producer(log, 2), Producer(log, 3)
+    committed.write(2)  # 0, 1
+    committed.commit()  # 2
+    long.write(2)  # 3, 4
+    aborted.write(2)  # 5, 6
+    aborted.abort()  # 7
+    append_many(log, 10)
+    long.abort()  # 18
+    log.close()
+    return directory
+
+
+def txn_indexes(directory: Path) -> list[Path]:
+    return sorted((directory / NAME).glob("*.txnindex"))
+
+
+def test_the_aborted_transactions_of_a_log_are_those_of_its_indexes(tmp_path: Path) -> None:
+    assert faults(with_transactions(tmp_path / "one")) == []
+    assert faults(with_transactions(tmp_path / "many", segment_bytes=500)) == []
+    assert len(txn_indexes(tmp_path / "many")) == 2
+
+
+def test_an_aborted_transaction_that_the_index_forgot_is_found(tmp_path: Path) -> None:
+    directory = with_transactions(tmp_path)
+    (index,) = txn_indexes(directory)
+    index.write_bytes(index.read_bytes()[34:])
+    (fault,) = faults(directory)
+    assert (fault.what, fault.file, fault.offset, fault.last_offset) == ("transaction index", index.name, 5, 7)
+    assert "would be shown" in (fault.detail or "")
+
+
+def test_an_index_that_is_not_there_at_all_is_found(tmp_path: Path) -> None:
+    directory = with_transactions(tmp_path)
+    txn_indexes(directory)[0].unlink()
+    assert [(fault.what, fault.offset, fault.last_offset) for fault in faults(directory)] == [
+        ("transaction index", 5, 7),
+        ("transaction index", 3, 18),
+    ]
+
+
+def test_a_transaction_of_an_earlier_segment_that_the_index_forgot_is_found_by_the_snapshot(tmp_path: Path) -> None:
+    directory = with_transactions(tmp_path, segment_bytes=500)
+    last = txn_indexes(directory)[-1]
+    last.write_bytes(b"")
+    (fault,) = faults(directory)
+    assert (fault.file, fault.offset, fault.last_offset) == (last.name, 3, 18)
+    for path in (directory / NAME).glob("*.snapshot"):
+        path.unlink()
+    assert faults(directory) == []  # nothing proves any more that there was anything to abort
+
+
+@pytest.mark.parametrize(
+    ("entry", "detail"),
+    [
+        ((2, 4, 7), "but it began at 5"),
+        ((9, 5, 7), "no marker that aborts it"),
+        ((1, 0, 2), "commits it"),
+        ((2, 5, 6), "no marker that aborts it"),
+    ],
+)
+def test_an_entry_that_the_log_does_not_bear_out_is_found(tmp_path: Path, entry: tuple[int, int, int], detail: str) -> None:
+    directory = with_transactions(tmp_path)
+    (index,) = txn_indexes(directory)
+    damage(index, 0, struct.pack(">hqqqq", 0, *entry, 3))
+    found = faults(directory)
+    assert detail in (found[0].detail or "")
+    assert (found[0].position, found[0].offset, found[0].last_offset) == (0, *entry[1:])
+
+
+def test_what_compaction_has_cleaned_is_not_held_against_the_index(tmp_path: Path) -> None:
+    directory = with_transactions(tmp_path)
+    txn_indexes(directory)[0].unlink()
+    (tmp_path / "cleaner-offset-checkpoint").write_text("0\n1\norders 0 19\n")
+    assert faults(directory) == []
+
+
 def test_a_damaged_snapshot_is_found(tmp_path: Path) -> None:
     directory = written(tmp_path)
     (directory / NAME / file_name(20, ".snapshot")).write_bytes(b"\x00\x01garbage and more")

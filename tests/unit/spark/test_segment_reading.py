@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyspark.sql.datasource import InputPartition
+from pyspark.sql.datasource import EqualTo, GreaterThan, In, InputPartition, IsNotNull
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from barnabas.records.columns import decode
@@ -20,10 +21,10 @@ from pyspark_barnabas.errors import DataLossError, OptionError, UnknownTopicErro
 from pyspark_barnabas.read.arrow_rows import COLUMNS, HEADERS
 from pyspark_barnabas.read.read_errors import CorruptLogError
 from pyspark_barnabas.schema import record_schema
-from pyspark_barnabas.segments.log_dirs import find_partitions
+from pyspark_barnabas.segments.log_dirs import SMALL_FILE_BYTES_MAX, find_partitions
 from pyspark_barnabas.segments.segment_options import SegmentOptions
 from pyspark_barnabas.segments.segment_ranges import log_end_offset, plan
-from pyspark_barnabas.segments.segment_reader import SegmentReader, read_group
+from pyspark_barnabas.segments.segment_reader import FilteringSegmentReader, SegmentReader, read_group
 from tests import golden
 from tests.unit.storage.logs import NOW, Producer, append, append_many, batch, commit_all, config, file_name, make_log
 
@@ -189,6 +190,126 @@ def test_offsets_given_are_kept_to_exactly(tmp_path: Path, first: int, end: int)
     assert offsets(tmp_path, **bounds) == list(range(first, end))
 
 
+TIMES = [100, 400, 300, 300, 700, 600, 900]  # as producers send them: not in order
+
+
+def timed_log(directory: Path, times: list[int] = TIMES, **options: int) -> Log:
+    log = open_log(directory, **{"segment_bytes": 300, "index_interval_bytes": 1, **options})
+    for time in times:
+        append(log, batch([b"x"], timestamp=NOW + time))
+    return log
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    times=st.lists(st.integers(0, 20), min_size=1, max_size=30),
+    start=st.integers(0, 22),
+    end=st.integers(0, 22),
+    interval=st.sampled_from([1, 150, 10_000]),
+    closed=st.booleans(),
+    indexed=st.booleans(),
+)
+def test_times_bound_a_read_as_the_first_record_at_or_after_them(
+    tmp_path_factory: pytest.TempPathFactory, times: list[int], start: int, end: int, interval: int, closed: bool, indexed: bool
+) -> None:
+    directory = tmp_path_factory.mktemp("log")
+    log = timed_log(directory, times, segment_bytes=400, index_interval_bytes=interval)
+    first, last = (next((number for number, time in enumerate(times) if time >= bound), len(times)) for bound in (start, end))
+    if closed:
+        log.close()
+    if not indexed:
+        for path in (directory / NAME).glob("*index"):
+            path.unlink()
+    bounds = {
+        "startingTimestamp": str(NOW + start),
+        "endingTimestamp": str(NOW + end),
+        "startingOffsetsByTimestampStrategy": "latest",
+    }
+    if first > last:
+        with pytest.raises(OptionError, match="before its start"):
+            offsets(directory, **bounds)
+    else:
+        assert offsets(directory, **bounds) == list(range(first, last))
+
+
+def test_a_time_after_the_last_record_is_an_error_unless_the_end_is_meant(tmp_path: Path) -> None:
+    timed_log(tmp_path)
+    late = {"startingTimestamp": str(NOW + 901)}
+    with pytest.raises(OptionError, match="no record at or after"):
+        offsets(tmp_path, **late)
+    assert offsets(tmp_path, **late, startingOffsetsByTimestampStrategy="latest") == []
+    assert offsets(tmp_path, endingTimestamp=str(NOW + 901)) == list(range(7))
+
+
+def test_times_may_be_given_for_each_partition(tmp_path: Path) -> None:
+    timed_log(tmp_path)
+    assert offsets(tmp_path, startingOffsetsByTimestamp=f'{{"orders":{{"0":{NOW + 500}}}}}') == [4, 5, 6]
+
+
+def test_a_time_within_a_batch_begins_within_it(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    append(log, batch(5, timestamps=[NOW + number for number in range(5)]))
+    assert offsets(tmp_path, startingTimestamp=str(NOW + 2), endingTimestamp=str(NOW + 4)) == [2, 3]
+
+
+def test_a_time_does_not_bring_back_what_was_deleted(tmp_path: Path) -> None:
+    timed_log(tmp_path).close()
+    (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\norders 0 2\n")
+    assert offsets(tmp_path, startingTimestamp=str(NOW + 350)) == [4, 5, 6]
+    assert offsets(tmp_path, startingTimestamp=str(NOW)) == [2, 3, 4, 5, 6]
+
+
+def test_an_open_transaction_is_the_end_for_times_too(tmp_path: Path) -> None:
+    log = timed_log(tmp_path, segment_bytes=10_000)
+    Producer(log, 1).write(2)
+    log.close()
+    assert offsets(tmp_path, endingTimestamp=str(2**62)) == list(range(7))
+
+
+@pytest.mark.parametrize(
+    ("condition", "found"),
+    [
+        ("offset >= 3 and offset < 5", [3, 4]),
+        ("offset in (1, 4)", [1, 4]),
+        ("offset != 2", [0, 1, 3, 4, 5, 6]),
+        (f"timestamp >= {NOW + 400}", [1, 4, 5, 6]),
+        (f"timestamp < {NOW + 400}", [0, 2, 3]),
+        (f"timestamp > {NOW + 900}", []),
+        ("partition = 1", []),
+        ("topic = 'orders' and partition in (0, 3)", list(range(7))),
+    ],
+)
+def test_a_filter_is_answered_in_the_files(tmp_path: Path, condition: str, found: list[int]) -> None:
+    timed_log(tmp_path)
+    reader = SegmentReader({"logDirs": str(tmp_path), "filter": condition}, record_schema(False))
+    assert [offset for part in reader.partitions() for read in reader.read(part) for offset in read.column("offset").to_pylist()] == found
+
+
+def test_what_spark_pushes_down_is_taken_and_the_rest_given_back(tmp_path: Path) -> None:
+    timed_log(tmp_path)
+    schema = StructType([StructField("value", BinaryType())])
+    reader = FilteringSegmentReader({"logDirs": str(tmp_path)}, schema)
+    own, foreign = GreaterThan(("offset",), 4), EqualTo(("value",), b"x")
+    assert list(reader.pushFilters([own, IsNotNull(("offset",)), foreign, In(("timestamp",), (_time(NOW + 600), _time(NOW + 1)))])) == [
+        foreign
+    ]
+    read = [batch for part in reader.partitions() for batch in reader.read(part)]
+    assert [batch.to_pydict() for batch in read] == [{"value": [b"x"]}]
+
+
+def test_a_filter_leaves_out_segments_unopened(tmp_path: Path) -> None:
+    timed_log(tmp_path, list(range(50))).close()
+    everything, some = (
+        SegmentReader({"logDirs": str(tmp_path), "filter": condition}, record_schema(False)).partitions()[0].value.size
+        for condition in ("offset >= 0", "offset >= 40 and offset < 45")
+    )
+    assert some < everything / 4
+
+
+def _time(ms: int) -> datetime:
+    return datetime.fromtimestamp(ms / 1000, UTC)
+
+
 def test_what_was_deleted_does_not_come_back(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     append_many(log, 10)
@@ -318,13 +439,23 @@ def test_topics_are_chosen_as_with_a_broker(tmp_path: Path) -> None:
         rows(tmp_path, subscribe="orders,refunds")
 
 
+def test_what_is_not_asked_for_is_not_looked_at(tmp_path: Path) -> None:
+    append_many(open_log(tmp_path), 2)
+    (tmp_path / "other-0").mkdir()
+    with open(tmp_path / "other-0" / "partition.metadata", "wb") as file:
+        file.truncate(SMALL_FILE_BYTES_MAX + 1)  # whoever reads it fails
+    reader = SegmentReader({"logDirs": str(tmp_path), "subscribe": "orders"}, record_schema(False))
+    assert len(reader.partitions()) == 1
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"logDirs": ""}, "at least one"),
         ({"logDirs": "/no/such/directory"}, "no directory"),
         ({"kafka.bootstrap.servers": "localhost:9092"}, "without a broker"),
-        ({"startingTimestamp": "1"}, "not known"),
+        ({"startingTimestamp": "soon"}, "milliseconds since 1970"),
+        ({"filter": "value = 1"}, "can only compare"),
         ({"kafka.isolation.level": "read"}, "must be one of"),
         ({"logDirs": "nosuchscheme://x/y"}, "cannot be opened"),
     ],

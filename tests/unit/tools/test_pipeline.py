@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import shlex
+import socket
 import subprocess
 import sys
 import tarfile
@@ -18,7 +19,7 @@ import yaml
 from barnabas.tools import pipeline
 from barnabas.tools._pipeline_progress import Flow, flows_of, progress_line
 from barnabas.tools._pipeline_project import ProjectRefused, find_spec_file, make_project, template_names
-from barnabas.tools._pipeline_run import cluster_options, read_configuration, submit_arguments
+from barnabas.tools._pipeline_run import cluster_options, read_configuration, require_free, submit_arguments, where_it_runs
 
 
 def run_options(**given: object) -> Namespace:
@@ -93,6 +94,7 @@ def test_on_this_machine_tables_are_kept_with_the_project(tmp_path: Path) -> Non
     assert found["spark.hadoop.javax.jdo.option.ConnectionURL"] == f"jdbc:derby:;databaseName={project}/catalog;create=true"
     assert found["spark.sql.warehouse.dir"] == (project / "tables").as_uri()
     assert found["spark.ui.port"] == "4711"
+    assert found["spark.sql.shuffle.partitions"] == str(os.cpu_count())
 
 
 def test_the_project_and_then_the_command_line_have_the_last_word(tmp_path: Path) -> None:
@@ -102,6 +104,23 @@ def test_the_project_and_then_the_command_line_have_the_last_word(tmp_path: Path
     assert found["spark.x"] == "y"
     assert "spark.sql.warehouse.dir" not in found
     assert cluster_options(given) == ["--conf", "spark.ui.port=1", "--conf", "spark.x=y"]
+
+
+def test_a_second_pipeline_on_a_machine_is_refused_before_it_starts() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        with pytest.raises(ProjectRefused, match=f"port {port} of this machine is in use.* wait .* or name a server"):
+            require_free(port)
+    require_free(port)
+
+
+def test_where_a_pipeline_runs_is_what_the_user_has_said_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert where_it_runs(run_options(), {}) == "local"
+    assert where_it_runs(run_options(), {"spark.master": "yarn"}) == "yarn"
+    assert where_it_runs(run_options(master="spark://a:1", conf=["spark.master=yarn"]), {}) == "spark://a:1"
+    assert where_it_runs(run_options(remote="sc://a"), {"spark.master": "yarn"}) == "sc://a"
+    monkeypatch.setenv("SPARK_REMOTE", "sc://b")
+    assert where_it_runs(run_options(), {}) == "sc://b"
 
 
 def test_a_cluster_keeps_its_own_catalog(tmp_path: Path) -> None:

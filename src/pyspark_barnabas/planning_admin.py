@@ -1,0 +1,58 @@
+"""The admin client that planning needs, and no more of it: topics and offsets, and a group's offsets if there are any to commit.
+
+A Python process starts for each query and plans it: what it does not import, no query waits for. Everything here is the admin client's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from barnabas.client.admin.calls import Calls, CallSettings
+from barnabas.client.admin.config import admin_config
+from barnabas.client.admin.directory import MetadataDirectory
+from barnabas.client.admin.offsets import OffsetCalls
+from barnabas.client.admin.topics import TopicCalls
+from barnabas.client.backoff import ExponentialBackoff
+from barnabas.client.clock import SystemClock
+from barnabas.client.consumer.offset_and_metadata import OffsetAndMetadata
+from barnabas.client.metadata import Metadata
+from barnabas.client.metrics import Metrics
+from barnabas.client.network_client import NetworkClient
+from barnabas.topic_partition import TopicPartition
+
+
+class PlanningAdmin(TopicCalls, OffsetCalls):
+    """Used on one event loop; to be closed. Raises InvalidConfig."""
+
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        config = admin_config(settings, {})
+        clock = SystemClock()
+        metadata = Metadata(config, clock=clock, allow_auto_topic_creation=False)
+        self._network = NetworkClient(config, metadata, clock=clock, metrics=Metrics(clock), metric_group="spark")
+        self._started = False
+        self._calls = Calls(
+            self._network,
+            MetadataDirectory(metadata, self._network, self._start),
+            CallSettings(config["default.api.timeout.ms"], config["request.timeout.ms"], config["retries"]),
+            clock,
+            ExponentialBackoff(config["retry.backoff.ms"], config["retry.backoff.max.ms"]),
+        )
+
+    async def commit(self, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """Commits offsets to a group that has no members."""
+        from barnabas.client.admin.group_offsets import GroupOffsetCalls
+
+        class Committing(GroupOffsetCalls):
+            _calls = self._calls
+
+        whole = {partition: OffsetAndMetadata(offset) for partition, offset in offsets.items()}
+        (await Committing().alter_consumer_group_offsets(group_id, whole)).all()
+
+    async def close(self, timeout_ms: int) -> None:
+        await self._calls.close(timeout_ms)
+        await self._network.close()
+
+    async def _start(self) -> None:
+        if not self._started:
+            self._started = True
+            await self._network.start()

@@ -1,0 +1,70 @@
+"""From a time to an offset without a broker: the first record of a log that is at or after it, as ListOffsets would answer.
+
+The direct reader plans by it. The time indexes tell where to begin; from there on headers are walked, so that an index that stops early, or
+was not copied along, costs time and never a record. Only the one batch that has the record is opened.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+import numpy as np
+
+from barnabas.errors import KafkaError
+from barnabas.records.batch import Batch
+from barnabas.records.columns import decode
+from pyspark_barnabas.read.batch_cuts import Damage, chunks
+from pyspark_barnabas.segments.log_dirs import SMALL_FILE_BYTES_MAX, PartitionLog, SegmentFiles
+from pyspark_barnabas.segments.segment_index import position_before
+
+_log: Final = logging.getLogger(__name__)
+
+_ENTRY: Final = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
+
+
+def offset_at(log: PartitionLog, timestamp_ms: int) -> int | None:
+    """The offset of the first record at or after a time; None if there is none. Records below the start of the log do not count."""
+    for number, segment in enumerate(log.segments):
+        is_over = number + 1 < len(log.segments) and log.segments[number + 1].base_offset <= log.log_start_offset
+        if not is_over and (found := _in_segment(log, segment, timestamp_ms)) is not None:
+            return found
+    return None
+
+
+def _in_segment(log: PartitionLog, segment: SegmentFiles, timestamp_ms: int) -> int | None:
+    start = position_before(log.store, segment, _offset_before(log, segment, timestamp_ms))
+    with log.store.open(segment.log) as file:
+        try:
+            for chunk in chunks(file, start, segment.size):
+                for batch in chunk.batches:
+                    if batch.max_timestamp >= timestamp_ms and batch.last_offset >= log.log_start_offset:
+                        found = _in_batch(chunk.data, batch, timestamp_ms, log.log_start_offset)
+                        if found is not None:
+                            return found
+        except Damage as damage:
+            if not damage.is_torn:
+                _log.warning("Looking for a time stops early in a segment: %s", damage)
+    return None
+
+
+def _in_batch(data: bytes, batch: Batch, timestamp_ms: int, first_offset: int) -> int | None:
+    if batch.is_control:
+        return int(batch.base_offset)
+    try:
+        records = decode(data[batch.at : batch.at + batch.size], first_offset=first_offset, check_crc=False).records
+    except KafkaError:
+        return max(int(batch.base_offset), first_offset)  # whoever reads it will say what is wrong
+    times = records.column("timestamp").cast("int64").to_numpy()
+    late = np.flatnonzero(times >= timestamp_ms)
+    return int(records.column("offset")[int(late[0])].as_py()) if len(late) else None
+
+
+def _offset_before(log: PartitionLog, segment: SegmentFiles, timestamp_ms: int) -> int:
+    """An offset up to which no record is as late as the time, by the time index; the segment's first offset if it says nothing."""
+    data = b"" if segment.time_index is None else log.store.read(segment.time_index, SMALL_FILE_BYTES_MAX)
+    entries = np.frombuffer(data, dtype=_ENTRY, count=len(data) // _ENTRY.itemsize)
+    times = entries["timestamp"].astype(np.int64)
+    falling = np.flatnonzero(np.diff(times) <= 0)  # Kafka fills the file of an active segment up with zeros
+    earlier = np.searchsorted(times[: int(falling[0]) + 1] if len(falling) else times, timestamp_ms, side="left")
+    return segment.base_offset + (int(entries["offset"][earlier - 1]) if earlier else 0)
