@@ -36,6 +36,7 @@ SETTINGS = {
     "replica.lag.time.max.ms": "1000",  # who is slow keeps its session
     "replica.socket.timeout.ms": "3000",
     "controller.socket.timeout.ms": "3000",
+    "auto.leader.rebalance.enable": "false",  # leaders move where a test says so
 }
 SMALL_DISK = "64m"
 WITH_SMALL_DISK = 3  # the broker
