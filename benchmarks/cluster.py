@@ -21,7 +21,7 @@ import shutil
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +38,7 @@ MEGABYTES_MAX = 100  # for one figure
 STEADY_PARTITIONS = 3
 KILLS_PER_TURN = 2
 TOPICS, PARTITIONS_OF_EACH = 50, 100
+TOPICS_AT_ONCE = 5  # what a cluster makes within the timeout of a request
 QUICK_DELETE = {"file.delete.delay.ms": "0"}
 
 Peer = Callable[[Path, str], AbstractContextManager[Trio]]
@@ -47,9 +48,18 @@ PEERS: tuple[Peer, Peer] = (cluster_peers.barnabas, cluster_peers.apache_kafka)
 def run(megabytes: int, turns: int) -> list[Figure | Comparison]:
     figures: list[Figure | Comparison] = []
     with _zookeeper() as (directory, address), _both(directory, address) as (ours, theirs):
-        figures += [*_produce(ours, theirs, min(megabytes, MEGABYTES_MAX), turns), *_memory(ours, theirs)]
-        figures += [*_rolling_restart(ours, theirs, turns), *_leader_failover(ours, theirs, turns)]
-    return [*figures, *_controller_failover()]
+        figures += _told(_produce(ours, theirs, min(megabytes, MEGABYTES_MAX), turns))
+        figures += _told(_memory(ours, theirs))
+        figures += _told(_rolling_restart(ours, theirs, turns))
+        figures += _told(_leader_failover(ours, theirs, turns))
+    return [*figures, *_told(_controller_failover())]
+
+
+def _told(figures: Sequence[Figure | Comparison]) -> Sequence[Figure | Comparison]:
+    """As soon as they are there: the whole takes its time."""
+    for each in figures:
+        print(each, file=sys.stderr, flush=True)
+    return figures
 
 
 @contextmanager
@@ -169,7 +179,8 @@ def _controller_failover() -> list[Comparison]:
     names = [f"many-{number}" for number in range(TOPICS)]
     for peer in PEERS:
         with _zookeeper() as (directory, address), peer(directory, address) as trio:
-            trio.create(names, PARTITIONS_OF_EACH)
+            for first in range(0, TOPICS, TOPICS_AT_ONCE):
+                trio.create(names[first : first + TOPICS_AT_ONCE], PARTITIONS_OF_EACH)
             from_kill, from_expiry = asyncio.run(controller_failover_s(trio, names))
         (whole.ours if peer is PEERS[0] else whole.theirs).append(from_kill)
         (work.ours if peer is PEERS[0] else work.theirs).append(from_expiry)

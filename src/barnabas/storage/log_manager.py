@@ -415,7 +415,8 @@ class LogManager:
         truncated = log.truncate_to(offset, now_ms)
         if clean_part_touched:
             self.cleaner.truncated(partition, offset)
-        self._checkpoint_dir(log.log_dir)
+        if truncated:  # after a change of leaders a follower asks for this of every log, and hardly any has to give something up
+            self._checkpoint_dir(log.log_dir)
         return truncated
 
     def truncate_fully_and_start_at(

@@ -753,6 +753,17 @@ def test_a_truncation_lowers_the_checkpoint_at_once(disk: SimulatedFiles) -> Non
     assert not manager.truncate_to(BILLS, 0, NOW)
 
 
+def test_a_truncation_that_takes_nothing_away_writes_nothing(disk: SimulatedFiles) -> None:
+    """Followers ask for it of each of their logs when leaders change: a checkpoint for each would hold a broker up for seconds."""
+    manager = manage(disk, A)
+    append_many(manager.get_or_create(ORDERS, NOW), 9)
+    manager.checkpoint_recovery_points()
+    written = checkpoint(disk, A, RECOVERY)
+    manager.get_or_create(BILLS, NOW)  # a checkpoint would have it
+    assert not manager.truncate_to(ORDERS, 9, NOW)
+    assert checkpoint(disk, A, RECOVERY) == written
+
+
 def test_a_log_is_emptied_and_its_checkpoints_follow(disk: SimulatedFiles) -> None:
     manager = manage(disk, A)
     log = manager.get_or_create(ORDERS, NOW)
