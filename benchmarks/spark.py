@@ -4,7 +4,8 @@ one Spark (`local[2]`) against one Barnabas broker: records of 8 B key and 184 B
 Batches read a whole topic: to count it, to add up the lengths of its values, to write it as Parquet. Streams read it once from its
 beginning (`availableNow`) into Parquet, or into another topic, key and value only. The direct reader reads the segment files instead, and
 is compared with our own way through the broker; the exactly-once writer is compared with our own that writes at least once. CPU seconds are
-those of Spark alone: JVM, Python workers and driver.
+those of Spark alone: JVM, Python workers and driver. About 1 µs of them for each row is Spark's own, whichever way the row came (a task
+that reads files takes 0.4 µs by itself), which bounds what the direct reader can win over the broker.
 """
 
 from __future__ import annotations
