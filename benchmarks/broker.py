@@ -81,7 +81,7 @@ class Both:
         consume = Comparison(f"consume {load}, librdkafka", "MB/s", 1.2)
         raw_produce = Comparison(f"produce {load}, raw", "MB/s", load.produce_aim)
         raw_consume = Comparison(f"consume {load}, raw", "MB/s", 1.2)
-        has_librdkafka = _has_librdkafka()
+        has_librdkafka = librdkafka.is_there()
         sink: list[float] = []
         for turn in range(self._turns + 1):
             sink.append(_sink_rate(load))
@@ -167,12 +167,3 @@ def _sink_rate(load: Load) -> float:
         port = int(sink.stdout.readline())
         rate: float = generate(port, "produce", SINK_TOPIC, *load.sizes, "--seconds", str(RAW_SECONDS))["mb_s"]
         return rate
-
-
-def _has_librdkafka() -> bool:
-    try:
-        librdkafka.prepare()
-    except librdkafka.Unavailable as problem:
-        print(f"Without rdkafka_performance: {problem}", file=sys.stderr)
-        return False
-    return True

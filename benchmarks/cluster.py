@@ -26,8 +26,8 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import cluster_peers, librdkafka
-from benchmarks.cluster_loads import SteadyWriter, controller_failover_s, leader_failover_s, perf_test, restart_in_turn
+from benchmarks import cluster_peers, librdkafka, perf_test
+from benchmarks.cluster_loads import SteadyWriter, controller_failover_s, leader_failover_s, restart_in_turn
 from benchmarks.cluster_peers import SESSION_TIMEOUT_MS, Trio
 from benchmarks.report import Comparison, Figure
 from tests import zookeeper
@@ -92,18 +92,22 @@ def _by_librdkafka(trio: Trio, topic: str, records: int, record_bytes: int) -> f
     return librdkafka.produce(trio.bootstrap, topic, record_bytes, records, BATCH_BYTES, partition=None)
 
 
+def _by_perf_test(trio: Trio, topic: str, records: int, record_bytes: int) -> float:
+    return perf_test.produce(trio.bootstrap, topic, records, record_bytes)
+
+
 LOADS = (
     Load("librdkafka", 1000, _by_librdkafka),
     Load("librdkafka", 100, _by_librdkafka),
-    Load("kafka-producer-perf-test", 1000, perf_test),
-    Load("kafka-producer-perf-test", 100, perf_test),
+    Load("kafka-producer-perf-test", 1000, _by_perf_test),
+    Load("kafka-producer-perf-test", 100, _by_perf_test),
 )
 
 
 def _produce(ours: Trio, theirs: Trio, megabytes: int, turns: int) -> list[Comparison]:
     figures: list[Comparison] = []
     for load in LOADS:
-        if load.client == "librdkafka" and not _has_librdkafka():
+        if load.client == "librdkafka" and not librdkafka.is_there():
             continue
         name = f"produce {load.record_bytes} B records, {load.client}"
         rate = Comparison(name, "MB/s", 2)
@@ -194,12 +198,3 @@ def _p95(values: list[float]) -> float:
 def _require_no_failure(trio: Trio, writer: SteadyWriter) -> None:
     if writer.failures:
         raise RuntimeError(f"{trio.name} lost what a producer had sent: {writer.failures[:3]}")
-
-
-def _has_librdkafka() -> bool:
-    try:
-        librdkafka.prepare()
-    except librdkafka.Unavailable as problem:
-        print(f"Without rdkafka_performance: {problem}", file=sys.stderr)
-        return False
-    return True

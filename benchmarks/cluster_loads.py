@@ -4,8 +4,6 @@ that are killed and restarted meanwhile."""
 from __future__ import annotations
 
 import asyncio
-import re
-import subprocess
 import threading
 import time
 from itertools import pairwise
@@ -19,30 +17,9 @@ from barnabas.metadata.zookeeper.address import parse
 from barnabas.metadata.zookeeper.session import Options
 from barnabas.metadata.zookeeper.tree import ZooKeeperTree
 from benchmarks.cluster_peers import POLL_S, WAIT_S, Trio
-from tests import kafka
 
-PERF_TEST = "org.apache.kafka.tools.ProducerPerformance"
-RATE = re.compile(r"records/sec \(([\d.]+) MB/sec\)")
 PACE_S = 0.005  # between two records for the same partition
 DELIVERY_S = 120
-
-
-def perf_test(trio: Trio, topic: str, records: int, record_bytes: int) -> float:
-    """MB/s that Kafka's own producer gets through, as the tool says at its end; acks of all and idempotence are its defaults."""
-    options = {
-        "--bootstrap-server": trio.bootstrap,
-        "--topic": topic,
-        "--num-records": str(records),
-        "--record-size": str(record_bytes),
-        "--throughput": "-1",
-    }
-    java = ["java", "-Xmx512m", kafka.QUIET, "-cp", f"{kafka.prepare()}/*", PERF_TEST]
-    command = [*java, *(word for option in options.items() for word in option)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-    found = RATE.findall(done.stdout)
-    if done.returncode or not found:
-        raise RuntimeError(f"{PERF_TEST} on {trio.name}: {done.stdout[-500:]} {done.stderr[-500:]}")
-    return float(found[-1]) * 1.048576  # its MB are 2**20 bytes
 
 
 class SteadyWriter:

@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -51,6 +52,16 @@ def prepare() -> Path:
         shutil.copy(source / "examples" / "rdkafka_performance", f"{program}.new")
         Path(f"{program}.new").rename(program)
     return program
+
+
+def is_there() -> bool:
+    """Whether it can be measured with; says what is missing if not."""
+    try:
+        prepare()
+    except Unavailable as problem:
+        print(f"Without rdkafka_performance: {problem}", file=sys.stderr)
+        return False
+    return True
 
 
 def produce(bootstrap: str, topic: str, size: int, count: int, batch_bytes: int, partition: int | None = 0) -> float:

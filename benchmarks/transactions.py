@@ -8,8 +8,6 @@ The Java producer shares the two cores with the broker, and costs the same for b
 from __future__ import annotations
 
 import asyncio
-import re
-import subprocess
 import time
 from typing import Any
 
@@ -25,19 +23,16 @@ from barnabas.protocol.registry import BY_NAME
 from barnabas.protocol.slices import Records
 from barnabas.records.builder import BatchBuilder
 from barnabas.uuid import Uuid
-from benchmarks import peers
+from benchmarks import peers, perf_test
 from benchmarks.peers import Peer
 from benchmarks.report import Comparison, Figure
 from benchmarks.wire import CLIENT_ID, Client
-from tests import kafka
 
 INTERVALS_MS = (10, 100, 1000)
 RECORD_BYTES = 1000
 MEGABYTES_MAX = 200  # for one figure
 PARTITIONS = 4
 TOPIC = "transactions"
-PERF_TEST = "org.apache.kafka.tools.ProducerPerformance"
-RATE = re.compile(r"records/sec \(([\d.]+) MB/sec\)")
 
 PRODUCERS = 10
 SECONDS = 5
@@ -74,23 +69,9 @@ def _prepare(peer: Peer) -> None:
 
 
 def _perf_test(peer: Peer, interval_ms: int, records: int) -> float:
-    """MB/s, as the tool says at its end."""
-    options = {
-        "--bootstrap-server": peer.bootstrap,
-        "--topic": TOPIC,
-        "--num-records": str(records),
-        "--record-size": str(RECORD_BYTES),
-        "--throughput": "-1",
-        "--transactional-id": f"perf-{interval_ms}",
-        "--transaction-duration-ms": str(interval_ms),
-    }
-    java = ["java", "-Xmx512m", kafka.QUIET, "-cp", f"{kafka.prepare()}/*", PERF_TEST]
-    command = [*java, *(word for option in options.items() for word in option)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-    found = RATE.findall(done.stdout)
-    if done.returncode or not found:
-        raise RuntimeError(f"{PERF_TEST} on {peer.name}: {done.stdout[-500:]} {done.stderr[-500:]}")
-    return float(found[-1]) * 1.048576  # its MB are 2**20 bytes
+    """MB/s with a commit as often as that."""
+    transactions = ("--transactional-id", f"perf-{interval_ms}", "--transaction-duration-ms", str(interval_ms))
+    return perf_test.produce(peer.bootstrap, TOPIC, records, RECORD_BYTES, *transactions)
 
 
 async def _transactions_a_second(peer: Peer) -> float:
