@@ -8,11 +8,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from barnabas.broker import partition_read
+from barnabas.broker.delayed_operation import DelayedOperation
 from barnabas.broker.follower_fetch import FollowerFetch, Following, State
 from barnabas.broker.isr import InSyncReplicas
 from barnabas.broker.partition import REPLICATED, Partition
 from barnabas.broker.replica_manager import ReplicaManager
-from barnabas.controller import term
+from barnabas.controller import steps, term
 from barnabas.coordinator.runtime import CoordinatorRuntime
 from barnabas.coordinator.transaction.markers import MarkerWriter
 from barnabas.coordinator.transaction.shard import TransactionShard
@@ -87,6 +88,15 @@ def obey_a_deposed_controller() -> Any:
     return changed(ReplicaManager, "controller_epoch", property(lambda _: 0, lambda *_: None))
 
 
+def write_as_a_deposed_controller() -> Any:
+    """The controller does not compare its epoch with that in the tree when it writes."""
+
+    def write(operations: Any, epoch_version: int) -> Generator[Any, Any, Any]:
+        return (yield list(operations)) if operations else []
+
+    return changed(steps, "write", write)
+
+
 def forget_min_insync_replicas() -> Any:
     return changed(Partition, "_effective_min_isr", lambda *_: 1)
 
@@ -125,6 +135,11 @@ def answer_for_the_group_before_the_isr_has_it() -> Any:
     return changed(CoordinatorRuntime, "_when_committed", when_committed)
 
 
+def let_who_waits_wait_for_ever() -> Any:
+    """No time is ever up: a fetch that nothing comes for is not answered."""
+    return changed(DelayedOperation, "expire", lambda _: False)
+
+
 @contextmanager
 def changed(where: Any, name: str, what: Any) -> Generator[None, None, None]:
     right = getattr(where, name, None)
@@ -147,9 +162,11 @@ MISTAKES = [
     trust_brokers_that_came_back,
     never_compare_epochs,
     obey_a_deposed_controller,
+    write_as_a_deposed_controller,
     forget_min_insync_replicas,
     forget_the_producers_with_a_new_leader,
     leave_markers_to_the_coordinator_before,
     commit_in_the_first_partition_only,
     answer_for_the_group_before_the_isr_has_it,
+    let_who_waits_wait_for_ever,
 ]

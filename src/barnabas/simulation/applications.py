@@ -29,6 +29,7 @@ CLOSE_S: Final = 3.0
 RETRY_S: Final = 0.2
 LIFE_S: Final = (5.0, 40.0)  # of a member of the group, before it leaves and comes back as another
 ABORTED_EVERY: Final = 4
+REBALANCE_S: Final = 60.0  # at most, for all members of a group to join
 
 # Shorter than real ones, as a history is.
 _COMMON: Final[dict[str, object]] = {
@@ -53,7 +54,7 @@ _CONSUMER: Final[dict[str, object]] = {
     "enable.auto.commit": False,
     "fetch.max.wait.ms": 1_000,
     "default.api.timeout.ms": 15_000,
-    "max.poll.interval.ms": 60_000,
+    "max.poll.interval.ms": int(REBALANCE_S * 1000),
 }
 _CLASSIC: Final[dict[str, object]] = {"session.timeout.ms": 6_000, "heartbeat.interval.ms": 2_000}
 

@@ -64,16 +64,19 @@ def replicas_agree(cluster: SimulatedCluster, partition: TopicPartition) -> list
 
 
 class Watch:
-    """What must hold at any moment: no epoch of a partition has two leaders, and after what a broker was told of the leader of a partition
-    it is told nothing older. To be asked to look again and again while a history runs."""
+    """What must hold at any moment: no epoch of a partition has two leaders; after what a broker was told of the leader of a partition it
+    is told nothing older; and no controller writes into the tree when the next has begun. To be asked to look again and again while a
+    history runs."""
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
         self._leaders: dict[tuple[TopicPartition, int], int] = {}
         self._told: dict[tuple[int, TopicPartition], tuple[ProcessLoop | None, int]] = {}
+        self._terms: dict[int, int] = {}  # by controller epoch: the write that began it
         self.wrong: list[str] = []
 
     def look(self) -> None:
+        self._look_at_tree()
         for number, broker in self._cluster.brokers.items():
             if broker.broker is None:
                 continue
@@ -83,6 +86,14 @@ class Watch:
                     if known != number:
                         self._complain(f"{partition} is led by {known} and {number} in epoch {found.leader_epoch}")
                 self._look_at_metadata(broker, partition)
+
+    def _look_at_tree(self) -> None:
+        epoch, began = self._cluster.controller_epoch
+        self._terms.setdefault(epoch, began)
+        for partition in self._cluster.partitions():
+            state, written = self._cluster.written_state_of(partition)
+            if state is not None and written > self._terms.get(state.controller_epoch + 1, written):
+                self._complain(f"the controller of epoch {state.controller_epoch} wrote the state of {partition} when the next had begun")
 
     def _look_at_metadata(self, broker: SimulatedBroker, partition: TopicPartition) -> None:
         assert broker.broker is not None

@@ -73,7 +73,6 @@ class SimulatedClient:
     """`brokers` are the addresses to begin with."""
 
     def __init__(self, brokers: Sequence[Address]) -> None:
-        self.unanswered: list[tuple[float, str]] = []  # what was given up, and when it had been asked
         self._bootstrap = list(brokers)
         self._connections: dict[Address, Connection] = {}
         self._brokers: dict[int, Address] = {}
@@ -84,12 +83,9 @@ class SimulatedClient:
 
     async def ask(self, address: Address, request: Message, version: int) -> Any:
         """Raises OSError or TimeoutError."""
-        began = asyncio.get_running_loop().time()
         try:
             return await asyncio.wait_for(self._ask(address, request, version), ATTEMPT_S)
-        except (OSError, TimeoutError) as error:
-            if isinstance(error, TimeoutError):
-                self.unanswered.append((began, f"{type(request).__name__} to {address[0]}"))
+        except (OSError, TimeoutError):
             broken = self._connections.pop(address, None)
             if broken is not None and broken.is_open:
                 broken.close()

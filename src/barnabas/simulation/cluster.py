@@ -18,8 +18,8 @@ from barnabas.broker.server import BrokerServer
 from barnabas.broker.surroundings import Surroundings
 from barnabas.metadata import paths
 from barnabas.metadata.local import LocalSession, LocalTree
-from barnabas.metadata.tree import GetChildren, GetData, R_co, Request
-from barnabas.metadata.znodes.cluster import decode_controller
+from barnabas.metadata.tree import Delete, GetChildren, GetData, R_co, Request
+from barnabas.metadata.znodes.cluster import decode_controller, decode_controller_epoch
 from barnabas.metadata.znodes.topics import PartitionState, decode_partition_state
 from barnabas.simulation.disk import SimulatedFiles
 from barnabas.simulation.loop import ProcessLoop
@@ -193,8 +193,18 @@ class SimulatedCluster:
 
     def state_of(self, partition: TopicPartition) -> PartitionState | None:
         """As it stands in the tree."""
+        return self.written_state_of(partition)[0]
+
+    def written_state_of(self, partition: TopicPartition) -> tuple[PartitionState | None, int]:
+        """The same, and which write it came by."""
         found = self._read(GetData(paths.topic_partition_state(*partition)))
-        return None if found is None else decode_partition_state(*partition, found.data)
+        return (None, -1) if found is None else (decode_partition_state(*partition, found.data), found.stat.mzxid)
+
+    @property
+    def controller_epoch(self) -> tuple[int, int]:
+        """As it stands in the tree, and which write it came by."""
+        found = self._read(GetData(paths.CONTROLLER_EPOCH))
+        return (0, -1) if found is None else (decode_controller_epoch(found.data), found.stat.mzxid)
 
     def leader_of(self, partition: TopicPartition) -> SimulatedBroker | None:
         state = self.state_of(partition)
@@ -204,6 +214,10 @@ class SimulatedCluster:
     def controller(self) -> SimulatedBroker | None:
         found = self._read(GetData(paths.CONTROLLER))
         return None if found is None else self.brokers.get(decode_controller(found.data).broker_id)
+
+    def depose_controller(self) -> None:
+        """As an operator does who deletes its node: its session goes on, and it hears of it like everybody else."""
+        self._read(Delete(paths.CONTROLLER))
 
     @property
     def registered(self) -> list[int]:

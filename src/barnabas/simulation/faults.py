@@ -55,6 +55,7 @@ class Faults:
             (2, self._answers_are_lost),
             (2, self._leader_is_cut_off),
             (3, self._controller_is_deposed),
+            (2, self._controller_hears_late),
             (2, self._coordinator_goes),
             (3, self._power_is_lost),
             (1, self._one_after_the_other),
@@ -168,6 +169,24 @@ class Faults:
         self._start_all()
         yield self._random.uniform(0, 3)
         self.heal()
+
+    def _controller_hears_late(self) -> Plot:
+        """That it is none any more: for a while it goes on, beside the next."""
+        controller = self._cluster.controller
+        if controller is None:
+            return
+        self._slow(self._cluster.tree_address, controller.address)
+        self._random.choice([self._elect, self._reassign, self._nothing])()
+        followers = [each for each in self._free() if each is not controller]
+        if followers:
+            self._random.choice([self._break_off, self._sleep, self._kill])(self._random.choice(followers))
+        yield self._random.uniform(0, 4)
+        self._note(f"depose {controller.id}")
+        self._cluster.depose_controller()
+        self._random.choice([self._elect, self._reassign, self._nothing])()
+        yield self._random.uniform(0.5, 4)
+        self.heal()
+        self._start_all()
 
     def _coordinator_goes(self) -> Plot:
         """While it is cut off from a leader, or has only just begun to tell it something."""

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from barnabas.simulation.applications import GroupNotes, Member, Surroundings, TransactionalWriter
+from barnabas.simulation.applications import REBALANCE_S, GroupNotes, Member, Surroundings, TransactionalWriter
 from barnabas.simulation.checkers import (
     EnoughReplicas,
     Watch,
@@ -29,6 +29,7 @@ from barnabas.simulation.checkers import (
 )
 from barnabas.simulation.client import SimulatedClient
 from barnabas.simulation.cluster import PORT, SimulatedClock, SimulatedCluster
+from barnabas.simulation.conversations import Unanswered
 from barnabas.simulation.faults import Faults
 from barnabas.simulation.workload import Promises, Reader, Writer
 from barnabas.simulation.world import Stuck
@@ -44,6 +45,7 @@ LOOK_S: Final = 0.1
 FAULTS_TOLD_MAX: Final = 20
 SETTLED_WITHIN_S: Final = 300.0
 SETTLED_LOOK_S: Final = 0.5
+ANSWERED_WITHIN_S: Final = 3.5  # less than any client waits
 # Shorter than real ones: a history has more of everything in the same time.
 _SETTINGS: Final = {
     "replica.lag.time.max.ms": "3000",
@@ -89,7 +91,6 @@ class History:
             self.cluster, [*self.partitions, *self.transactions], self.clients.host, self._client, self.clients.create_task
         )
         self._servers = [(broker.host, PORT) for broker in self.cluster.brokers.values()]
-        self._asking: list[SimulatedClient] = []
         self._watch = Watch(self.cluster)
         self._enough = EnoughReplicas(self.cluster, MIN_INSYNC_REPLICAS)
         servers = ",".join(f"{host}:{port}" for host, port in self._servers)
@@ -169,8 +170,7 @@ class History:
         for task in (*self._writers, *self._members):
             if task.done() and not task.cancelled() and (error := task.exception()) is not None:
                 wrong.append(f"a client failed: {error!r}")
-        for client in self._asking:
-            wrong += [f"{what} was not answered, and nothing was broken" for began, what in client.unanswered if self._quiet_since <= began]
+        wrong += [f"{each}, and nothing was broken" for each in self._unanswered()]
         wrong += all_know_the_same(self.cluster)
         for partition in (*self.partitions, *self.transactions):
             wrong += replicas_agree(self.cluster, partition)
@@ -184,6 +184,11 @@ class History:
         wrong += group_saw(self.group, contents) if self._members else []
         return wrong
 
+    def _unanswered(self) -> list[Unanswered]:
+        """By anybody, since everything was healed and running. Who joins a group may have to wait for the others."""
+        found = self.cluster.network.conversations.unanswered(self._quiet_since, ANSWERED_WITHIN_S)
+        return [each for each in found if each.waited_s > REBALANCE_S or each.api not in ("JoinGroup", "SyncGroup")]
+
     def _contents(self, partitions: list[TopicPartition]) -> dict[TopicPartition, bytes]:
         """Of the first replica: whether the others have the same is another question."""
         found = {}
@@ -193,9 +198,7 @@ class History:
         return found
 
     def _client(self) -> SimulatedClient:
-        client = SimulatedClient(self._servers)
-        self._asking.append(client)
-        return client
+        return SimulatedClient(self._servers)
 
     def _look(self) -> None:
         self._watch.look()

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from barnabas.simulation.conversations import Conversations
 from barnabas.simulation.loop import ProcessLoop
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class SimulatedNetwork:
         self.world = world
         self.kernel = ProcessLoop(world, self, "network", "")  # runs what arrives; the ends hear of it in their own processes
         self.listening: dict[tuple[str, int], SimulatedSocket] = {}
+        self.conversations = Conversations(world)
         self._names: dict[str, str] = {}
         self._sockets: dict[int, SimulatedSocket] = {}
         self._delays: dict[tuple[str, str], tuple[float, float]] = {}

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from barnabas.simulation.conversations import Conversation
 from barnabas.simulation.loop import ProcessLoop
 from barnabas.simulation.network import Lane, SimulatedNetwork
 
@@ -37,6 +38,8 @@ class SimulatedSocket:
         self._accepted: deque[SimulatedSocket] = deque()
         self._peer: SimulatedSocket | None = None
         self._lane: Lane | None = None
+        self._conversation: Conversation | None = None
+        self._has_asked = False  # it is the client's end
         self._unattached: list[tuple[Callable[..., None], tuple[Any, ...]]] = []  # what came before there was a protocol
         self._is_closed = False
 
@@ -94,6 +97,8 @@ class SimulatedSocket:
         accepted._name, accepted._peer_name = target, self._name
         accepted._peer, self._peer = self, accepted
         accepted._lane = back
+        self._has_asked = True
+        self._conversation = accepted._conversation = self.network.conversations.begin(self.process.name, listening.process.name)
         listening._accepted.append(accepted)
         listening.tell_readable()
         back.send(self._answer, connected, None)
@@ -120,7 +125,20 @@ class SimulatedSocket:
     def send(self, what: str, *args: Any) -> None:
         """Something for the other end: "data", "taken", "end" or "reset"."""
         if self._peer is not None and self._lane is not None:
+            self._note(what, *args)
             self._lane.send_to(self._peer.process if self._peer.process.is_alive else self.network.kernel, self._peer.arrive, what, *args)
+
+    def _note(self, what: str, *args: Any) -> None:
+        conversation = self._conversation
+        assert conversation is not None
+        if what == "data" and self._has_asked:
+            conversation.asked(args[0])
+        elif what == "data":
+            conversation.answered(args[0])
+        elif what != "taken" and self._has_asked:
+            conversation.closed_by_client()
+        elif what != "taken":
+            conversation.closed_by_server()
 
     def arrive(self, what: str, *args: Any) -> None:
         if self._is_closed or not self.process.is_alive:
