@@ -10,6 +10,7 @@ from typing import Any
 from barnabas.broker import partition_read
 from barnabas.broker.delayed_operation import DelayedOperation
 from barnabas.broker.follower_fetch import FollowerFetch, Following, State
+from barnabas.broker.introduction import Introduction
 from barnabas.broker.isr import InSyncReplicas
 from barnabas.broker.partition import REPLICATED, Partition
 from barnabas.broker.replica_manager import ReplicaManager
@@ -88,6 +89,11 @@ def obey_a_deposed_controller() -> Any:
     return changed(ReplicaManager, "controller_epoch", property(lambda _: 0, lambda *_: None))
 
 
+def speak_before_the_controller_has() -> Any:
+    """A broker that has just joined answers its clients, with what it does not know yet."""
+    return changed(Introduction, "is_over", property(lambda _: True, lambda *_: None))
+
+
 def write_as_a_deposed_controller() -> Any:
     """The controller does not compare its epoch with that in the tree when it writes."""
 
@@ -162,6 +168,7 @@ MISTAKES = [
     trust_brokers_that_came_back,
     never_compare_epochs,
     obey_a_deposed_controller,
+    speak_before_the_controller_has,
     write_as_a_deposed_controller,
     forget_min_insync_replicas,
     forget_the_producers_with_a_new_leader,

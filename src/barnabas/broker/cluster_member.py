@@ -17,12 +17,14 @@ from barnabas.broker.config import DynamicBrokerConfig
 from barnabas.broker.controller_link import ControllerLink
 from barnabas.broker.controller_orders import ControllerOrders
 from barnabas.broker.controllers_topics import ControllersTopics
+from barnabas.broker.introduction import Introduction
 from barnabas.broker.isr_proposals import IsrProposals
 from barnabas.broker.link_settings import link_settings
 from barnabas.broker.local_channel import LocalChannel
 from barnabas.broker.remote_channel import RemoteChannel
 from barnabas.broker.replica_fetchers import ReplicaFetchers
 from barnabas.endpoint import EndPoint
+from barnabas.metadata.client import TreeClient
 from barnabas.protocol.errors import MalformedMessage
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
     from barnabas.controller.controller import Controller
 
 UNKNOWN_EPOCH: Final = -1
-KNOWN_WITHIN_S: Final = 30
 
 _log = logging.getLogger(__name__)
 
@@ -47,11 +48,13 @@ class ClusterMember:
         config: DynamicBrokerConfig,
         replicas: ReplicaManager,
         orders: ControllerOrders,
+        tree: TreeClient,
         clock: Clock,
         random: Random,
     ) -> None:
         self.orders = orders
         self.broker_epoch = UNKNOWN_EPOCH
+        self.introduction = Introduction(replicas.broker_id, replicas.metadata_cache, tree)
         self._config = config
         self._replicas = replicas
         self._cache = replicas.metadata_cache
@@ -100,27 +103,14 @@ class ClusterMember:
     def start(self) -> None:
         self._replicas.later = asyncio.get_running_loop().call_soon
         self._shrink_later()
+        self.introduction.start()
 
     def leave(self) -> None:
         """Before the controller hears that this broker goes."""
         self._fetchers.leave()
 
-    async def until_known(self) -> None:
-        """Until the controller has told this broker of itself, which it does with all that is led; no longer than it takes to elect one."""
-        known = asyncio.get_running_loop().create_future()
-
-        def look() -> None:
-            if self._cache.has_alive_broker(self._broker_id) and not known.done():
-                known.set_result(None)
-
-        self._cache.on_update.append(look)
-        look()
-        await asyncio.wait([known], timeout=KNOWN_WITHIN_S)
-        self._cache.on_update.remove(look)
-        if not known.done():
-            _log.warning("The controller has not said anything to broker %d for %d s", self._broker_id, KNOWN_WITHIN_S)
-
     async def close(self) -> None:
+        self.introduction.close()
         if self._shrinking is not None:
             self._shrinking.cancel()
         await self._proposals.close()

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
-from barnabas.broker.handlers import CONTROL, HANDLERS, Handler
+from barnabas.broker.handlers import AT_ONCE, CONTROL, HANDLERS, Handler
 from barnabas.broker.request import Request
 from barnabas.errors import KafkaError
 from barnabas.network.exchange import Exchange
@@ -20,6 +20,7 @@ from barnabas.protocol.message import Message, serialize
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
+    from barnabas.broker.introduction import Introduction
 
 _log = logging.getLogger(__name__)
 
@@ -42,13 +43,27 @@ class RequestDispatcher:
             request: Request[Any] = Request(exchange, header, None)
         else:
             request = Request(exchange, header, header.message())
+        if header.api.key in AT_ONCE or (cluster := self._broker.cluster) is None or cluster.introduction.is_over:
+            self._handle(handler, request)
+        else:
+            exchange.leave_queue()  # the controller must be heard, however many wait for it
+            self._run(self._handle_after(cluster.introduction, handler, request))
+
+    def _handle(self, handler: Handler, request: Request[Any]) -> None:
         result = handler.handle(self._broker, request)
         if result is None:
             return
         if isinstance(result, Message):
             request.respond(result)
         else:
-            self._await(request, result)
+            self._run(self._respond_when_done(request, result))
+
+    async def _handle_after(self, introduction: Introduction, handler: Handler, request: Request[Any]) -> None:
+        await introduction.wait()
+        try:
+            self._handle(handler, request)
+        except Exception as error:
+            self._fail(request, error)
 
     def _handler(self, key: int) -> Handler:
         module = HANDLERS.get(key)
@@ -59,8 +74,8 @@ class RequestDispatcher:
         self._handlers[key] = handler = Handler(module)
         return handler
 
-    def _await(self, request: Request[Any], response: Awaitable[Message]) -> None:
-        task = asyncio.ensure_future(self._respond_when_done(request, response))
+    def _run(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
         self._running.add(task)
         task.add_done_callback(self._running.discard)
 
@@ -68,9 +83,12 @@ class RequestDispatcher:
         try:
             request.respond(await response)
         except Exception as error:
-            if not isinstance(error, KafkaError):
-                _log.exception("Handling %s failed", request)
-            self._refuse(request, error)
+            self._fail(request, error)
+
+    def _fail(self, request: Request[Any], error: Exception) -> None:
+        if not isinstance(error, KafkaError):
+            _log.error("Handling %s failed", request, exc_info=error)
+        self._refuse(request, error)
 
     def _refuse(self, request: Request[Any], error: Exception) -> None:
         """Answers with the error where the response can carry one as a whole; where it cannot, the connection goes."""

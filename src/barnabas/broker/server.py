@@ -169,7 +169,7 @@ class BrokerServer:
         self.sockets.start_processing_requests()
         if self._cluster is not None:
             self._cluster.start()
-            await self._cluster.until_known()
+            await self._cluster.introduction.wait_a_while()
 
     def _open_log_dirs(self) -> LogManager:
         """Locks them, so that nothing below is read while another process may be writing it."""
@@ -247,7 +247,7 @@ class BrokerServer:
         if self._is_clustered:
             from barnabas.broker.cluster_member import ClusterMember
 
-            self._cluster = ClusterMember(config, replica_manager, orders, clock, self._random)
+            self._cluster = ClusterMember(config, replica_manager, orders, tree, clock, self._random)
             self._channel: LocalChannel | RemoteChannel = self._cluster.channel
         else:
             self._channel = LocalChannel({broker_id: orders.carry_out})

@@ -73,6 +73,7 @@ class SimulatedClient:
     """`brokers` are the addresses to begin with."""
 
     def __init__(self, brokers: Sequence[Address]) -> None:
+        self.denied: list[tuple[float, str]] = []  # topics that a broker had never heard of, and when it said so
         self._bootstrap = list(brokers)
         self._connections: dict[Address, Connection] = {}
         self._brokers: dict[int, Address] = {}
@@ -113,6 +114,8 @@ class SimulatedClient:
         self._controller = answer.controller_id
         self._brokers = {each.node_id: (each.host, each.port) for each in answer.brokers}
         for described in answer.topics:
+            if described.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                self.denied.append((asyncio.get_running_loop().time(), topic))
             for partition in described.partitions:
                 key = (topic, partition.partition_index)
                 if partition.leader_epoch >= self._epochs.get(key, -1):  # who was cut off tells of leaders of long ago

@@ -91,6 +91,7 @@ class History:
             self.cluster, [*self.partitions, *self.transactions], self.clients.host, self._client, self.clients.create_task
         )
         self._servers = [(broker.host, PORT) for broker in self.cluster.brokers.values()]
+        self._asking: list[SimulatedClient] = []
         self._watch = Watch(self.cluster)
         self._enough = EnoughReplicas(self.cluster, MIN_INSYNC_REPLICAS)
         servers = ",".join(f"{host}:{port}" for host, port in self._servers)
@@ -98,6 +99,7 @@ class History:
         self._transactional = TransactionalWriter(self._surroundings, TRANSACTIONS, partitions)
         self._writers: list[asyncio.Task[None]] = []
         self._members: list[asyncio.Task[None]] = []
+        self._created_at = math.inf  # when all brokers knew of the topics
         self._quiet_since = math.inf  # when everything was healed and running
 
     def begin(self, records: int, pause_s: float, transactions: int = 0) -> None:
@@ -107,6 +109,8 @@ class History:
         self.cluster.network.kernel.call_later(LOOK_S, self._look)
         for topic in (TOPIC, TRANSACTIONS):
             self.clients.run_until_complete(self._client().create_topic(topic, len(self.partitions), BROKERS))
+        self._wait_until(self._all_know_the_topics)
+        self._created_at = self.world.now
         for number, each in enumerate(self.partitions):
             writer = Writer(self._client(), *each, self.promises[each], f"w{number}", self._acknowledged)
             self._writers.append(self.clients.create_task(writer.write(records, pause_s)))
@@ -145,6 +149,9 @@ class History:
         self.world.end()
         return outcome
 
+    def _all_know_the_topics(self) -> bool:
+        return not all_know_the_same(self.cluster)
+
     def _all_serve(self) -> bool:
         """Those that do not run, or were just about to stop, are started."""
         for broker in self.cluster.brokers.values():
@@ -171,6 +178,8 @@ class History:
             if task.done() and not task.cancelled() and (error := task.exception()) is not None:
                 wrong.append(f"a client failed: {error!r}")
         wrong += [f"{each}, and nothing was broken" for each in self._unanswered()]
+        for client in self._asking:
+            wrong += [f"a broker denied that there is {topic} at {at:.3f}" for at, topic in client.denied if at > self._created_at]
         wrong += all_know_the_same(self.cluster)
         for partition in (*self.partitions, *self.transactions):
             wrong += replicas_agree(self.cluster, partition)
@@ -198,7 +207,9 @@ class History:
         return found
 
     def _client(self) -> SimulatedClient:
-        return SimulatedClient(self._servers)
+        client = SimulatedClient(self._servers)
+        self._asking.append(client)
+        return client
 
     def _look(self) -> None:
         self._watch.look()

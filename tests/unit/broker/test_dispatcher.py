@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from barnabas.broker.dispatcher import RequestDispatcher
 from barnabas.broker.handlers import HANDLERS, Handler
+from barnabas.broker.introduction import Introduction
+from barnabas.broker.metadata_cache import MetadataCache
 from barnabas.errors import InvalidRequest
+from barnabas.metadata.client import TreeClient
+from barnabas.metadata.local import LocalTree
 from barnabas.protocol import api_keys
 from barnabas.protocol.errors import ErrorCode, MalformedMessage
 from barnabas.protocol.framing import request_frame
 from barnabas.protocol.message import Message
+from barnabas.protocol.messages.api_versions_request import ApiVersionsRequest
+from barnabas.protocol.messages.api_versions_response import ApiVersionsResponse
 from barnabas.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from barnabas.protocol.messages.describe_cluster_response import DescribeClusterResponse
 from barnabas.protocol.messages.metadata_request import MetadataRequest
 from barnabas.protocol.messages.produce_request import ProduceRequest
 from barnabas.protocol.registry import APIS, BY_NAME
-from tests.unit.broker.handlers.asking import Closed, a_broker, dispatched, read
+from tests.unit.broker.handlers.asking import Closed, a_broker, dispatched, read, topic, update
 
 
 def frame(request: Message, version: int) -> bytes:
@@ -80,6 +87,22 @@ def test_a_failure_that_the_response_cannot_carry_closes_the_connection() -> Non
         dispatcher._handlers[api_keys.METADATA] = failing(RuntimeError("a fault of ours"))
         with pytest.raises(Closed):
             await dispatched(dispatcher, frame(MetadataRequest(), 9))
+
+    asyncio.run(scenario())
+
+
+def test_a_broker_that_has_just_joined_keeps_its_clients_waiting_until_it_knows_what_there_is() -> None:
+    async def scenario() -> None:
+        introduction = Introduction(0, MetadataCache(0), TreeClient(LocalTree(now_ms=lambda: 0), lambda: None))
+        broker = a_broker(cluster=SimpleNamespace(introduction=introduction))
+        dispatcher = RequestDispatcher(broker)
+        assert read(await dispatched(dispatcher, frame(ApiVersionsRequest(), 2)), ApiVersionsResponse, 2).api_keys
+        asked = asyncio.ensure_future(dispatched(dispatcher, frame(DescribeClusterRequest(), 0)))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert not asked.done()
+        introduction._cache.update(update(topic("t")))
+        assert read(await asked, DescribeClusterResponse, 0).cluster_id
 
     asyncio.run(scenario())
 

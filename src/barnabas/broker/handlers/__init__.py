@@ -76,6 +76,10 @@ CONTROL: Final = {
     api_keys.ALLOCATE_PRODUCER_IDS: "allocate_producer_ids",
 }
 
+# Answered at once, also by a broker that has just joined a cluster and not been told yet what there is: all else would be answered wrongly.
+# Who produces or fetches asks again where this broker does not know of its partition.
+AT_ONCE: Final = frozenset({api_keys.API_VERSIONS, api_keys.PRODUCE, api_keys.FETCH, *CONTROL})
+
 
 class Handler:
     """One entry of the table, with its module once it was needed."""

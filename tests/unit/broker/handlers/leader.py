@@ -139,6 +139,7 @@ class Leader:
     """The broker. To be made, used and closed on a running loop."""
 
     def __init__(self, directory: Path, properties: Mapping[str, str] | None = None, files: AnyFiles | None = None) -> None:
+        self.cluster = None
         self.clock = StandingClock()
         self.config = DynamicBrokerConfig(
             BrokerConfig({"broker.id": str(BROKER), "zookeeper.connect": "none:2181", "log.dirs": str(directory), **(properties or {})})

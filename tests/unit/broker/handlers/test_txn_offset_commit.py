@@ -44,7 +44,10 @@ def commit(
     message = TxnOffsetCommitRequest(**given, topics=list(topics.values()))
     asked = Asked(api_keys.TXN_OFFSET_COMMIT, version)
     broker: Any = SimpleNamespace(
-        groups=marking.groups.coordinator, metadata_cache=marking.replicas.cache, verification=marking.verifying.verification
+        groups=marking.groups.coordinator,
+        metadata_cache=marking.replicas.cache,
+        verification=marking.verifying.verification,
+        cluster=None,
     )
     frame = b"".join(request_frame(message, asked.api, version, 7, "client"))
     RequestDispatcher(broker).dispatch(asked.exchange, frame[4:])

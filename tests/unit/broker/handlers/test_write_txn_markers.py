@@ -29,7 +29,7 @@ def marking(tmp_path: Path) -> Iterator[Marking]:
 
 def write(marking: Marking, *markers: WritableTxnMarker, version: int = 2) -> Asked:
     asked = Asked(api_keys.WRITE_TXN_MARKERS, version)
-    broker: Any = SimpleNamespace(markers=marking.appender)
+    broker: Any = SimpleNamespace(markers=marking.appender, cluster=None)
     frame = b"".join(request_frame(WriteTxnMarkersRequest(list(markers)), asked.api, version, 7, "client"))
     RequestDispatcher(broker).dispatch(asked.exchange, frame[4:])
     return asked
