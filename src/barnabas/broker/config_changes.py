@@ -15,7 +15,7 @@ from typing import Final
 
 from barnabas.metadata import paths
 from barnabas.metadata.client import TreeClient
-from barnabas.metadata.errors import TreeError
+from barnabas.metadata.errors import SessionExpired, TreeError
 from barnabas.metadata.tree import Delete, GetData
 from barnabas.metadata.znodes.configs import decode_config_change
 
@@ -81,6 +81,8 @@ class ConfigChangeListener:
         try:
             async with self._turn:
                 await self._process_new()
+        except SessionExpired:
+            _log.warning("The session with the metadata tree ended: what has changed in %s is looked at in the next", self.path)
         except Exception:
             _log.exception("Error while processing notification change for path = %s", self.path)
 

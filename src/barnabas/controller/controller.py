@@ -38,6 +38,7 @@ from barnabas.controller.watches import Watches
 from barnabas.errors import KafkaError
 from barnabas.metadata import paths
 from barnabas.metadata.client import TreeClient
+from barnabas.metadata.errors import SessionExpired
 from barnabas.metadata.tree import Request, Response
 from barnabas.metadata.znodes.topics import ReplicaAssignment
 from barnabas.protocol.errors import ErrorCode
@@ -166,12 +167,16 @@ class Controller:
         except ControllerMoved as moved:
             _log.info("Controller moved to another broker when processing %s: %s", event, moved)
             await self._resign_if_moved(event)
+        except SessionExpired:
+            _log.warning("The session with the metadata tree ended before %s was done: the next controller sees to it", event)
         except Exception:
             _log.exception("Error processing event %s", event)
 
     async def _resign_if_moved(self, event: Event) -> None:
         try:
             await self._maybe_resign()
+        except SessionExpired:
+            pass  # which makes it resign
         except Exception:
             _log.exception("Error while resigning, after %s", event)
 
@@ -210,6 +215,8 @@ class Controller:
         except ControllerMoved:
             await self._maybe_resign()
             _log.debug("Broker %d was elected as controller instead of broker %d", self.controller_id, self.broker_id)
+        except SessionExpired:
+            raise  # there is nothing to give up: /controller is gone with it
         except Exception:
             _log.exception("Error while electing or becoming controller on broker %d. Trigger controller movement", self.broker_id)
             await self._trigger_move()

@@ -20,7 +20,7 @@ from barnabas.controller.context import ControllerContext, LeaderAndIsr, Partiti
 from barnabas.controller.elections import ElectionResult, ElectionStrategy
 from barnabas.controller.request_batch import RequestBatch
 from barnabas.controller.steps import ControllerMoved, StateChangeFailed, Steps
-from barnabas.metadata.errors import NoNode, TreeError
+from barnabas.metadata.errors import NoNode, SessionExpired, TreeError
 from barnabas.topic_partition import TopicPartition
 
 VALID_PREVIOUS_STATES: Final[Mapping[PartitionStatus, frozenset[PartitionStatus]]] = {
@@ -85,6 +85,8 @@ class PartitionStateMachine:
             return outcomes
         except ControllerMoved:
             _log.error("Controller moved to another broker when moving some partitions to %s state", target.name)
+            raise
+        except SessionExpired:
             raise
         except Exception as error:
             _log.exception("Error while moving some partitions to %s state", target.name)

@@ -28,6 +28,7 @@ from barnabas.errors import (
     NoReassignmentInProgress,
     UnknownTopicOrPartition,
 )
+from barnabas.metadata.errors import SessionExpired
 from barnabas.metadata.znodes.topics import ReplicaAssignment, TopicAssignment
 from barnabas.topic_partition import TopicPartition
 
@@ -165,7 +166,7 @@ class Reassignments:
     def _reassign_or_log(self, partition: TopicPartition, assignment: ReplicaAssignment) -> Steps[bool]:
         try:
             yield from self._reassign(partition, assignment)
-        except ControllerMoved:
+        except (ControllerMoved, SessionExpired):
             raise
         except Exception:
             _log.exception("Error while moving partition %s to %s", partition, assignment)

@@ -20,7 +20,7 @@ from barnabas.controller import steps
 from barnabas.controller.context import ControllerContext, LeaderAndIsr, PartitionAndReplica, ReplicaStatus
 from barnabas.controller.request_batch import RequestBatch
 from barnabas.controller.steps import ControllerMoved, Steps
-from barnabas.metadata.errors import NoNode
+from barnabas.metadata.errors import NoNode, SessionExpired
 from barnabas.metadata.znodes.topics import NO_LEADER, ReplicaAssignment
 from barnabas.topic_partition import TopicPartition
 
@@ -72,6 +72,8 @@ class ReplicaStateMachine:
             batch.send()
         except ControllerMoved:
             _log.error("Controller moved to another broker when moving some replicas to %s state", target.name)
+            raise
+        except SessionExpired:
             raise
         except Exception:
             _log.exception("Error while moving some replicas to %s state", target.name)

@@ -258,6 +258,16 @@ async def test_an_expired_session_ends_the_term_and_the_next_session_begins_anot
         assert "0 LeaderAndIsr T-0@0/0" in world.channel.take()
 
 
+async def test_a_session_that_ends_meanwhile_is_no_fault_of_the_event(caplog: pytest.LogCaptureFixture) -> None:
+    async with controlling(0) as world:
+        await world.settle()
+        world.delete(paths.CONTROLLER)  # an event for the controller, which cannot ask anything any more
+        world.client._session.expire()  # type: ignore[union-attr]
+        await world.settle()
+    assert "the next controller sees to it" in caplog.text
+    assert "Traceback" not in caplog.text
+
+
 async def test_where_deleting_is_not_allowed_a_mark_is_wiped_away() -> None:
     async with controlling(0, config=ControllerConfig(delete_topic_enable=False)) as world:
         world.create_topic("T", {0: (0,)})
