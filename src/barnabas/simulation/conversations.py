@@ -1,6 +1,7 @@
 """Who has asked whom and was not answered, read off the wire: every request of every client and broker, whatever it is made of.
 
-On one connection answers come in the order of the requests, one for each. So it is enough to count frames.
+On one connection answers come in the order of the requests, one for each: it is enough to count frames. Who stands behind another that
+waits, as a heartbeat behind a member that joins, cannot be answered yet.
 """
 
 from __future__ import annotations
@@ -35,14 +36,14 @@ class Conversations:
         self._open[conversation] = None
         return conversation
 
-    def end(self, conversation: Conversation, given_up: list[Unanswered]) -> None:
+    def end(self, conversation: Conversation, given_up: Unanswered | None) -> None:
         if conversation in self._open:
             del self._open[conversation]
-            self._given_up += given_up
+            self._given_up += [given_up] if given_up is not None else []
 
     def unanswered(self, since: float, longer_than_s: float) -> list[Unanswered]:
         """What was asked since then and is still waited for, or was given up by who had asked, after so long."""
-        waiting = [each for conversation in self._open for each in conversation.waiting()]
+        waiting = [each for conversation in self._open if (each := conversation.waiting()) is not None]
         return [each for each in (*self._given_up, *waiting) if each.asked_at >= since and each.waited_s > longer_than_s]
 
 
@@ -55,19 +56,25 @@ class Conversation:
         self._between = f"from {client} to {server}"
         self._requests = _Frames()
         self._responses = _Frames()
-        self._waiting: deque[tuple[int, float]] = deque()  # API keys, and when they were asked
+        self._waiting: deque[int] = deque()  # API keys
+        self._first_since = 0.0  # when the first of them had nobody before it any more
 
     def asked(self, data: bytes) -> None:
         for frame in self._requests.cut(data):
-            self._waiting.append((int.from_bytes(frame[:2], "big"), self._world.now))
+            if not self._waiting:
+                self._first_since = self._world.now
+            self._waiting.append(int.from_bytes(frame[:2], "big"))
 
     def answered(self, data: bytes) -> None:
         for _ in self._responses.cut(data):
             self._waiting.popleft()  # raises where there was nothing to answer
+            self._first_since = self._world.now
 
-    def waiting(self) -> list[Unanswered]:
-        now = self._world.now
-        return [Unanswered(APIS[key].name, self._between, asked_at, now - asked_at) for key, asked_at in self._waiting]
+    def waiting(self) -> Unanswered | None:
+        """The first that waits for its answer."""
+        if not self._waiting:
+            return None
+        return Unanswered(APIS[self._waiting[0]].name, self._between, self._first_since, self._world.now - self._first_since)
 
     def closed_by_client(self) -> None:
         """It does not want to know any more."""
@@ -75,7 +82,7 @@ class Conversation:
 
     def closed_by_server(self) -> None:
         """That is an answer too."""
-        self._conversations.end(self, [])
+        self._conversations.end(self, None)
 
 
 class _Frames:

@@ -51,10 +51,17 @@ class TestConversations:
         self.conversation.closed_by_client()
         assert self.unanswered() == []
 
+    def test_who_stands_behind_another_is_not_counted_yet(self) -> None:
+        self.conversation.asked(request(FETCH) + request(METADATA))
+        self.world.run_for(4.0)
+        self.conversation.answered(frame(b"at last"))
+        self.world.run_for(1.0)
+        assert self.unanswered() == ["Metadata from clients to broker-1 was not answered in 1.0 s"]
+
     def test_what_was_asked_before_or_waits_for_a_moment_is_left_out(self) -> None:
         self.conversation.asked(request(FETCH))
         self.world.run_for(2.0)
-        self.conversation.asked(request(METADATA))
+        self.conversations.begin("clients", "broker-2").asked(request(METADATA))
         self.world.run_for(2.0)
         assert len(self.unanswered()) == 2
         assert len(self.unanswered(longer_than_s=3.0)) == 1
