@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from barnabas.simulation.applications import REBALANCE_S, GroupNotes, Member, Surroundings, TransactionalWriter
 from barnabas.simulation.checkers import (
@@ -87,9 +87,8 @@ class History:
         self.transactions = [TopicPartition(TRANSACTIONS, number) for number in range(partitions)]
         self.group = GroupNotes()
         self.clients = self.cluster.process("clients")
-        self.faults = Faults(
-            self.cluster, [*self.partitions, *self.transactions], self.clients.host, self._client, self.clients.create_task
-        )
+        self._asked: list[asyncio.Task[object]] = []  # of the cluster, by its operators
+        self.faults = Faults(self.cluster, [*self.partitions, *self.transactions], self.clients.host, self._client, self._ask)
         self._servers = [(broker.host, PORT) for broker in self.cluster.brokers.values()]
         self._asking: list[SimulatedClient] = []
         self._watch = Watch(self.cluster)
@@ -136,6 +135,7 @@ class History:
         try:
             self._wait_until(self._all_serve)
             self._quiet_since = self.world.now
+            self._wait_until(self._all_asked)
             self.clients.run_until_complete(self._assign_to_all())
             self._wait_until(self._all_is_written)
             self._wait_until(self._is_settled)
@@ -157,6 +157,10 @@ class History:
         for broker in self.cluster.brokers.values():
             self.faults.start(broker)
         return all(broker.is_serving for broker in self.cluster.brokers.values())
+
+    def _all_asked(self) -> bool:
+        """What operators have asked for must not come after what is asked for now."""
+        return all(task.done() for task in self._asked)
 
     def _wait_until(self, is_so: Callable[[], bool]) -> None:
         deadline = self.world.now + SETTLED_WITHIN_S
@@ -210,6 +214,9 @@ class History:
         client = SimulatedClient(self._servers)
         self._asking.append(client)
         return client
+
+    def _ask(self, asking: Coroutine[Any, Any, object]) -> None:
+        self._asked.append(self.clients.create_task(asking))
 
     def _look(self) -> None:
         self._watch.look()
