@@ -139,9 +139,10 @@ class History:
             self.clients.run_until_complete(self._assign_to_all())
             self._wait_until(self._all_is_written)
             self._wait_until(self._is_settled)
+            self.world.run_for(2.0)
+            self._wait_until(self._all_know_the_topics)  # the controller may be about to give leaders back
         except Exception as stuck:
             wrong.append(f"{type(stuck).__name__}: {stuck}; {self._described()}")
-        self.world.run_for(2.0)
         wrong += self._compare()
         acknowledged = sum(len(each.acknowledged) for each in self.promises.values())
         committed = sum(len(committed_values(data)[0]) for data in self._contents(self.transactions).values()) // len(self.transactions)
