@@ -101,6 +101,7 @@ def leader_failover_s(trio: Trio, writer: SteadyWriter, topic: str) -> float:
     killed = time.perf_counter()
     leader.kill()
     seconds = writer.wait_after(0, killed + PACE_S) - killed
+    trio.wait_gone(leader_id)
     leader.start()
     trio.wait_complete()
     trio.wait_in_sync([topic])

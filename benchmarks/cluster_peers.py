@@ -80,6 +80,11 @@ class Trio:
         for broker_id in self.brokers:
             self._wait(broker_id, lambda found: len(found.brokers) == len(self.brokers) and found.controller_id >= 0, [])
 
+    def wait_gone(self, dead: int) -> None:
+        """Until all others know that one of them is dead: Apache Kafka's do not start while their earlier life is registered."""
+        for broker_id in self.brokers.keys() - {dead}:
+            self._wait(broker_id, lambda found: dead not in {each.node_id for each in found.brokers}, [])
+
     def wait_in_sync(self, topics: Sequence[str]) -> None:
         for broker_id in self.brokers:
             self.wait_until(broker_id, topics, lambda each: len(each.isr_nodes) == len(self.brokers) and each.leader_id >= 0)
