@@ -9,8 +9,8 @@ That version is the last that works with ZooKeeper: with it both clusters have a
   and an idle cluster of the other kind stands by. Beside it, what the brokers took of the processors for each MB.
 - *Rolling restart*: each broker in turn is stopped and started again, while a producer writes a record to each of 3 partitions every 5 ms.
   What counts is the longest pause between two acknowledgements of a partition; a record that is not acknowledged fails the run.
-- *Failover of a leader*: from SIGKILL to the next acknowledged write of the same producer, librdkafka: where the dead broker is not listed
-  any more it loses a second of its own, by its debug log, before it asks again who leads. Of both clusters, that is.
+- *Failover of a leader*: from SIGKILL to the next acknowledged write of the same producer, librdkafka. Told of a new leader and that the
+  dead broker is gone in one answer, it waits a second, by its debug log, before it asks again and goes on.
 - *Failover of the controller*: 5,000 partitions in 50 topics; from SIGKILL of the controller until both other brokers name a new one and a
   leader for every partition. Most of it is the session timeout, so the same is told from the moment in which ZooKeeper ended the session.
 """

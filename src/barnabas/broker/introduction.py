@@ -26,13 +26,17 @@ class Introduction:
     """To be made on the loop it will run on."""
 
     def __init__(self, broker_id: int, cache: MetadataCache, tree: TreeClient) -> None:
-        self.is_over = False
         self._broker_id = broker_id
         self._cache = cache
         self._tree = tree
+        self._told_of_brokers = asyncio.Event()  # this one among them
         self._over = asyncio.Event()
         self._looking: asyncio.Task[None] | None = None
         cache.on_update.append(self._news)
+
+    @property
+    def is_over(self) -> bool:
+        return self._over.is_set()
 
     def start(self) -> None:
         self._looking = asyncio.ensure_future(self._look())
@@ -53,14 +57,19 @@ class Introduction:
             self._looking.cancel()
 
     def _news(self) -> None:
-        if not self.is_over and self._cache.has_alive_broker(self._broker_id) and self._cache.topics():
-            self._end()
+        if self.is_over or not self._cache.has_alive_broker(self._broker_id):
+            return
+        self._told_of_brokers.set()
+        if self._cache.topics():
+            self._over.set()
 
     async def _look(self) -> None:
+        await self._told_of_brokers.wait()
         while not self.is_over:
-            if self._cache.has_alive_broker(self._broker_id) and await self._there_are_no_topics():
-                self._end()
-            await asyncio.sleep(LOOK_S)
+            if await self._there_are_no_topics():
+                self._over.set()
+            else:
+                await asyncio.sleep(LOOK_S)
 
     async def _there_are_no_topics(self) -> bool:
         try:
@@ -68,7 +77,3 @@ class Introduction:
         except (TreeError, StoreUnusable):
             return False  # asked again
         return found is None or not found.names
-
-    def _end(self) -> None:
-        self.is_over = True
-        self._over.set()

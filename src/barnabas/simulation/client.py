@@ -17,6 +17,7 @@ from barnabas.protocol.messages import elect_leaders_request
 from barnabas.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from barnabas.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from barnabas.protocol.registry import BY_NAME
+from barnabas.simulation.conversations import Frames
 from barnabas.topic_partition import TopicPartition
 
 ATTEMPT_S: Final = 4.0
@@ -31,7 +32,7 @@ class Connection(asyncio.Protocol):
 
     def __init__(self) -> None:
         self.is_open = True
-        self._unread = b""
+        self._frames = Frames()
         self._answer: asyncio.Future[bytes] | None = None
         self._transport: Any = None
         self._correlation_id = 0
@@ -57,9 +58,7 @@ class Connection(asyncio.Protocol):
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        self._unread += data
-        if len(self._unread) >= 4 and len(self._unread) >= 4 + (size := int.from_bytes(self._unread[:4], "big")):
-            frame, self._unread = self._unread[4 : 4 + size], self._unread[4 + size :]
+        for frame in self._frames.cut(data):
             if self._answer is not None and not self._answer.done():
                 self._answer.set_result(frame)
 

@@ -54,8 +54,8 @@ class Conversation:
         self._conversations = conversations
         self._world = world
         self._between = f"from {client} to {server}"
-        self._requests = _Frames()
-        self._responses = _Frames()
+        self._requests = Frames()
+        self._responses = Frames()
         self._waiting: deque[int] = deque()  # API keys
         self._first_since = 0.0  # when the first of them had nobody before it any more
 
@@ -85,7 +85,7 @@ class Conversation:
         self._conversations.end(self, None)
 
 
-class _Frames:
+class Frames:
     """Whole frames of a stream of bytes, by their sizes in front."""
 
     def __init__(self) -> None:

@@ -45,7 +45,7 @@ LOOK_S: Final = 0.1
 FAULTS_TOLD_MAX: Final = 20
 SETTLED_WITHIN_S: Final = 300.0
 SETTLED_LOOK_S: Final = 0.5
-ANSWERED_WITHIN_S: Final = 3.5  # less than any client waits
+ANSWERED_WITHIN_S: Final = 3.5  # less than clients wait, but for those that leave
 # Shorter than real ones: a history has more of everything in the same time.
 _SETTINGS: Final = {
     "replica.lag.time.max.ms": "3000",
