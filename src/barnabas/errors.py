@@ -27,6 +27,10 @@ class CorruptRecord(KafkaError):
     retriable = True
 
 
+class DecompressedTooLarge(CorruptRecord):
+    """What is compressed unfolds into more bytes than its reader takes."""
+
+
 class UnknownTopicOrPartition(KafkaError):
     code = 3
     retriable = True
@@ -137,6 +141,10 @@ class KafkaStorageError(KafkaError):
     retriable = True
 
 
+class OutOfDescriptors(KafkaStorageError):
+    """The process or the machine had no descriptor left (EMFILE, ENFILE). The disk is fine and nothing has changed: to be tried again."""
+
+
 class LogDirNotFound(KafkaError):
     code = 57
 
@@ -180,9 +188,23 @@ class InvalidRecord(RejectedRecords):
     code = 87
 
 
+class TakesTurns(Exception):
+    """Records that take longer to look at than one turn of the event loop: to be validated by `LongValidation`, in slices."""
+
+
+class TooManyHeaders(InvalidRecord):
+    """A record has more headers than a producer may send: nobody who reads it could hold them all."""
+
+
 class UnknownTopicId(KafkaError):
     code = 100
     retriable = True
+
+
+class DuplicateBrokerRegistration(KafkaError):
+    """Another broker of the cluster is registered with the same id."""
+
+    code = 101
 
 
 class InconsistentTopicId(KafkaError):

@@ -68,7 +68,7 @@ def write(directory: str, seed: int) -> None:
         elif choice < 0.95:
             for log in (plain, compacted):
                 log.update_high_watermark(log.log_end_offset)
-            manager.tick(now_ms)
+            manager.tick(now_ms, now_ms)
             manager.remove_deleted(now_ms)
             manager.delete_old_segments(now_ms)
         else:

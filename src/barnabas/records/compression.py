@@ -13,7 +13,7 @@ from typing import Final
 from cramjam import DecompressionError, zstd
 from mypy_extensions import i64
 
-from barnabas.errors import CorruptRecord
+from barnabas.errors import CorruptRecord, DecompressedTooLarge
 from barnabas.records import lz4_frame, xerial
 
 NONE: Final = 0
@@ -25,8 +25,11 @@ ZSTD: Final = 4
 # What one batch may grow to. Kafka streams a batch and so knows no bound; here it is held whole. Five times the largest request a broker
 # takes by default (socket.request.max.bytes, 100 MiB) leaves room for honest batches that compress well and stops a bomb early.
 DECOMPRESSED_SIZE_MAX: Final = 512 * 1024 * 1024
-# What a client may send so: no more than it could have sent uncompressed in the largest request. It is opened while others wait.
+# What a client may send so: no more than it could have sent uncompressed in the largest request.
 PRODUCED_SIZE_MAX: Final = 100 * 1024 * 1024
+# And no more than so many times what it has sent, once that is more than this: logs and JSON come to 20, zeros to 1,000 and more.
+PRODUCED_RATIO_MAX: Final = 100
+PRODUCED_SIZE_OF_ANY_RATIO: Final = 32 * 1024 * 1024
 # How much of it is looked at before all of it is opened. Most batches are no larger.
 FIRST_LOOK: Final = 1024 * 1024
 
@@ -115,6 +118,12 @@ def decompress_start(codec: int, data: bytes, magic: int = 2, enough: int = FIRS
     return decompress(codec, data, magic)
 
 
+def produced_size_max(compressed_size: i64) -> i64:
+    """What so many bytes of a producer may unfold into."""
+    by_ratio: i64 = min(PRODUCED_SIZE_MAX, PRODUCED_RATIO_MAX * compressed_size)
+    return max(PRODUCED_SIZE_OF_ANY_RATIO, by_ratio)
+
+
 def _check_between(level: int, least: int, most: int) -> None:
     if level < least:
         raise ValueError(f"Value must be at least {least}")
@@ -152,7 +161,7 @@ def _inflate_member(data: bytes, limit: int, enough: int) -> tuple[bytes, bytes]
     except zlib.error as error:
         raise CorruptRecord(f"Failed to decompress gzip: {error}") from error
     if len(found) > limit:
-        raise CorruptRecord(f"Failed to decompress gzip: more than {limit} bytes")
+        raise DecompressedTooLarge(f"Failed to decompress gzip: more than {limit} bytes")
     if len(found) == enough:
         return found, b""
     if not inflater.eof:
@@ -207,6 +216,8 @@ def _decompress_zstd_within(data: bytes, limit: int, room: int) -> bytes:
             size = zstd.decompress_into(data, output)
         except (DecompressionError, OSError) as error:
             if room == limit:
+                if _ZSTD_NO_ROOM in str(error):
+                    raise DecompressedTooLarge(f"Failed to decompress zstd: more than {limit} bytes") from error
                 raise CorruptRecord(f"Failed to decompress zstd: damaged or more than {limit} bytes") from error
             room = min(room * 8, limit)
             continue
@@ -252,7 +263,7 @@ def _zstd_bound(data: bytes, limit: int) -> i64:
             else:
                 raise CorruptRecord("Failed to decompress zstd: reserved block type")
             if certain > limit:
-                raise CorruptRecord(f"Failed to decompress zstd: more than {limit} bytes")
+                raise DecompressedTooLarge(f"Failed to decompress zstd: more than {limit} bytes")
         if descriptor & 4:
             at += 4  # the content checksum
     if at > end:

@@ -46,13 +46,13 @@ def validate_entries(append: Append, entries: list[Batch], source_codec: i64, ta
     if compressed and target_magic == MAGIC_V0:
         in_place = False  # its inner offsets are absolute and have to be written anew
     temporary_bytes: i64 = 0
-    found: list[_Tally] = []
+    found: list[Tally] = []
     for entry in entries:
-        tally = _Tally(magic)
+        tally = Tally(magic)
         check_records(append, entry, tally.counted(each_record(append.data, entry, PRODUCED_SIZE_MAX)))
         found.append(tally)
         if compressed:
-            temporary_bytes += _header_size(target_magic, entry.attributes & CODEC_MASK) + tally.size
+            temporary_bytes += header_size(target_magic, entry.attributes & CODEC_MASK) + tally.size
             if magic == MAGIC_V1 and not tally.is_in_order:
                 in_place = False
     if not in_place:
@@ -60,7 +60,7 @@ def validate_entries(append: Append, entries: list[Batch], source_codec: i64, ta
     return _stamp(append, entries, found, temporary_bytes)
 
 
-class _Tally:
+class Tally:
     """What is left to know of the records of an entry once they are checked. There may be millions: none of them is kept."""
 
     def __init__(self, magic: i64) -> None:
@@ -82,7 +82,7 @@ class _Tally:
             yield record
 
 
-def _stamp(append: Append, entries: list[Batch], found: list[_Tally], temporary_bytes: i64) -> Validated:
+def _stamp(append: Append, entries: list[Batch], found: list[Tally], temporary_bytes: i64) -> Validated:
     """Give each entry (or the one wrapper) its offset and, in v1, the timestamp the topic wants."""
     rules = append.rules
     by_broker: bool = rules.timestamp_type == LOG_APPEND_TIME and rules.target_magic > MAGIC_V0
@@ -131,7 +131,7 @@ def _stamp_entry(append: Append, entry: Batch, offset: i64, timestamp: i64, out:
     out.write(body)
 
 
-def _header_size(magic: i64, codec: i64) -> i64:
+def header_size(magic: i64, codec: i64) -> i64:
     if magic >= MAGIC_V2:
         return HEADER_SIZE_V2
     if codec == NONE:

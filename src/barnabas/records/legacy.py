@@ -54,7 +54,11 @@ def each_record(data: bytes, batch: Batch, limit: int = DECOMPRESSED_SIZE_MAX) -
     if batch.attributes & CODEC_MASK == 0:
         yield _read_entry(data, batch.at, batch.end, batch.base_offset, batch.max_timestamp, batch.timestamp_type)
         return
-    inner = wrapped_entries(data, batch, limit)
+    yield from inner_records(wrapped_entries(data, batch, limit), batch)
+
+
+def inner_records(inner: bytes, batch: Batch) -> Iterator[Record]:
+    """The records in a wrapper, from what `wrapped_entries` gave."""
     shift: i64 = _shift(inner, batch)
     timestamp_type: i64 = batch.timestamp_type
     at: i64 = 0
@@ -63,7 +67,7 @@ def each_record(data: bytes, batch: Batch, limit: int = DECOMPRESSED_SIZE_MAX) -
         size: i64 = entry_size(inner, at, end)
         if size == 0:  # a last entry cut short is left out, as Kafka does
             break
-        _check_inner(inner, at, size, batch.magic)
+        check_inner(inner, at, size, batch.magic)
         timestamp: i64 = NO_TIMESTAMP
         if timestamp_type == LOG_APPEND_TIME:
             timestamp = batch.max_timestamp
@@ -77,12 +81,7 @@ def each_record(data: bytes, batch: Batch, limit: int = DECOMPRESSED_SIZE_MAX) -
 
 def wrapped_entries(data: bytes, batch: Batch, limit: int = DECOMPRESSED_SIZE_MAX) -> bytes:
     """The decompressed value of a wrapper: its inner entries as they were written, v1 with relative offsets."""
-    if batch.codec == ZSTD:
-        raise InvalidRecord(f"Invalid wrapper compressionType found in legacy deep record iterator {batch.magic}")
-    wrapper = _read_entry(data, batch.at, batch.end, batch.base_offset, batch.max_timestamp, batch.timestamp_type)
-    value = wrapper.value
-    if value is None:
-        raise InvalidRecord(f"Found invalid compressed record set with null value (magic = {batch.magic})")
+    value = wrapped_value(data, batch)
     if limit > FIRST_LOOK:
         first = decompress_start(batch.codec, value, batch.magic)
         size: i64 = len(first)
@@ -90,8 +89,19 @@ def wrapped_entries(data: bytes, batch: Batch, limit: int = DECOMPRESSED_SIZE_MA
             return first
         size = entry_size(first, 0, size)
         if size > 0:
-            _check_inner(first, 0, size, batch.magic)
+            check_inner(first, 0, size, batch.magic)
     return decompress(batch.codec, value, batch.magic, limit)
+
+
+def wrapped_value(data: bytes, batch: Batch) -> bytes:
+    """The value of a wrapper, which is compressed."""
+    if batch.codec == ZSTD:
+        raise InvalidRecord(f"Invalid wrapper compressionType found in legacy deep record iterator {batch.magic}")
+    wrapper = _read_entry(data, batch.at, batch.end, batch.base_offset, batch.max_timestamp, batch.timestamp_type)
+    value = wrapper.value
+    if value is None:
+        raise InvalidRecord(f"Found invalid compressed record set with null value (magic = {batch.magic})")
+    return value
 
 
 def base_offset(data: bytes, batch: Batch) -> i64:
@@ -154,7 +164,7 @@ def _nullable_size(data: bytes, at: i64, end: i64, offset: i64) -> tuple[i64, i6
     return size, at + 4
 
 
-def _check_inner(inner: bytes, at: i64, size: i64, wrapper_magic: i64) -> None:
+def check_inner(inner: bytes, at: i64, size: i64, wrapper_magic: i64) -> None:
     magic: i64 = inner[at + MAGIC_AT]
     if magic != wrapper_magic:
         raise InvalidRecord(f"Compressed message magic {magic} does not match wrapper magic {wrapper_magic}")

@@ -12,7 +12,7 @@ from cramjam import DecompressionError, lz4
 from librt.strings import read_i32_le
 from mypy_extensions import i64
 
-from barnabas.errors import CorruptRecord
+from barnabas.errors import CorruptRecord, DecompressedTooLarge
 
 LEVEL_MIN: Final = 1
 LEVEL_MAX: Final = 17
@@ -87,7 +87,7 @@ def decompress(data: bytes, magic: int, limit: int, enough: int) -> bytes:
             block = _decompress_block(block, min(block_max, limit - size))
         size += len(block)
         if size > limit:
-            raise CorruptRecord(f"Failed to decompress lz4: more than {limit} bytes")
+            raise DecompressedTooLarge(f"Failed to decompress lz4: more than {limit} bytes")
         parts.append(block)
         if size >= enough:
             return b"".join(parts)

@@ -62,6 +62,16 @@ def records_in(body: bytes, start: i64, end: i64, batch: Batch) -> Iterator[Reco
         raise InvalidRecord("Incorrect declared batch size, records still remaining in file")
 
 
+def check_record(body: bytes, at: i64, end: i64, batch: Batch, index: i64) -> None:
+    """Raises what is wrong, in Kafka's words, with the v2 record number `index` of a batch, which begins at `at`."""
+    if index == batch.count:
+        if at != end:
+            raise InvalidRecord("Incorrect declared batch size, records still remaining in file")
+        return
+    size, record_at = _record_size(body, at, end)
+    _read_record(body, record_at, size, end, batch, batch.timestamp_type)
+
+
 def records_of(data: bytes) -> Iterator[Record]:
     """Every record of every whole batch in `data`, in order."""
     for batch in read_batches(data):

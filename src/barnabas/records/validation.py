@@ -98,15 +98,19 @@ class Validated:
 
 
 class Append:
-    """What one append brings along: the bytes, where they are to go, and by whose rules."""
+    """What one append brings along: the bytes, where they are to go, and by whose rules. `at_once` bytes of records may be looked at in
+    one call."""
 
-    def __init__(self, data: bytes, base_offset: i64, now_ms: i64, leader_epoch: i64, origin: i64, rules: ValidationRules) -> None:
+    def __init__(
+        self, data: bytes, base_offset: i64, now_ms: i64, leader_epoch: i64, origin: i64, rules: ValidationRules, at_once: i64 = 0
+    ) -> None:
         self.data = data
         self.base_offset = base_offset
         self.now_ms = now_ms
         self.leader_epoch = leader_epoch
         self.origin = origin
         self.rules = rules
+        self.at_once = at_once
         self.log_append_time: i64 = now_ms if rules.timestamp_type == LOG_APPEND_TIME else NO_TIMESTAMP
 
     @property
@@ -115,31 +119,56 @@ class Append:
         return None if self.rules.codec == KEEP_CODEC else self.rules.level
 
 
+class RecordCheck:
+    """The check of a batch record by record, against the rules of its topic."""
+
+    def __init__(self, append: Append, batch: Batch) -> None:
+        self._append = append
+        self._batch = batch
+        self._index: i64 = 0
+        self._errors: list[tuple[int, str]] = []
+        self._bad_timestamps: bool = False
+
+    @property
+    def is_full(self) -> bool:
+        """There are so many bad records that the others need not be looked at."""
+        return len(self._errors) == _ERRORS_MAX
+
+    def look_at(self, record: Record) -> None:
+        rules = self._append.rules
+        if rules.compacted and not record.has_key:
+            message = f"Compacted topic cannot accept message without key in topic partition {rules.topic_partition}"
+            self._errors.append((self._index, message))
+        else:
+            fault = _timestamp_fault(self._append, self._batch, record)
+            if fault is not None:
+                self._bad_timestamps = True
+                self._errors.append((self._index, fault))
+        self._index += 1
+
+    def conclude(self) -> None:
+        """Refuse the batch with a list of the records that break a rule of the topic."""
+        errors = self._errors
+        if not errors:
+            return
+        if self._bad_timestamps:
+            raise InvalidTimestamp("One or more records have been rejected due to invalid timestamp", errors)
+        shown = ", ".join([f"RecordError(batchIndex={index}, message='{message}')" for index, message in errors[:_ERRORS_SHOWN]])
+        raise InvalidRecord(
+            f"One or more records have been rejected due to {len(errors)} record errors in total, "
+            f"and only showing the first three errors at most: [{shown}]",
+            errors,
+        )
+
+
 def check_records(append: Append, batch: Batch, records: Iterable[Record]) -> None:
     """Refuse the batch with a list of the records that break a rule of the topic."""
-    rules = append.rules
-    errors: list[tuple[int, str]] = []
-    bad_timestamps: bool = False
-    for index, record in enumerate(records):
-        if len(errors) == _ERRORS_MAX:
+    check = RecordCheck(append, batch)
+    for record in records:
+        if check.is_full:
             break
-        if rules.compacted and not record.has_key:
-            errors.append((index, f"Compacted topic cannot accept message without key in topic partition {rules.topic_partition}"))
-            continue
-        fault = _timestamp_fault(append, batch, record)
-        if fault is not None:
-            bad_timestamps = True
-            errors.append((index, fault))
-    if not errors:
-        return
-    if bad_timestamps:
-        raise InvalidTimestamp("One or more records have been rejected due to invalid timestamp", errors)
-    shown = ", ".join([f"RecordError(batchIndex={index}, message='{message}')" for index, message in errors[:_ERRORS_SHOWN]])
-    raise InvalidRecord(
-        f"One or more records have been rejected due to {len(errors)} record errors in total, "
-        f"and only showing the first three errors at most: [{shown}]",
-        errors,
-    )
+        check.look_at(record)
+    check.conclude()
 
 
 def is_out_of_range(append: Append, timestamp: i64) -> bool:
@@ -157,9 +186,23 @@ def are_moderate(one: i64, other: i64) -> bool:
 
 def rebuild(append: Append, batches: list[Batch], codec: i64, temporary_bytes: i64) -> Validated:
     """Write the records of `batches`, already checked, anew as the topic wants them."""
+    builder = builder_of(append, batches[0], codec)
+    try:
+        offset: i64 = append.base_offset
+        for batch in batches:
+            for record in each_record(append.data, batch, PRODUCED_SIZE_MAX):
+                append_anew(builder, record, offset)
+                offset += 1
+        built = builder.build()
+    except ValueError as fault:
+        raise InvalidRecord(f"{fault} in topic partition {append.rules.topic_partition}") from fault
+    return rebuilt_by(append, builder, built, temporary_bytes)
+
+
+def builder_of(append: Append, first: Batch, codec: i64) -> BatchBuilder:
+    """For records that are written anew; `first` is the first of the batches that they stand in."""
     rules = append.rules
-    first = batches[0]
-    builder = BatchBuilder(
+    return BatchBuilder(
         rules.target_magic,
         codec,
         append.base_offset,
@@ -172,11 +215,20 @@ def rebuild(append: Append, batches: list[Batch], codec: i64, temporary_bytes: i
         transactional=first.is_transactional,
         level=append.level,
     )
-    try:
-        _append_all(append, batches, builder)
-        built = builder.build()
-    except ValueError as fault:
-        raise InvalidRecord(f"{fault} in topic partition {rules.topic_partition}") from fault
+
+
+def append_anew(builder: BatchBuilder, record: Record, offset: i64) -> None:
+    if builder.magic < MAGIC_V2 and record.header_count > 0:
+        raise UnsupportedForMessageFormat(f"Magic v{builder.magic} does not support record headers")
+    if record.timestamp < NO_TIMESTAMP:
+        raise InvalidTimestamp(f"Invalid negative timestamp {record.timestamp}")
+    builder.append_record(record, offset)
+
+
+def rebuilt_by(append: Append, builder: BatchBuilder, built: bytes, temporary_bytes: i64) -> Validated:
+    """The outcome of an append whose records a builder has written anew."""
+    rules = append.rules
+    codec: i64 = builder.codec
     max_timestamp: i64 = builder.max_timestamp
     offset_of_max: i64 = builder.offset_of_max_timestamp
     if rules.timestamp_type == LOG_APPEND_TIME:
@@ -209,18 +261,6 @@ def rebuilt(append: Append, built: bytes, max_timestamp: i64, offset_of_max: i64
         count,
         temporary_bytes,
     )
-
-
-def _append_all(append: Append, batches: list[Batch], builder: BatchBuilder) -> None:
-    offset: i64 = append.base_offset
-    for batch in batches:
-        for record in each_record(append.data, batch, PRODUCED_SIZE_MAX):
-            if builder.magic < MAGIC_V2 and record.header_count > 0:
-                raise UnsupportedForMessageFormat(f"Magic v{builder.magic} does not support record headers")
-            if record.timestamp < NO_TIMESTAMP:
-                raise InvalidTimestamp(f"Invalid negative timestamp {record.timestamp}")
-            builder.append_record(record, offset)
-            offset += 1
 
 
 def _timestamp_fault(append: Append, batch: Batch, record: Record) -> str | None:

@@ -12,7 +12,7 @@ from cramjam import DecompressionError, snappy
 from librt.strings import read_i32_be
 from mypy_extensions import i64
 
-from barnabas.errors import CorruptRecord
+from barnabas.errors import CorruptRecord, DecompressedTooLarge
 
 _MAGIC: Final = b"\x82SNAPPY\x00"
 _HEADER: Final = _MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"  # version, and the oldest version that can read it
@@ -71,7 +71,7 @@ def _check_header(data: bytes, at: i64) -> None:
 def _decompress_block(block: bytes, limit: i64) -> bytes:
     claimed = _claimed_size(block)
     if claimed > limit:
-        raise CorruptRecord(f"Failed to decompress snappy: more than {limit} bytes")
+        raise DecompressedTooLarge(f"Failed to decompress snappy: more than {limit} bytes")
     if claimed > _EXPANSION_MAX * len(block):
         raise CorruptRecord(f"Failed to decompress snappy: {len(block)} bytes claim to hold {claimed}")
     try:

@@ -22,8 +22,8 @@ UNKNOWN_OFFSET: Final = -1
 class LogAppendInfo:
     """What became of an append. For a duplicate these are the offsets the original got.
 
-    `first_offset` is -1 where only decompressing would tell: formats v0 and v1, on a follower. A plain class, because making one is on the
-    path of every append.
+    `first_offset` is -1 where only decompressing would tell: formats v0 and v1, on a follower. `looked_at` is how many bytes of records the
+    validation has looked at. A plain class, because making one is on the path of every append.
     """
 
     def __init__(
@@ -37,6 +37,7 @@ class LogAppendInfo:
         batches: int,
         duplicate: bool = False,
         converted_records: int = 0,
+        looked_at: int = 0,
     ) -> None:
         self.first_offset = first_offset
         self.last_offset = last_offset
@@ -47,6 +48,7 @@ class LogAppendInfo:
         self.batches = batches
         self.duplicate = duplicate
         self.converted_records = converted_records
+        self.looked_at = looked_at
 
 
 def nothing_appended(log_start_offset: int) -> LogAppendInfo:

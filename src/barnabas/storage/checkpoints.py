@@ -47,7 +47,7 @@ class OffsetCheckpoint:
         self.path = path
         self._writing = threading.Lock()
         self._last_taken = 0
-        self._last_written = 0
+        self.last_written = 0  # the number of the newest write that is on disk
 
     def read(self) -> dict[TopicPartition, int]:
         """The offsets last written; none where there is no file yet. Raises CorruptCheckpoint."""
@@ -70,10 +70,10 @@ class OffsetCheckpoint:
             if not topic or topic.split() != [topic]:
                 raise ValueError(f"A topic name with white space cannot stand in a checkpoint: {topic!r}")
         with self._writing:
-            if number > self._last_written:
+            if number > self.last_written:
                 lines = (f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items())
                 write_checkpoint(self.files, self.path, lines)
-                self._last_written = number
+                self.last_written = number
 
 
 class CheckpointWrite(NamedTuple):

@@ -7,6 +7,7 @@ so that the simulator can put a disk underneath that loses, tears and refuses wr
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol
@@ -15,6 +16,11 @@ READ_BYTES_MAX: Final = 256 * 1024 * 1024  # what read_bytes takes into memory u
 TEMPORARY_SUFFIX: Final = ".tmp"
 
 Buffer = bytes | bytearray | memoryview
+
+
+def is_shortage(error: BaseException) -> bool:
+    """Whether the process or the machine has no descriptor left. That says nothing about the disk: the same call succeeds later."""
+    return isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE)
 
 
 class DirEntry(NamedTuple):

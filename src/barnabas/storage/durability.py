@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from barnabas.storage.files import AnyFiles
 from barnabas.storage.leader_epochs import EpochWrite, LeaderEpochCache
 from barnabas.storage.segments import Segments
+
+NEVER_MS: Final = -(2**61)  # before any monotonic time
 
 
 class Syncable(Protocol):
@@ -57,10 +59,10 @@ class Durability:
     change of names is synced with the next flush, the cut at the latest before another segment begins.
     """
 
-    def __init__(self, recovery_point: int, recovered: bool, now_ms: int, is_new: bool) -> None:
+    def __init__(self, recovery_point: int, recovered: bool, is_new: bool) -> None:
         self.recovery_point = recovery_point
         self.directory_is_new = is_new  # nothing has synced its name yet
-        self.last_flush_ms = now_ms
+        self.last_flush_ms = NEVER_MS
         self.names_changed = recovered
         self.active_was_cut = recovered
         self._truncations = 0
@@ -84,10 +86,11 @@ class Durability:
             return None
         unflushed = segments.between(self.recovery_point, below)
         names_changed = self.names_changed or any(segment.base_offset >= self.recovery_point for segment in unflushed)
+        targets = [target for segment in unflushed for target in segment.sync_targets()]  # which may fail: nothing is taken before
         self.names_changed = False
         return FlushPlan(
             files,
-            [target for segment in unflushed for target in segment.sync_targets()],
+            targets,
             snapshots(),
             directory if names_changed else None,
             directory.rpartition("/")[0] if self.directory_is_new else None,
@@ -96,14 +99,17 @@ class Durability:
             self._truncations,
         )
 
-    def flushed(self, plan: FlushPlan, active_base_offset: int, now_ms: int) -> None:
+    def flushed(self, plan: FlushPlan, active_base_offset: int, monotonic_ms: int) -> None:
         """A plan has run. It says nothing if the log was truncated meanwhile: other records stand at those offsets now."""
         if plan.parent is not None:
             self.directory_is_new = False
         if plan.recovery_point > self.recovery_point and plan.truncations == self._truncations:
             self.recovery_point = plan.recovery_point
             self.active_was_cut = self.active_was_cut and plan.recovery_point <= active_base_offset
-            self.last_flush_ms = now_ms
+            self.last_flush_ms = monotonic_ms
+
+    def not_flushed(self, plan: FlushPlan) -> None:
+        self.names_changed = self.names_changed or plan.directory is not None
 
     def truncated(self, offset: int, active_was_cut: bool) -> None:
         self._truncations += 1

@@ -15,6 +15,15 @@ from barnabas.storage.segment import FileSlice, Segment
 from barnabas.storage.segments import Segments
 
 
+class Hole(Exception):
+    """Records are missing in a log that has never been compacted."""
+
+    def __init__(self, first_missing: int, next_offset: int, path: str) -> None:
+        super().__init__(f"The records from offset {first_missing} up to {next_offset - 1} are missing in {path}")
+        self.first_missing = first_missing
+        self.next_offset = next_offset
+
+
 class FetchIsolation(IntEnum):
     """How far a reader may see."""
 
@@ -33,15 +42,28 @@ class FetchData(NamedTuple):
 
 
 def read_segments(
-    segments: Segments, start: Segment, offset: int, max_bytes: int, bound: LogOffset, min_one_message: bool
+    segments: Segments,
+    start: Segment,
+    offset: int,
+    max_bytes: int,
+    bound: LogOffset,
+    min_one_message: bool,
+    for_reader: bool,
+    gaps_are_losses: bool,
 ) -> FetchData | None:
-    """From the segment an offset belongs to, or the next that has records: compaction leaves gaps."""
+    """From the segment an offset belongs to, or the next that has records: compaction leaves gaps. `for_reader` raises Hole instead where
+    records are missing: a segment is cut, or there is a gap though `gaps_are_losses`."""
     segment: Segment | None = start
     while segment is not None:
         found = segment.read(offset, max_bytes, _readable_up_to(segment, bound), min_one_message)
         if found is not None:
+            if for_reader and gaps_are_losses and found.first_offset > offset:
+                raise Hole(offset, found.first_offset, segment.file.path)
             return FetchData(LogOffset(offset, segment.base_offset, found.position), found.records, found.first_entry_incomplete)
-        segment = segments.higher(segment.base_offset)
+        following = segments.higher(segment.base_offset)
+        if for_reader and following is not None and (gaps_are_losses or segment.is_torn):
+            raise Hole(offset, following.base_offset, segment.file.path)
+        segment = following
     return None
 
 

@@ -16,6 +16,7 @@ import stat
 from collections.abc import Sequence
 from typing import Final
 
+from barnabas.file_modes import DIRECTORY_MODE, FILE_MODE
 from barnabas.storage.disk import READ_BYTES_MAX, AnyFile, AnyFiles, AnyLock, Buffer, DirEntry, write_atomically
 from barnabas.storage.file_pool import NO_DESCRIPTOR, READ_ONLY, READ_WRITE, FilePool, PooledFile
 
@@ -227,6 +228,9 @@ class Files:
         os.utime(path, ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))
 
     def list_dir(self, path: str) -> list[DirEntry]:
+        return self.pool.attempt(lambda: self._list_dir(path))
+
+    def _list_dir(self, path: str) -> list[DirEntry]:
         found = []
         with os.scandir(path) as entries:
             for entry in entries:
@@ -236,7 +240,7 @@ class Files:
         return sorted(found)
 
     def make_dirs(self, path: str) -> None:
-        os.makedirs(path, exist_ok=True)
+        os.makedirs(path, DIRECTORY_MODE, exist_ok=True)
 
     def remove(self, path: str, missing_ok: bool = False) -> bool:
         try:
@@ -249,19 +253,19 @@ class Files:
 
     def remove_tree(self, path: str) -> None:
         with contextlib.suppress(FileNotFoundError):
-            shutil.rmtree(path)
+            self.pool.attempt(lambda: shutil.rmtree(path))
 
     def rename(self, src: str, dst: str) -> None:
         os.replace(src, dst)
 
     def sync_dir(self, path: str) -> None:
-        _sync(path or ".", READ_ONLY | os.O_DIRECTORY)
+        self.pool.attempt(lambda: _sync(path or ".", READ_ONLY | os.O_DIRECTORY))
 
     def sync_file(self, path: str) -> None:
-        _sync(path, READ_ONLY)
+        self.pool.attempt(lambda: _sync(path, READ_ONLY))
 
     def read_bytes(self, path: str, limit: int = READ_BYTES_MAX) -> bytes:
-        descriptor = os.open(path, READ_ONLY)
+        descriptor = self.pool.attempt(lambda: os.open(path, READ_ONLY))
         try:
             found = os.fstat(descriptor)
             _check_no_directory(found, path)
@@ -275,7 +279,7 @@ class Files:
         write_atomically(self, path, content, sync)
 
     def lock(self, path: str) -> Lock:
-        return Lock(path)
+        return self.pool.attempt(lambda: Lock(path))
 
     def free_bytes(self, path: str) -> int:
         usage = os.statvfs(path)
@@ -294,7 +298,7 @@ class Lock:
         self._inode = _identity(path)
         if self._inode in Lock._held:
             raise BlockingIOError(errno.EAGAIN, "already locked by this process", path)
-        self._descriptor = os.open(path, READ_WRITE | os.O_CREAT, 0o644)
+        self._descriptor = os.open(path, READ_WRITE | os.O_CREAT, FILE_MODE)
         try:
             fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 class LogHost(Protocol):
-    def delete_later(self, delete: Callable[[], None], at_ms: int) -> None:
-        """Run `delete` once the clock has reached `at_ms`; readers may still hold the files until then."""
+    def delete_later(self, delete: Callable[[], None], delay_ms: int) -> None:
+        """Run `delete` when so much time has passed; readers may still hold the files until then."""
 
     def flush_later(self, log: Log, offset: int) -> None:
         """Make everything below `offset` durable soon, off the event loop."""
@@ -26,7 +26,7 @@ class LogHost(Protocol):
 class DirectHost:
     """The host of a log that stands alone, in a tool or a test: everything happens at once."""
 
-    def delete_later(self, delete: Callable[[], None], at_ms: int) -> None:
+    def delete_later(self, delete: Callable[[], None], delay_ms: int) -> None:
         delete()
 
     def flush_later(self, log: Log, offset: int) -> None:

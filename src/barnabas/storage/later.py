@@ -1,4 +1,4 @@
-"""Things to do when the clock has come far enough: removing files that readers may still hold."""
+"""Things to do after a delay: removing files that readers may still hold."""
 
 from __future__ import annotations
 
@@ -8,18 +8,24 @@ from itertools import count
 
 
 class Later:
+    """A delay begins when `take_due` is called next: whoever asks for something has no clock."""
+
     def __init__(self) -> None:
+        self._new: list[tuple[int, Callable[[], None]]] = []
         self._heap: list[tuple[int, int, Callable[[], None]]] = []
         self._order = count()
 
     def __len__(self) -> int:
-        return len(self._heap)
+        return len(self._new) + len(self._heap)
 
-    def add(self, action: Callable[[], None], at_ms: int) -> None:
-        heapq.heappush(self._heap, (at_ms, next(self._order), action))
+    def add(self, action: Callable[[], None], delay_ms: int) -> None:
+        self._new.append((delay_ms, action))
 
-    def take_due(self, now_ms: int) -> list[Callable[[], None]]:
+    def take_due(self, monotonic_ms: int) -> list[Callable[[], None]]:
+        for delay_ms, action in self._new:
+            heapq.heappush(self._heap, (monotonic_ms + delay_ms, next(self._order), action))
+        self._new.clear()
         due: list[Callable[[], None]] = []
-        while self._heap and self._heap[0][0] <= now_ms:
+        while self._heap and self._heap[0][0] <= monotonic_ms:
             due.append(heapq.heappop(self._heap)[2])
         return due

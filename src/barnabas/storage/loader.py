@@ -11,8 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from barnabas.errors import CorruptIndex, SegmentOffsetOverflow
+from barnabas.errors import CorruptCheckpoint, CorruptIndex, SegmentOffsetOverflow
 from barnabas.storage import names
+from barnabas.storage.epoch_search import find_epochs
 from barnabas.storage.files import AnyFiles, DirEntry
 from barnabas.storage.host import LogHost
 from barnabas.storage.leader_epochs import LeaderEpochCache
@@ -78,7 +79,7 @@ class _Loader:
         request = self.request
         is_new = not self.files.exists(self.directory)
         self.files.make_dirs(self.directory)
-        self.epochs = LeaderEpochCache(self.files, f"{self.directory}/{names.LEADER_EPOCH_CHECKPOINT}")
+        self.epochs, epochs_are_lost = self._leader_epochs()
         self.producers = self._producer_state()
         if not is_new:  # else there is nothing to find, and ten thousand logs may be made in a row
             self._finish_interrupted_swaps()
@@ -89,6 +90,8 @@ class _Loader:
                 self._add_segment(0)
         else:
             recovery_point, end = self._retry_on_overflow(self._recover)
+            if epochs_are_lost:
+                find_epochs(self.epochs, self.segments)
         start = max(request.log_start_offset, self.segments.first.base_offset)
         self.epochs.truncate_from_end(end)
         self.epochs.truncate_from_start(start)
@@ -110,8 +113,18 @@ class _Loader:
             log_end_offset=end,
             recovered=self.has_recovered,
             is_new=is_new or self.has_recovered,
-            now_ms=self.now_ms,
+            gaps_are_losses=request.holes_are_losses,
         )
+
+    def _leader_epochs(self) -> tuple[LeaderEpochCache, bool]:
+        """The cache, and whether its file was damaged: then the epochs are found again in the batches."""
+        path = f"{self.directory}/{names.LEADER_EPOCH_CHECKPOINT}"
+        try:
+            return LeaderEpochCache(self.files, path), False
+        except CorruptCheckpoint as e:
+            _log.error("%s. The leader epochs of %s are read from its batches, and the file is written anew", e, self.request.partition)
+            self.files.remove(path)
+            return LeaderEpochCache(self.files, path), True
 
     def _producer_state(self) -> ProducerStateManager:
         return ProducerStateManager(self.files, self.directory, self.request.partition, self.request.producer_config)
@@ -229,9 +242,7 @@ class _Loader:
         old = self.segments.get(base_offset)
         assert old is not None, f"No segment of {self.directory} begins at the offset {base_offset} that overflowed"
         new = split_overflowed(old, self.directory, self.files, self.config, self.now_ms)
-        gone = replace_segments(
-            self.segments, new, [old], self.directory, self.files, self.request.host, self.now_ms + self.config.file_delete_delay_ms
-        )
+        gone = replace_segments(self.segments, new, [old], self.directory, self.files, self.request.host, self.config.file_delete_delay_ms)
         self.to_repair = [(segment, wrong) for segment, wrong in self.to_repair if segment is not old]
         self._delete_snapshots(gone)
 
@@ -251,6 +262,7 @@ class _Loader:
             _log.error("Segment %s was damaged after a clean shutdown, recovering it", self.segments.active.file.path)
             self._recover_segment(self.segments.active)
         end = self._end_offset()
+        self._note_lost_tail(end)
         if not len(self.segments):
             self._add_segment(request.log_start_offset)
         if request.clean_shutdown and end is not None:
@@ -258,6 +270,19 @@ class _Loader:
         # Only a flush moves the recovery point forward: what was read back from the page cache may still not be on disk.
         end = self.segments.active.next_offset() if end is None else end
         return min(request.recovery_point, end), end
+
+    def _note_lost_tail(self, end: int | None) -> None:
+        """After a clean shutdown the recovery point is where the log ended: what ends before has lost records since."""
+        expected = self.request.recovery_point
+        if self.request.clean_shutdown and end is not None and end < expected:
+            _log.error(
+                "The log in %s ends at offset %d, but ended at %d when the broker was stopped: its last records are lost. Where another "
+                "broker has a replica, they are copied from there if it leads; else restore the directory from a copy before anything is "
+                "written to it",
+                self.directory,
+                end,
+                expected,
+            )
 
     def _recover_unflushed(self, unflushed: list[Segment]) -> None:
         for number, segment in enumerate(unflushed):
@@ -311,7 +336,7 @@ class _Loader:
         for segment in reversed(doomed):  # from the end inwards, so that a crash on the way leaves no hole
             self.segments.remove(segment.base_offset)
             segment.rename_suffix("", names.DELETED_SUFFIX)
-            self.request.host.delete_later(segment.delete, self.now_ms + self.config.file_delete_delay_ms)
+            self.request.host.delete_later(segment.delete, self.config.file_delete_delay_ms)
         self.files.sync_dir(self.directory)  # none of them may come back once others have taken their offsets
         self._delete_snapshots(doomed)
 
@@ -319,4 +344,4 @@ class _Loader:
         for segment in doomed:
             delete = self.producers.mark_snapshot_for_deletion(segment.base_offset)
             if delete is not None:
-                self.request.host.delete_later(delete, self.now_ms + self.config.file_delete_delay_ms)
+                self.request.host.delete_later(delete, self.config.file_delete_delay_ms)

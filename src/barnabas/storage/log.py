@@ -16,13 +16,16 @@ from contextlib import contextmanager
 from functools import partial
 
 from barnabas.errors import (
+    CorruptRecord,
     InconsistentTopicId,
     KafkaError,
     KafkaStorageError,
     OffsetOutOfRange,
+    OutOfDescriptors,
     RecordBatchTooLarge,
 )
 from barnabas.records.batch import MAGIC_V2, Batch, entry_size
+from barnabas.records.long_validation import LongValidation, placed, validate_whole
 from barnabas.records.validator import CLIENT, REPLICATION, Validated, ValidationRules, validate
 from barnabas.storage import names, retention
 from barnabas.storage.append import (
@@ -34,8 +37,9 @@ from barnabas.storage.append import (
     nothing_appended,
     require_next,
 )
-from barnabas.storage.durability import Durability, FlushPlan
-from barnabas.storage.fetch import FetchData, FetchIsolation, aborted_in, collect_aborted, read_segments
+from barnabas.storage.disk import is_shortage
+from barnabas.storage.durability import NEVER_MS, Durability, FlushPlan
+from barnabas.storage.fetch import FetchData, FetchIsolation, Hole, aborted_in, collect_aborted, read_segments
 from barnabas.storage.files import AnyFiles
 from barnabas.storage.host import LogHost
 from barnabas.storage.indexes.txn_index import AbortedTxn
@@ -74,7 +78,7 @@ class Log:
         log_end_offset: int,
         recovered: bool,
         is_new: bool,
-        now_ms: int,
+        gaps_are_losses: bool = False,
     ) -> None:
         """Made by `loader.load_log`, from what it found on disk."""
         self.files = files
@@ -86,14 +90,17 @@ class Log:
         self.epochs = epochs
         self.metadata_file = metadata_file
         self.host = host
-        self.durability = Durability(recovery_point, recovered, now_ms, is_new)
+        self.durability = Durability(recovery_point, recovered, is_new)
         self.acks_wait_below = 0  # acknowledgements of records below it wait for the flush that flush.messages asked for
         self._loaded_end = -1 if recovered else log_end_offset  # as long as the log ends there, closing has nothing to make durable
         self._loaded_base = segments.active.base_offset
         self._jitter = jitter
+        self.has_role = False  # whether this broker has become leader or follower of it; before, nobody knows its high watermark
         self._log_end_offset = log_end_offset
         self._high_watermark = LogOffset(log_start_offset)
         self._first_unstable: LogOffset | None = None
+        self.gaps_are_losses = gaps_are_losses  # nothing has ever been removed from between its records
+        self._losses_noted: set[int] = set()
         self._closed = False
         self._failure: str | None = None  # what went wrong with the disk: nothing more is read or written then
         self._topic_id = metadata_file.read().topic_id if metadata_file.exists() else None
@@ -144,6 +151,7 @@ class Log:
 
     def update_config(self, config: LogConfig) -> None:
         self.config = config
+        self.gaps_are_losses = self.gaps_are_losses and not config.compact
         self._rules = ValidationRules(
             codec=config.codec,
             level=None if config.codec is None else config.level(config.codec),
@@ -282,13 +290,42 @@ class Log:
         end: int = -1,
         verification_guard: VerificationGuard | None = None,
         transaction_version: int = TRANSACTION_VERSION_UNKNOWN,
+        at_once: int = -1,
     ) -> LogAppendInfo:
-        """Checks the batches in `data[start:end]`, gives them the next offsets and writes them."""
+        """Checks the batches in `data[start:end]`, gives them the next offsets and writes them.
+
+        With `at_once`, no more than so many bytes of records are looked at in this call: TakesTurns is raised for more, and what
+        `long_validation` makes of them is given to `append_validated`.
+        """
         self.check_open()
         stop = len(data) if end < 0 else end
         if entry_size(data, start, stop) == 0:
             return nothing_appended(self.log_start_offset)
-        validated = validate(data, start, stop, self._log_end_offset, now_ms, leader_epoch, origin, self._rules)
+        end_offset, rules = self._log_end_offset, self._rules
+        if at_once < 0:
+            validated = validate_whole(data, start, stop, end_offset, now_ms, leader_epoch, origin, rules)
+        else:
+            validated = validate(data, start, stop, end_offset, now_ms, leader_epoch, origin, rules, at_once)
+        if validated.size_changed:
+            check_sizes(validated.batches, self.config.max_message_bytes, self.partition)
+        return self._append(validated, self._log_end_offset, origin, now_ms, verification_guard, transaction_version)
+
+    def long_validation(self, data: bytes, start: int, end: int, leader_epoch: int, now_ms: int, origin: int) -> LongValidation:
+        """The validation of records that TakesTurns was raised for, by the rules of this log."""
+        return LongValidation(data, start, end, now_ms, leader_epoch, origin, self._rules)
+
+    def append_validated(
+        self,
+        validated: Validated,
+        leader_epoch: int,
+        now_ms: int,
+        origin: int,
+        verification_guard: VerificationGuard | None = None,
+        transaction_version: int = TRANSACTION_VERSION_UNKNOWN,
+    ) -> LogAppendInfo:
+        """Gives the records of a long validation the next offsets, whatever was appended meanwhile, and writes them."""
+        self.check_open()
+        placed(validated, self._log_end_offset, leader_epoch)
         if validated.size_changed:
             check_sizes(validated.batches, self.config.max_message_bytes, self.partition)
         return self._append(validated, self._log_end_offset, origin, now_ms, verification_guard, transaction_version)
@@ -349,6 +386,7 @@ class Log:
             len(records.batches),
             False,
             records.converted_count,
+            max(records.size, records.temporary_bytes),
         )
 
     def _apply(self, updates: ProducerUpdates, segment: Segment) -> None:
@@ -432,7 +470,7 @@ class Log:
         if old.base_offset != base_offset:
             self.segments.remove(old.base_offset)
             old.rename_suffix("", names.DELETED_SUFFIX)
-        self._delete_files([old], now_ms)
+        self._delete_files([old])
         return segment
 
     # -- reading
@@ -451,9 +489,11 @@ class Log:
             bound = self.fetch_high_watermark()
         else:
             bound = self.fetch_last_stable_offset()
-        return self._read_bounded(offset, max_bytes, bound, min_one_message, isolation is FetchIsolation.TXN_COMMITTED)
+        return self._read_bounded(offset, max_bytes, bound, min_one_message, isolation is FetchIsolation.TXN_COMMITTED, for_reader=True)
 
-    def _read_bounded(self, offset: int, max_bytes: int, bound: LogOffset, min_one_message: bool, with_aborted: bool) -> FetchData:
+    def _read_bounded(
+        self, offset: int, max_bytes: int, bound: LogOffset, min_one_message: bool, with_aborted: bool, for_reader: bool = False
+    ) -> FetchData:
         segment = self.segments.floor(offset)
         if offset > self._log_end_offset or segment is None:
             raise OffsetOutOfRange(
@@ -464,15 +504,49 @@ class Log:
             where = bound if offset == bound.offset else self._place(offset)
             return FetchData(where, None, aborted=[] if with_aborted else None)
         try:
-            found = read_segments(self.segments, segment, offset, max_bytes, bound, min_one_message)
+            found = read_segments(self.segments, segment, offset, max_bytes, bound, min_one_message, for_reader, self.gaps_are_losses)
             if found is None:  # in range, but every record at or after it has been compacted away
                 return FetchData(self.end, None)
             if with_aborted:
                 aborted = aborted_in(self.segments, found, self._log_end_offset)
                 return FetchData(found.offset, found.records, found.first_entry_incomplete, aborted)
             return found
+        except Hole as hole:
+            self.note_loss(hole.next_offset, str(hole))
+            raise CorruptRecord(str(hole)) from None
         except OSError as e:
             raise self._disk_failed("while reading", e) from e
+
+    def inspect_segment(self, base_offset: int) -> None:
+        """Logs what is missing at the end of a segment that is not written any more."""
+        segment, following = self.segments.get(base_offset), self.segments.higher(base_offset)
+        if segment is None or following is None:
+            return
+        next_base, path = following.base_offset, segment.file.path
+        try:
+            end = segment.next_offset()
+        except CorruptRecord as e:
+            self.note_loss(next_base, f"Segment {path} is damaged: {e}")
+            return
+        if segment.is_torn:
+            self.note_loss(next_base, f"Segment {path} is cut, or damaged, behind offset {end - 1}")
+        elif self.gaps_are_losses and end < next_base:
+            self.note_loss(next_base, f"Segment {path} ends at offset {end}, and the next begins at {next_base}")
+
+    def note_loss(self, up_to: int, what: str) -> None:
+        """Logs that records are missing below an offset, once for each such place."""
+        if up_to in self._losses_noted:
+            return
+        self._losses_noted.add(up_to)
+        _log.error(
+            "%s. Readers of %s get CORRUPT_MESSAGE there and may go on at offset %d. Restore the file from a copy; or, where another "
+            "broker has a replica, stop this one and delete %s: it is copied from there; or have the records before deleted (barnabas "
+            "delete-records). Where the topic once was compacted and nothing is missing, add compact to its cleanup.policy",
+            what,
+            self.partition,
+            up_to,
+            self.directory,
+        )
 
     def collect_aborted(self, start: int, upper_bound: int) -> list[AbortedTxn]:
         """Every aborted transaction that has data in [start, upper_bound); the cleaner asks."""
@@ -489,21 +563,33 @@ class Log:
         snapshots = self.producers.take_unsynced_snapshots
         return self.durability.plan(self.files, self.directory, self.segments, snapshots, self.epochs, below, self._log_end_offset)
 
-    def flushed(self, plan: FlushPlan, now_ms: int) -> None:
+    def flushed(self, plan: FlushPlan, monotonic_ms: int) -> None:
         """A plan has run to its end. If the log was let go of meanwhile, the plan found closed files and proves nothing."""
         if self._closed or self._failure is not None:
             return
-        self.durability.flushed(plan, self.segments.active.base_offset, now_ms)
+        self.durability.flushed(plan, self.segments.active.base_offset, monotonic_ms)
 
-    def flush_below(self, offset: int, now_ms: int = 0) -> None:
+    def not_flushed(self, plan: FlushPlan) -> None:
+        """A plan could not run to its end for want of descriptors: the next one has to do all of it."""
+        self.durability.not_flushed(plan)
+        self.producers.unsynced_again(plan.snapshots)
+
+    def flush_below(self, offset: int, monotonic_ms: int = NEVER_MS) -> None:
         with self.on_disk(f"while flushing log up to offset {offset}"):
             plan = self.prepare_flush(offset)
-            if plan is not None and plan.run():
-                self.flushed(plan, now_ms)
+            if plan is None:
+                return
+            try:
+                is_durable = plan.run()
+            except OSError:
+                self.not_flushed(plan)
+                raise
+            if is_durable:
+                self.flushed(plan, monotonic_ms)
 
-    def flush(self, now_ms: int) -> None:
+    def flush(self, monotonic_ms: int = NEVER_MS) -> None:
         """Everything written so far, the active segment included."""
-        self.flush_below(self._log_end_offset + 1, now_ms)
+        self.flush_below(self._log_end_offset + 1, monotonic_ms)
 
     @property
     def unflushed_messages(self) -> int:
@@ -529,10 +615,10 @@ class Log:
             if following is not None:
                 self.increment_log_start_offset(following.base_offset, "segment deletion")
             _log.info("Deleting segments of %s at base offsets %s due to %s", self.partition, [s.base_offset for s in doomed], reason)
-            self._remove_segments(doomed, now_ms)
+            self._remove_segments(doomed)
         return len(doomed)
 
-    def _remove_segments(self, doomed: Sequence[Segment], now_ms: int) -> None:
+    def _remove_segments(self, doomed: Sequence[Segment]) -> None:
         """Out of sight first, renamed next, gone after file.delete.delay.ms: a reader may still be in the middle of one.
 
         Given from the end of the log inwards, so that a crash on the way leaves no hole.
@@ -541,23 +627,23 @@ class Log:
             self.segments.remove(segment.base_offset)
         for segment in doomed:
             segment.rename_suffix("", names.DELETED_SUFFIX)
-        self._delete_files(doomed, now_ms)
-        self.delete_snapshots_of(doomed, now_ms)
+        self._delete_files(doomed)
+        self.delete_snapshots_of(doomed)
 
-    def _delete_files(self, doomed: Sequence[Segment], now_ms: int) -> None:
+    def _delete_files(self, doomed: Sequence[Segment]) -> None:
         self.durability.names_changed = True
         for segment in doomed:
-            self.host.delete_later(partial(self._delete_segment, segment), now_ms + self.config.file_delete_delay_ms)
+            self.host.delete_later(partial(self._delete_segment, segment), self.config.file_delete_delay_ms)
 
     def _delete_segment(self, segment: Segment) -> None:
         segment.moved_to(self.directory)  # which may have another name since
         segment.delete()
 
-    def delete_snapshots_of(self, doomed: Iterable[Segment], now_ms: int) -> None:
+    def delete_snapshots_of(self, doomed: Iterable[Segment]) -> None:
         for segment in doomed:
             delete = self.producers.mark_snapshot_for_deletion(segment.base_offset)
             if delete is not None:
-                self.host.delete_later(delete, now_ms + self.config.file_delete_delay_ms)
+                self.host.delete_later(delete, self.config.file_delete_delay_ms)
 
     def truncate_to(self, offset: int, now_ms: int) -> bool:
         """Drops every record from `offset` on. True if there was any."""
@@ -579,7 +665,7 @@ class Log:
             if self.segments.first.base_offset > offset:
                 self.truncate_fully_and_start_at(offset, now_ms)
                 return True
-            self._remove_segments(self.segments.from_base(offset + 1)[::-1], now_ms)
+            self._remove_segments(self.segments.from_base(offset + 1)[::-1])
             # At once: if one of those came back after others had taken its offsets, nothing would tell which is right.
             self.files.sync_dir(self.directory)
             self.segments.active.truncate_to(offset, now_ms)
@@ -599,7 +685,7 @@ class Log:
         self.check_open()
         with self.on_disk("while truncating the entire log"):
             _log.info("Truncating all of %s, to start at offset %d", self.partition, offset)
-            self._remove_segments(list(self.segments)[-2::-1], now_ms)
+            self._remove_segments(list(self.segments)[-2::-1])
             self._replace_active(offset, now_ms)
             self.files.sync_dir(self.directory)
             self._log_end_offset = offset
@@ -620,8 +706,6 @@ class Log:
             if sync:
                 self.metadata_file.maybe_flush()
             self.files.rename(self.directory, renamed)
-            if sync:
-                self.files.sync_dir(self.log_dir)
             self.directory = renamed
             for segment in self.segments:
                 segment.moved_to(renamed)
@@ -629,8 +713,10 @@ class Log:
             self.epochs.moved_to(renamed)
             self.metadata_file.moved_to(renamed)
             self.durability.names_changed = True  # a flush that is under way finds no such directory any more
+            if sync:
+                self.files.sync_dir(self.log_dir)
 
-    def close(self, now_ms: int = 0) -> None:
+    def close(self, monotonic_ms: int = NEVER_MS) -> None:
         """Leaves on disk, durably, what the next load wants to find: a producer snapshot at the end and complete indexes.
 
         A log that has not changed since it was loaded has all that, and is only let go of. An empty one needs no topic id on disk.
@@ -644,7 +730,7 @@ class Log:
                 self.epochs.flush(self._log_end_offset)
                 self.producers.take_snapshot()
                 self.segments.active.close_indexes()
-                self.flush(now_ms)
+                self.flush(monotonic_ms)
             self.segments.close()
         self._closed = True
 
@@ -681,7 +767,11 @@ class Log:
             raise self._disk_failed(doing, e) from e
 
     def _disk_failed(self, doing: str, error: OSError) -> KafkaStorageError:
-        """An error of the disk takes the whole log directory offline; the client is told to look for another replica."""
-        self._failure = message = f"Error {doing} for {self.partition} in dir {self.log_dir}: {error}"
+        """An error of the disk takes the whole log directory offline; the client is told to look for another replica. Where only
+        descriptors are missing, the client tries again: nothing has been done by halves."""
+        message = f"Error {doing} for {self.partition} in dir {self.log_dir}: {error}"
         self.host.disk_failed(self.log_dir, message, error)
+        if is_shortage(error):
+            return OutOfDescriptors(message)
+        self._failure = message
         return KafkaStorageError(message)

@@ -21,11 +21,12 @@ from barnabas.storage.checkpoints import (
 )
 from barnabas.storage.clean_shutdown import CleanShutdownFile
 from barnabas.storage.files import AnyFiles
-from barnabas.storage.meta_properties import MetaProperties, MetaPropertiesFile
+from barnabas.storage.meta_properties import META_PROPERTIES, MetaProperties, MetaPropertiesFile
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
 
 if TYPE_CHECKING:
+    from barnabas.storage.damaged_log import DamagedLog
     from barnabas.storage.log import Log
 
 _log = logging.getLogger(__name__)
@@ -33,6 +34,16 @@ _log = logging.getLogger(__name__)
 LOCK_FILE: Final = ".lock"
 # KRaft keeps its own log here; it is no topic of ours.
 CLUSTER_METADATA_DIR: Final = "__cluster_metadata-0"
+# What `barnabas convert` works in. Without a journal it holds nothing that counts.
+CONVERSION_DIR: Final = "barnabas-conversion"
+CONVERSION_JOURNAL: Final = "journal.json"
+
+
+def is_unused_log_dir(files: AnyFiles, path: str) -> bool:
+    """Whether a start that failed has made the directory: it was locked, and nobody has used it since, also not a topic of that name."""
+    if not files.exists(f"{path}/{LOCK_FILE}"):
+        return False
+    return not any(entry.is_dir or entry.name.endswith(names.LOG_SUFFIX) for entry in files.list_dir(path))
 
 
 class LogDir:
@@ -57,10 +68,13 @@ class LogDir:
         self.log_start_offsets = OffsetCheckpoint(files, f"{path}/{LOG_START_OFFSET_CHECKPOINT}")
         self.high_watermarks = OffsetCheckpoint(files, f"{path}/{REPLICATION_OFFSET_CHECKPOINT}")
         self.cleaner_offsets = OffsetCheckpoint(files, f"{path}/{CLEANER_OFFSET_CHECKPOINT}")
+        # As they were checkpointed before this start. A log takes its own when its partition becomes leader or follower.
+        self.loaded_high_watermarks: dict[TopicPartition, int] = {}
+        self.damaged: dict[TopicPartition, DamagedLog] = {}  # logs that could not be loaded: their checkpoints stay as they are
         self.is_recovered = False  # whether a clean shutdown may be claimed: not while a log in here is still to be recovered
 
-    def claim(self, cluster_id: str, node_id: int, directory_id: Uuid, now_ms: int) -> Uuid:
-        """Makes sure that the directory belongs to this node of this cluster, and marks one that belongs to nobody; gives its id.
+    def require_owner(self, cluster_id: str, node_id: int) -> MetaProperties | None:
+        """Raises InvalidMetaProperties unless the directory belongs to this node of this cluster, or to nobody; gives what it says.
 
         Opening the logs of another node would serve, and overwrite, somebody else's data.
         """
@@ -73,6 +87,12 @@ class LogDir:
                         f"sure your configured {name} matches. If you intend to create a new broker, you should remove all data in your "
                         "data directories (log.dirs)."
                     )
+        return found
+
+    def claim(self, cluster_id: str, node_id: int, directory_id: Uuid, now_ms: int) -> Uuid:
+        """Marks a directory that belongs to nobody as this node's; gives its id. To be called once the node is registered: a node that
+        was refused leaves its directory to whoever starts in it next, under whatever id."""
+        found = self.require_owner(cluster_id, node_id)
         claimed = MetaProperties(
             found.version if found is not None else 0,
             cluster_id,
@@ -88,7 +108,9 @@ class LogDir:
         """The names of the partition directories; anything else in here is an error the operator must see."""
         found: list[str] = []
         for entry in self.files.list_dir(self.path):
-            if not entry.is_dir or entry.name == CLUSTER_METADATA_DIR:
+            if not entry.is_dir or entry.name == CLUSTER_METADATA_DIR or self._is_of_conversion(entry.name):
+                continue
+            if names.NODE_DIR.fullmatch(entry.name) and self._is_of_broker(entry.name):
                 continue
             if names.parse_partition_dir(entry.name) is None:
                 raise KafkaStorageError(
@@ -98,6 +120,26 @@ class LogDir:
                 )
             found.append(entry.name)
         return found
+
+    def _is_of_conversion(self, name: str) -> bool:
+        """Raises InvalidMetaProperties where a conversion was begun: some of the logs are elsewhere."""
+        if name != CONVERSION_DIR:
+            return False
+        if self.files.exists(f"{self.path}/{name}/{CONVERSION_JOURNAL}"):
+            raise InvalidMetaProperties(
+                f"A conversion of {self.path} was interrupted. Finish it with: barnabas convert --data {self.path} --brokers N"
+            )
+        return True
+
+    def _is_of_broker(self, name: str) -> bool:
+        """Whether the directory is no log but a log directory, which a start that failed has left. Raises InvalidMetaProperties where a
+        broker has used it: it would be taken for the log of a topic named `broker`."""
+        if self.files.exists(f"{self.path}/{name}/{META_PROPERTIES}"):
+            raise InvalidMetaProperties(
+                f"The directory {self.path} was made for several brokers: {name} is the log directory of one of them. Name another "
+                f"directory, or move the data with: barnabas convert --data {self.path} --brokers 1"
+            )
+        return is_unused_log_dir(self.files, f"{self.path}/{name}")
 
     def read_checkpoint(self, checkpoint: OffsetCheckpoint, instead: str) -> dict[TopicPartition, int] | None:
         """A checkpoint that cannot be read costs time, not data: say what happens instead and go on with None."""
@@ -110,16 +152,28 @@ class LogDir:
     # What is to be written is taken down here and now, and written when the result is run, on whatever thread.
 
     def take_recovery_points(self, logs: Iterable[Log]) -> CheckpointWrite:
-        return self.recovery_points.take_write({log.partition: log.durability.recovery_point for log in logs})
+        kept = {damaged.partition: damaged.recovery_point for damaged in self.damaged.values()}
+        return self.recovery_points.take_write(kept | {log.partition: log.durability.recovery_point for log in logs})
 
     def take_log_start_offsets(self, logs: Iterable[Log]) -> CheckpointWrite:
         """Only where it says more than the first segment's name does."""
+        kept = {damaged.partition: damaged.log_start_offset for damaged in self.damaged.values() if damaged.log_start_offset}
         return self.log_start_offsets.take_write(
-            {log.partition: log.log_start_offset for log in logs if log.log_start_offset > log.segments.first.base_offset}
+            kept | {log.partition: log.log_start_offset for log in logs if log.log_start_offset > log.segments.first.base_offset}
         )
 
     def take_high_watermarks(self, logs: Iterable[Log]) -> CheckpointWrite:
-        return self.high_watermarks.take_write({log.partition: log.high_watermark for log in logs})
+        """Of a log without a role the value that was loaded: its own is the log start offset as long as nobody has told it more."""
+        loaded = self.loaded_high_watermarks
+        kept = {partition: loaded[partition] for partition in self.damaged if partition in loaded}
+        return self.high_watermarks.take_write(
+            kept
+            | {
+                log.partition: log.high_watermark if log.has_role else loaded[log.partition]
+                for log in logs
+                if log.has_role or log.partition in loaded
+            }
+        )
 
     def checkpoint_recovery_points(self, logs: Iterable[Log]) -> None:
         self.take_recovery_points(logs).run()

@@ -31,6 +31,9 @@ _MARKED_DIR: Final = re.compile(r"^(\S+)-(\S+)\.(\S+)(-delete|-future|-stray)$")
 LEADER_EPOCH_CHECKPOINT: Final = "leader-epoch-checkpoint"
 PARTITION_METADATA: Final = "partition.metadata"
 
+NODE_DIR_PREFIX: Final = "broker-"
+NODE_DIR: Final = re.compile(r"broker-([1-9][0-9]{0,3})")  # of one of several brokers of a process; a topic may have this name too
+
 FILE_NAME_MAX: Final = 255
 PARTITION_MAX: Final = 2**31 - 1
 

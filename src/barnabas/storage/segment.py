@@ -10,6 +10,9 @@ import logging
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+from librt.strings import read_i64_be
+from mypy_extensions import i64
+
 from barnabas.errors import CorruptIndex, CorruptRecord, InvalidOffset, InvalidRecord, SegmentOffsetOverflow
 from barnabas.records.batch import MAGIC_AT, MAGIC_V0, MAGIC_V2, NO_TIMESTAMP, Batch, entry_size
 from barnabas.records.crc import ensure_valid
@@ -31,6 +34,7 @@ _log = logging.getLogger(__name__)
 # How much is read at once while walking headers from an index entry to a batch: the distance is at most one index interval and a batch.
 _SEEK_BYTES: Final = 4096
 OFFSET_MAX: Final = 2**63 - 1
+UNKNOWN_OFFSET: Final = -1
 
 
 class BatchPosition(NamedTuple):
@@ -39,6 +43,7 @@ class BatchPosition(NamedTuple):
     position: int
     size: int
     last_offset: int
+    first_offset: int  # UNKNOWN_OFFSET in formats v0 and v1
 
 
 class FileSlice(NamedTuple):
@@ -60,6 +65,7 @@ class SegmentRead(NamedTuple):
     position: int  # of the first batch
     records: FileSlice | None  # None: nothing readable up to the bound, though the offset is here
     first_entry_incomplete: bool
+    first_offset: int = UNKNOWN_OFFSET  # of the first batch; a batch of format v0 or v1 does not tell
 
 
 class Found(NamedTuple):
@@ -161,10 +167,10 @@ class Segment:
             return
         if not self.fits(batches[-1].last_offset):
             raise self._overflow(batches[-1].last_offset)
+        largest = self._max_timestamp or self.max_timestamp  # may have to be read; after the write nothing may fail any more
         position = self.file.append(buffers)
         if position == 0:
             self._rolling_timestamp = batches[0].max_timestamp
-        largest = self._max_timestamp or self.max_timestamp
         for batch in batches:
             if batch.max_timestamp > largest.timestamp:
                 self._max_timestamp = largest = TimestampOffset(batch.max_timestamp, batch.last_offset)
@@ -208,7 +214,8 @@ class Segment:
             except CorruptRecord as e:
                 raise CorruptRecord(f"{e} in file {file.path} after position {position}") from None
             if size:
-                return BatchPosition(position + at, size, last_offset)
+                first_offset = read_i64_be(data, at) if data[at + MAGIC_AT] >= MAGIC_V2 else i64(UNKNOWN_OFFSET)
+                return BatchPosition(position + at, size, last_offset, first_offset)
             if at == 0:
                 return None
             position += at
@@ -263,9 +270,9 @@ class Segment:
             return None
         allowed = max(max_size, found.size) if min_one_message else max_size
         if allowed == 0 or max_position is None:
-            return SegmentRead(found.position, None, False)
+            return SegmentRead(found.position, None, False, found.first_offset)
         size = max(0, min(max_position - found.position, allowed))
-        return SegmentRead(found.position, FileSlice(self.file, found.position, size), allowed < found.size)
+        return SegmentRead(found.position, FileSlice(self.file, found.position, size), allowed < found.size, found.first_offset)
 
     def chunks(self, start: int = 0, end: int | None = None) -> Iterator[Chunk]:
         return scan(self.file, start, self.file.size if end is None else end)
@@ -330,7 +337,11 @@ class Segment:
     def age_ms(self, now_ms: int, max_timestamp: int) -> int:
         """By record time where records have one: from the first batch to the newest; else by the clock since the segment was made."""
         first = self.first_timestamp
-        return max_timestamp - first if first >= 0 else now_ms - self._created_ms
+        if first >= 0:
+            return max_timestamp - first
+        if now_ms < self._created_ms:
+            self._created_ms = now_ms  # the wall clock was set back: the segment would not roll before it has caught up
+        return now_ms - self._created_ms
 
     @property
     def first_timestamp(self) -> int:
@@ -482,6 +493,7 @@ class Segment:
         """Everything that must be synced for the segment to be durable; pending index entries are written first."""
         self.offset_index.flush()
         self.time_index.flush()
+        self.txn_index.flush()
         return [self.file, self.offset_index, self.time_index, self.txn_index]
 
     def flush(self) -> None:

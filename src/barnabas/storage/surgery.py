@@ -33,7 +33,7 @@ def new_cleaned_segment(files: AnyFiles, directory: str, base_offset: int, confi
 
 
 def replace_segments(
-    segments: Segments, new: Sequence[Segment], old: Sequence[Segment], directory: str, files: AnyFiles, host: LogHost, delete_at_ms: int
+    segments: Segments, new: Sequence[Segment], old: Sequence[Segment], directory: str, files: AnyFiles, host: LogHost, delete_delay_ms: int
 ) -> list[Segment]:
     """Puts `new` (all `.cleaned` and flushed) in the place of `old`; gives the old ones that are gone for good."""
     replaced = [segment for segment in old if segments.get(segment.base_offset) is segment]
@@ -48,7 +48,7 @@ def replace_segments(
         if segment.base_offset not in kept:
             segments.remove(segment.base_offset)
         segment.rename_suffix("", names.DELETED_SUFFIX)
-        host.delete_later(segment.delete, delete_at_ms)
+        host.delete_later(segment.delete, delete_delay_ms)
     for segment in new:
         segment.rename_suffix(names.SWAP_SUFFIX, "")
     files.sync_dir(directory)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +22,13 @@ from barnabas.errors import (
     UnsupportedCompressionType,
     UnsupportedForMessageFormat,
 )
-from barnabas.records.batch import CREATE_TIME, LOG_APPEND_TIME, Batch, read_batches
+from barnabas.records.batch import CREATE_TIME, LOG_APPEND_TIME, MAGIC_V2, Batch, read_batches
 from barnabas.records.builder import BatchBuilder, build, encode_batch
 from barnabas.records.compression import FIRST_LOOK, GZIP, LZ4, NONE, SNAPPY, ZSTD, compress
 from barnabas.records.control import end_txn_marker
 from barnabas.records.crc import crc32, crc32c, ensure_valid
 from barnabas.records.legacy import write_entry
+from barnabas.records.long_validation import LongValidation, placed, validate_whole
 from barnabas.records.reader import read_records, records_of
 from barnabas.records.validator import CLIENT, COORDINATOR, RAFT_LEADER, REPLICATION, Validated, ValidationRules, validate
 from tests import golden
@@ -38,8 +39,24 @@ PRODUCER = {"producer_id": 9, "producer_epoch": 1, "base_sequence": 4}
 WHERE = "topic-0"
 
 
+class Way:
+    """How `check` validates: in one call, or as the broker does with what takes longer than a turn of its loop. The outcome is the same."""
+
+    in_steps = False
+
+
+@pytest.fixture(params=["in one call", "in steps"], autouse=True)
+def _way(request: pytest.FixtureRequest) -> Iterator[None]:
+    Way.in_steps = request.param == "in steps"
+    yield
+    Way.in_steps = False
+
+
 def check(data: bytes, base_offset: int = 100, origin: int = CLIENT, now_ms: int = NOW, **rules: Any) -> Validated:
-    return validate(data, 0, len(data), base_offset, now_ms, 7, origin, ValidationRules(topic_partition=WHERE, **rules))
+    how = ValidationRules(topic_partition=WHERE, **rules)
+    if Way.in_steps and how.target_magic == MAGIC_V2:  # all that a broker has
+        return placed(LongValidation(data, 0, len(data), now_ms, 7, origin, how).finish(), base_offset, 7)
+    return validate_whole(data, 0, len(data), base_offset, now_ms, 7, origin, how)
 
 
 def output(validated: Validated) -> bytes:

@@ -36,8 +36,8 @@ class RecordingHost:
         self.flushes: list[tuple[Log, int]] = []
         self.failures: list[tuple[str, str]] = []
 
-    def delete_later(self, delete: Callable[[], None], at_ms: int) -> None:
-        self.deletions.append((at_ms, delete))
+    def delete_later(self, delete: Callable[[], None], delay_ms: int) -> None:
+        self.deletions.append((delay_ms, delete))
 
     def flush_later(self, log: Log, offset: int) -> None:
         self.flushes.append((log, offset))
@@ -45,9 +45,9 @@ class RecordingHost:
     def disk_failed(self, directory: str, message: str, error: Exception) -> None:
         self.failures.append((directory, message))
 
-    def delete_due(self, now_ms: int) -> None:
-        due = [delete for at_ms, delete in self.deletions if at_ms <= now_ms]
-        self.deletions = [(at_ms, delete) for at_ms, delete in self.deletions if at_ms > now_ms]
+    def delete_due(self, after_ms: int) -> None:
+        due = [delete for delay_ms, delete in self.deletions if delay_ms <= after_ms]
+        self.deletions = [(delay_ms, delete) for delay_ms, delete in self.deletions if delay_ms > after_ms]
         for delete in due:
             delete()
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from barnabas.records.reader import records_of
@@ -92,7 +92,18 @@ class Machine:
         return state
 
 
+# The map is full in the midst of a committed transaction of a producer that has aborted one before.
+ABORTED_THEN_COMMITTED = [
+    ("put", [("a", "1")], 0),
+    ("write", 0, [("a", "1")]),
+    ("end", 0, False),
+    ("write", 0, [("b", "1"), ("a", "1")]),
+    ("end", 0, True),
+]
+
+
 @settings(max_examples=80)
+@example(ABORTED_THEN_COMMITTED, 2)
 @given(st.lists(operations, max_size=25), st.sampled_from([2, 4, 1000]))
 def test_compaction_equals_the_last_value_of_each_key(done: list[tuple[Any, ...]], keys_max: int) -> None:
     machine = Machine(SimulatedFiles(lambda: NOW), CleanerConfig(dedupe_buffer_size=24 * keys_max, io_buffer_load_factor=1.0))

@@ -20,7 +20,7 @@ def aborted_txns(log: Log) -> list[AbortedTxn]:
 
 def forget_producers(log: Log) -> None:
     """No header is kept for the sake of a producer any more."""
-    log.producers.remove_expired(NOW + 30 * DAY)
+    log.producers.remove_expired(NOW + 30 * DAY, 0)
 
 
 def test_records_of_an_aborted_transaction_are_dropped_whatever_their_keys() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import resource
+import stat
 import subprocess
 import sys
 import threading
@@ -346,6 +347,7 @@ def test_when_the_process_runs_out_of_descriptors_others_are_closed_instead_of_f
     """In a process of its own, as the limit is the process's."""
     script = f"""
 import resource
+import stat
 from barnabas.storage.files import Files, FilePool
 pool = FilePool(max_open=1000)
 pool.max_open = 1000
@@ -533,3 +535,28 @@ def test_remove_tree_removes_everything_and_does_not_mind_a_missing_directory(fi
     files.remove_tree(str(tmp_path / "a"))
     files.remove_tree(str(tmp_path / "a"))
     assert not files.exists(str(tmp_path / "a"))
+
+
+def test_others_may_not_read_what_is_made(files: Files, tmp_path: Path) -> None:
+    directory = str(tmp_path / "parent" / "t-0")
+    before = os.umask(0)
+    try:
+        files.make_dirs(directory)
+        files.open(f"{directory}/a.log", create=True).append_bytes(b"x")
+        files.write_atomically(f"{directory}/checkpoint", b"x")
+        files.lock(f"{directory}/.lock").release()
+    finally:
+        os.umask(before)
+    modes = {entry.name: stat.S_IMODE(entry.stat().st_mode) for entry in os.scandir(directory)}
+    assert modes == {"a.log": 0o640, "checkpoint": 0o640, ".lock": 0o640}
+    assert stat.S_IMODE(os.stat(directory).st_mode) == 0o750
+
+
+def test_the_permissions_of_what_is_there_stay(files: Files, tmp_path: Path) -> None:
+    """Directories of Apache Kafka keep theirs."""
+    (tmp_path / "t-0").mkdir(mode=0o755)
+    (tmp_path / "t-0" / "a.log").write_bytes(b"x")
+    (tmp_path / "t-0" / "a.log").chmod(0o644)
+    files.make_dirs(str(tmp_path / "t-0"))
+    files.open(str(tmp_path / "t-0" / "a.log"), create=True).append_bytes(b"y")
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "t-0", tmp_path / "t-0" / "a.log")] == [0o755, 0o644]

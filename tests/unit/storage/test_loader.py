@@ -173,7 +173,7 @@ def test_damage_in_an_earlier_segment_takes_all_later_segments_along(disk: Simul
     assert stripped(log) == TEN[:4]
     assert log.segments.base_offsets == [0, 3]
     assert file_name(6, ".log.deleted") in names_in(files) and file_name(6, ".log") not in names_in(files)
-    host.delete_due(NOW + 60_000)
+    host.delete_due(60_000)
     assert not [name for name in names_in(files) if name.endswith(".deleted")]
     append_to(log, 5)
     assert log.log_end_offset == 9
@@ -683,12 +683,28 @@ def test_lost_epochs_are_found_in_the_batches(disk: SimulatedFiles) -> None:
     assert make_log(files).epochs.entries == [EpochEntry(1, 0), EpochEntry(3, 2)]
 
 
-def test_a_corrupt_epoch_checkpoint_is_an_error_that_names_file_and_line(disk: SimulatedFiles) -> None:
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("content", [b"0\n1\nnonsense\n", b"\xff\xff", b"0\n2\n0 0\n", b"7\n0\n"])
+def test_epochs_whose_checkpoint_is_damaged_are_found_in_the_batches(disk: SimulatedFiles, content: bytes, clean: bool) -> None:
+    log = make_log(disk, SETTINGS)
+    for epoch in (0, 0, 0, 0, 2, 2, 5, 5, 5, 5, 6):
+        append(log, batch(size=100), epoch=epoch)
+    log.close(NOW)
+    files = restarted(disk)
+    write_file(files, f"{DIRECTORY}/leader-epoch-checkpoint", content)
+    found = load(files, clean=clean, recovery_point=11)
+    assert found.epochs.entries == [EpochEntry(0, 0), EpochEntry(2, 4), EpochEntry(5, 6), EpochEntry(6, 10)]
+    again = load(restarted(files), clean=True)  # they are on the disk again
+    assert again.epochs.entries == found.epochs.entries
+
+
+def test_segments_of_one_epoch_are_not_read_for_it(disk: SimulatedFiles) -> None:
     files = fill(disk)
-    write_file(files, f"{DIRECTORY}/leader-epoch-checkpoint", b"0\n1\nnonsense\n")
-    with pytest.raises(CorruptCheckpoint, match=r"/data/orders-0/leader-epoch-checkpoint.* at line 3"):
-        load(files, clean=True)
-    assert sum(files.size(path(base, ".log")) for base in (0, 3, 6, 9)) == 1000
+    write_file(files, f"{DIRECTORY}/leader-epoch-checkpoint", b"nonsense")
+    small = watch(files, "read", ".log")
+    assert load(files, clean=True).epochs.entries == [EpochEntry(0, 0)]
+    assert [event.path for event in small if event.size > 300] == []
+    assert [event.path for event in small].count(path(3, ".log")) == 1  # its first batch
 
 
 def test_a_corrupt_topic_id_is_an_error_that_names_file_and_line(disk: SimulatedFiles) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.errors import InconsistentTopicId, KafkaStorageError
+from barnabas.errors import InconsistentTopicId, InvalidMetaProperties, KafkaStorageError
 from barnabas.simulation.disk import SimulatedFiles
 from barnabas.storage import log_manager
 from barnabas.storage.files import Files
@@ -24,7 +24,8 @@ from barnabas.uuid import Uuid
 from tests.unit.storage.logs import NOW, append, append_many, batch, commit_all, config, names_in, path, records, values, watch, write_file
 
 A, B = "/a", "/b"
-ORDERS, BILLS = TopicPartition("orders", 0), TopicPartition("bills", 3)
+ORDERS, BILLS, RETURNS = TopicPartition("orders", 0), TopicPartition("bills", 3), TopicPartition("returns", 1)
+ID, OTHER_ID = Uuid.random(random.Random(1)), Uuid.random(random.Random(2))
 MARKER = "/.kafka_cleanshutdown"
 RECOVERY, STARTS, WATERMARKS = "recovery-point-offset-checkpoint", "log-start-offset-checkpoint", "replication-offset-checkpoint"
 
@@ -55,7 +56,13 @@ def manage(
         **options,  # type: ignore[arg-type]
     )
     manager.load(now_ms, is_stray)
+    manager.start_schedule(now_ms)
     return manager
+
+
+def tick(manager: LogManager, at_ms: int) -> None:
+    """Where both clocks say the same."""
+    manager.tick(at_ms, at_ms)
 
 
 def restart(disk: SimulatedFiles, *paths: str, **options: object) -> LogManager:
@@ -124,6 +131,32 @@ def test_a_foreign_directory_is_refused_by_name(disk: SimulatedFiles, name: str)
         manage(disk)
 
 
+def test_the_log_directory_of_one_of_several_brokers_is_not_taken_for_a_log(disk: SimulatedFiles) -> None:
+    disk.make_dirs(f"{A}/broker-1")
+    write_file(disk, f"{A}/broker-1/meta.properties", b"version=0")
+    with pytest.raises(InvalidMetaProperties, match="was made for several brokers: broker-1 is the log directory of one of them"):
+        manage(disk)
+
+
+def test_a_log_directory_that_a_failed_start_left_is_passed_over_until_a_topic_has_it(disk: SimulatedFiles) -> None:
+    disk.make_dirs(f"{A}/broker-1")
+    write_file(disk, f"{A}/broker-1/.lock", b"")
+    manager = manage(disk, A)
+    assert manager.logs == []
+    append_many(manager.get_or_create(TopicPartition("broker", 1), NOW), 3)
+    manager.shutdown(NOW)
+    (log,) = manage(disk, A).logs
+    assert log.log_end_offset == 3
+
+
+def test_a_directory_whose_conversion_was_interrupted_is_refused(disk: SimulatedFiles) -> None:
+    disk.make_dirs(f"{A}/barnabas-conversion")
+    manage(disk, A).shutdown(NOW)  # one that was not begun, or is finished, is not in the way
+    write_file(disk, f"{A}/barnabas-conversion/journal.json", b"{}")
+    with pytest.raises(InvalidMetaProperties, match="was interrupted"):
+        manage(disk, A)
+
+
 def test_plain_files_in_a_log_directory_are_left_alone(disk: SimulatedFiles) -> None:
     disk.make_dirs(A)
     write_file(disk, f"{A}/notes", b"by hand")
@@ -150,7 +183,7 @@ def test_a_new_log_goes_where_the_fewest_partitions_are(disk: SimulatedFiles) ->
     manager = manage(disk, A, B, "/c")
     made = [manager.get_or_create(TopicPartition("t", n), NOW).log_dir for n in range(7)]
     assert sorted(made.count(log_dir) for log_dir in (A, B, "/c")) == [2, 2, 3]
-    manager.delete(TopicPartition("t", 1), NOW)
+    manager.delete(TopicPartition("t", 1))
     gone = made[1]
     counts = {log_dir: made.count(log_dir) - (log_dir == gone) for log_dir in (A, B, "/c")}
     assert manager.get_or_create(TopicPartition("t", 9), NOW).log_dir in [d for d in counts if counts[d] == min(counts.values())]
@@ -319,7 +352,7 @@ def test_others_have_their_turn_while_a_log_is_recovered(tmp_path: Path, monkeyp
     append_many(manager.get_or_create(ORDERS, NOW), 3)
     manager.dirs[directory].release()
     may_go_on = threading.Event()
-    monkeypatch.setattr(log_manager, "load_log", lambda request: may_go_on.wait(60) and load_log(request))
+    monkeypatch.setattr(log_manager, "load_or_describe", lambda request: may_go_on.wait(60) and load_log(request))
     again = LogManager(Files(), [directory], config())
     steps = again.loading(NOW, lambda _: False)
     for _ in range(3):
@@ -341,7 +374,7 @@ def test_one_log_that_fails_in_a_thread_takes_its_directory_offline_and_leaves_n
         append_many(manager.get_or_create(TopicPartition("t", n), NOW, directory=paths[n % 2]), 3)
     for log_dir in manager.dirs.values():
         log_dir.release()
-    (tmp_path / "one" / "t-2" / "leader-epoch-checkpoint").write_text("nonsense")
+    (tmp_path / "one" / "t-2" / "leader-epoch-checkpoint").mkdir()
     files = Files()
     again = LogManager(files, paths, config(), LogManagerConfig(num_recovery_threads_per_data_dir=3))
     again.load(NOW)
@@ -351,6 +384,75 @@ def test_one_log_that_fails_in_a_thread_takes_its_directory_offline_and_leaves_n
     assert all(file.path.startswith(paths[1]) for file in files.pool._clock)
     again.shutdown(NOW)
     assert files.pool.open_count == 0
+
+
+# -- logs that are damaged
+
+
+def damaged(disk: SimulatedFiles, *, clean: bool = True) -> SimulatedFiles:
+    """Two logs with records in one directory, of which one has lost its topic id."""
+    manager = manage(disk, A)
+    for partition in (ORDERS, BILLS):
+        append_many(manager.get_or_create(partition, NOW, topic_id=Uuid(b"x" * 16)), 5)
+    log = manager.get(ORDERS)
+    assert log is not None
+    manager.role_given(log)
+    commit_all(log)
+    log.increment_log_start_offset(2, "a test")
+    if clean:
+        manager.shutdown(NOW)
+    after = disk.process_crash()
+    write_file(after, f"{A}/orders-0/partition.metadata", b"version: 0\ntopic_id: \n")
+    return after
+
+
+def test_a_damaged_topic_id_costs_its_partition_and_no_other(disk: SimulatedFiles, caplog: pytest.LogCaptureFixture) -> None:
+    manager = manage(damaged(disk), A)
+    assert [log.partition for log in manager.logs] == [BILLS]
+    assert list(manager.dirs) == [A]
+    with pytest.raises(KafkaStorageError, match=r"orders-0/partition.metadata.*barnabas topics --describe"):
+        manager.get_or_create(ORDERS, NOW, topic_id=Uuid(b"x" * 16))
+    (line,) = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert "partition.metadata" in line.getMessage() and "fix the disk" not in line.getMessage()
+
+
+def test_a_damaged_log_is_as_it_was_once_it_is_repaired(disk: SimulatedFiles) -> None:
+    after = damaged(disk)
+    manager = manage(after, A)
+    manager.tick(NOW, 1_000_000)
+    manager.shutdown(NOW)
+    after = after.process_crash()
+    write_file(after, f"{A}/orders-0/partition.metadata", f"version: 0\ntopic_id: {Uuid(b'x' * 16)}".encode())
+    log = manage(after, A).get(ORDERS)
+    assert log is not None
+    assert (log.log_start_offset, log.log_end_offset) == (2, 5)
+    assert after.read_bytes(f"{A}/{WATERMARKS}").decode().splitlines()[2:] == ["orders 0 5"]
+
+
+def test_a_damaged_log_that_was_not_recovered_is_recovered_once_it_is_repaired(disk: SimulatedFiles) -> None:
+    after = damaged(disk, clean=False)
+    manage(after, A).shutdown(NOW)
+    assert not after.exists(A + MARKER)
+
+
+def test_a_damaged_log_is_deleted_with_its_topic(disk: SimulatedFiles) -> None:
+    after = damaged(disk)
+    manager = manage(after, A)
+    manager.delete(ORDERS)
+    assert manager.get_or_create(ORDERS, NOW, topic_id=Uuid(b"y" * 16)).log_end_offset == 0
+    manager.remove_deleted(0)
+    manager.remove_deleted(10**9)
+    assert dirs_of(after, A) == ["bills-3", "orders-0"]
+
+
+def test_a_damaged_log_that_was_marked_for_deletion_is_deleted(disk: SimulatedFiles) -> None:
+    after = damaged(disk)
+    after.rename(f"{A}/orders-0", f"{A}/orders-0.{'1' * 32}-delete")
+    manager = manage(after, A)
+    manager.clear_away()
+    manager.remove_deleted(0)
+    assert dirs_of(after, A) == ["bills-3"]
+    assert manager.get_or_create(ORDERS, NOW).log_end_offset == 0
 
 
 # -- checkpoints
@@ -364,13 +466,39 @@ def test_the_checkpoints_are_kafkas_text(disk: SimulatedFiles) -> None:
     orders.increment_log_start_offset(2, "test")
     orders.flush(NOW)
     append_many(orders, 1)
-    manager.get_or_create(BILLS, NOW)
+    manager.role_given(orders)
+    manager.role_given(manager.get_or_create(BILLS, NOW))
     manager.checkpoint_recovery_points()
     manager.checkpoint_log_start_offsets()
     manager.checkpoint_high_watermarks()
     assert checkpoint(disk, A, RECOVERY) == "0\n2\norders 0 8\nbills 3 0\n"
     assert checkpoint(disk, A, STARTS) == "0\n1\norders 0 2\n"
     assert checkpoint(disk, A, WATERMARKS) == "0\n2\norders 0 6\nbills 3 0\n"
+
+
+def test_high_watermarks_are_checkpointed_of_the_logs_that_have_a_role_and_kept_of_the_others(disk: SimulatedFiles) -> None:
+    manager = manage(disk, A)
+    for partition, high_watermark in ((ORDERS, 3), (BILLS, 2), (RETURNS, 1)):
+        log = manager.get_or_create(partition, NOW)
+        manager.role_given(log)
+        append_many(log, 4)
+        log.update_high_watermark(high_watermark)
+    manager.shutdown(NOW)
+    again = manage(disk, A)
+    assert checkpoint(disk, A, WATERMARKS) == "0\n3\norders 0 3\nbills 3 2\nreturns 1 1\n"
+    again.checkpoint_high_watermarks()
+    tick(again, NOW + 5_000)
+    assert checkpoint(disk, A, WATERMARKS) == "0\n3\norders 0 3\nbills 3 2\nreturns 1 1\n"
+    orders = again.get(ORDERS)
+    assert orders is not None and orders.high_watermark == 0
+    again.role_given(orders)
+    assert orders.high_watermark == 3
+    orders.update_high_watermark(4)
+    again.delete(RETURNS)
+    again.checkpoint_high_watermarks()
+    assert sorted(checkpoint(disk, A, WATERMARKS).splitlines()) == ["0", "2", "bills 3 2", "orders 0 4"]
+    again.shutdown(NOW)
+    assert sorted(checkpoint(disk, A, WATERMARKS).splitlines()) == ["0", "2", "bills 3 2", "orders 0 4"]
 
 
 def test_every_directory_has_checkpoints_of_its_own(disk: SimulatedFiles) -> None:
@@ -479,7 +607,7 @@ def test_a_failure_of_the_last_directory_is_not_passed_over_by_the_regular_work(
     commit_all(log)
     disk.fail_when(lambda event: event.kind == "rename")
     with pytest.raises(AllLogDirsFailed):
-        manager.tick(NOW + 86_400_000)
+        tick(manager, NOW + 86_400_000)
 
 
 def test_a_log_that_may_be_on_an_offline_disk_is_not_made_again(disk: SimulatedFiles) -> None:
@@ -522,6 +650,7 @@ def test_a_stray_log_that_cannot_be_renamed_takes_its_directory_offline_only(dis
     files = disk.process_crash()
     files.fail_when(lambda event: event.kind == "rename" and event.path == f"{A}/orders-0")
     again = manage(files, is_stray=lambda log: log.partition == ORDERS)
+    again.clear_away()
     assert list(again.offline_dirs) == [A] and [log.partition for log in again.logs] == [BILLS]
 
 
@@ -542,9 +671,10 @@ def test_a_flush_that_fails_takes_its_directory_offline(disk: SimulatedFiles) ->
 def test_a_deleted_log_is_renamed_at_once_and_removed_after_the_delay(disk: SimulatedFiles) -> None:
     manager = manage(disk, A)
     append_many(manager.get_or_create(ORDERS, NOW), 3)
-    manager.delete(ORDERS, NOW)
+    manager.delete(ORDERS)
     assert manager.get(ORDERS) is None
     assert dirs_of(disk, A) == [f"orders-0.{1:032x}-delete"]
+    manager.remove_deleted(NOW)
     manager.remove_deleted(NOW + 59_999)
     assert dirs_of(disk, A) == [f"orders-0.{1:032x}-delete"]
     manager.remove_deleted(NOW + 60_000)
@@ -554,9 +684,10 @@ def test_a_deleted_log_is_renamed_at_once_and_removed_after_the_delay(disk: Simu
 def test_a_topic_can_be_made_again_while_the_old_one_is_being_removed(disk: SimulatedFiles) -> None:
     manager = manage(disk, A)
     append_many(manager.get_or_create(ORDERS, NOW), 3)
-    manager.delete(ORDERS, NOW)
+    manager.delete(ORDERS)
     log = manager.get_or_create(ORDERS, NOW)
     append(log, batch([b"new"]))
+    manager.remove_deleted(NOW)
     manager.remove_deleted(NOW + 60_000)
     assert values(log) == [b"new"]
     assert dirs_of(disk, A) == ["orders-0"]
@@ -565,9 +696,11 @@ def test_a_topic_can_be_made_again_while_the_old_one_is_being_removed(disk: Simu
 def test_a_deletion_that_a_crash_interrupts_is_finished_by_the_next_start(disk: SimulatedFiles) -> None:
     manager = manage(disk, A)
     append_many(manager.get_or_create(ORDERS, NOW), 3)
-    manager.delete(ORDERS, NOW)
+    manager.delete(ORDERS)
     again = restart(disk, A, now_ms=NOW + 5)
+    again.clear_away()
     assert again.logs == []
+    again.remove_deleted(NOW + 5)
     again.remove_deleted(NOW + 60_004)
     assert dirs_of(files_of(again), A) != []
     again.remove_deleted(NOW + 60_005)
@@ -578,8 +711,8 @@ def test_a_deleted_log_is_gone_from_the_checkpoints_with_the_next_tick(disk: Sim
     manager = manage(disk, A)
     manager.get_or_create(ORDERS, NOW)
     manager.checkpoint_recovery_points()
-    manager.delete(ORDERS, NOW)
-    manager.tick(NOW)
+    manager.delete(ORDERS)
+    tick(manager, NOW)
     assert checkpoint(disk, A, RECOVERY) == "0\n0\n"
 
 
@@ -587,20 +720,20 @@ def test_a_deleted_log_is_gone_from_the_checkpoints_before_another_of_its_name_i
     manager = manage(disk, A)
     manager.get_or_create(ORDERS, NOW)
     manager.checkpoint_recovery_points()
-    manager.delete(ORDERS, NOW)
+    manager.delete(ORDERS)
     manager.get_or_create(ORDERS, NOW)
     assert checkpoint(disk, A, RECOVERY) == "0\n0\n"
 
 
 def test_deleting_a_log_that_does_not_exist_does_nothing(disk: SimulatedFiles) -> None:
-    assert manage(disk).delete(ORDERS, NOW) is None
+    assert manage(disk).delete(ORDERS) is None
 
 
 def test_deleting_a_log_that_may_be_on_an_offline_disk_is_refused(disk: SimulatedFiles) -> None:
     manager = manage(disk)
     manager.disk_failed(A, "gone", OSError())
     with pytest.raises(KafkaStorageError, match="offline"):
-        manager.delete(ORDERS, NOW)
+        manager.delete(ORDERS)
 
 
 def test_a_log_whose_rename_fails_is_let_go(tmp_path: Path) -> None:
@@ -621,7 +754,7 @@ def test_a_log_whose_rename_fails_is_let_go(tmp_path: Path) -> None:
     manager.load(NOW)
     log = manager._create(ORDERS, NOW, False, str(tmp_path / "one"))
     with pytest.raises(KafkaStorageError):
-        manager.delete(ORDERS, NOW)
+        manager.delete(ORDERS)
     assert list(manager.offline_dirs) == [str(tmp_path / "one")]
     assert files.pool.open_count == 0
     with pytest.raises(KafkaStorageError):
@@ -637,6 +770,7 @@ def test_what_cannot_be_deleted_is_left_for_the_next_start(disk: SimulatedFiles)
     log.increment_log_start_offset(3, "test")
     log.delete_old_segments(NOW)
     disk.fail_when(lambda event: event.kind == "remove")
+    manager.remove_deleted(NOW)
     manager.remove_deleted(NOW + 60_000)
     disk.heal()
     files = disk.process_crash()
@@ -647,15 +781,57 @@ def test_what_cannot_be_deleted_is_left_for_the_next_start(disk: SimulatedFiles)
 # -- stray and future logs
 
 
-def test_a_log_that_no_topic_claims_is_renamed_and_set_aside(disk: SimulatedFiles) -> None:
+def unclaimed(disk: SimulatedFiles) -> tuple[SimulatedFiles, LogManager]:
+    """Loaded again by a broker that does not know the topic of one of its two logs."""
+    manager = manage(disk, A)
+    append_many(manager.get_or_create(ORDERS, NOW, topic_id=ID), 3)
+    manager.get_or_create(BILLS, NOW)
+    manager.shutdown(NOW)
+    return disk, manage(disk, A, is_stray=lambda log: log.partition == ORDERS)
+
+
+def test_a_log_that_no_topic_claims_is_not_served_and_keeps_its_name_until_the_controller_has_spoken(disk: SimulatedFiles) -> None:
+    files, again = unclaimed(disk)
+    assert again.get(ORDERS) is None and again.get(BILLS) is not None
+    assert dirs_of(files, A) == ["bills-3", "orders-0"]
+    again.clear_away()
+    assert [log.partition for log in again.stray_logs] == [ORDERS]
+    assert dirs_of(files, A) == ["bills-3", f"orders-0.{1:032x}-stray"]
+
+
+def test_a_start_that_fails_before_the_controller_has_spoken_leaves_a_log_that_nobody_claims_as_it_was(disk: SimulatedFiles) -> None:
+    _, again = unclaimed(disk)
+    again.shutdown(NOW)
+    assert "orders 0 3" in checkpoint(disk, A, "recovery-point-offset-checkpoint")
+    right = manage(disk, A)
+    found = right.get(ORDERS)
+    assert found is not None and found.log_end_offset == 3
+
+
+def test_a_log_is_served_after_all_when_the_controller_names_its_topic_id(disk: SimulatedFiles) -> None:
+    files, again = unclaimed(disk)
+    assert again.get_or_create(ORDERS, NOW, topic_id=ID).log_end_offset == 3
+    again.clear_away()
+    assert dirs_of(files, A) == ["bills-3", "orders-0"] and again.stray_logs == []
+
+
+def test_a_log_of_another_topic_of_the_name_makes_room_for_the_one_that_the_controller_orders(disk: SimulatedFiles) -> None:
+    files, again = unclaimed(disk)
+    assert again.get_or_create(ORDERS, NOW, topic_id=OTHER_ID).log_end_offset == 0
+    assert dirs_of(files, A) == ["bills-3", "orders-0", f"orders-0.{1:032x}-stray"]
+
+
+def test_a_log_that_was_marked_for_deletion_before_the_start_stays_until_the_controller_has_spoken(disk: SimulatedFiles) -> None:
     manager = manage(disk, A)
     append_many(manager.get_or_create(ORDERS, NOW), 3)
-    manager.get_or_create(BILLS, NOW)
-    files = disk.process_crash()
-    again = manage(files, A, is_stray=lambda log: log.partition == ORDERS)
-    assert [log.partition for log in again.stray_logs] == [ORDERS]
-    assert again.get(ORDERS) is None and again.get(BILLS) is not None
-    assert dirs_of(files, A) == ["bills-3", f"orders-0.{1:032x}-stray"]
+    manager.delete(ORDERS)
+    again = restart(disk, A)
+    again.remove_deleted(NOW + 600_000)
+    assert dirs_of(files_of(again), A) == [f"orders-0.{1:032x}-delete"]
+    again.clear_away()
+    again.remove_deleted(NOW)
+    again.remove_deleted(NOW + 600_000)
+    assert dirs_of(files_of(again), A) == []
 
 
 def test_a_stray_directory_stays_stray(disk: SimulatedFiles) -> None:
@@ -710,11 +886,12 @@ def test_a_future_log_takes_the_place_of_the_current_one(disk: SimulatedFiles) -
     current.update_high_watermark(4)
     future = manager.get_or_create(ORDERS, NOW, is_future=True, directory=B)
     append_many(future, 5)
-    manager.replace_current_with_future(ORDERS, NOW)
+    manager.replace_current_with_future(ORDERS)
     assert manager.get(ORDERS) is future and manager.get(ORDERS, is_future=True) is None
     assert future.directory == f"{B}/orders-0" and future.high_watermark == 4
     assert dirs_of(disk, A) == [f"orders-0.{2:032x}-delete"]
     append(future)
+    manager.remove_deleted(NOW)
     manager.remove_deleted(NOW + 60_000)
     assert dirs_of(disk, A) == []
     assert checkpoint(disk, B, RECOVERY) == "0\n1\norders 0 0\n" and checkpoint(disk, A, RECOVERY) == "0\n0\n"
@@ -724,7 +901,7 @@ def test_a_future_log_takes_the_place_of_the_current_one(disk: SimulatedFiles) -
 
 def test_there_may_be_no_future_log_to_replace_with(disk: SimulatedFiles) -> None:
     with pytest.raises(KafkaStorageError, match="The future replica for orders-0 is offline"):
-        manage(disk).replace_current_with_future(ORDERS, NOW)
+        manage(disk).replace_current_with_future(ORDERS)
 
 
 def test_a_future_log_that_cannot_be_renamed_leaves_the_current_one_in_place(disk: SimulatedFiles) -> None:
@@ -733,7 +910,7 @@ def test_a_future_log_that_cannot_be_renamed_leaves_the_current_one_in_place(dis
     manager.get_or_create(ORDERS, NOW, is_future=True, directory=B)
     disk.fail_when(lambda event: event.kind == "rename" and event.path.endswith("-future"))
     with pytest.raises(KafkaStorageError):
-        manager.replace_current_with_future(ORDERS, NOW)
+        manager.replace_current_with_future(ORDERS)
     assert manager.get(ORDERS) is current and manager.get(ORDERS, is_future=True) is None
     assert list(manager.offline_dirs) == [B]
     append(current)
@@ -782,15 +959,15 @@ def test_retention_is_checked_every_interval(disk: SimulatedFiles) -> None:
     log = manager.get_or_create(ORDERS, NOW)
     append_many(log, 3)
     commit_all(log)
-    manager.tick(NOW + 29_999)
+    tick(manager, NOW + 29_999)
     assert log.log_start_offset == 0
-    manager.tick(NOW + 30_000)
+    tick(manager, NOW + 30_000)
     assert log.log_start_offset == 3
     append_many(log, 1)
     commit_all(log)
-    manager.tick(NOW + 329_999)
+    tick(manager, NOW + 329_999)
     assert log.log_start_offset == 3
-    manager.tick(NOW + 330_000)
+    tick(manager, NOW + 330_000)
     assert log.log_start_offset == 4
 
 
@@ -799,12 +976,13 @@ def test_flush_ms_is_checked_by_the_flusher(disk: SimulatedFiles) -> None:
     manager = manage(disk, A, default=config(flush_ms=5000), settings=settings)
     log = manager.get_or_create(ORDERS, NOW)
     append_many(log, 3)
-    manager.tick(NOW + 4999)
+    tick(manager, NOW + 1000)  # sees the log for the first time
+    tick(manager, NOW + 5999)
     assert manager.take_flushes() == []
-    manager.tick(NOW + 6000)
-    manager.run_flushes(NOW + 6000)
-    assert log.recovery_point == 3 and log.durability.last_flush_ms == NOW + 6000
-    manager.tick(NOW + 20_000)
+    tick(manager, NOW + 7000)
+    manager.run_flushes(NOW + 7000)
+    assert log.recovery_point == 3 and log.durability.last_flush_ms == NOW + 7000
+    tick(manager, NOW + 20_000)
     assert manager.take_flushes() == []
 
 
@@ -826,18 +1004,19 @@ def test_the_checkpoints_are_written_every_so_often(disk: SimulatedFiles) -> Non
     append_many(log, 3)
     log.flush(NOW)
     commit_all(log)
-    manager.tick(NOW + 4_999)
+    manager.role_given(log)
+    tick(manager, NOW + 4_999)
     assert not disk.exists(f"{A}/{WATERMARKS}")
-    manager.tick(NOW + 5_000)
+    tick(manager, NOW + 5_000)
     assert checkpoint(disk, A, WATERMARKS) == "0\n1\norders 0 3\n"
     assert checkpoint(disk, A, RECOVERY) == "0\n0\n"
-    manager.tick(NOW + 30_000)
+    tick(manager, NOW + 30_000)
     assert checkpoint(disk, A, RECOVERY) == "0\n1\norders 0 3\n"
     append_many(log, 1)
     log.flush(NOW)
-    manager.tick(NOW + 89_999)
+    tick(manager, NOW + 89_999)
     assert checkpoint(disk, A, RECOVERY) == "0\n1\norders 0 3\n"
-    manager.tick(NOW + 90_000)
+    tick(manager, NOW + 90_000)
     assert checkpoint(disk, A, RECOVERY) == "0\n1\norders 0 4\n"
 
 
@@ -845,9 +1024,9 @@ def test_producers_expire_regularly(disk: SimulatedFiles) -> None:
     manager = manage(disk, A)
     log = manager.get_or_create(ORDERS, NOW)
     append(log, batch(producer_id=7, producer_epoch=0, base_sequence=0))
-    manager.tick(NOW + 86_399_999)
+    tick(manager, NOW + 86_399_999)
     assert 7 in log.producers.active_producers
-    manager.tick(NOW + 2 * 86_400_000)
+    tick(manager, NOW + 2 * 86_400_000)
     assert log.producers.active_producers == {}
 
 
@@ -869,7 +1048,7 @@ def test_a_deleted_log_is_not_flushed_any_more(disk: SimulatedFiles) -> None:
     log = manager.get_or_create(ORDERS, NOW)
     append_many(log, 3)
     manager.flush_later(log, 3)
-    manager.delete(ORDERS, NOW)
+    manager.delete(ORDERS)
     assert manager.take_flushes() == []
 
 
@@ -899,7 +1078,7 @@ def test_a_log_without_flushes_never_syncs(disk: SimulatedFiles) -> None:
     log = manager.get_or_create(ORDERS, NOW)
     append_many(log, 3)
     synced = watch(disk, "sync", ".log")
-    manager.tick(NOW + 10_000_000)
+    tick(manager, NOW + 10_000_000)
     manager.run_flushes(NOW)
     assert synced == [] and log.config.flush_ms == LONG_MAX
 
@@ -909,12 +1088,13 @@ def test_a_log_without_flushes_never_syncs(disk: SimulatedFiles) -> None:
 
 def test_what_is_due_comes_in_the_order_of_its_time() -> None:
     later, done = Later(), []
-    for name, at_ms in (("second", 20), ("first", 10), ("also second", 20), ("third", 30)):
-        later.add(lambda name=name: done.append(name), at_ms)  # type: ignore[misc]
-    for action in later.take_due(20):
+    for name, delay_ms in (("second", 20), ("first", 10), ("also second", 20), ("third", 30)):
+        later.add(lambda name=name: done.append(name), delay_ms)  # type: ignore[misc]
+    assert len(later) == 4 and later.take_due(100) == []
+    for action in later.take_due(120):
         action()
     assert done == ["first", "second", "also second"]
-    assert len(later) == 1 and later.take_due(29) == []
+    assert len(later) == 1 and later.take_due(129) == []
 
 
 # -- what waits for the disk
@@ -997,5 +1177,5 @@ def test_a_failure_that_another_thread_reports_is_dealt_with_by_the_next_tick(di
     reporter.start()
     reporter.join()
     assert set(manager.dirs) == {A, B}
-    manager.tick(NOW)
+    tick(manager, NOW)
     assert set(manager.dirs) == {A}

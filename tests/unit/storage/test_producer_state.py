@@ -378,22 +378,22 @@ def test_the_transaction_index_gets_the_last_stable_offset_as_of_the_marker(tmp_
 
 def test_a_silent_producer_expires(state: ProducerStateManager) -> None:
     append(state, 0, 0, timestamp=NOW)
-    state.remove_expired(NOW + DAY_MS - 1)
+    state.remove_expired(NOW + DAY_MS - 1, 0)
     assert state.last_entry(1) is not None
-    state.remove_expired(NOW + DAY_MS)
+    state.remove_expired(NOW + DAY_MS, 0)
     assert state.last_entry(1) is None
 
 
 def test_an_expired_producer_may_go_on_where_it_was(state: ProducerStateManager) -> None:
     append(state, 0, 0)
-    state.remove_expired(NOW + DAY_MS)
+    state.remove_expired(NOW + DAY_MS, 0)
     append(state, 1, 1)
     assert entry_of(state).last_sequence == 1
 
 
 def test_a_producer_with_an_open_transaction_never_expires(state: ProducerStateManager) -> None:
     append(state, 0, 0, transactional=True)
-    state.remove_expired(NOW + 100 * DAY_MS)
+    state.remove_expired(NOW + 100 * DAY_MS, 0)
     assert state.last_entry(1) is not None
     assert state.first_undecided_offset == 0
 
@@ -403,8 +403,34 @@ def test_the_expiry_time_may_change_while_the_broker_runs(tmp_path: Path) -> Non
     state = new_state(tmp_path, config)
     append(state, 0, 0)
     config.producer_id_expiration_ms = 10
-    state.remove_expired(NOW + 10)
+    state.remove_expired(NOW + 10, 0)
     assert state.last_entry(1) is None
+
+
+def test_a_partition_remembers_so_many_producers_and_forgets_those_silent_for_longest(tmp_path: Path) -> None:
+    state = new_state(tmp_path, ProducerStateConfig(producers_max=100))
+    for number in range(1_000):
+        append(state, 2 * number, 0, producer_id=1_000 + number, timestamp=NOW + 3_600_000)  # a client may say any time
+        append(state, 2 * number + 1, number, producer_id=1, timestamp=NOW)
+    assert len(state.active_producers) == 100
+    assert entry_of(state).last_sequence == 999  # it was never silent
+    assert all(producer_id == 1 or producer_id > 1_800 for producer_id in state.active_producers)
+
+
+def test_a_producer_with_an_open_transaction_is_not_forgotten_for_others(tmp_path: Path) -> None:
+    state = new_state(tmp_path, ProducerStateConfig(producers_max=10))
+    append(state, 0, 0, transactional=True)
+    for number in range(100):
+        append(state, 1 + number, 0, producer_id=1_000 + number)
+    assert state.last_entry(1) is not None and len(state.active_producers) == 10
+    assert state.first_undecided_offset == 0
+
+
+def test_guards_of_producers_that_never_write_are_bounded(tmp_path: Path) -> None:
+    state = new_state(tmp_path, ProducerStateConfig(producers_max=10))
+    for number in range(100):
+        state.start_verification(number, 0, 0, True, NOW)
+    assert [number for number in range(100) if state.verification_entry(number) is not None] == list(range(90, 100))
 
 
 def test_a_transaction_is_late_when_it_has_outlived_the_longest_timeout(tmp_path: Path) -> None:

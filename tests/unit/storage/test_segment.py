@@ -327,11 +327,11 @@ def test_one_message_is_not_given_past_the_position_a_reader_may_see(disk: Simul
 
 
 def test_a_read_of_no_bytes_still_tells_the_place(disk: SimulatedFiles) -> None:
-    assert filled(disk, 2, size=100).read(1, 0, 200) == SegmentRead(100, None, False)
+    assert filled(disk, 2, size=100).read(1, 0, 200) == SegmentRead(100, None, False, 1)
 
 
 def test_a_read_without_a_bound_gives_nothing_but_the_place(disk: SimulatedFiles) -> None:
-    assert filled(disk, 2, size=100).read(1, 1000, None, min_one_message=True) == SegmentRead(100, None, False)
+    assert filled(disk, 2, size=100).read(1, 1000, None, min_one_message=True) == SegmentRead(100, None, False, 1)
 
 
 def test_a_negative_size_is_refused(disk: SimulatedFiles) -> None:
@@ -367,7 +367,7 @@ def test_the_place_of_every_offset_equals_a_linear_scan(layout: list[tuple[int, 
         offset += gap + count
     written = read_batches(disk.read_bytes(path(7, ".log")))
     for target in range(7, offset + 1):
-        expected = next(((b.at, b.size, b.last_offset) for b in written if b.last_offset >= target), None)
+        expected = next(((b.at, b.size, b.last_offset, b.base_offset) for b in written if b.last_offset >= target), None)
         assert segment.locate(target) == expected
 
 

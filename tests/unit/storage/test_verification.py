@@ -107,9 +107,9 @@ def test_in_transaction_version_2_an_unknown_producer_starts_at_0(state: Produce
 
 def test_a_verification_nobody_finishes_expires(state: ProducerStateManager) -> None:
     start(state)
-    state.remove_expired(NOW + 86_400_000 - 1)
+    state.remove_expired(NOW + 86_400_000 - 1, NOW + 86_400_000 - 1)
     assert state.verification_entry(1) is not None
-    state.remove_expired(NOW + 86_400_000)
+    state.remove_expired(NOW + 86_400_000, NOW + 86_400_000)
     assert state.verification_entry(1) is None
 
 

@@ -67,24 +67,34 @@ Steps = Generator[Step, None, None]
 
 
 class Cleaning:
-    def __init__(self, log: Log, first_dirty_offset: int, first_uncleanable_offset: int, config: CleanerConfig, now_ms: int) -> None:
+    def __init__(
+        self,
+        log: Log,
+        first_dirty_offset: int,
+        first_uncleanable_offset: int,
+        config: CleanerConfig,
+        now_ms: int,
+        monotonic_ms: int = 0,
+    ) -> None:
         self.log = log
         self.first_dirty_offset = first_dirty_offset
         self.first_uncleanable_offset = first_uncleanable_offset
         self.end_offset: int | None = None  # where the next cleaning begins, once this one is done
-        self.stats = CleanerStats(now_ms)
+        self.stats = CleanerStats(monotonic_ms)
         self._config = config
         self._begin_ms = now_ms
         self._now_ms = now_ms
+        self._monotonic_ms = monotonic_ms
         self._reported_bytes = 0
         self._steps = self._clean()
 
     def __repr__(self) -> str:
         return f"Cleaning({self.log.partition}, dirty=[{self.first_dirty_offset}, {self.first_uncleanable_offset}))"
 
-    def advance(self, now_ms: int) -> Step | None:
+    def advance(self, now_ms: int, monotonic_ms: int) -> Step | None:
         """The next slice; None when the log is clean. Raises what makes it impossible to go on."""
         self._now_ms = now_ms
+        self._monotonic_ms = monotonic_ms
         return next(self._steps, None)
 
     def abandon(self) -> None:
@@ -95,7 +105,7 @@ class Cleaning:
         log = self.log
         _log.info("Beginning cleaning of log %s", log.partition)
         offsets = yield from self._build_offset_map()
-        self.stats.map_complete_ms = self._now_ms
+        self.stats.map_complete_ms = self._monotonic_ms
         end_offset = offsets.latest_offset + 1
         groups = group_segments(
             log.segments.between(0, end_offset),
@@ -118,7 +128,7 @@ class Cleaning:
         self.stats.messages_read = record_filter.messages_read
         self.stats.invalid_messages = record_filter.invalid_messages
         self.stats.buffer_utilization = offsets.size / self._config.slots
-        self.stats.end_ms = self._now_ms
+        self.stats.end_ms = self._monotonic_ms
         self.end_offset = end_offset
 
     def _legacy_delete_horizon_ms(self) -> int:
@@ -134,7 +144,8 @@ class Cleaning:
         _log.info("Building offset map for log %s for %d segments in offset range [%d, %d).", self.log.partition, len(dirty), start, end)
         offsets = SkimpyOffsetMap(self._config.slots_for(end - start))
         transactions = CleanedTransactions()
-        transactions.add_aborted(self.log.collect_aborted(start, end))
+        # A transaction that ended before the dirty part has its marker there too: it would never be seen to end.
+        transactions.add_aborted(txn for txn in self.log.collect_aborted(start, end) if txn.last_offset >= start)
         builder = OffsetMapBuilder(offsets, transactions, start, self._config.keys_max)
         for segment, next_base_offset in zip(dirty, [*(s.base_offset for s in dirty[1:]), end], strict=False):
             whole = yield from self._walk(segment, segment.start_of(start), builder.add, self._count_mapped)
@@ -184,9 +195,8 @@ class Cleaning:
 
     def _replace(self, old: list[Segment], new: list[Segment]) -> None:
         log = self.log
-        delete_at_ms = self._now_ms + log.config.file_delete_delay_ms
-        gone = replace_segments(log.segments, new, old, log.directory, log.files, log.host, delete_at_ms)
-        log.delete_snapshots_of(gone, self._now_ms)
+        gone = replace_segments(log.segments, new, old, log.directory, log.files, log.host, log.config.file_delete_delay_ms)
+        log.delete_snapshots_of(gone)
 
     # -- reading
 
@@ -250,9 +260,9 @@ class Cleaning:
         return step
 
 
-def exhaust(cleaning: Cleaning, now_ms: int) -> None:
+def exhaust(cleaning: Cleaning, now_ms: int, monotonic_ms: int = 0) -> None:
     """Cleans a log in one go, on this thread."""
-    while (step := cleaning.advance(now_ms)) is not None:
+    while (step := cleaning.advance(now_ms, monotonic_ms)) is not None:
         if step.blocking is not None:
             step.blocking.run()
 

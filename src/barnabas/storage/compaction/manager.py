@@ -54,18 +54,20 @@ class CleanerManager:
 
     # -- cleaning
 
-    def clean_next(self, now_ms: int) -> Cleaning | None:
+    def clean_next(self, now_ms: int, monotonic_ms: int) -> Cleaning | None:
         """The next cleaning to be driven through `advance`; None if no log needs one, or as many as there may be are under way."""
         if not self._is_running or len(self._cleanings) >= self.config.threads:
             return None
+        self.last_run_ms = monotonic_ms
         filthiest = self.grab_filthiest(now_ms)
         if filthiest is None:
             return None
-        cleaning = Cleaning(filthiest.log, filthiest.first_dirty_offset, filthiest.first_uncleanable_offset, self.config, now_ms)
+        first_dirty, first_uncleanable = filthiest.first_dirty_offset, filthiest.first_uncleanable_offset
+        cleaning = Cleaning(filthiest.log, first_dirty, first_uncleanable, self.config, now_ms, monotonic_ms)
         self._cleanings[filthiest.log.partition] = cleaning
         return cleaning
 
-    def advance(self, cleaning: Cleaning, now_ms: int) -> Step | None:
+    def advance(self, cleaning: Cleaning, now_ms: int, monotonic_ms: int) -> Step | None:
         """One slice; None once the cleaning is over, one way or the other.
 
         What the step holds is to be run, on any thread, and waited for as long as it says, before the next.
@@ -74,7 +76,7 @@ class CleanerManager:
         if self._cleanings.get(partition) is not cleaning:
             return None  # aborted between two slices
         try:
-            step = cleaning.advance(now_ms)
+            step = cleaning.advance(now_ms, monotonic_ms)
         except (CleaningAborted, KafkaStorageError):
             self._release(partition)  # the next cleaning starts from the same checkpoint, or the directory is offline already
             return None
@@ -89,14 +91,14 @@ class CleanerManager:
         if step is None:
             self._done(cleaning, now_ms)
             return None
-        return step._replace(wait_ms=self._throttler.observe(step.bytes, now_ms))
+        return step._replace(wait_ms=self._throttler.observe(step.bytes, monotonic_ms))
 
-    def run_once(self, now_ms: int) -> bool:
+    def run_once(self, now_ms: int, monotonic_ms: int = 0) -> bool:
         """Cleans the filthiest log on this thread, without regard for the throttle. True if there was one."""
-        cleaning = self.clean_next(now_ms)
+        cleaning = self.clean_next(now_ms, monotonic_ms)
         if cleaning is None:
             return False
-        while (step := self.advance(cleaning, now_ms)) is not None:
+        while (step := self.advance(cleaning, now_ms, monotonic_ms)) is not None:
             if step.blocking is not None:
                 step.blocking.run()
         return True
@@ -122,7 +124,6 @@ class CleanerManager:
 
     def grab_filthiest(self, now_ms: int) -> LogToClean | None:
         """The log with the greatest share of dirty bytes among those that are dirty enough or overdue; it is in progress from now on."""
-        self.last_run_ms = now_ms
         self._forget_removed()
         dirty = [found for log in list(self._logs.values()) if (found := self._log_to_clean(log, now_ms)) is not None]
         self.max_dirty_ratio = max((found.cleanable_ratio for found in dirty), default=0.0)
@@ -183,6 +184,12 @@ class CleanerManager:
         if self._states[partition] is CleaningState.IN_PROGRESS:
             self.abort_and_pause(partition)
             self._states.resume(partition)
+
+    def retired(self, log: Log) -> None:
+        """A log is not to be compacted any more. The checkpoint remembers that it was: it has gaps, which are no losses."""
+        self.abort(log.partition)
+        if log.partition in self._logs and log.partition not in self._checkpoints_of(log.log_dir):
+            self._checkpoint(log.log_dir, log.host, {log.partition: log.log_start_offset})
 
     def uncleanable_partitions(self, log_dir: str) -> frozenset[TopicPartition]:
         return frozenset(self._uncleanable.get(log_dir, ()))

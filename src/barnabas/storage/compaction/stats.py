@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 @dataclass
 class CleanerStats:
+    """The times are monotonic."""
+
     start_ms: int
     map_complete_ms: int = 0
     end_ms: int = 0

@@ -8,18 +8,18 @@ CHECK_INTERVAL_MS: Final = 300
 
 
 class Throttler:
-    def __init__(self, rate_per_second: float, now_ms: int = 0) -> None:
+    def __init__(self, rate_per_second: float, monotonic_ms: int = 0) -> None:
         self.rate_per_second = rate_per_second
-        self._period_start_ms = now_ms
+        self._period_start_ms = monotonic_ms
         self._observed = 0.0
 
-    def observe(self, amount: float, now_ms: int) -> int:
+    def observe(self, amount: float, monotonic_ms: int) -> int:
         """Takes in what was done; gives the milliseconds to wait before doing more. Looks at the rate about three times a second."""
         self._observed += amount
-        elapsed_ms = now_ms - self._period_start_ms
+        elapsed_ms = monotonic_ms - self._period_start_ms
         if elapsed_ms <= CHECK_INTERVAL_MS or self._observed <= 0:
             return 0
         wait_ms = max(0, round(self._observed * 1000 / self.rate_per_second - elapsed_ms))
-        self._period_start_ms = now_ms + wait_ms
+        self._period_start_ms = monotonic_ms + wait_ms
         self._observed = 0.0
         return wait_ms

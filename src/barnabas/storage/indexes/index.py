@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import ClassVar, Final, Generic, TypeVar
 
 from barnabas.errors import CorruptIndex, IndexOffsetOverflow
+from barnabas.storage.disk import is_shortage
 from barnabas.storage.files import AnyFile, AnyFiles
 from barnabas.storage.indexes.pages import PAGE_BYTES, IndexPages, shared_pages
 
@@ -214,7 +215,12 @@ class Index(ABC, Generic[Entry]):
         self._tail_keys.append(first)
         self._entries += 1
         if self._tail_at + len(self._tail) - self._written >= PENDING_BYTES_MAX:
-            self.flush()
+            try:
+                self.flush()
+            except OSError as error:
+                if not is_shortage(error):
+                    raise
+                return  # the batch is in the log already; its entry stays in memory until there is a descriptor again
             if len(self._tail) > TAIL_BYTES_MAX:
                 self._drop_cold_tail()
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from itertools import chain
 from typing import Final, NamedTuple
 
 from barnabas.errors import CorruptIndex
+from barnabas.storage.disk import is_shortage
 from barnabas.storage.files import AnyFile, AnyFiles
 
 CURRENT_VERSION: Final = 0
@@ -42,6 +44,7 @@ class TransactionIndex:
         self._files = files
         self._file: AnyFile | None = None
         self._closed = False
+        self._pending: list[AbortedTxn] = []  # for which there was no descriptor to write them with
         self._looked = False  # whether the file was there when first asked for; only `append` creates it later
         self._last_offset: int | None = None
 
@@ -53,29 +56,34 @@ class TransactionIndex:
     @property
     def size_in_bytes(self) -> int:
         file = self._existing()
-        return 0 if file is None else file.size
+        return (0 if file is None else file.size) + ENTRY_SIZE * len(self._pending)
 
     def append(self, txn: AbortedTxn) -> None:
-        file = self._existing()
+        """The marker of the transaction is in the log already: for want of a descriptor the entry waits in memory for the next one."""
+        self._existing()
         if self._last_offset is not None and self._last_offset >= txn.last_offset:
             raise ValueError(
                 f"The last offset of appended transactions must increase sequentially, but {txn.last_offset} is not greater than"
                 f" current last offset {self._last_offset} of index {self.path}"
             )
-        if file is None:
-            file = self._file = self._files.open(self.path, create=True)
-        self._check_whole_entries(file)
-        file.append_bytes(txn.encode())
-        self._last_offset = txn.last_offset
+        before, self._last_offset = self._last_offset, txn.last_offset
+        self._pending.append(txn)
+        try:
+            self.flush()
+        except OSError as error:
+            if not is_shortage(error):
+                self._pending.pop()
+                self._last_offset = before
+                raise
 
     def all(self) -> list[AbortedTxn]:
-        return [txn for _, _, txn in self._walk()]
+        return [*(txn for _, _, txn in self._walk()), *self._pending]
 
     def collect_aborted(self, fetch_offset: int, upper_bound: int) -> tuple[list[AbortedTxn], bool]:
         """Those that overlap with the offsets from `fetch_offset` up to but not including `upper_bound`, and whether those are all:
         if not, the next segment may hold the marker of more."""
         aborted = []
-        for _, _, txn in self._walk():
+        for txn in chain((txn for _, _, txn in self._walk()), self._pending):
             if txn.last_offset >= fetch_offset and txn.first_offset < upper_bound:
                 aborted.append(txn)
             if txn.last_stable_offset >= upper_bound:
@@ -88,15 +96,19 @@ class TransactionIndex:
         for file, position, txn in self._walk():
             if txn.last_offset >= offset:
                 file.truncate(position)
+                self._pending.clear()
                 self._last_offset = kept_last
                 return
             kept_last = txn.last_offset
+        kept = [txn for txn in self._pending if txn.last_offset < offset]
+        self._pending, self._last_offset = kept, kept[-1].last_offset if kept else kept_last
 
     def reset(self) -> None:
         """Empties the index, whatever it holds, for being rebuilt."""
         file = self._existing()
         if file is not None:
             file.truncate(0)
+        self._pending.clear()
         self._last_offset = None
 
     def sanity_check(self) -> None:
@@ -107,7 +119,14 @@ class TransactionIndex:
                 )
 
     def flush(self) -> None:
-        """Nothing is held back; here so that the three indexes of a segment are handled alike."""
+        """Writes what waits in memory, which is nothing unless descriptors ran out."""
+        if not self._pending:
+            return
+        if self._file is None:
+            self._file = self._files.open(self.path, create=True)
+        self._check_whole_entries(self._file)
+        self._file.append_bytes(b"".join([txn.encode() for txn in self._pending]))
+        self._pending.clear()
 
     def sync(self) -> None:
         """May run in any thread."""

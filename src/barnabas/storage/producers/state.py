@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_left, insort
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
+from itertools import islice
 from typing import Final
 
 from barnabas.errors import CorruptSnapshot, InvalidProducerEpoch, InvalidTxnState
@@ -34,6 +35,7 @@ __all__ = [
 
 _log = logging.getLogger(__name__)
 
+_LOOKED_AT: Final = 16  # producers, to find one that can be forgotten
 LATE_TRANSACTION_BUFFER_MS: Final = 5 * 60 * 1000
 
 
@@ -45,10 +47,12 @@ class ProducerStateConfig:
         producer_id_expiration_ms: int = 86_400_000,
         transaction_verification_enabled: bool = True,
         max_transaction_timeout_ms: int = 900_000,
+        producers_max: int = 20_000,
     ) -> None:
         self.producer_id_expiration_ms = producer_id_expiration_ms
         self.transaction_verification_enabled = transaction_verification_enabled
         self.max_transaction_timeout_ms = max_transaction_timeout_ms
+        self.producers_max = producers_max  # of one partition
 
 
 class ProducerStateManager:
@@ -133,6 +137,8 @@ class ProducerStateManager:
         entry = self._producers.get(info.producer_id)
         if entry is None:
             self._producers[info.producer_id] = info.updated
+            if len(self._producers) > self.config.producers_max:
+                self._forget_one_producer()
         else:
             entry.absorb(info.updated)
         if info.started is not None:
@@ -165,21 +171,33 @@ class ProducerStateManager:
         latest = self.snapshots.latest
         self._last_snapshot_offset = log_start_offset if latest is None else latest
 
-    def remove_expired(self, now_ms: int) -> None:
-        """Forgets producers that have been silent for producer.id.expiration.ms, never one with a transaction open."""
+    def remove_expired(self, now_ms: int, monotonic_ms: int) -> None:
+        """Forgets producers that have been silent for producer.id.expiration.ms, never one with a transaction open. The last records of
+        producers have timestamps, verifications have none."""
         for producer_id in [i for i, entry in self._producers.items() if self._is_expired(entry, now_ms)]:
             del self._producers[producer_id]
-        limit = now_ms - self.config.producer_id_expiration_ms
-        for producer_id in [i for i, verification in self._verifications.items() if verification.timestamp <= limit]:
+        limit_ms = monotonic_ms - self.config.producer_id_expiration_ms
+        for producer_id in [i for i, verification in self._verifications.items() if verification.created_ms <= limit_ms]:
             del self._verifications[producer_id]
 
     def _is_expired(self, entry: ProducerStateEntry, now_ms: int) -> bool:
         return entry.current_txn_first_offset == NO_OFFSET and now_ms - entry.last_timestamp >= self.config.producer_id_expiration_ms
 
+    def _forget_one_producer(self) -> None:
+        """Makes room as if a producer had expired: of those looked at, the one whose last batch is farthest back in the log, which no
+        client can forge. Never one with a transaction open. Those that stay are looked at again after all others."""
+        looked_at = list(islice(self._producers.values(), _LOOKED_AT))
+        silent = [entry for entry in looked_at if entry.current_txn_first_offset == NO_OFFSET]
+        oldest = min(silent, key=lambda entry: entry.last_data_offset, default=None)
+        for entry in looked_at:
+            del self._producers[entry.producer_id]
+            if entry is not oldest:
+                self._producers[entry.producer_id] = entry
+
     # -- verification of transactions (KIP-890)
 
     def start_verification(
-        self, producer_id: int, sequence: int, producer_epoch: int, supports_epoch_bump: bool, now_ms: int
+        self, producer_id: int, sequence: int, producer_epoch: int, supports_epoch_bump: bool, monotonic_ms: int
     ) -> VerificationGuard:
         """A guard to take to the coordinator and back; SENTINEL if the transaction is open here and needs none."""
         self._require_epoch(producer_id, producer_epoch)
@@ -187,7 +205,9 @@ class ProducerStateManager:
             return SENTINEL
         verification = self._verifications.get(producer_id)
         if verification is None:
-            verification = VerificationStateEntry(now_ms, sequence, producer_epoch, supports_epoch_bump)
+            verification = VerificationStateEntry(monotonic_ms, sequence, producer_epoch, supports_epoch_bump)
+            if len(self._verifications) >= self.config.producers_max:
+                del self._verifications[next(iter(self._verifications))]  # the oldest: its producer has to ask again
             self._verifications[producer_id] = verification
         verification.maybe_update_lowest_sequence_and_epoch(sequence, producer_epoch)
         return verification.guard
@@ -249,6 +269,10 @@ class ProducerStateManager:
         """The paths of snapshots taken without a sync since the last call: whoever asks will sync them."""
         paths, self._unsynced = self._unsynced, []
         return paths
+
+    def unsynced_again(self, paths: Sequence[str]) -> None:
+        """These could not be synced: the next call of `take_unsynced_snapshots` gives them again."""
+        self._unsynced = [*paths, *self._unsynced]
 
     def truncate_and_reload(self, log_start_offset: int, log_end_offset: int, now_ms: int) -> None:
         """Goes back to the latest snapshot within the log; the caller replays from `map_end_offset` on.

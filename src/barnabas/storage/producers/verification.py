@@ -29,8 +29,8 @@ class VerificationStateEntry:
     A higher sequence must not overtake one whose verification failed and will be retried, or the retry would be out of order for ever.
     """
 
-    def __init__(self, timestamp: i64, sequence: i64, epoch: i64, supports_epoch_bump: bool) -> None:
-        self.timestamp = timestamp
+    def __init__(self, monotonic_ms: i64, sequence: i64, epoch: i64, supports_epoch_bump: bool) -> None:
+        self.created_ms = monotonic_ms
         self.guard = VerificationGuard()
         self.lowest_sequence = sequence
         self.epoch = epoch
