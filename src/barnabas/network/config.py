@@ -29,6 +29,7 @@ class NetworkConfig:
     socket_listen_backlog_size: int = 50  # socket.listen.backlog.size
     queued_max_requests: int = 500  # queued.max.requests, of the data plane
     queued_max_request_bytes: int = UNLIMITED  # queued.max.request.bytes, of the data plane
+    receiving_max_bytes: int = 536870912  # barnabas.requests.receiving.max.bytes, of requests that are not whole yet
     control_plane_queued_max_requests: int = 20  # a constant in Kafka
     connections_max_idle_ms: int = 600000  # connections.max.idle.ms, negative = never
     max_connections: int = INT_MAX  # max.connections

@@ -20,6 +20,7 @@ from barnabas.network.exchange import Dispatcher, Exchange
 from barnabas.network.frames import FrameReader, InvalidFrame
 from barnabas.network.idle_connections import IdleConnections
 from barnabas.network.metrics import ListenerMetrics
+from barnabas.network.receive_memory import ReceiveMemory
 from barnabas.network.request_gate import RequestGate
 from barnabas.network.streamed import UNSENDABLE, Buffer, ResponseStream, discard
 from barnabas.protocol.slices import Streamed
@@ -29,6 +30,9 @@ FRAMES_PER_TURN: Final = 64
 
 # Writing one buffer is so much cheaper than writing many that it pays to copy them together, up to this size.
 JOIN_BYTES_MAX: Final = 16384
+
+# What takes longer in one turn is said to the dispatcher: everybody else has waited meanwhile.
+TURN_BUDGET_NS: Final = 50_000_000
 
 # So many pieces of a streamed response for a peer that takes them at once, before others have their turn.
 PIECES_PER_TURN: Final = 4
@@ -69,11 +73,12 @@ class ConnectionContext:
         config: NetworkConfig,
         dispatcher: Dispatcher,
         gate: RequestGate,
+        receive_memory: ReceiveMemory,
         metrics: ListenerMetrics,
         idle: IdleConnections[Connection],
         receive_view: memoryview,
         loop: Any,  # an asyncio.AbstractEventLoop, or one that is simulated: compiled code insists on the classes it is told
-        now_ms: Callable[[], int],
+        monotonic_ms: Callable[[], int],
         opened: Callable[[Connection], None],
         closed: Callable[[Connection], None],
     ) -> None:
@@ -81,11 +86,12 @@ class ConnectionContext:
         self.config = config
         self.dispatcher = dispatcher
         self.gate = gate
+        self.receive_memory = receive_memory
         self.metrics = metrics
         self.idle = idle
         self.receive_view = receive_view
         self.loop = loop
-        self.now_ms = now_ms
+        self.monotonic_ms = monotonic_ms
         self.opened = opened
         self.closed = closed
         self.pipelined_requests_max = config.pipelined_requests_max
@@ -104,6 +110,7 @@ class Connection:
         "_direct",
         "_frames",
         "_held",
+        "_holds_memory",
         "_in_flight",
         "_in_place",
         "_is_reading",
@@ -134,6 +141,7 @@ class Connection:
         self._frames = FrameReader(context.config.socket_request_max_bytes)
         self._held: bytes | None = None  # a frame that was cut and may not be handed over yet
         self._in_place = False  # the loop receives into a frame
+        self._holds_memory = False  # of a request that arrives
         self._in_flight: list[Exchange] = []
         self._muted = 0
         self._is_reading = True
@@ -187,6 +195,7 @@ class Connection:
         self._muted |= CLOSING
         self._held = None
         self._frames.clear()
+        self._release_memory()
         if self._transport is None or self._transport.is_closing():
             return
         self._flush()
@@ -202,6 +211,19 @@ class Connection:
         self._muted |= CLOSING
         if not self._in_flight:
             self.close()
+
+    def stop_receiving(self) -> None:
+        """Others need the memory of the request that has been arriving here for longest."""
+        _log.warning(
+            "Closing connection %s on listener %s: its request has been arriving for longest, and requests that arrive hold more than "
+            "barnabas.requests.receiving.max.bytes",
+            self.id,
+            self.context.listener_name,
+        )
+        self.context.metrics.connections_closed_invalid += 1
+        self._holds_memory = False
+        self._muted |= CLOSING
+        self.context.loop.call_soon(self.abort)  # the loop may be about to read from this very connection
 
     def abort(self) -> None:
         """Closes at once, and drops what has not been sent."""
@@ -227,6 +249,7 @@ class Connection:
         self._muted |= CLOSING
         self._held = None
         self._frames.clear()
+        self._release_memory()
         self._out.clear()
         self._abandon_in_flight()
         self._drop_stream()
@@ -241,6 +264,9 @@ class Connection:
         # One buffer serves all connections: between this call and buffer_updated the loop turns to no other.
         room = self._frames.room()
         self._in_place = room is not None
+        if room is not None and not self._muted & CLOSING:
+            self._holds_memory = True
+            self.context.receive_memory.hold(self, self._frames.held)
         return self.context.receive_view if room is None else room
 
     def buffer_updated(self, size: int) -> None:
@@ -250,6 +276,7 @@ class Connection:
         self._show_life()
         if self._in_place:
             if self._frames.received(size):
+                self._release_memory()
                 self.context.loop.call_soon(self._resume)  # the frame is whole, and cannot be taken before the loop lets go of it
             if self._muted:
                 self._steer_reading()
@@ -299,6 +326,11 @@ class Connection:
         elif self._muted & AT_BOUND:
             self._unmute(AT_BOUND)
 
+    def pipelining_resumed(self) -> None:
+        """The last of its exchanges may be followed by another again, before it is answered."""
+        if self._muted & AT_BOUND:
+            self._unmute(AT_BOUND)
+
     # The way of a frame
 
     def _take_turn(self) -> None:
@@ -311,10 +343,20 @@ class Connection:
             self._give_up(error)
         self._corked = False
         self._frames.keep_rest()
+        if self._holds_memory and self._frames.held == 0:
+            self._release_memory()
         if self._out:
             self._flush()
         self._steer_reading()
-        self.context.metrics.busy_ns += perf_counter_ns() - started_ns
+        taken_ns = perf_counter_ns() - started_ns
+        self.context.metrics.busy_ns += taken_ns
+        if taken_ns > TURN_BUDGET_NS:
+            self.context.dispatcher.took_long(taken_ns)
+
+    def _release_memory(self) -> None:
+        if self._holds_memory:
+            self._holds_memory = False
+            self.context.receive_memory.release(self)
 
     def _hand_over_frames(self, now_ns: int) -> None:
         context = self.context
@@ -386,7 +428,7 @@ class Connection:
 
     def _wait_for_throttle(self) -> None:
         self._throttle_timer = None
-        left_ms = self.throttled_until_ms - self.context.now_ms()
+        left_ms = self.throttled_until_ms - self.context.monotonic_ms()
         if left_ms > 0:
             self._throttle_timer = self.context.loop.call_later(left_ms / 1000, self._wait_for_throttle)
         else:
@@ -549,4 +591,4 @@ class Connection:
         self._in_flight.clear()
 
     def _show_life(self) -> None:
-        self.context.idle.active(self, self.context.now_ms())
+        self.context.idle.active(self, self.context.monotonic_ms())

@@ -63,7 +63,7 @@ class ConnectionQuotas:
         self._per_listener[listener] = 0
         self._listener_rates[listener] = TokenBucket(self._limits(listener).max_connection_creation_rate)
 
-    def admit(self, now_ms: int, ip: str, listener: str) -> Admission:
+    def admit(self, monotonic_ms: int, ip: str, listener: str) -> Admission:
         """Decides about a new connection. Accepted and delayed ones are counted, and have to be released when they have ended."""
         if not self.has_slot(listener):
             return _NO_SLOT
@@ -77,9 +77,9 @@ class ConnectionQuotas:
         self.total += 1
         self._per_ip[ip] = self._per_ip.get(ip, 0) + 1
         self._per_listener[listener] += 1
-        delay_ms = self._listener_rates[listener].take(now_ms)
-        if not self._is_protected(listener):
-            delay_ms = max(delay_ms, self._broker_rate.take(now_ms))
+        delay_ms = self._listener_rates[listener].take(monotonic_ms)
+        if not self.is_protected(listener):
+            delay_ms = max(delay_ms, self._broker_rate.take(monotonic_ms))
         return Admission(Verdict.DELAY, delay_ms, "max.connection.creation.rate is reached") if delay_ms else _ACCEPTED
 
     def release(self, ip: str, listener: str) -> None:
@@ -94,11 +94,11 @@ class ConnectionQuotas:
     def has_slot(self, listener: str) -> bool:
         if self._per_listener[listener] >= self._limits(listener).max_connections:
             return False
-        return self._is_protected(listener) or self.total < self.max_connections
+        return self.is_protected(listener) or self.total < self.max_connections
 
     def exceeded(self, listener: str) -> bool:
         """Whether this listener should close its quietest connection, to make room that the inter-broker listener has taken."""
-        return self.total > self.max_connections and not self._is_protected(listener)
+        return self.total > self.max_connections and not self.is_protected(listener)
 
     def connections_of(self, ip: str) -> int:
         return self._per_ip.get(ip, 0)
@@ -106,7 +106,8 @@ class ConnectionQuotas:
     def connections_on(self, listener: str) -> int:
         return self._per_listener[listener]
 
-    def _is_protected(self, listener: str) -> bool:
+    def is_protected(self, listener: str) -> bool:
+        """Whether it is the inter-broker listener, beside others."""
         return listener == self._inter_broker_listener and len(self._per_listener) > 1
 
     def _limits(self, listener: str) -> ListenerLimits:
@@ -121,15 +122,15 @@ class TokenBucket:
         self._taken = 0.0
         self._as_of_ms = 0
 
-    def take(self, now_ms: int) -> int:
+    def take(self, monotonic_ms: int) -> int:
         """Takes one and tells how long to wait for it, in milliseconds."""
         if self.rate >= INT_MAX:
             self._taken = 0.0
             return 0
         if self.rate <= 0:
             return DELAY_MAX_MS
-        self._taken = max(0.0, self._taken - (now_ms - self._as_of_ms) * self.rate / 1000) + 1
-        self._as_of_ms = now_ms
+        self._taken = max(0.0, self._taken - (monotonic_ms - self._as_of_ms) * self.rate / 1000) + 1
+        self._as_of_ms = monotonic_ms
         delay_ms = int((self._taken - self.rate) * 1000 / self.rate + 0.5)
         if delay_ms <= DELAY_MAX_MS:
             return max(0, delay_ms)

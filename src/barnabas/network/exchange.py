@@ -30,6 +30,8 @@ class Peer(Protocol):
 
     def answered(self) -> None: ...
 
+    def pipelining_resumed(self) -> None: ...
+
 
 class Dispatcher(Protocol):
     """What requests are handed to. It runs on the loop: it answers the exchange at once, or keeps it and answers later."""
@@ -39,6 +41,9 @@ class Dispatcher(Protocol):
 
     def dispatch(self, exchange: Exchange, frame: bytes) -> None:
         """Handles a request. What it raises closes the connection: a KafkaError with one line in the log, anything else with its trace."""
+
+    def took_long(self, taken_ns: int) -> None:
+        """The turn of a connection that has just ended took so long; the last requests that were dispatched are to blame."""
 
 
 class Exchange:
@@ -82,6 +87,18 @@ class Exchange:
         self._is_abandoned = True
         if self.response is not None:
             discard(self.response)
+
+    def hold_next(self) -> None:
+        """The next request of the connection is not handed over before `release_next` is called, or this one is answered: it would
+        overtake this one, whose work takes some turns of the loop."""
+        self.is_pipelinable = False
+
+    def release_next(self) -> None:
+        """What order matters for is done; this request may still wait for replicas while the next is handled."""
+        if not self.is_pipelinable and self.response is None:
+            self.is_pipelinable = True
+            if not self._is_abandoned:
+                self.connection.pipelining_resumed()
 
     def leave_queue(self) -> None:
         """From here on the request waits for an event and not for the broker: it no longer counts against queued.max.requests."""

@@ -49,6 +49,13 @@ class FrameReader:
             return fed + self._partial.tell()
         return fed
 
+    @property
+    def held(self) -> int:
+        """Bytes of memory that a frame holds which has not come whole, with the room for what follows."""
+        if self._partial is None:
+            return 0
+        return self._partial.tell() + (0 if self._room is None else len(self._room))
+
     def room(self) -> memoryview | None:
         """Where the next bytes of the stream should be received, to be told of by `received`; None: anywhere, to be fed."""
         if self._missing < IN_PLACE_MIN:

@@ -22,8 +22,8 @@ class IdleConnections(Generic[C]):
     def __len__(self) -> int:
         return len(self._last_active_ms)
 
-    def active(self, connection: C, now_ms: int) -> None:
-        self._last_active_ms[connection] = now_ms
+    def active(self, connection: C, monotonic_ms: int) -> None:
+        self._last_active_ms[connection] = monotonic_ms
         self._last_active_ms.move_to_end(connection)
 
     def remove(self, connection: C) -> None:
@@ -35,13 +35,13 @@ class IdleConnections(Generic[C]):
     def least_recently_active(self) -> Iterator[C]:
         return iter(self._last_active_ms)
 
-    def expired(self, now_ms: int) -> list[C]:
+    def expired(self, monotonic_ms: int) -> list[C]:
         """Those that have been quiet for the full time, the quietest first."""
         if self.max_idle_ms < 0:
             return []
         found = []
         for connection, last_active_ms in self._last_active_ms.items():
-            if last_active_ms + self.max_idle_ms > now_ms:
+            if last_active_ms + self.max_idle_ms > monotonic_ms:
                 break
             found.append(connection)
         return found

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+import os
 import socket
 import ssl
 from typing import Any, Final
@@ -17,6 +18,7 @@ from barnabas.endpoint import EndPoint, host_and_port
 from barnabas.network.config import INT_MAX, NetworkConfig
 from barnabas.network.connection import Connection, ConnectionContext
 from barnabas.network.connection_quotas import ConnectionQuotas, Verdict, normalised_ip
+from barnabas.network.descriptors import DescriptorGuard
 from barnabas.network.event_loop import new_socket, protocol_of
 
 ACCEPTS_PER_TURN: Final = 20  # so many new connections before the open ones have their turn
@@ -35,6 +37,7 @@ class Listener:
         context: ConnectionContext,
         quotas: ConnectionQuotas,
         tls: ssl.SSLContext | None,
+        descriptors: DescriptorGuard,
     ) -> None:
         self.endpoint = endpoint
         self.port: int = listening.getsockname()[1]
@@ -42,6 +45,7 @@ class Listener:
         self._listening = listening
         self._quotas = quotas
         self._tls = tls
+        self._descriptors = descriptors
         self._accepting = False
         self._waiting: tuple[socket.socket, Any] | None = None  # with its address, the one connection the quotas keep waiting for a slot
         self._timer: asyncio.TimerHandle | None = None
@@ -64,9 +68,11 @@ class Listener:
 
     def slot_freed(self) -> None:
         """A connection has ended somewhere: the one that waits, if any, may try again."""
-        if self._waiting is not None and self._quotas.has_slot(self.name):
+        if self._waiting is not None and self._quotas.has_slot(self.name) and self._has_room(self._lowest_free()):
             accepted, address = self._waiting
             self._waiting = None
+            if not self._descriptors.is_unlimited:
+                accepted = _lowered(accepted)
             self.start_accepting()
             self._admit(accepted, address)
 
@@ -102,7 +108,46 @@ class Listener:
             except OSError as error:
                 self._no_descriptor(error)
                 return
-            self._admit(accepted, address)
+            if self._has_room(accepted.fileno()):
+                self._admit(accepted, address)
+            else:
+                self._await_room(accepted, address)
+
+    def _has_room(self, descriptor: int) -> bool:
+        return self._descriptors.admits(descriptor, is_broker=self._quotas.is_protected(self.name))
+
+    def _lowest_free(self) -> int:
+        """The descriptor that the next connection would get."""
+        if self._descriptors.is_unlimited:
+            return 0
+        try:
+            free = os.dup(self._listening.fileno())
+        except OSError:
+            return self._descriptors.limit
+        os.close(free)
+        return free
+
+    def _await_room(self, accepted: socket.socket, address: Any) -> None:
+        """Accepts nothing before a connection has ended, or something else has given its descriptors back."""
+        self.context.metrics.connections_delayed += 1
+        self._waiting = (accepted, address)
+        self._pause()
+        self._timer = self.context.loop.call_later(_RETRY_SECONDS, self._look_for_room)
+        if self._descriptors.should_log(self.context.monotonic_ms()):
+            _log.warning(
+                "Listener %s has stopped accepting connections until others end: %d of the %d descriptors that this process may open are "
+                "in use, and the others are kept for its files; raise "
+                "the limit of open files (ulimit -n, LimitNOFILE of systemd) or lower max.connections",
+                self.name,
+                accepted.fileno() + 1,
+                self._descriptors.limit,
+            )
+
+    def _look_for_room(self) -> None:
+        self._timer = None
+        self.slot_freed()
+        if self._waiting is not None and self._timer is None:
+            self._timer = self.context.loop.call_later(_RETRY_SECONDS, self._look_for_room)
 
     def _no_descriptor(self, error: OSError) -> None:
         """The kernel would tell of the waiting connection again at once: it gets a moment to close some."""
@@ -115,7 +160,7 @@ class Listener:
 
     def _admit(self, accepted: socket.socket, address: Any) -> None:
         ip = normalised_ip(address[0])
-        admission = self._quotas.admit(self.context.now_ms(), ip, self.name)
+        admission = self._quotas.admit(self.context.monotonic_ms(), ip, self.name)
         metrics = self.context.metrics
         if admission.verdict is Verdict.REJECT:
             metrics.connections_rejected += 1
@@ -189,6 +234,16 @@ async def open_listening_socket(endpoint: EndPoint, config: NetworkConfig, loop:
         listening.close()
         raise _bind_error(endpoint, error) from error
     return listening
+
+
+def _lowered(accepted: socket.socket) -> socket.socket:
+    """The same connection with the lowest descriptor that is free: by its number the next one is judged."""
+    try:
+        lower = accepted.dup()
+    except OSError:
+        return accepted
+    accepted.close()
+    return lower
 
 
 def configure_accepted(accepted: socket.socket, config: NetworkConfig) -> None:

@@ -17,10 +17,12 @@ from barnabas.endpoint import EndPoint
 from barnabas.network.config import UNLIMITED, NetworkConfig
 from barnabas.network.connection import Connection, ConnectionContext
 from barnabas.network.connection_quotas import ConnectionQuotas
+from barnabas.network.descriptors import DescriptorGuard
 from barnabas.network.exchange import Dispatcher
 from barnabas.network.idle_connections import IdleConnections
 from barnabas.network.listener import Listener, open_listening_socket
 from barnabas.network.metrics import ListenerMetrics
+from barnabas.network.receive_memory import ReceiveMemory
 from barnabas.network.request_gate import RequestGate
 
 _ABORT_TIMEOUT_MS: Final = 5000  # for the loop to tell of connections that were cut off
@@ -33,7 +35,7 @@ def monotonic_ms() -> int:
 
 
 class SocketServer:
-    """To be made on the loop it will run on. `now_ms` is the clock of idle times, throttling and creation rates."""
+    """To be made on the loop it will run on. `monotonic_ms` is the clock of idle times, throttling and creation rates."""
 
     def __init__(
         self,
@@ -42,9 +44,11 @@ class SocketServer:
         *,
         inter_broker_listener: str = "",
         control_plane_listener: str | None = None,
-        now_ms: Callable[[], int] = monotonic_ms,
+        monotonic_ms: Callable[[], int] = monotonic_ms,
+        descriptors: DescriptorGuard | None = None,
     ) -> None:
         self.config = config
+        self.descriptors = descriptors or DescriptorGuard()
         self.quotas = ConnectionQuotas(config, inter_broker_listener)
         self.idle: IdleConnections[Connection] = IdleConnections(config.connections_max_idle_ms)
         self.listeners: dict[str, Listener] = {}
@@ -52,9 +56,10 @@ class SocketServer:
         self._dispatcher = dispatcher
         self._inter_broker_listener = inter_broker_listener
         self._control_plane_listener = control_plane_listener
-        self._now_ms = now_ms
+        self._monotonic_ms = monotonic_ms
         self.data_plane = RequestGate(config.queued_max_requests, config.queued_max_request_bytes, self._loop.call_soon)
         self.control_plane = RequestGate(config.control_plane_queued_max_requests, UNLIMITED, self._loop.call_soon)
+        self.receive_memory = ReceiveMemory(config.receiving_max_bytes)
         self._receive_view = memoryview(bytearray(config.receive_buffer_bytes))
         self._connections: dict[Connection, None] = {}  # in the order in which they came
         self._all_closed: asyncio.Event = asyncio.Event()
@@ -113,10 +118,10 @@ class SocketServer:
 
     def close_idle_connections(self) -> None:
         """Closes those that have been quiet for too long. One that waits for its response is not quiet: it is we who are."""
-        now_ms = self._now_ms()
-        for connection in self.idle.expired(now_ms):
+        monotonic_ms = self._monotonic_ms()
+        for connection in self.idle.expired(monotonic_ms):
             if connection.in_process:
-                self.idle.active(connection, now_ms)
+                self.idle.active(connection, monotonic_ms)
                 continue
             connection.context.metrics.connections_closed_idle += 1
             _log.debug("Closing connection %s: quiet for connections.max.idle.ms", connection.id)
@@ -138,15 +143,18 @@ class SocketServer:
             self.config,
             self._dispatcher,
             self.control_plane if name == self._control_plane_listener else self.data_plane,
+            self.receive_memory,
             ListenerMetrics(),
             self.idle,
             self._receive_view,
             self._loop,
-            self._now_ms,
+            self._monotonic_ms,
             self._opened,
             self._closed,
         )
-        self.listeners[name] = Listener(endpoint, listening, context, self.quotas, tls if endpoint.security_protocol.uses_tls else None)
+        self.listeners[name] = Listener(
+            endpoint, listening, context, self.quotas, tls if endpoint.security_protocol.uses_tls else None, self.descriptors
+        )
 
     def _rank(self, listener: Listener) -> int:
         return 0 if listener.name == self._control_plane_listener else 1 if listener.name == self._inter_broker_listener else 2
@@ -186,7 +194,7 @@ class SocketServer:
         """Sets the timer to when the quietest connection would have been quiet for too long."""
         expiry_ms = self.idle.next_expiry_ms()
         if expiry_ms is not None and self._idle_timer is None and not self._is_shutting_down:
-            self._idle_timer = self._loop.call_later(max(0, expiry_ms - self._now_ms()) / 1000, self.close_idle_connections)
+            self._idle_timer = self._loop.call_later(max(0, expiry_ms - self._monotonic_ms()) / 1000, self.close_idle_connections)
 
     async def _closed_within(self, timeout_ms: int) -> bool:
         try:

@@ -2,7 +2,8 @@
 
 A coordinator's log holds messages with two bytes in front: a key says which type of record it is, a value says in which version it was
 written. The coordinators write their records through here and replay them from here; what a record means is theirs to know. A type
-or version of a newer Kafka is told apart from damage: coordinators skip the one and stop at the other.
+or version of a newer Kafka is told apart from damage: coordinators skip both while they load, and log the one as a warning, the other as
+an error.
 """
 
 from __future__ import annotations

@@ -18,6 +18,10 @@ class MalformedMessage(KafkaError):
     code = 42
 
 
+class TooManyElements(MalformedMessage):
+    """A message whose arrays and tagged fields have more elements in all than its reader takes."""
+
+
 class UnsupportedVersion(KafkaError):
     """UNSUPPORTED_VERSION: a version the message does not have, or a field that the version has no room for."""
 

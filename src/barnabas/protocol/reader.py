@@ -12,7 +12,7 @@ from typing import Final, final
 from librt.strings import read_f64_be, read_i16_be, read_i32_be, read_i64_be
 from mypy_extensions import i64
 
-from barnabas.protocol.errors import MalformedMessage
+from barnabas.protocol.errors import MalformedMessage, TooManyElements
 from barnabas.protocol.slices import Records
 from barnabas.protocol.writer import STRING_SIZE_MAX
 from barnabas.uuid import UUID_SIZE, Uuid
@@ -26,15 +26,18 @@ _ZERO_UUID: Final = bytes(UUID_SIZE)
 
 @final
 class Reader:
-    """A position in `data`, which may not pass `end`. A `flexible` argument says whether lengths are compact, as in flexible versions."""
+    """A position in `data`, which may not pass `end`. A `flexible` argument says whether lengths are compact, as in flexible versions.
 
-    __slots__ = ("data", "at", "end", "elements")  # noqa: RUF023 - in the order of the constructor
+    `elements_left` is how many elements the arrays of the message may still have, tagged fields included: one more is TooManyElements,
+    which is raised before an element of that array is read."""
+
+    __slots__ = ("data", "at", "end", "elements_left")  # noqa: RUF023 - in the order of the constructor
 
     def __init__(self, data: bytes, at: int = 0, end: int = -1) -> None:
         self.data: bytes = data
         self.at: i64 = at
         self.end: i64 = len(data) if end < 0 else end
-        self.elements: i64 = 0  # of all arrays so far
+        self.elements_left: i64 = ELEMENTS_MAX
 
     def finish(self) -> None:
         """The message is read: nothing may be left."""
@@ -120,9 +123,9 @@ class Reader:
         if count * element_size_min > left:
             raise MalformedMessage(f"An array of {count} elements at byte {self.at} does not fit in the {left} bytes left")
         if count > 0:
-            self.elements += count
-            if self.elements > ELEMENTS_MAX:
-                raise MalformedMessage(f"A message has more than {ELEMENTS_MAX} elements in its arrays")
+            self.elements_left -= count
+            if self.elements_left < 0:
+                raise TooManyElements(f"An array of {count} elements before byte {self.at} is more than one message may have")
         return count
 
     def is_present(self) -> bool:
@@ -132,8 +135,12 @@ class Reader:
     def tagged_fields(self) -> i64:
         """How many tagged fields follow."""
         count = self.uvarint()
-        if count * TAGGED_FIELD_SIZE_MIN > self.end - self.at:
-            raise MalformedMessage(f"{count} tagged fields before byte {self.at} do not fit in the {self.end - self.at} bytes left")
+        if count > 0:
+            if count * TAGGED_FIELD_SIZE_MIN > self.end - self.at:
+                raise MalformedMessage(f"{count} tagged fields before byte {self.at} do not fit in the {self.end - self.at} bytes left")
+            self.elements_left -= count
+            if self.elements_left < 0:
+                raise TooManyElements(f"{count} tagged fields before byte {self.at} are more than one message may have")
         return count
 
     def tagged_field_end(self) -> i64:

@@ -17,6 +17,7 @@ from barnabas.network.connection import Connection
 from barnabas.network.exchange import Exchange
 from barnabas.network.server import SocketServer
 
+_OF_SERVER = ("inter_broker_listener", "control_plane_listener", "monotonic_ms", "descriptors")
 LOOPBACK = EndPoint("PLAINTEXT", "127.0.0.1", 0)
 
 
@@ -65,7 +66,7 @@ class Clock:
 @asynccontextmanager
 async def serving(dispatcher: Any, *endpoints: EndPoint, **settings: Any) -> AsyncIterator[SocketServer]:
     """A server in service; what is not a setting of the network goes to the server itself."""
-    of_server = {name: settings.pop(name) for name in ("inter_broker_listener", "control_plane_listener", "now_ms") if name in settings}
+    of_server = {name: settings.pop(name) for name in _OF_SERVER if name in settings}
     tls = settings.pop("tls", None)
     server = SocketServer(NetworkConfig(**settings), dispatcher, **of_server)
     await server.start(endpoints or [LOOPBACK], tls)

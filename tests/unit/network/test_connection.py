@@ -84,6 +84,40 @@ async def test_a_response_out_of_turn_is_not_sent_before_its_turn() -> None:
         assert [await client.receive(), await client.receive()] == [b"P0", b"P1"]
 
 
+async def test_a_request_that_takes_long_holds_the_next_one_until_its_order_no_longer_matters() -> None:
+    class Holding(Keeper):
+        def dispatch(self, exchange: Exchange, frame: bytes) -> None:
+            super().dispatch(exchange, frame)
+            if frame == b"P1":
+                exchange.hold_next()
+
+    keeper = Holding()
+    async with serving(keeper) as server, client_of(server) as client:
+        client.send(b"P0", b"P1", b"P2", b"P3")
+        connection = await the_connection(server)
+        await until(lambda: not connection.is_reading)
+        assert keeper.frames == [b"P0", b"P1"]
+        keeper.kept[1][0].release_next()
+        await until(lambda: keeper.frames == [b"P0", b"P1", b"P2", b"P3"])  # and none of them is answered yet
+        for body in (b"P3", b"P2", b"P1", b"P0"):
+            keeper.answer(body)
+        assert [await client.receive() for _ in range(4)] == [b"P0", b"P1", b"P2", b"P3"]
+
+
+async def test_the_answer_of_a_request_that_held_the_next_lets_it_go_on() -> None:
+    class Holding(Keeper):
+        def dispatch(self, exchange: Exchange, frame: bytes) -> None:
+            super().dispatch(exchange, frame)
+            exchange.hold_next()
+
+    keeper = Holding()
+    async with serving(keeper) as server, client_of(server) as client:
+        client.send(b"P0", b"P1")
+        await until(lambda: keeper.frames == [b"P0"])
+        keeper.answer(b"P0")
+        await until(lambda: keeper.frames == [b"P1"])
+
+
 async def test_an_ordinary_request_waits_for_the_pipelined_ones_before_it() -> None:
     keeper = Keeper()
     async with serving(keeper) as server, client_of(server) as client:
@@ -272,7 +306,7 @@ async def test_a_throttled_connection_is_not_heard_until_its_time_has_come() -> 
                 super().dispatch(exchange, frame)
 
     throttling = Throttling()
-    async with serving(throttling, now_ms=clock) as server, client_of(server) as client:
+    async with serving(throttling, monotonic_ms=clock) as server, client_of(server) as client:
         client.send(b"too much", b"more")
         assert await client.receive() == b"throttled"  # the response goes out at once
         connection = await the_connection(server)
@@ -285,7 +319,7 @@ async def test_a_throttled_connection_is_not_heard_until_its_time_has_come() -> 
 @pytest.mark.parametrize("throttles_ms", [(10, 20), (20, 10)])
 async def test_of_two_throttles_the_longer_one_counts(throttles_ms: tuple[int, int]) -> None:
     clock = Clock()
-    async with serving(Echo(), now_ms=clock) as server, client_of(server) as client:
+    async with serving(Echo(), monotonic_ms=clock) as server, client_of(server) as client:
         connection = await the_connection(server)
         start_ms = clock.now_ms
         for throttle_ms in throttles_ms:

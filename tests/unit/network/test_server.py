@@ -112,6 +112,48 @@ async def test_an_address_over_its_limit_is_hung_up_on_and_comes_in_when_one_has
             assert await third.ask(b"3") == b"3"
 
 
+class Descriptors:
+    """So many connections may be let in."""
+
+    def __init__(self, room: int) -> None:
+        self.room = room
+        self.limit = 1024
+        self.is_unlimited = False
+        self.asked_for: list[bool] = []
+
+    def admits(self, descriptor: int, *, is_broker: bool = False) -> bool:
+        assert descriptor > 2
+        self.asked_for.append(is_broker)
+        self.room -= 1
+        return self.room >= 0
+
+    def should_log(self, monotonic_ms: int) -> bool:
+        return True
+
+
+async def test_without_descriptors_the_next_client_waits_for_one_to_leave(caplog: pytest.LogCaptureFixture) -> None:
+    descriptors = Descriptors(1)
+    async with serving(Echo(), descriptors=descriptors) as server, client_of(server) as first:
+        assert await first.ask(b"1") == b"1"
+        async with client_of(server) as second:
+            second.send(b"2")
+            await until(lambda: not server.listeners["PLAINTEXT"].is_accepting)
+            assert len(server.connections) == 1
+            assert "raise the limit of open files" in caplog.text
+            descriptors.room = 1
+            await first.close()
+            assert await second.receive() == b"2"
+
+
+async def test_a_client_that_waits_for_a_descriptor_is_let_in_when_files_were_closed() -> None:
+    descriptors = Descriptors(0)
+    async with serving(Echo(), descriptors=descriptors) as server, client_of(server) as client:
+        client.send(b"1")
+        await until(lambda: descriptors.asked_for)
+        descriptors.room = 1  # no connection has ended
+        assert await client.receive() == b"1"
+
+
 async def test_at_max_connections_the_next_client_waits_for_one_to_leave() -> None:
     async with serving(Echo(), max_connections=1) as server, client_of(server) as first:
         assert await first.ask(b"1") == b"1"
@@ -160,7 +202,7 @@ async def test_another_broker_takes_the_place_of_the_quietest_client() -> None:
 
 async def test_connections_come_no_faster_than_the_rate() -> None:
     clock = Clock()  # stands still, so that only the delays count
-    async with serving(Echo(), max_connection_creation_rate=10, now_ms=clock) as server:
+    async with serving(Echo(), max_connection_creation_rate=10, monotonic_ms=clock) as server:
         clients = [Client(*await asyncio.open_connection("127.0.0.1", server.port("PLAINTEXT"))) for _ in range(12)]
         assert [await client.ask(b"?") for client in clients] == [b"?"] * 12
         assert server.listeners["PLAINTEXT"].context.metrics.connections_delayed == 2
@@ -195,7 +237,7 @@ async def test_without_descriptors_the_listener_pauses_and_says_what_to_do(caplo
 
 async def test_while_one_is_delayed_for_the_rate_the_next_stay_in_the_kernel() -> None:
     async with (
-        serving(Echo(), max_connection_creation_rate=1, now_ms=Clock()) as server,
+        serving(Echo(), max_connection_creation_rate=1, monotonic_ms=Clock()) as server,
         client_of(server),
         client_of(server),
         client_of(server),
@@ -207,7 +249,11 @@ async def test_while_one_is_delayed_for_the_rate_the_next_stay_in_the_kernel() -
 
 async def test_a_quiet_connection_is_closed_when_its_time_has_come() -> None:
     clock = Clock()
-    async with serving(Echo(), connections_max_idle_ms=1000, now_ms=clock) as server, client_of(server) as quiet, client_of(server) as busy:
+    async with (
+        serving(Echo(), connections_max_idle_ms=1000, monotonic_ms=clock) as server,
+        client_of(server) as quiet,
+        client_of(server) as busy,
+    ):
         await quiet.ask(b"?")
         clock.now_ms += 600
         await busy.ask(b"?")
@@ -234,7 +280,7 @@ async def test_a_peer_that_never_sends_a_whole_frame_is_quiet_too() -> None:
 async def test_a_client_that_waits_for_its_response_is_not_quiet() -> None:
     clock = Clock()
     keeper = Keeper()
-    async with serving(keeper, connections_max_idle_ms=1000, now_ms=clock) as server, client_of(server) as client:
+    async with serving(keeper, connections_max_idle_ms=1000, monotonic_ms=clock) as server, client_of(server) as client:
         client.send(b"join group")
         await until(lambda: keeper.kept)
         clock.now_ms += 5000
@@ -250,7 +296,7 @@ async def test_a_peer_that_never_reads_is_closed_as_quiet() -> None:
         def dispatch(self, exchange, frame) -> None:  # type: ignore[no-untyped-def]
             exchange.respond([framed(b"x" * 10_000_000)])
 
-    async with serving(Large(), connections_max_idle_ms=1000, now_ms=clock) as server, client_of(server, limit=1024) as client:
+    async with serving(Large(), connections_max_idle_ms=1000, monotonic_ms=clock) as server, client_of(server, limit=1024) as client:
         client.send(b"?")
         connection = await the_connection(server)
         await until(lambda: connection.is_muted)

@@ -25,7 +25,7 @@ class Capricious(Keeper):
     def dispatch(self, exchange: Exchange, frame: bytes) -> None:
         choice = self.chance.random()
         if choice < 0.05:
-            exchange.connection.throttle(exchange.connection.context.now_ms() + self.chance.randrange(5))
+            exchange.connection.throttle(exchange.connection.context.monotonic_ms() + self.chance.randrange(5))
         if choice < 0.3:
             exchange.respond([framed(frame)])
             return

@@ -10,11 +10,12 @@ from barnabas.protocol.framing import CLIENT_ELEMENTS_MAX, frame_size, parse_req
 from barnabas.protocol.messages.api_versions_request import ApiVersionsRequest
 from barnabas.protocol.messages.api_versions_response import ApiVersionsResponse
 from barnabas.protocol.messages.controlled_shutdown_request import ControlledShutdownRequest
+from barnabas.protocol.messages.describe_groups_request import DescribeGroupsRequest
 from barnabas.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from barnabas.protocol.messages.heartbeat_request import HeartbeatRequest
 from barnabas.protocol.messages.heartbeat_response import HeartbeatResponse
 from barnabas.protocol.messages.init_producer_id_request import InitProducerIdRequest
-from barnabas.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from barnabas.protocol.messages.metadata_request import MetadataRequest
 from barnabas.protocol.registry import APIS, BY_NAME
 from barnabas.protocol.slices import Records
 
@@ -120,8 +121,8 @@ def test_bytes_left_over_after_a_request_are_let_be_as_kafka_does() -> None:
 
 
 def test_a_client_may_not_send_more_elements_than_any_client_has_a_use_for() -> None:
-    topics = [MetadataRequestTopic(name="")] * (CLIENT_ELEMENTS_MAX + 1)
-    frame = b"".join(request_frame(MetadataRequest(topics), BY_NAME["Metadata"], 8, 1, "client"))
+    groups = [""] * (CLIENT_ELEMENTS_MAX + 1)
+    frame = b"".join(request_frame(DescribeGroupsRequest(groups), BY_NAME["DescribeGroups"], 5, 1, "client"))
     with pytest.raises(MalformedMessage, match="elements"):
         parse_request(frame[4:]).message()
 

@@ -136,7 +136,7 @@ def test_an_array_may_not_claim_more_elements_than_the_bytes_left_can_hold() -> 
 
 def test_a_message_may_not_hold_more_elements_than_any_honest_one() -> None:
     frame = (ELEMENTS_MAX + 1).to_bytes(4, "big") + bytes(ELEMENTS_MAX + 1)
-    with pytest.raises(MalformedMessage, match="more than 2000000 elements"):
+    with pytest.raises(MalformedMessage, match="An array of 2000001 elements before byte 4 is more"):
         Reader(frame).array(False, 1)
 
 
@@ -158,7 +158,7 @@ def test_a_frame_of_noise_is_a_request_or_is_refused(frame: bytes) -> None:
 def test_a_damaged_frame_is_a_request_or_is_refused(seed: int) -> None:
     random = Random(seed)
     api = random.choice(list(APIS.values()))
-    version = random.randint(api.lowest_version, api.highest_version)
+    version = random.choice([each for each in range(api.lowest_version, api.highest_version + 1) if api.is_offered(each)])
     message = random_message(f"{api.name}Request", version, random)
     client = "" if api.request_header_version(version) == 0 else "client"
     frame = bytearray(b"".join(request_frame(message, api, version, 1, client))[4:])
