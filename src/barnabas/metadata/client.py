@@ -24,6 +24,7 @@ from barnabas.metadata.tree import (
     Exists,
     GetChildren,
     GetData,
+    Kept,
     Multi,
     NodeData,
     Operation,
@@ -32,6 +33,7 @@ from barnabas.metadata.tree import (
     Session,
     SetData,
     Stat,
+    StoreTrouble,
     Tree,
     WatchedEvent,
 )
@@ -82,6 +84,11 @@ class TreeClient:
         self._change_handlers: dict[str, ZNodeChangeHandler] = {}
         self._child_change_handlers: dict[str, ZNodeChildChangeHandler] = {}
         self._state_change_handlers: dict[str, StateChangeHandler] = {}
+
+    @property
+    def trouble(self) -> StoreTrouble | None:
+        """Why changes cannot be kept at the moment, where the tree is kept on a disk of this machine."""
+        return self._tree.trouble if isinstance(self._tree, Kept) else None
 
     @property
     def session_id(self) -> int:

@@ -8,11 +8,13 @@ It must never be shared between processes: it is locked from opening to closing,
 from __future__ import annotations
 
 import gc
+import os
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
+from barnabas.file_modes import FILE_MODE
 from barnabas.metadata.errors import NoNode, StoreFailure, StoreUnusable
 from barnabas.metadata.local import EPOCH_BITS, LocalTree
 from barnabas.metadata.nodes import Image, Limits, Nodes
@@ -49,9 +51,19 @@ def open_embedded(path: str, now_ms: Callable[[], int], limits: Limits | None = 
     return LocalTree(now_ms, journal, nodes, epoch)
 
 
+def _make_private(path: str) -> None:
+    """Makes the file where there is none, because SQLite makes it readable for others. The WAL gets the permissions of the file.
+
+    A file that exists must not be opened here: closing it would release the lock that SQLite has on it in this process.
+    """
+    with suppress(OSError):  # SQLite tells what is wrong with the path
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, FILE_MODE))
+
+
 class SqliteJournal:
     def __init__(self, path: str) -> None:
-        self._path = path
+        self.path = self._path = path
+        _make_private(path)
         self._database = sqlite3.connect(path, timeout=0, isolation_level=None)
         try:
             # Exclusive before the first access: the lock is taken once and kept, and the WAL needs no shared memory file.

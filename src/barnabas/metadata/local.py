@@ -31,6 +31,7 @@ from barnabas.metadata.tree import (
     Response,
     SetData,
     Stat,
+    StoreTrouble,
     WatchedEvent,
     Watcher,
 )
@@ -47,6 +48,8 @@ _READS: Final = frozenset({Exists, GetData, GetChildren})
 class Journal(Protocol):
     """What outlives the process."""
 
+    path: str  # empty where nothing does
+
     def commit(self, written: Sequence[tuple[str, Image]], deleted: Sequence[str]) -> None:
         """All of it is durable on return; raises StoreFailure if none of it is kept."""
         ...
@@ -56,6 +59,8 @@ class Journal(Protocol):
 
 class NoJournal:
     """For the simulator and for tests: the tree is gone with the object."""
+
+    path = ""
 
     def commit(self, written: Sequence[tuple[str, Image]], deleted: Sequence[str]) -> None: ...
 
@@ -67,6 +72,7 @@ class LocalTree:
 
     def __init__(self, now_ms: Callable[[], int], journal: Journal | None = None, nodes: Nodes | None = None, epoch: int = 1) -> None:
         self._now_ms = now_ms
+        self.trouble: StoreTrouble | None = None
         self._journal: Journal = journal if journal is not None else NoJournal()
         self._nodes = nodes if nodes is not None else Nodes(Limits())
         self._watches = Watches(self._nodes.limits.watches_max)
@@ -233,7 +239,9 @@ class LocalTree:
         try:
             if written or deleted:
                 self._journal.commit(written, deleted)
-        except StoreFailure:
+                self._note_kept()
+        except StoreFailure as failure:
+            self._note_trouble(failure)
             if undo:
                 for transaction in reversed(transactions):
                     transaction.undo()
@@ -241,6 +249,17 @@ class LocalTree:
             self._queue_events(transactions)
             raise
         self._queue_events(transactions)
+
+    def _note_trouble(self, failure: StoreFailure) -> None:
+        """Logged when it begins: until it ends every change is refused, and whoever asked for it is told."""
+        if self.trouble is None:
+            log.error("%s. Until then topics, configs and leaders cannot be changed", failure)
+        self.trouble = StoreTrouble(self._journal.path, str(failure))
+
+    def _note_kept(self) -> None:
+        if self.trouble is not None:
+            log.warning("The metadata store %s keeps changes again", self._journal.path)
+            self.trouble = None
 
     def _queue_events(self, transactions: list[Transaction]) -> None:
         if self._watches.is_empty:

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from typing import Final, Generic, NamedTuple, Protocol, TypeVar, cast
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
 
 from barnabas.metadata.errors import TreeError
 
@@ -189,6 +189,22 @@ class Session(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+class StoreTrouble(NamedTuple):
+    """Why the last change could not be kept, and in which file."""
+
+    path: str
+    reason: str
+
+
+@runtime_checkable
+class Kept(Protocol):
+    """A tree that is kept on a disk of this machine."""
+
+    @property
+    def trouble(self) -> StoreTrouble | None:
+        """None while changes can be kept."""
 
 
 class Tree(Protocol):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import resource
 import signal
 import sqlite3
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,10 +16,12 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.metadata import local
 from barnabas.metadata.embedded import WAL_BYTES_MAX, open_embedded
 from barnabas.metadata.errors import StoreFailure, StoreUnusable
 from barnabas.metadata.local import LocalTree
 from barnabas.metadata.tree import Create, CreateMode, Delete, Exists, GetChildren, GetData, Multi, SetData
+from tests.logged import lines_of
 from tests.unit.metadata.sessions import Client, snapshot
 
 _opened: list[LocalTree] = []
@@ -109,7 +113,8 @@ def test_a_store_in_use_is_refused_with_the_name_of_the_file(tmp_path: Path) -> 
 
 def test_another_process_cannot_open_a_store_in_use(tmp_path: Path) -> None:
     tree = open_tree(tmp_path)
-    code = f"from barnabas.metadata.embedded import open_embedded; open_embedded({str(tmp_path / 'metadata.db')!r}, lambda: 0)"
+    code = f"from barnabas.metadata import local
+from barnabas.metadata.embedded import open_embedded; open_embedded({str(tmp_path / 'metadata.db')!r}, lambda: 0)"
     outcome = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "is in use by another broker" in outcome.stderr
     tree.close_now()
@@ -162,7 +167,7 @@ def test_a_missing_directory_is_named(tmp_path: Path) -> None:
         open_tree(tmp_path / "missing")
 
 
-def test_a_full_disk_refuses_the_write_and_the_store_goes_on(tmp_path: Path) -> None:
+def test_a_full_disk_refuses_the_write_and_the_store_goes_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     tree = open_tree(tmp_path)
     client = Client(tree)
     client.ask(Create("/a", b"x"))
@@ -173,10 +178,15 @@ def test_a_full_disk_refuses_the_write_and_the_store_goes_on(tmp_path: Path) -> 
     try:
         with pytest.raises(StoreFailure, match=r"metadata.db could not keep a change"):
             client.ask(Multi([Create(f"/{number}", bytes(10_000)) for number in range(100)]))
+        with pytest.raises(StoreFailure):
+            client.ask(Multi([Create(f"/{number}", bytes(10_000)) for number in range(100)]))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert tree.trouble is not None and tree.trouble.path.endswith("metadata.db")
+    assert len(lines_of(caplog, local, logging.ERROR)) == 1  # once, for as long as it lasts
     assert snapshot(client, "/") == before
     client.ask(Create("/b", b"y"))
+    assert tree.trouble is None
     assert reopened(tree, tmp_path).ask(GetChildren("/")).names == ["a", "b"]
 
 
@@ -286,3 +296,13 @@ def test_a_killed_process_leaves_no_lock(tmp_path: Path) -> None:
     os.kill(writer.pid, signal.SIGKILL)
     writer.communicate()
     open_tree(tmp_path).close_now()
+
+
+def test_others_may_not_read_the_store(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        Client(open_tree(tmp_path)).session.handle_now([Create("/secret", b"x")])
+    finally:
+        os.umask(before)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    assert modes == {"metadata.db": 0o640, "metadata.db-wal": 0o640}

@@ -526,6 +526,8 @@ def test_a_session_holds_only_so_many_watches() -> None:
 
 
 class RefusingJournal:
+    path = "metadata.db"
+
     def __init__(self) -> None:
         self.refuses = False
 

@@ -1,0 +1,107 @@
+"""Carries a conversion out, on the disk and in the metadata store.
+
+Everything new is written beside the data first, and is not looked at by anybody. The journal is written last: before it nothing was begun,
+after it the conversion only goes forward. A process that is killed at any step leaves a directory on which no broker starts, or one that is
+as it was; running the conversion again finishes it. No log is copied: all renames are within one directory tree.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from barnabas.layout.errors import NotConvertible
+from barnabas.layout.inventory import Inventory
+from barnabas.layout.journal import NEW_DIR, OLD_DIR, Journal, decode, journal_of, new_dir, old_dir
+from barnabas.layout.layout_file import LayoutFile
+from barnabas.layout.plan import NewNode, Plan
+from barnabas.storage.checkpoints import OffsetCheckpoint
+from barnabas.storage.clean_shutdown import CLEAN_SHUTDOWN_FILE, CleanShutdownFile
+from barnabas.storage.files import AnyFiles
+from barnabas.storage.log_dir import CONVERSION_DIR, CONVERSION_JOURNAL
+from barnabas.storage.meta_properties import META_PROPERTIES, MetaPropertiesFile
+
+_JOURNAL_BYTES_MAX: Final = 1024 * 1024 * 1024
+
+
+class Conversion:
+    """Of one data directory, whose lock the caller holds. `write_znodes` sets nodes of its metadata store, or makes them, durably."""
+
+    def __init__(self, files: AnyFiles, data: str, write_znodes: Callable[[Sequence[tuple[str, bytes]]], None], now_ms: int) -> None:
+        self._files = files
+        self._data = data
+        self._write_znodes = write_znodes
+        self._now_ms = now_ms
+        self._work = f"{data}/{CONVERSION_DIR}"
+        self._journal = f"{self._work}/{CONVERSION_JOURNAL}"
+
+    @property
+    def is_unfinished(self) -> bool:
+        return self._files.exists(self._journal)
+
+    def clean_up(self) -> None:
+        """Removes what a conversion left that was not begun, or was finished: without a journal there is nothing in it that counts."""
+        assert not self.is_unfinished
+        if self._files.exists(self._work):
+            self._files.remove_tree(self._work)
+            self._files.sync_dir(self._data)
+
+    def begin(self, plan: Plan, inventory: Inventory) -> None:
+        """Writes what is new, and the journal. Nothing of the old layout is touched."""
+        self.clean_up()
+        self._refuse_what_is_in_the_way(journal_of(plan, inventory, ()))
+        for node in inventory.nodes:
+            self._files.make_dirs(self._path(old_dir(node) if plan.source.is_single else OLD_DIR))  # else it is renamed as a whole
+        written = [self._write_node(self._path(new_dir(node)), new) for node, new in plan.nodes.items()]
+        if not plan.target.is_single:
+            LayoutFile(self._files, self._work).write(plan.target)
+        for directory in (self._path(OLD_DIR), self._path(NEW_DIR), self._work, self._data):
+            self._files.sync_dir(directory)
+        self._write(journal_of(plan, inventory, written[0]))
+
+    def finish(self) -> Journal:
+        """Carries out what the journal says and has not been done yet."""
+        journal = decode(self._files.read_bytes(self._journal, _JOURNAL_BYTES_MAX), self._journal)
+        while journal.phase < len(journal.phases):
+            self._rename(journal.phases[journal.phase])
+            journal = replace(journal, phase=journal.phase + 1)
+            self._write(journal)
+        self._write_znodes(journal.znodes)
+        self._files.remove(self._journal)
+        self._files.sync_dir(self._work)
+        self.clean_up()
+        return journal
+
+    def _rename(self, renames: Sequence[tuple[str, str]]) -> None:
+        touched: set[str] = set()
+        for old, new in renames:
+            source, target = self._path(old), self._path(new)
+            if self._files.exists(source):
+                self._files.rename(source, target)
+            touched.update((os.path.dirname(source), os.path.dirname(target)))
+        for directory in sorted(touched):
+            if self._files.is_dir(directory):
+                self._files.sync_dir(directory)
+
+    def _refuse_what_is_in_the_way(self, journal: Journal) -> None:
+        set_aside = {old for old, _ in journal.phases[0]}
+        for _, new in journal.phases[-1]:
+            if new not in set_aside and self._files.exists(self._path(new)):
+                raise NotConvertible(f"{self._path(new)} is not of these brokers, and is in the way: move it away, then convert again")
+
+    def _write_node(self, directory: str, node: NewNode) -> list[str]:
+        """The names of the files that are written."""
+        self._files.make_dirs(directory)
+        MetaPropertiesFile(self._files, directory).write(node.meta, self._now_ms)
+        for name, offsets in node.checkpoints.items():
+            OffsetCheckpoint(self._files, f"{directory}/{name}").write(offsets)
+        CleanShutdownFile(self._files, directory).write()
+        return [META_PROPERTIES, *node.checkpoints, CLEAN_SHUTDOWN_FILE]
+
+    def _write(self, journal: Journal) -> None:
+        self._files.write_atomically(self._journal, journal.encode())
+
+    def _path(self, relative: str) -> str:
+        return f"{self._data}/{relative}"

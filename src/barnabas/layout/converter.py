@@ -1,0 +1,71 @@
+"""The conversion of a data directory from beginning to end: under its lock, finishing first what an earlier run had to leave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Protocol
+
+from barnabas.layout.cluster_image import ClusterImage
+from barnabas.layout.conversion import Conversion
+from barnabas.layout.data_directory import DataDirectory, locked_data
+from barnabas.layout.errors import NotConvertible
+from barnabas.layout.inventory import Inventory
+from barnabas.layout.journal import Journal
+from barnabas.layout.layout import Layout
+from barnabas.layout.plan import Plan, plan
+from barnabas.storage.files import AnyFiles
+
+
+class Store(Protocol):
+    """The metadata store of a data directory."""
+
+    def image(self) -> ClusterImage:
+        """Raises NotConvertible."""
+
+    def write(self, znodes: Sequence[tuple[str, bytes]]) -> None:
+        """Sets each of the nodes, and makes those that are missing. Durable on return."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Whom to tell what is about to be done, and what an earlier run had begun and is done now."""
+
+    planned: Callable[[Plan], None]
+    resumed: Callable[[Journal], None]
+
+
+class Converter:
+    def __init__(self, files: AnyFiles, path: str, store: Store, random: Random, now_ms: int) -> None:
+        self._files = files
+        self._path = path
+        self._store = store
+        self._random = random
+        self._conversion = Conversion(files, path, store.write, now_ms)
+
+    def convert(self, target: Layout, progress: Progress, *, dry_run: bool = False) -> bool:
+        """False where nothing is left to do. Raises LayoutError and the errors of disk and store; after each it may be run again."""
+        if not self._files.is_dir(self._path):
+            raise NotConvertible(f"{self._path} is not a directory: name the data directory of `barnabas up` with --data")
+        with locked_data(self._files, self._path) as data:
+            if self._conversion.is_unfinished:
+                if dry_run:
+                    raise NotConvertible(f"a conversion of {self._path} was interrupted: finish it first, without --dry-run")
+                progress.resumed(self._conversion.finish())
+            elif not dry_run:
+                self._conversion.clean_up()
+            source = data.layout()
+            if source == target:
+                return False
+            self._convert(data, source, target, progress, dry_run)
+        return True
+
+    def _convert(self, data: DataDirectory, source: Layout, target: Layout, progress: Progress, dry_run: bool) -> None:
+        with data.locked_nodes(source) as log_dirs:
+            inventory: Inventory = data.inventory(source, log_dirs, self._store.image())
+            decided = plan(inventory, target, self._random)
+            progress.planned(decided)
+            if not dry_run:
+                self._conversion.begin(decided, inventory)
+                self._conversion.finish()

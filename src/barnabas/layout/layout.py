@@ -1,0 +1,55 @@
+"""Where a cluster of one process keeps its data, and what its size means for replication.
+
+One broker has its logs in the data directory itself. Each of several has a directory in it, `broker-1` to `broker-N`. The metadata store is
+in the data directory either way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from barnabas.storage import names
+
+STORE_NAME: Final = "barnabas.db"
+FIRST_NODE: Final = 1
+REPLICAS_MAX: Final = 3  # the replication factor of Kafka's defaults
+
+
+@dataclass(frozen=True)
+class Layout:
+    brokers: int
+
+    @property
+    def nodes(self) -> range:
+        """The ids of the brokers. The one broker of an adopted directory may have another id; see MetaProperties."""
+        return range(FIRST_NODE, FIRST_NODE + self.brokers)
+
+    @property
+    def is_single(self) -> bool:
+        return self.brokers == 1
+
+    @property
+    def replication_factor(self) -> int:
+        """Of a topic that asks for no other."""
+        return min(REPLICAS_MAX, self.brokers)
+
+    @property
+    def min_in_sync(self) -> int:
+        """min.insync.replicas of the topics of the coordinators."""
+        return max(1, self.replication_factor - 1)
+
+    def node_dir(self, node: int) -> str:
+        """The log directory of a broker, relative to the data directory; empty where it is the data directory itself."""
+        return "" if self.is_single else node_dir(node)
+
+    def __str__(self) -> str:
+        return f"{self.brokers} broker{'' if self.is_single else 's'}"
+
+
+def node_dir(node: int) -> str:
+    return f"{names.NODE_DIR_PREFIX}{node}"
+
+
+def within(data: str, relative: str) -> str:
+    return f"{data}/{relative}" if relative else data

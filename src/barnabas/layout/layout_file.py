@@ -1,0 +1,90 @@
+"""layout.properties: for how many brokers a data directory was made. A directory of one broker has none.
+
+The directories of the brokers do not tell by themselves: a first start may have been killed before the last of them was made.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from barnabas.errors import CorruptCheckpoint
+from barnabas.layout.errors import WrongLayout
+from barnabas.layout.layout import Layout, node_dir
+from barnabas.properties import parse_properties
+from barnabas.storage import names
+from barnabas.storage.checkpoints import read_text
+from barnabas.storage.files import AnyFiles
+from barnabas.storage.log_dir import CONVERSION_DIR, CONVERSION_JOURNAL
+from barnabas.storage.meta_properties import META_PROPERTIES
+
+LAYOUT_FILE: Final = "layout.properties"
+SEVERAL_MIN: Final = 2
+_VERSION: Final = "1"
+_BYTES_MAX: Final = 4096
+
+
+class LayoutFile:
+    def __init__(self, files: AnyFiles, directory: str) -> None:
+        self.files = files
+        self.path = f"{directory}/{LAYOUT_FILE}"
+
+    def read(self) -> Layout | None:
+        """None where there is no such file. Raises WrongLayout."""
+        try:
+            found = parse_properties(read_text(self.files, self.path, _BYTES_MAX))
+        except FileNotFoundError:
+            return None
+        except (CorruptCheckpoint, ValueError) as error:
+            raise self._unreadable(str(error)) from None
+        brokers = found.get("brokers", "")
+        if found.get("version") != _VERSION or not brokers.isascii() or not brokers.isdigit() or int(brokers) < SEVERAL_MIN:
+            raise self._unreadable("version=1 and brokers=N were expected")
+        return Layout(int(brokers))
+
+    def write(self, layout: Layout) -> None:
+        self.files.write_atomically(self.path, f"version={_VERSION}\nbrokers={layout.brokers}\n".encode())
+
+    def _unreadable(self, why: str) -> WrongLayout:
+        return WrongLayout(f"{self.path} cannot be read ({why}): remove it, and the directories broker-1 to broker-N are counted instead")
+
+
+def find_layout(files: AnyFiles, data: str) -> Layout | None:
+    """The layout of the data that is there; None where no broker has used the directory yet. Raises WrongLayout."""
+    if files.exists(f"{data}/{CONVERSION_DIR}/{CONVERSION_JOURNAL}"):
+        raise WrongLayout(f"a conversion of {data} was interrupted; finish it with: barnabas convert --data {data} --brokers N")
+    used = used_nodes(files, data)
+    is_single = files.exists(f"{data}/{META_PROPERTIES}")
+    if is_single and used:
+        raise WrongLayout(
+            f"{data} holds the logs of one broker and, in {', '.join(map(node_dir, used))}, those of several: "
+            "move the ones that are not wanted to another directory"
+        )
+    if is_single:
+        return Layout(1)
+    if not used:
+        return None
+    noted = LayoutFile(files, data).read()
+    return Layout(max(SEVERAL_MIN, used[-1], noted.brokers if noted is not None else 0))
+
+
+def node_numbers(files: AnyFiles, data: str) -> list[int]:
+    """Of the directories that are named as those of brokers, whatever is in them."""
+    if not files.is_dir(data):
+        return []
+    found = (names.NODE_DIR.fullmatch(entry.name) for entry in files.list_dir(data) if entry.is_dir)
+    return sorted(int(match[1]) for match in found if match is not None)
+
+
+def used_nodes(files: AnyFiles, data: str) -> list[int]:
+    """Of the brokers that have a log directory of their own in the data directory."""
+    return [number for number in node_numbers(files, data) if files.exists(f"{data}/{node_dir(number)}/{META_PROPERTIES}")]
+
+
+def require_layout(files: AnyFiles, data: str, wanted: Layout) -> None:
+    """Raises WrongLayout where the data is of another number of brokers: its topics would seem to be empty."""
+    found = find_layout(files, data)
+    if found is not None and found != wanted:
+        raise WrongLayout(
+            f"{data} was made for {found}, not for {wanted.brokers}: name another directory with --data, or move the data with: "
+            f"barnabas convert --data {data} --brokers {wanted.brokers}"
+        )
