@@ -75,7 +75,11 @@ class Result(Generic[R]):
 
 
 class Clock(Protocol):
-    def now_ms(self) -> int: ...
+    def now_ms(self) -> int:
+        """Wall time, for timestamps in records and what is compared with them."""
+
+    def monotonic_ms(self) -> int:
+        """For intervals and deadlines."""
 
 
 class Timer(Protocol):

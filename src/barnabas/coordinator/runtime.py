@@ -19,10 +19,13 @@ from barnabas.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Batch, rea
 from barnabas.records.builder import BatchBuilder
 from barnabas.records.control import ABORT, COMMIT, end_txn_marker, parse_control_type
 from barnabas.records.reader import read_records
+from barnabas.records.record import Record as StoredRecord
 from barnabas.storage.producers.append import TRANSACTION_VERSION_UNKNOWN
 from barnabas.storage.producers.verification import VerificationGuard
+from barnabas.topic_name import CONSUMER_OFFSETS
 
 RECORDS_PER_SLICE: Final = 1_000  # so that loading does not hold up everything else
+SKIPS_LOGGED_MAX: Final = 10  # unreadable records of one partition that are logged one by one; the others are only counted
 _BATCH_MARGIN: Final = 1_024  # of a split batch, for what the header and the varints take
 
 log = logging.getLogger(__name__)
@@ -69,7 +72,7 @@ class Scheduled(Protocol):
 
 
 class Scheduler(Protocol):
-    def now_ms(self) -> int:
+    def monotonic_ms(self) -> int:
         """By the clock that the delays are measured with: one that never goes back."""
 
     def call_later(self, delay_ms: int, action: Callable[[], None]) -> Scheduled: ...
@@ -120,7 +123,7 @@ class ShardTimer:
         self._entries: dict[str, _Entry] = {}
 
     def schedule(self, key: str, delay_ms: int, action: Callable[[], Result[None] | None]) -> None:
-        due_ms = self._scheduler.now_ms() + max(delay_ms, 0)
+        due_ms = self._scheduler.monotonic_ms() + max(delay_ms, 0)
         entry = self._entries.get(key)
         if entry is not None and entry.wakes_ms <= due_ms:
             entry.due_ms = due_ms
@@ -145,7 +148,7 @@ class ShardTimer:
         return key in self._entries
 
     def fired(self, entry: _Entry) -> None:
-        left_ms = entry.due_ms - self._scheduler.now_ms()
+        left_ms = entry.due_ms - self._scheduler.monotonic_ms()
         if left_ms > 0:
             entry.wakes_ms = entry.due_ms
             entry.scheduled = self._scheduler.call_later(left_ms, entry.fire)
@@ -225,6 +228,7 @@ class _Active(Generic[S]):
         self.shard = shard
         self.timer = timer
         self.loaded = False
+        self.skipped = 0  # records that could not be read
         self.last_written = 0
         self.waiting: deque[_Waiting] = deque()
 
@@ -239,10 +243,13 @@ class CoordinatorRuntime(Generic[S]):
         *,
         load_buffer_size: int,
         codec: int = 0,
+        topic: str = CONSUMER_OFFSETS,
         record_types: RecordTypes = GROUP_RECORDS,
         base_sequence: int = 0,  # of batches without a producer, too, as Kafka writes them: the same bytes in the log
     ) -> None:
+        self.skipped_records = 0  # that could not be read, in all partitions loaded since the broker was started
         self._log = partition_log
+        self._topic = topic
         self._base_sequence = base_sequence
         self._make_shard = make_shard
         self._clock = clock
@@ -285,6 +292,11 @@ class CoordinatorRuntime(Generic[S]):
     def shards(self) -> list[S]:
         """The shards of all loaded partitions."""
         return [active.shard for active in self._active.values() if active.loaded]
+
+    def shard(self, partition: int) -> S | None:
+        """The shard of a partition that is loaded."""
+        active = self._active.get(partition)
+        return active.shard if active is not None and active.loaded else None
 
     def partitions(self) -> list[int]:
         return [active.partition for active in self._active.values() if active.loaded]
@@ -424,7 +436,7 @@ class CoordinatorRuntime(Generic[S]):
                 for batch in read_batches(data):
                     if batch.last_offset < offset:
                         continue
-                    unsliced += self._replay_batch(active.shard, data, batch)
+                    unsliced += self._replay_batch(active, data, batch)
                     offset = batch.next_offset
                     if unsliced >= RECORDS_PER_SLICE:
                         unsliced = 0
@@ -437,6 +449,8 @@ class CoordinatorRuntime(Generic[S]):
             active.loaded = True
             active.shard.on_loaded()
             log.info("Loaded partition %d with epoch %d up to offset %d", partition, active.epoch, offset)
+            if active.skipped > SKIPS_LOGGED_MAX:
+                log.error("Skipped %d records of %s-%d that cannot be read", active.skipped, self._topic, partition)
         except Exception as error:
             # As Kafka does, requests hear NOT_COORDINATOR until the partition changes hands.
             log.error("Failed to load partition %d: %r", partition, error)
@@ -444,23 +458,45 @@ class CoordinatorRuntime(Generic[S]):
                 self._drop(active)
                 self._failed.add(partition)
 
-    def _replay_batch(self, shard: S, data: bytes, batch: Batch) -> int:
-        records = read_records(data, batch)
-        if batch.is_control:
-            for control in records:
-                kind = parse_control_type(control)
-                if kind in (COMMIT, ABORT):
-                    shard.replay_end_transaction(batch.producer_id, committed=kind == COMMIT)
-            return len(records)
-        producer_id = batch.producer_id if batch.is_transactional else NO_PRODUCER_ID
+    def _replay_batch(self, active: _Active[S], data: bytes, batch: Batch) -> int:
+        """Replays the records of a batch and gives how many there are. A record that cannot be read must not take all groups of the
+        partition with it: any client that may write to the topic can leave one there, and it stays there until compaction removes it."""
+        try:
+            records = read_records(data, batch)
+        except Exception as error:
+            self._skip(active, int(batch.base_offset), error, max(1, int(batch.count)))
+            return 1
         for stored in records:
             try:
-                record = self.decode(stored.key, stored.value)
-            except UnsupportedVersion as error:
-                log.warning("Skipping a record at offset %d of a newer Kafka: %s", stored.offset, error)
-                continue
-            shard.replay(stored.offset, producer_id, record)
+                if batch.is_control:
+                    self._replay_marker(active.shard, stored, int(batch.producer_id))
+                else:
+                    producer_id = int(batch.producer_id) if batch.is_transactional else NO_PRODUCER_ID
+                    active.shard.replay(stored.offset, producer_id, self.decode(stored.key, stored.value))
+            except Exception as error:
+                self._skip(active, stored.offset, error)
         return len(records)
+
+    def _replay_marker(self, shard: S, marker: StoredRecord, producer_id: int) -> None:
+        kind = parse_control_type(marker)
+        if kind in (COMMIT, ABORT):
+            shard.replay_end_transaction(producer_id, committed=kind == COMMIT)
+
+    def _skip(self, active: _Active[S], offset: int, error: Exception, count: int = 1) -> None:
+        active.skipped += count
+        self.skipped_records += count
+        if active.skipped > SKIPS_LOGGED_MAX:
+            return
+        where = f"{self._topic}-{active.partition} at offset {offset}"
+        if isinstance(error, UnsupportedVersion):
+            log.warning("Skipped a record of %s that a newer Kafka may have written: %s", where, error)
+        else:
+            log.error(
+                "Skipped a record of %s that cannot be read: %r. What it held is lost. Only brokers may write to this topic: find the "
+                "client that does and stop it",
+                where,
+                error,
+            )
 
     def decode(self, key: bytes | None, value: bytes | None) -> Record:
         if key is None:

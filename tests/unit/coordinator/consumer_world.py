@@ -9,6 +9,7 @@ from barnabas.coordinator.group.classic_groups import Caller
 from barnabas.coordinator.group.config import GroupCoordinatorConfig
 from barnabas.coordinator.group.consumer_group import ConsumerGroup
 from barnabas.coordinator.group.consumer_groups import ConsumerGroups
+from barnabas.coordinator.group.regex_queue import RegexQueue
 from barnabas.coordinator.group.shard import GroupShard
 from barnabas.coordinator.metrics import NoMetrics
 from barnabas.coordinator.result import Record, Result
@@ -24,6 +25,7 @@ FIELDS = (
     "group_epoch",
     "group_id",
     "has_partition_metadata_record",
+    "held_bytes",
     "members",
     "metadata_hash",
     "num_classic_members",
@@ -75,8 +77,14 @@ class Time:
     def now_ms(self) -> int:
         return self.now
 
+    def monotonic_ms(self) -> int:
+        return self.now
+
     def schedule(self, key: str, delay_ms: int, action: Callable[[], Result[None] | None]) -> None:
         self.due[key] = (self.now + delay_ms, action)
+
+    def defer(self, delay_ms: int, action: Callable[[], None]) -> None:
+        self.schedule("deferred", delay_ms, action)
 
     def cancel(self, key: str) -> None:
         self.due.pop(key, None)
@@ -96,7 +104,10 @@ class World:
 
     def make_shard(self) -> tuple[GroupShard, ConsumerGroups]:
         shard = GroupShard(self.config, self.time, self.time, NoMetrics(), self.new_id)
-        consumer = ConsumerGroups(shard.groups, self.config, self.time, self.time, NoMetrics(), self.new_id, self.topics, shard.classic)
+        regexes = RegexQueue(self.time.defer, self.time.now_ms, self.topics.names)
+        consumer = ConsumerGroups(
+            shard.groups, self.config, self.time, self.time, NoMetrics(), self.new_id, self.topics, shard.classic, regexes
+        )
         shard.consumer = consumer
         return shard, consumer
 

@@ -40,6 +40,9 @@ class Time:
     def now_ms(self) -> int:
         return self.now
 
+    def monotonic_ms(self) -> int:
+        return self.now
+
     def call_later(self, delay_ms: int, action: Callable[[], None]) -> Handle:
         handle = Handle(action)
         heapq.heappush(self._due, (self.now + delay_ms, next(self._order), handle))
@@ -117,9 +120,10 @@ class Host:
         self.log = log or MemoryLog()
         self.config = GroupCoordinatorConfig(**settings)
         ids = itertools.count(1)
+        memory = self.config.memory()
 
         def make_shard(_: int, timer: ShardTimer) -> GroupShard:
-            return GroupShard(self.config, self.time, timer, NoMetrics(), lambda: f"id{next(ids)}")
+            return GroupShard(self.config, self.time, timer, NoMetrics(), lambda: f"id{next(ids)}", memory)
 
         self.runtime = CoordinatorRuntime(self.log, make_shard, self.time, self.time, load_buffer_size=1_000_000)
         self.coordinator = GroupCoordinator(self.config, self.runtime)

@@ -7,6 +7,7 @@ from collections import Counter
 from barnabas.coordinator.group.config import GroupCoordinatorConfig
 from barnabas.coordinator.group.consumer_groups import ConsumerGroups
 from barnabas.coordinator.group.group_metrics import CLASSIC, MODERN, group_counts, group_gauges, partition_gauges
+from barnabas.coordinator.group.regex_queue import RegexQueue
 from barnabas.coordinator.group.shard import GroupShard
 from barnabas.errors import NotLeaderOrFollower
 from tests.unit.coordinator.consumer_world import Topics, World
@@ -104,7 +105,15 @@ def test_what_the_sensors_of_both_kinds_of_group_record_has_kafkas_names() -> No
     world = World(Topics(t=2))
     shard = GroupShard(GroupCoordinatorConfig(), world.time, world.time, sensors, world.new_id)
     shard.consumer = ConsumerGroups(
-        shard.groups, GroupCoordinatorConfig(), world.time, world.time, sensors, world.new_id, world.topics, shard.classic
+        shard.groups,
+        GroupCoordinatorConfig(),
+        world.time,
+        world.time,
+        sensors,
+        world.new_id,
+        world.topics,
+        shard.classic,
+        RegexQueue(world.time.defer, world.time.now_ms, world.topics.names),
     )
     world.shard, world.consumer = shard, shard.consumer
     world.join("a", "t")

@@ -13,7 +13,7 @@ from barnabas.coordinator.group.classic_groups import Caller
 from barnabas.coordinator.group.config import GroupCoordinatorConfig, MigrationPolicy
 from barnabas.coordinator.group.group import partition_for
 from barnabas.coordinator.result import Result
-from barnabas.coordinator.runtime import RECORDS_PER_SLICE, ShardTimer
+from barnabas.coordinator.runtime import RECORDS_PER_SLICE, SKIPS_LOGGED_MAX, ShardTimer
 from barnabas.errors import CoordinatorNotAvailable
 from barnabas.java_hash import java_hash
 from barnabas.protocol.errors import ErrorCode
@@ -21,6 +21,8 @@ from barnabas.protocol.messages.consumer_group_heartbeat_request import Consumer
 from barnabas.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
 from barnabas.protocol.writer import STRING_SIZE_MAX
 from barnabas.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, read_batches
+from barnabas.records.builder import BatchBuilder
+from barnabas.records.compression import GZIP
 from tests.unit.coordinator.coordinator_host import Answers, Host, MemoryLog, Time, commit_error
 
 
@@ -135,14 +137,79 @@ def test_records_of_a_newer_kafka_are_skipped() -> None:
     assert Host(log).fetch() == (2, 0)
 
 
-def test_a_damaged_record_keeps_the_partition_from_being_loaded() -> None:
+HEADER_SIZE = 61  # of a batch
+
+
+def unreadable() -> list[tuple[bytes | None, bytes | None]]:
+    """Keys and values that a client has left in the log of a coordinator."""
+    return [
+        (b"garbage", b"garbage"),
+        (b"", b""),
+        (b"\x00", b"x"),
+        (None, b"no key"),
+        (b"\x00\x01\x7f\x01g", b"a group id longer than the key"),
+        (b"\x00\x01\x00\x01g\x00\x01t\x00\x00\x00\x00", b""),
+        (b"\x00\x02\x00\x01g", b"\x00\x03" + b"\xff" * 40),
+        (b"\x00\x03\x00\x01g", b"\x00\x00\x00\x00\x00\x01"),  # of a consumer group, where g is a classic one
+    ]
+
+
+def append_unreadable(log: MemoryLog) -> None:
+    for key, value in unreadable():
+        builder = BatchBuilder()
+        builder.append(0, key, value)
+        log.append(0, builder.build())
+
+
+def test_a_record_that_cannot_be_read_is_skipped_and_counted(caplog: pytest.LogCaptureFixture) -> None:
+    log = MemoryLog()
+    first = Host(log, group_initial_rebalance_delay_ms=0)
+    (member,) = first.stable()
+    first.commit(1, member_id=member, generation=1)
+    append_unreadable(log)
+    first.commit(2, member_id=member, generation=1)
+    host = Host(log)
+    assert host.fetch() == (2, 0)
+    assert host.heartbeat(member, 1) == 0
+    assert commit_error(host.commit(3, member_id=member, generation=1)) == 0
+    assert host.coordinator.skipped_records == len(unreadable())
+    assert "Skipped a record of __consumer_offsets-0 at offset 4 that cannot be read" in caplog.text
+
+
+def test_a_batch_that_cannot_be_read_is_skipped() -> None:
     log = MemoryLog()
     Host(log).commit(1)
-    base, end, data = log.batches[0][0]
-    at = data.index(b"\x00\x01\x00\x01g")
-    log.batches[0][0] = (base, end, data[: at + 2] + b"\x7f" + data[at + 3 :])
+    builder = BatchBuilder(codec=GZIP)
+    builder.append(0, b"key", b"value")
+    data = builder.build()
+    log.append(0, data[:HEADER_SIZE] + bytes(len(data) - HEADER_SIZE))
+    Host(log).commit(2, partition=1)
     host = Host(log)
-    assert commit_error(host.commit(1)) == ErrorCode.NOT_COORDINATOR
+    assert (host.fetch(), host.fetch(partition=1)) == ((1, 0), (2, 0))
+    assert host.coordinator.skipped_records == 1
+
+
+def test_many_records_that_cannot_be_read_are_logged_in_few_lines(caplog: pytest.LogCaptureFixture) -> None:
+    log = MemoryLog()
+    for _ in range(200):
+        append_unreadable(log)
+    host = Host(log)
+    assert host.coordinator.skipped_records > 1_000
+    assert len([line for line in caplog.messages if line.startswith("Skipped")]) == SKIPS_LOGGED_MAX + 1
+    assert f"Skipped {host.coordinator.skipped_records} records of __consumer_offsets-0" in caplog.text
+
+
+@given(st.lists(st.tuples(st.integers(-1, 20), st.binary(max_size=60), st.integers(-1, 6), st.none() | st.binary(max_size=80))))
+def test_whatever_is_written_into_the_log_the_groups_stay(written: list[tuple[int, bytes, int, bytes | None]]) -> None:
+    log = MemoryLog()
+    Host(log).commit(1, group="mine")
+    builder = BatchBuilder()
+    builder.append(0, b"\x7f\x7f", None)
+    for kind, key, version, value in written:
+        prefixed = None if value is None else version.to_bytes(2, "big", signed=True) + value
+        builder.append(0, kind.to_bytes(2, "big", signed=True) + key, prefixed)
+    log.append(0, builder.build())
+    assert Host(log).fetch(group="mine") == (1, 0)
 
 
 def test_after_a_shutdown_the_coordinator_is_not_available() -> None:

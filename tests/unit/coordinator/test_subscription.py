@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from barnabas.coordinator.group.metadata_hash import MetadataHashes, topic_hash
-from barnabas.coordinator.group.subscription import SubscribedTopics, SubscriptionCount, is_homogeneous, resolve_regexes, validate_regex
+from barnabas.coordinator.group.subscription import SubscribedTopics, SubscriptionCount, is_homogeneous, validate_regex
 from barnabas.coordinator.group.xxh3 import xxh3_64
 from barnabas.errors import InvalidRegularExpression
 from tests.unit.coordinator.consumer_world import Topics
@@ -33,12 +33,34 @@ def test_a_wrong_expression_is_refused_in_the_words_of_kafkas_library(regex: str
     assert str(caught.value) == f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {reason}."
 
 
-def test_an_expression_matches_whole_names_only() -> None:
-    assert resolve_regexes(["foo", "fo.*"], ["foo", "foobar", "afoo"]) == {"foo": {"foo"}, "fo.*": {"foo", "foobar"}}
+@pytest.mark.parametrize(
+    "regex",
+    [
+        "(a?){1000}" * 20,  # 80,000 instructions: 2 s for one name
+        "(a?){1000}",
+        "\\pL" * 1_000,  # 0.6 s to parse, before RE2 counts anything
+        "a|" * 3_000,
+        "(?:.*a.{9}){30}",
+    ],
+)
+def test_an_expression_that_would_take_long_is_refused(regex: str) -> None:
+    with pytest.raises(InvalidRegularExpression) as caught:
+        validate_regex(regex)
+    assert str(caught.value) == f"SubscribedTopicRegex `{regex}` is not a valid regular expression: expression is too large."
 
 
-def test_an_expression_nobody_can_read_matches_nothing() -> None:
-    assert resolve_regexes(["["], ["a"]) == {"[": frozenset()}
+@pytest.mark.parametrize(
+    "regex",
+    [
+        "orders-.*",
+        "[a-z]{1,40}-v[0-9]+",
+        "|".join(f"topic-{number}-of-many" for number in range(150)),
+        "(?i)\\pL+\\.(dlq|retry)",
+        "(?P<n>a)+",
+    ],
+)
+def test_an_expression_as_people_write_them_is_served(regex: str) -> None:
+    validate_regex(regex)
 
 
 def test_a_topic_nobody_wants_any_more_is_gone() -> None:

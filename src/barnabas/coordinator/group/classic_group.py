@@ -13,6 +13,7 @@ from enum import Enum
 from typing import Final
 
 from barnabas.coordinator.group.group import CommitPartitionValidator, Group, GroupType, RetentionBase
+from barnabas.coordinator.group.group_memory import MEMBER_BYTES, PENDING_MEMBER_BYTES
 from barnabas.coordinator.result import Record
 from barnabas.errors import (
     CoordinatorNotAvailable,
@@ -93,8 +94,15 @@ class ClassicMember:
         self.protocols = protocols
         self.assignment = assignment
         self.is_new = False
+        self.counted_bytes = 0  # by its group
         self.respond_join: RespondJoin | None = None
         self.respond_sync: RespondSync | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes that it holds."""
+        texts = len(self.member_id) + len(self.group_instance_id or "") + len(self.client_id) + len(self.client_host)
+        return MEMBER_BYTES + texts + len(self.protocol_type) + protocols_size(self.protocols) + len(self.assignment)
 
     @property
     def is_static(self) -> bool:
@@ -284,15 +292,38 @@ class ClassicGroup(Group):
         if self.leader_id is None:
             self.leader_id = member.member_id
         self.members[member.member_id] = member
+        self._count_member(member)
         self._votes.update(member.protocols.keys())
         member.respond_join = respond
         if respond is not None:
             self.num_awaiting_join += 1
-        self.pending_join_members.discard(member.member_id)
+        self._remove_pending(member.member_id)
+
+    def add_pending(self, member_id: str) -> None:
+        """A member was given this id, and has to come back with it."""
+        if member_id not in self.pending_join_members:
+            self.pending_join_members.add(member_id)
+            self.change_held_bytes(PENDING_MEMBER_BYTES + len(member_id))
+
+    def _remove_pending(self, member_id: str) -> None:
+        if member_id in self.pending_join_members:
+            self.pending_join_members.discard(member_id)
+            self.change_held_bytes(-PENDING_MEMBER_BYTES - len(member_id))
+
+    def _count_member(self, member: ClassicMember) -> None:
+        """To be called after every change of what a member holds."""
+        size = member.size
+        self.change_held_bytes(size - member.counted_bytes)
+        member.counted_bytes = size
+
+    def _uncount_member(self, member: ClassicMember) -> None:
+        self.change_held_bytes(-member.counted_bytes)
+        member.counted_bytes = 0
 
     def remove(self, member_id: str) -> None:
         member = self.members.pop(member_id, None)
         if member is not None:
+            self._uncount_member(member)
             self._votes.subtract(member.protocols.keys())
             if member.is_awaiting_join:
                 self.num_awaiting_join -= 1
@@ -300,7 +331,7 @@ class ClassicGroup(Group):
                 self.static_members.pop(member.group_instance_id, None)
         if self.is_leader(member_id):
             self.leader_id = next(iter(self.members), None)
-        self.pending_join_members.discard(member_id)
+        self._remove_pending(member_id)
         self.pending_sync_members.discard(member_id)
 
     def update_member(
@@ -308,6 +339,7 @@ class ClassicGroup(Group):
     ) -> None:
         self._votes.subtract(member.protocols.keys())
         member.protocols = protocols
+        self._count_member(member)
         self._votes.update(protocols.keys())
         member.rebalance_timeout_ms = rebalance_timeout_ms
         member.session_timeout_ms = session_timeout_ms
@@ -317,6 +349,7 @@ class ClassicGroup(Group):
     def replace_static_member(self, group_instance_id: str, old_member_id: str, new_member_id: str) -> ClassicMember:
         """The instance under a new member id. Whoever still waits with the old one is fenced."""
         old = self.members.pop(old_member_id)
+        self._uncount_member(old)
         fenced = int(ErrorCode.FENCED_INSTANCE_ID)
         self.complete_join(old, JoinGroupResponse(member_id=old_member_id, protocol_name=None, error_code=fenced))
         self.complete_sync(old, SyncGroupResponse(protocol_name=None, error_code=fenced))
@@ -332,11 +365,16 @@ class ClassicGroup(Group):
             old.assignment,
         )
         self.members[new_member_id] = new
+        self._count_member(new)
         if self.is_leader(old_member_id):
             self.leader_id = new_member_id
         self.static_members[group_instance_id] = new_member_id
         self.pending_sync_members.discard(old_member_id)
         return new
+
+    def assign(self, member: ClassicMember, assignment: bytes) -> None:
+        member.assignment = assignment
+        self._count_member(member)
 
     def elect_joined_leader(self) -> bool:
         """Whether there is a leader that has joined; one that has not is replaced by a member that has."""
@@ -503,6 +541,10 @@ class ClassicGroup(Group):
             )
         group.subscribed_topics = group.compute_subscribed_topics()
         return group
+
+
+def protocols_size(protocols: Protocols) -> int:
+    return sum(len(name) + len(metadata) for name, metadata in protocols.items())
 
 
 def subscribed_topics_of(subscription: bytes) -> list[str]:

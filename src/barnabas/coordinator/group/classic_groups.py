@@ -23,12 +23,14 @@ from barnabas.coordinator.group.classic_group import (
     Protocols,
     RespondJoin,
     RespondSync,
+    protocols_size,
 )
 from barnabas.coordinator.group.config import GroupCoordinatorConfig
 from barnabas.coordinator.group.group import NO_MEMBER_ID, Group
+from barnabas.coordinator.group.group_memory import GROUP_BYTES, MEMBER_BYTES, PENDING_MEMBER_BYTES, GroupMemory
 from barnabas.coordinator.metrics import COMPLETED_REBALANCES, Metrics
 from barnabas.coordinator.result import Clock, Record, Result, Timer
-from barnabas.errors import CoordinatorNotAvailable, FencedInstanceId, IllegalGeneration, KafkaError, UnknownMemberId
+from barnabas.errors import CoordinatorNotAvailable, FencedInstanceId, IllegalGeneration, KafkaError, RecordTooLarge, UnknownMemberId
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.heartbeat_request import HeartbeatRequest
 from barnabas.protocol.messages.heartbeat_response import HeartbeatResponse
@@ -65,6 +67,7 @@ class ClassicGroups:
         timer: Timer,
         metrics: Metrics,
         new_id: Callable[[], str],
+        memory: GroupMemory,
     ) -> None:
         self._groups = groups
         self._config = config
@@ -72,6 +75,7 @@ class ClassicGroups:
         self._timer = timer
         self._metrics = metrics
         self._new_id = new_id
+        self.memory = memory
 
     def find(self, group_id: str) -> ClassicGroup | None:
         group = self._groups.get(group_id)
@@ -84,10 +88,12 @@ class ClassicGroups:
         group_id, member_id = request.group_id, request.member_id
         replaced = self._groups.get(group_id)
         if isinstance(replaced, ClassicGroup):
+            self.memory.check_growth(replaced.held_bytes, _growth(replaced, caller, request))
             return self._join(caller, request, replaced, respond)
         if member_id != NO_MEMBER_ID:
             respond(_join_error(member_id, ErrorCode.UNKNOWN_MEMBER_ID))
             return Result()
+        self.memory.check_growth(0, GROUP_BYTES + len(group_id) + _growth(None, caller, request))
         group = ClassicGroup(group_id, state_timestamp=self._clock.now_ms())
         self._groups[group_id] = group
         result = self._join(caller, request, group, respond)
@@ -150,7 +156,7 @@ class ClassicGroups:
         new_member_id = f"{caller.client_id[:CLIENT_ID_SHOWN_MAX]}-{self._new_id()}"
         if caller.version < REQUIRES_KNOWN_MEMBER_ID:
             return self._add_member(caller, request, group, new_member_id, respond)
-        group.pending_join_members.add(new_member_id)
+        group.add_pending(new_member_id)
         self._expect_heartbeat(group, new_member_id, request.session_timeout_ms)
         respond(_join_error(new_member_id, ErrorCode.MEMBER_ID_REQUIRED))
         return Result()
@@ -383,6 +389,12 @@ class ClassicGroups:
             return Result()
         given = {assignment.member_id: bytes(assignment.assignment) for assignment in request.assignments}
         assignments = {member_id: given.get(member_id, b"") for member_id in group.members}
+        try:
+            self.memory.check_growth(group.held_bytes, sum(map(len, assignments.values())))
+        except KafkaError as refusal:
+            log.warning("The assignment of group %s is too large: %s", group.group_id, refusal)
+            self._stabilize(group, assignments)(RecordTooLarge(str(refusal)))  # as a record that the log does not take
+            return Result()
         return Result([group.record(assignments)], on_appended=self._stabilize(group, assignments), replay=False)
 
     def _sync_fault(self, group: ClassicGroup, request: SyncGroupRequest) -> int | None:
@@ -411,7 +423,7 @@ class ClassicGroups:
                 self._rebalance_or_complete_join(group, f"error {error_code(error)} when storing the assignment")
                 return
             for member in group.members.values():
-                member.assignment = assignments.get(member.member_id, b"")
+                group.assign(member, assignments.get(member.member_id, b""))
             self._propagate_assignments(group, ErrorCode.NONE)
             group.transition_to(STABLE, self._clock.now_ms())
             self._metrics.record(COMPLETED_REBALANCES, 1)
@@ -420,7 +432,7 @@ class ClassicGroups:
 
     def _reset_assignments(self, group: ClassicGroup, error: int) -> None:
         for member in group.members.values():
-            member.assignment = b""
+            group.assign(member, b"")
         self._propagate_assignments(group, error)
 
     def _propagate_assignments(self, group: ClassicGroup, error: int) -> None:
@@ -530,6 +542,21 @@ class ClassicGroups:
             self._timer.cancel(heartbeat_key(group.group_id, member_id))
         self._timer.cancel(join_key(group.group_id))
         self._timer.cancel(sync_key(group.group_id))
+
+
+def _growth(group: ClassicGroup | None, caller: Caller, request: JoinGroupRequest) -> int:
+    """Bytes that the group would hold more: of a new member, of an id that is given out, or of other protocols of a known member."""
+    instance_id = request.group_instance_id
+    member_id = request.member_id
+    if group is not None and instance_id is not None and member_id == NO_MEMBER_ID:
+        member_id = group.static_members.get(instance_id, NO_MEMBER_ID)
+    member = None if group is None else group.members.get(member_id)
+    if member is not None:
+        return protocols_size(protocols_of(request)) - protocols_size(member.protocols)
+    if request.member_id == NO_MEMBER_ID and instance_id is None and caller.version >= REQUIRES_KNOWN_MEMBER_ID:
+        return PENDING_MEMBER_BYTES + min(len(caller.client_id), CLIENT_ID_SHOWN_MAX)
+    texts = 2 * len(caller.client_id) + 2 * len(instance_id or "") + len(request.protocol_type)
+    return MEMBER_BYTES + texts + protocols_size(protocols_of(request))
 
 
 def protocols_of(request: JoinGroupRequest) -> Protocols:

@@ -1,4 +1,4 @@
-"""The settings of the group coordinator, with Kafka's names and defaults.
+"""The settings of the group coordinator, with Kafka's names and defaults; those that begin with `barnabas` are ours.
 
 The broker makes one from its configuration; the coordinator reads it and never changes it. The bounds were checked by the broker's
 configuration.
@@ -10,6 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, Protocol
+
+from barnabas.coordinator.group.group_memory import GroupMemory
 
 INT_MAX: Final = 2**31 - 1
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 5 * 60 * 1000  # not a setting in Kafka either
@@ -57,6 +59,10 @@ class GroupCoordinatorConfig:
     group_consumer_migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
     group_consumer_regex_refresh_interval_ms: int = 600_000
 
+    barnabas_group_max_bytes: int = 33_554_432
+    barnabas_groups_max_bytes: int = 268_435_456
+    barnabas_offsets_max_bytes: int = 536_870_912
+
     offset_metadata_max_bytes: int = 4_096
     offsets_commit_timeout_ms: int = 5_000
     offsets_load_buffer_size: int = 5_242_880
@@ -70,6 +76,10 @@ class GroupCoordinatorConfig:
     @property
     def offsets_retention_ms(self) -> int:
         return self.offsets_retention_minutes * 60_000
+
+    def memory(self) -> GroupMemory:
+        """New accounts with these limits, for all shards of a broker."""
+        return GroupMemory(self.barnabas_group_max_bytes, self.barnabas_groups_max_bytes, self.barnabas_offsets_max_bytes)
 
     def is_protocol_enabled(self, name: str) -> bool:
         return name in self.group_coordinator_rebalance_protocols

@@ -22,6 +22,7 @@ from barnabas.coordinator.group.consumer_group_records import (
 )
 from barnabas.coordinator.group.current_assignment import NO_EPOCH
 from barnabas.coordinator.group.group import CommitPartitionValidator, Group, GroupType, RetentionBase
+from barnabas.coordinator.group.group_memory import REGEX_BYTES, REGEX_TOPIC_BYTES
 from barnabas.coordinator.group.partition_epochs import PartitionEpochs
 from barnabas.coordinator.group.subscription import NOTHING_RESOLVED, ResolvedRegex, SubscribedTopics, is_homogeneous
 from barnabas.coordinator.result import Record
@@ -182,6 +183,7 @@ class ConsumerGroup(Group):
         """Take a member into all that is counted over members, or out of it."""
         if member is None:
             return
+        self.change_held_bytes(step * member.size)
         change_names = self.subscribed_topics.add_names if step > 0 else self.subscribed_topics.remove_names
         change_epochs = self._partition_epochs.add if step > 0 else self._partition_epochs.remove
         change_names(member.subscribed_topic_names)
@@ -200,8 +202,12 @@ class ConsumerGroup(Group):
 
     def resolve_regex(self, regex: str, resolved: ResolvedRegex | None) -> None:
         """Set, or with None forget, the topics an expression matches."""
-        self.subscribed_topics.remove_matches(self.resolved_regexes.pop(regex, NOTHING_RESOLVED).topics)
+        replaced = self.resolved_regexes.pop(regex, None)
+        if replaced is not None:
+            self.change_held_bytes(-_resolved_size(regex, replaced))
+            self.subscribed_topics.remove_matches(replaced.topics)
         if resolved is not None:
+            self.change_held_bytes(_resolved_size(regex, resolved))
             self.resolved_regexes[regex] = resolved
             self.subscribed_topics.add_matches(resolved.topics)
 
@@ -250,9 +256,9 @@ class ConsumerGroup(Group):
     def request_metadata_refresh(self) -> None:
         self.set_metadata_refresh(0, 0)
 
-    def has_metadata_expired(self, now_ms: int) -> bool:
+    def has_metadata_expired(self, monotonic_ms: int) -> bool:
         """Also when the epoch that was to be written with the last look never was."""
-        return now_ms >= self._refresh_deadline_ms or self.group_epoch < self._refresh_epoch
+        return monotonic_ms >= self._refresh_deadline_ms or self.group_epoch < self._refresh_epoch
 
     # -- members that speak the classic protocol
 
@@ -276,6 +282,10 @@ class ConsumerGroup(Group):
             counts[new.server_assignor] += 1
         wanted = [name for name, count in counts.items() if count > 0]
         return max(wanted, key=lambda name: (counts[name], name), default=None)
+
+
+def _resolved_size(regex: str, resolved: ResolvedRegex) -> int:
+    return REGEX_BYTES + len(regex) + REGEX_TOPIC_BYTES * len(resolved.topics)
 
 
 def change_count(counts: dict[str, int], name: str, step: int) -> None:

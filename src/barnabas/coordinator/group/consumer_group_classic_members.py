@@ -126,6 +126,7 @@ class ConsumerGroupClassicMembers:
             client_host=caller.client_host,
             classic=classic_metadata(request.session_timeout_ms, protocols_of(request)),
         )
+        self._steps.check_room(group, updated)
         names_changed = self._steps.record_member(group.group_id, member, updated, records)
         regex_changed = self._steps.regexes.update(group, member, updated, records) is not RegexChange.NONE
         return Update(member, updated, names_changed or regex_changed, names_changed or regex_changed)

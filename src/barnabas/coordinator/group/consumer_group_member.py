@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Final
 
+from barnabas.coordinator.group.group_memory import MEMBER_BYTES
 from barnabas.protocol.coordinator_records.consumer_group_current_member_assignment_value import ConsumerGroupCurrentMemberAssignmentValue
 from barnabas.protocol.coordinator_records.consumer_group_member_metadata_value import (
     ClassicMemberMetadata,
@@ -18,6 +19,7 @@ from barnabas.protocol.coordinator_records.consumer_group_member_metadata_value 
 )
 from barnabas.uuid import Uuid
 
+_NAME_BYTES: Final = 100  # of a name in a set
 Assignment = Mapping[Uuid, frozenset[int]]
 
 NO_PARTITIONS: Final[Assignment] = {}
@@ -54,6 +56,16 @@ class ConsumerGroupMember:
     assigned_partitions: Assignment = field(default_factory=dict)
     partitions_pending_revocation: Assignment = field(default_factory=dict)
     classic: ClassicMemberMetadata | None = None  # only of a member that speaks the classic protocol
+
+    @property
+    def size(self) -> int:
+        """Bytes that it holds, assignments aside: all members together own no more than the partitions there are."""
+        texts = (self.member_id, self.instance_id, self.rack_id, self.client_id, self.client_host, self.server_assignor)
+        size = MEMBER_BYTES + sum(len(text) for text in texts if text) + len(self.subscribed_topic_regex or "")
+        size += sum(_NAME_BYTES + len(name) for name in self.subscribed_topic_names)
+        if self.classic is not None:
+            size += sum(len(protocol.name) + len(protocol.metadata) for protocol in self.classic.supported_protocols)
+        return size
 
     @property
     def uses_classic_protocol(self) -> bool:

@@ -28,7 +28,7 @@ from barnabas.coordinator.result import Record
 
 
 class NotAConsumerGroup(Exception):
-    """A record of a consumer group for a group that is of another kind: the log contradicts itself, and loading has to stop."""
+    """A record of a consumer group for a group that is of another kind: the log contradicts itself, and loading skips it."""
 
 
 def replay_consumer_group(groups: dict[str, Group], record: Record) -> None:

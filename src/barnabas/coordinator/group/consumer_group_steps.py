@@ -29,6 +29,7 @@ from barnabas.coordinator.group.consumer_group_records import (
 from barnabas.coordinator.group.consumer_group_timers import ConsumerGroupTimers
 from barnabas.coordinator.group.current_assignment import Owned, Reconciliation
 from barnabas.coordinator.group.group import Group
+from barnabas.coordinator.group.group_memory import GroupMemory
 from barnabas.coordinator.group.metadata_hash import MetadataHashes
 from barnabas.coordinator.group.migration import allows_downgrade, downgraded
 from barnabas.coordinator.group.regex_refresh import METADATA_REFRESH_INTERVAL_MS, RegexRefresh
@@ -71,6 +72,15 @@ class ConsumerGroupSteps:
     classic_groups: ClassicGroups
     assignors: Mapping[str, PartitionAssignor]
     metrics: Metrics
+    memory: GroupMemory
+
+    def check_room(self, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
+        """Raises where the group may not grow by what the member holds more than before."""
+        known = group.members.get(member.member_id) or group.static_member(member.instance_id)
+        more = member.size - (0 if known is None else known.size)
+        if more > 0:
+            is_new = group.group_id not in self.groups
+            self.memory.check_growth(group.held_bytes, more + (group.held_bytes if is_new else 0))
 
     def record_member(self, group_id: str, old: ConsumerGroupMember, new: ConsumerGroupMember, records: list[Record]) -> bool:
         """Write a member that changed; whether the names it is subscribed to did."""
@@ -92,8 +102,8 @@ class ConsumerGroupSteps:
 
     def update_group(self, group: ConsumerGroup, update: Update, records: list[Record]) -> tuple[int, bool]:
         """The epoch of the group after the update, and whether all its members then want the same topics."""
-        now_ms = self.clock.now_ms()
-        if not update.bumps_epoch and not group.has_metadata_expired(now_ms):
+        monotonic_ms = self.clock.monotonic_ms()
+        if not update.bumps_epoch and not group.has_metadata_expired(monotonic_ms):
             return group.group_epoch, group.is_homogeneous
         topics = group.subscribed_topics_with(update.old, update.new)
         known = group.has_member(update.new.member_id) or group.static_member(update.new.instance_id) is not None
@@ -104,7 +114,7 @@ class ConsumerGroupSteps:
             epoch += 1
             records.append(group_epoch_record(group.group_id, epoch, metadata_hash))
             self.metrics.record(CONSUMER_GROUP_REBALANCES, 1)
-        group.set_metadata_refresh(now_ms + METADATA_REFRESH_INTERVAL_MS, epoch)
+        group.set_metadata_refresh(monotonic_ms + METADATA_REFRESH_INTERVAL_MS, epoch)
         if group.has_partition_metadata_record:
             records.append(partition_metadata_tombstone(group.group_id))
         return epoch, homogeneous

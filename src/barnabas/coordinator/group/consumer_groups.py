@@ -37,6 +37,7 @@ from barnabas.coordinator.group.group import Group
 from barnabas.coordinator.group.heartbeat_epochs import check_member_epoch, owned_of
 from barnabas.coordinator.group.metadata_hash import MetadataHashes
 from barnabas.coordinator.group.migration import upgrade_records, upgraded, validate_upgrade
+from barnabas.coordinator.group.regex_queue import RegexQueue
 from barnabas.coordinator.group.regex_refresh import RegexChange, RegexRefresh
 from barnabas.coordinator.group.topics_image import TopicsImage
 from barnabas.coordinator.metrics import Metrics
@@ -82,6 +83,7 @@ class ConsumerGroups:
         new_id: Callable[[], str],
         image: TopicsImage,
         classic_groups: ClassicGroups,
+        regex_queue: RegexQueue,
         group_configs: GroupConfigs | None = None,
     ) -> None:
         self._groups = groups
@@ -93,9 +95,19 @@ class ConsumerGroups:
         self._group_configs = group_configs
         self._hashes = MetadataHashes(image)
         self._timers = ConsumerGroupTimers(timer, self._fence)
-        self._regexes = RegexRefresh(groups, config, clock, timer, image, self._hashes, metrics)
+        self._regexes = RegexRefresh(groups, config, clock, timer, regex_queue, self._hashes, metrics)
         self._steps = ConsumerGroupSteps(
-            groups, config, clock, image, self._hashes, self._timers, self._regexes, classic_groups, configured_assignors(config), metrics
+            groups,
+            config,
+            clock,
+            image,
+            self._hashes,
+            self._timers,
+            self._regexes,
+            classic_groups,
+            configured_assignors(config),
+            metrics,
+            classic_groups.memory,
         )
         self._classic_members = ConsumerGroupClassicMembers(self._steps, new_id)
 
@@ -226,6 +238,7 @@ class ConsumerGroups:
             client_host=caller.client_host,
             classic=None,
         )
+        self._steps.check_room(group, updated)
         names_changed = self._steps.record_member(group.group_id, member, updated, records)
         regex_change = self._regexes.update(group, member, updated, records)
         # An expression whose topics are not known yet moves the group when they are, not before.
@@ -305,6 +318,7 @@ class ConsumerGroups:
         """Nobody waits for an answer in a consumer group; only its clocks have to stop."""
         for member_id in _consumer_group(group).members:
             self._timers.cancel_all(group.group_id, member_id)
+        self._regexes.cancel(group.group_id)
 
     def on_topics_changed(self, changed: Iterable[str], *, created: bool) -> None:
         """Topics were created (`created`), deleted, got partitions or moved; groups that want them look again at their next heartbeat."""

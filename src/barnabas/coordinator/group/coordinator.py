@@ -314,6 +314,15 @@ class GroupCoordinator:
             lambda error: respond(DeletableGroupResult(group_id, client_error_code(error))),
         )
 
+    @property
+    def skipped_records(self) -> int:
+        """How many records of `__consumer_offsets` could not be read while partitions were loaded."""
+        return self._runtime.skipped_records
+
+    def shards(self) -> list[GroupShard]:
+        """Of all partitions; none while one is being loaded."""
+        return [] if self._runtime.is_loading else self._runtime.shards()
+
     def gauges(self) -> dict[str, int]:
         """Kafka's gauges of this coordinator, by name."""
         runtime = self._runtime

@@ -12,6 +12,8 @@ from enum import Enum
 from functools import lru_cache
 from typing import Final
 
+from barnabas.coordinator.group.group_memory import GROUP_BYTES
+from barnabas.coordinator.memory_account import MemoryAccount
 from barnabas.coordinator.result import Record
 from barnabas.java_hash import java_hash
 from barnabas.protocol.messages.list_groups_response import ListedGroup
@@ -83,6 +85,24 @@ class Group(ABC):
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
+        self.held_bytes = GROUP_BYTES + len(group_id)  # of its members and itself, without offsets
+        self._account: MemoryAccount | None = None
+
+    def enter_account(self, account: MemoryAccount) -> None:
+        """From here on the bytes of the group count in the account, also those that it grows and shrinks by."""
+        self.leave_account()
+        self._account = account
+        account.used += self.held_bytes
+
+    def leave_account(self) -> None:
+        if self._account is not None:
+            self._account.used -= self.held_bytes
+            self._account = None
+
+    def change_held_bytes(self, change: int) -> None:
+        self.held_bytes += change
+        if self._account is not None:
+            self._account.used += change
 
     @property
     @abstractmethod

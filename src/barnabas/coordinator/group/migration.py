@@ -144,7 +144,7 @@ def downgraded(
             version = version_of(classic_member.metadata(classic.protocol_name))
         except MalformedMessage as error:
             raise GroupIdNotFound(f"Cannot downgrade the classic group {group.group_id}: {error}.") from error
-        classic_member.assignment = write_assignment(group.target_assignment.get(had_by, NO_PARTITIONS), image, version)
+        classic.assign(classic_member, write_assignment(group.target_assignment.get(had_by, NO_PARTITIONS), image, version))
     return classic
 
 

@@ -14,6 +14,8 @@ from barnabas.coordinator.group.classic_group import PREPARING, STABLE, ClassicG
 from barnabas.coordinator.group.classic_groups import ClassicGroups
 from barnabas.coordinator.group.config import GroupCoordinatorConfig
 from barnabas.coordinator.group.group import CommitPartitionValidator, Group, Offset
+from barnabas.coordinator.group.group_memory import GROUP_BYTES, OFFSET_BYTES, GroupMemory
+from barnabas.coordinator.memory_account import MemoryAccount
 from barnabas.coordinator.metrics import OFFSET_COMMITS, OFFSET_DELETIONS, OFFSET_EXPIRATIONS, Metrics
 from barnabas.coordinator.result import Clock, Record, Result
 from barnabas.errors import GroupIdNotFound, IllegalGeneration, StaleMemberEpoch
@@ -47,6 +49,7 @@ from barnabas.protocol.messages.txn_offset_commit_response import (
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
 
+COMMIT_BYTES_MAX: Final = 16_777_216  # no commit adds more to the account: its records have to fit in one batch
 OFFSET_COMMIT: Final = 1  # the type of the record
 _WITH_EXPIRY: Final = 1  # the one version of the value that has a time of expiry
 _LATEST: Final = 4
@@ -60,30 +63,47 @@ TopicOffsets = dict[str, PartitionOffsets]
 
 
 class OffsetStore:
-    """Offsets by group, topic and partition. Nothing empty is kept."""
+    """Offsets by group, topic and partition. Nothing empty is kept. What it holds counts in `account`."""
 
-    def __init__(self) -> None:
+    def __init__(self, account: MemoryAccount) -> None:
         self.by_group: dict[str, TopicOffsets] = {}
         self.count = 0
+        self.held_bytes = 0
+        self._account = account
 
     def get(self, group_id: str, topic: str, partition: int) -> Offset | None:
         return self.by_group.get(group_id, {}).get(topic, {}).get(partition)
 
     def put(self, group_id: str, topic: str, partition: int, offset: Offset) -> None:
         partitions = self.by_group.setdefault(group_id, {}).setdefault(topic, {})
-        self.count += partition not in partitions
+        replaced = partitions.get(partition)
+        if replaced is None:
+            self.count += 1
+            self._change_held_bytes(OFFSET_BYTES + len(offset.metadata))
+        else:
+            self._change_held_bytes(len(offset.metadata) - len(replaced.metadata))
         partitions[partition] = offset
 
     def remove(self, group_id: str, topic: str, partition: int) -> None:
         topics = self.by_group.get(group_id)
         partitions = None if topics is None else topics.get(topic)
-        if topics is None or partitions is None or partitions.pop(partition, None) is None:
+        removed = None if partitions is None else partitions.pop(partition, None)
+        if topics is None or removed is None:
             return
         self.count -= 1
+        self._change_held_bytes(-OFFSET_BYTES - len(removed.metadata))
         if not partitions:
             del topics[topic]
             if not topics:
                 del self.by_group[group_id]
+
+    def leave_account(self) -> None:
+        """Before the store is dropped, with whatever is in it."""
+        self._change_held_bytes(-self.held_bytes)
+
+    def _change_held_bytes(self, change: int) -> None:
+        self.held_bytes += change
+        self._account.used += change
 
     def of_group(self, group_id: str) -> Iterator[tuple[str, int, Offset]]:
         for topic, partitions in self.by_group.get(group_id, {}).items():
@@ -91,22 +111,51 @@ class OffsetStore:
                 yield topic, partition, offset
 
 
+class _Room:
+    """What one commit may add to the account. Only where that `is_tight`, the partitions have to be looked at one by one."""
+
+    __slots__ = ("_account", "_group_id", "_store", "_taken", "is_tight")
+
+    def __init__(self, account: MemoryAccount, store: OffsetStore | None, group_id: str) -> None:
+        self._account = account
+        self._store = store  # what the commit is written over
+        self._group_id = group_id
+        self._taken = 0
+        self.is_tight = not account.has_room(COMMIT_BYTES_MAX)
+
+    def take(self, topic: str, partition: int, metadata: str) -> bool:
+        replaced = None if self._store is None else self._store.get(self._group_id, topic, partition)
+        more = len(metadata) + (OFFSET_BYTES if replaced is None else -len(replaced.metadata))
+        if more > 0 and not self._account.has_room(self._taken + more):
+            return False
+        self._taken += more
+        return True
+
+
 class Offsets:
     def __init__(
-        self, groups: dict[str, Group], classic: ClassicGroups, config: GroupCoordinatorConfig, clock: Clock, metrics: Metrics
+        self,
+        groups: dict[str, Group],
+        classic: ClassicGroups,
+        config: GroupCoordinatorConfig,
+        clock: Clock,
+        metrics: Metrics,
+        memory: GroupMemory,
     ) -> None:
         self._groups = groups
         self._classic = classic
         self._config = config
         self._clock = clock
         self._metrics = metrics
-        self.committed = OffsetStore()
+        self._memory = memory
+        self.committed = OffsetStore(memory.offsets)
         self.pending: dict[int, OffsetStore] = {}  # by producer id
 
     # -- OffsetCommit, TxnOffsetCommit
 
     def commit(self, version: int, request: OffsetCommitRequest) -> Result[OffsetCommitResponse]:
         validator = self._validate_commit(version, request)
+        room = _Room(self._memory.offsets, self.committed, request.group_id)
         now_ms = self._clock.now_ms()
         expires = None if request.retention_time_ms == _NO_RETENTION else min(now_ms + request.retention_time_ms, LONG_MAX)
         records: list[Record] = []
@@ -120,6 +169,9 @@ class Offsets:
                     continue
                 if validator is not None:
                     validator(topic.name, topic.topic_id, wanted.partition_index)
+                if room.is_tight and not room.take(topic.name, wanted.partition_index, metadata):
+                    partitions.append(OffsetCommitResponsePartition(wanted.partition_index, int(ErrorCode.COORDINATOR_NOT_AVAILABLE)))
+                    continue
                 partitions.append(OffsetCommitResponsePartition(wanted.partition_index))
                 committed_at = now_ms if wanted.commit_timestamp == _NO_TIMESTAMP else wanted.commit_timestamp
                 offset = Offset(
@@ -139,13 +191,18 @@ class Offsets:
                 if version >= 9:
                     raise GroupIdNotFound(f"Group {request.group_id} not found.")
                 raise IllegalGeneration
-            group = ClassicGroup(request.group_id)  # the replay of the commit makes it
+            group = self._new_group(request.group_id)
         validator = group.validate_offset_commit(
             request.member_id, request.group_instance_id, generation, transactional=False, version=version
         )
         if isinstance(group, ClassicGroup) and group.state in (STABLE, PREPARING):
             self._classic.keep_session(group, request.member_id)
         return validator
+
+    def _new_group(self, group_id: str) -> ClassicGroup:
+        """A group without members, which the replay of the commit makes. Raises CoordinatorNotAvailable where there is no room for it."""
+        self._memory.check_growth(0, GROUP_BYTES + len(group_id))
+        return ClassicGroup(group_id)
 
     def commit_transactional(self, version: int, request: TxnOffsetCommitRequest) -> Result[TxnOffsetCommitResponse]:
         """The records of these are written with the producer's id and epoch, in a transactional batch."""
@@ -159,10 +216,11 @@ class Offsets:
         if group is None:
             if request.generation_id >= 0:
                 raise IllegalGeneration
-            group = ClassicGroup(request.group_id)
+            group = self._new_group(request.group_id)
         validator = group.validate_offset_commit(
             request.member_id, request.group_instance_id, request.generation_id, transactional=True, version=version
         )
+        room = _Room(self._memory.offsets, self.pending.get(request.producer_id), request.group_id)
         now_ms = self._clock.now_ms()
         records: list[Record] = []
         topics: list[TxnOffsetCommitResponseTopic] = []
@@ -175,6 +233,9 @@ class Offsets:
                     continue
                 if validator is not None:
                     validator(topic.name, Uuid.ZERO, wanted.partition_index)
+                if room.is_tight and not room.take(topic.name, wanted.partition_index, metadata):
+                    partitions.append(TxnOffsetCommitResponsePartition(wanted.partition_index, int(ErrorCode.COORDINATOR_NOT_AVAILABLE)))
+                    continue
                 partitions.append(TxnOffsetCommitResponsePartition(wanted.partition_index))
                 offset = Offset(wanted.committed_offset, wanted.committed_leader_epoch, metadata, now_ms)
                 records.append(commit_record(request.group_id, topic.name, wanted.partition_index, offset))
@@ -318,8 +379,19 @@ class Offsets:
             record_offset,
             value.topic_id,
         )
-        store = self.committed if producer_id == NO_PRODUCER_ID else self.pending.setdefault(producer_id, OffsetStore())
+        store = self.committed if producer_id == NO_PRODUCER_ID else self._pending_of(producer_id)
         store.put(key.group, key.topic, key.partition, offset)
+
+    def _pending_of(self, producer_id: int) -> OffsetStore:
+        store = self.pending.get(producer_id)
+        if store is None:
+            store = self.pending[producer_id] = OffsetStore(self._memory.offsets)
+        return store
+
+    def leave_account(self) -> None:
+        """The shard is unloaded."""
+        for store in self._stores():
+            store.leave_account()
 
     def _drop_empty_transactions(self) -> None:
         for producer_id in [producer_id for producer_id, store in self.pending.items() if not store.by_group]:
@@ -327,7 +399,10 @@ class Offsets:
 
     def replay_end_transaction(self, producer_id: int, *, committed: bool) -> None:
         ended = self.pending.pop(producer_id, None)
-        if ended is None or not committed:
+        if ended is None:
+            return
+        ended.leave_account()
+        if not committed:
             return
         for group_id in ended.by_group:
             for topic, partition, offset in ended.of_group(group_id):

@@ -1,12 +1,12 @@
 """Keeps the regular expressions of consumer groups resolved.
 
-All expressions of a group are matched together, as a piece of work of its own right after the heartbeat that asked for it: when a new one
-comes, when topics were created, and now and then. The result is written like any other; heartbeats see it when it has been.
+All expressions of a group are resolved together, by the queue that the groups of a broker share: when a new one comes, when topics were
+created, and now and then. The result is written like any other; heartbeats see it when it has been.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from enum import Enum
 from typing import Final
 
@@ -16,8 +16,8 @@ from barnabas.coordinator.group.consumer_group_member import ConsumerGroupMember
 from barnabas.coordinator.group.consumer_group_records import group_epoch_record, regex_record, regex_tombstone
 from barnabas.coordinator.group.group import Group
 from barnabas.coordinator.group.metadata_hash import MetadataHashes
-from barnabas.coordinator.group.subscription import NOTHING_RESOLVED, ResolvedRegex, resolve_regexes, validate_regex
-from barnabas.coordinator.group.topics_image import TopicsImage
+from barnabas.coordinator.group.regex_queue import RegexQueue
+from barnabas.coordinator.group.subscription import NOTHING_RESOLVED, ResolvedRegex, validate_regex
 from barnabas.coordinator.metrics import CONSUMER_GROUP_REBALANCES, Metrics
 from barnabas.coordinator.result import Clock, Record, Result, Timer
 
@@ -38,7 +38,7 @@ class RegexRefresh:
         config: GroupCoordinatorConfig,
         clock: Clock,
         timer: Timer,
-        image: TopicsImage,
+        queue: RegexQueue,
         hashes: MetadataHashes,
         metrics: Metrics,
     ) -> None:
@@ -46,7 +46,7 @@ class RegexRefresh:
         self._config = config
         self._clock = clock
         self._timer = timer
-        self._image = image
+        self._queue = queue
         self._hashes = hashes
         self._metrics = metrics
         # Grows with every new topic, also over restarts: an expression resolved at an older version has not seen the topic.
@@ -65,9 +65,20 @@ class RegexRefresh:
             return change
         regexes = group.regexes_with(old, new)
         if regexes and self._is_due(group, len(regexes), asked=change is not RegexChange.NONE and is_new):
-            wanted = sorted(regexes)
-            self._timer.schedule(regex_key(group.group_id), 0, lambda: self.refresh(group.group_id, wanted))
+            self._submit(group.group_id, sorted(regexes))
         return change
+
+    def _submit(self, group_id: str, regexes: list[str]) -> None:
+        version = self._version  # topics that are created from now on may be missed
+
+        def on_resolved(resolved: Mapping[str, frozenset[str]]) -> None:
+            self._timer.schedule(regex_key(group_id), 0, lambda: self.refresh(group_id, resolved, version))
+
+        self._queue.submit(group_id, regexes, on_resolved)
+
+    def cancel(self, group_id: str) -> None:
+        """The group is no longer coordinated here."""
+        self._queue.cancel(group_id)
 
     def _change(self, group: ConsumerGroup, old: ConsumerGroupMember, new: ConsumerGroupMember, records: list[Record]) -> RegexChange:
         before, after = old.subscribed_topic_regex, new.subscribed_topic_regex
@@ -81,14 +92,14 @@ class RegexRefresh:
         return RegexChange.RESOLVED if before else RegexChange.UNRESOLVED
 
     def _is_due(self, group: ConsumerGroup, regex_count: int, *, asked: bool) -> bool:
-        if self._timer.is_scheduled(regex_key(group.group_id)):
+        if self._queue.is_waiting(group.group_id) or self._timer.is_scheduled(regex_key(group.group_id)):
             return False
         last = group.last_regex_refresh
         if last is None:
             return True
         now_ms = self._clock.now_ms()
-        if now_ms <= last.timestamp_ms + MIN_INTERVAL_MS:
-            return False
+        if last.timestamp_ms <= now_ms <= last.timestamp_ms + MIN_INTERVAL_MS:
+            return False  # one that seems to be of later was written before the wall clock was set back
         return (
             asked
             or regex_count != len(group.resolved_regexes)
@@ -96,8 +107,8 @@ class RegexRefresh:
             or now_ms > last.timestamp_ms + self._config.group_consumer_regex_refresh_interval_ms
         )
 
-    def refresh(self, group_id: str, regexes: Iterable[str]) -> Result[None] | None:
-        """Resolve these, write what came of it, and move the group on if it matters."""
+    def refresh(self, group_id: str, resolved: Mapping[str, frozenset[str]], version: int) -> Result[None] | None:
+        """Write the topics that expressions were resolved to, and move the group on if it matters."""
         group = self._groups.get(group_id)
         if not isinstance(group, ConsumerGroup):
             return None
@@ -105,7 +116,7 @@ class RegexRefresh:
         topics = group.subscribed_topics.copy()
         records: list[Record] = []
         changed = False
-        for regex, matches in resolve_regexes(regexes, self._image.names()).items():
+        for regex, matches in resolved.items():
             if group.subscribed_regexes.get(regex, 0) == 0:
                 continue  # its last member left meanwhile
             before = group.resolved_regexes.get(regex, NOTHING_RESOLVED).topics
@@ -113,13 +124,13 @@ class RegexRefresh:
                 changed = True
                 topics.remove_matches(before)
                 topics.add_matches(matches)
-            records.append(regex_record(group_id, regex, ResolvedRegex(matches, self._version, now_ms)))
+            records.append(regex_record(group_id, regex, ResolvedRegex(matches, version, now_ms)))
         metadata_hash = self._hashes.group_hash(topics)
         if changed or metadata_hash != group.metadata_hash:
             epoch = group.group_epoch + 1
             records.append(group_epoch_record(group_id, epoch, metadata_hash))
             self._metrics.record(CONSUMER_GROUP_REBALANCES, 1)
-            group.set_metadata_refresh(now_ms + METADATA_REFRESH_INTERVAL_MS, epoch)
+            group.set_metadata_refresh(self._clock.monotonic_ms() + METADATA_REFRESH_INTERVAL_MS, epoch)
         return Result(records)
 
 

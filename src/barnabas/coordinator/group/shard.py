@@ -21,6 +21,8 @@ from barnabas.coordinator.group.classic_group import (
 from barnabas.coordinator.group.classic_groups import Caller, ClassicGroups, normalized_members
 from barnabas.coordinator.group.config import GroupCoordinatorConfig
 from barnabas.coordinator.group.group import Group, GroupType
+from barnabas.coordinator.group.group_memory import GroupMemory
+from barnabas.coordinator.group.group_table import GroupTable
 from barnabas.coordinator.group.offsets import OFFSET_COMMIT, Offsets
 from barnabas.coordinator.metrics import Metrics
 from barnabas.coordinator.result import Clock, Record, Result, Timer
@@ -79,10 +81,21 @@ class ConsumerPart(Protocol):
 
 
 class GroupShard:
-    def __init__(self, config: GroupCoordinatorConfig, clock: Clock, timer: Timer, metrics: Metrics, new_id: Callable[[], str]) -> None:
-        self.groups: dict[str, Group] = {}
-        self.classic = ClassicGroups(self.groups, config, clock, timer, metrics, new_id)
-        self.offsets = Offsets(self.groups, self.classic, config, clock, metrics)
+    """`memory` is shared by all shards of a broker; a shard alone has its own."""
+
+    def __init__(
+        self,
+        config: GroupCoordinatorConfig,
+        clock: Clock,
+        timer: Timer,
+        metrics: Metrics,
+        new_id: Callable[[], str],
+        memory: GroupMemory | None = None,
+    ) -> None:
+        self.memory = memory = config.memory() if memory is None else memory
+        self.groups = GroupTable(memory.members)
+        self.classic = ClassicGroups(self.groups, config, clock, timer, metrics, new_id, memory)
+        self.offsets = Offsets(self.groups, self.classic, config, clock, metrics, memory)
         self.consumer: ConsumerPart | None = None
         self._config = config
         self._timer = timer
@@ -228,3 +241,5 @@ class GroupShard:
                 self.classic.on_unloaded(group)
             elif self.consumer is not None:
                 self.consumer.on_unloaded(group)
+        self.groups.leave_account()
+        self.offsets.leave_account()

@@ -1,18 +1,17 @@
 """What the members of a consumer group are subscribed to: topics by name, and topics by regular expression.
 
 Counts how many members name a topic and how many expressions match it, so that a group knows its topics without looking at every member.
-Expressions are RE2's (linear in time, whatever a client sends) and match whole names; they are resolved here into sets of topics, by who
-asks, and never while a heartbeat waits.
+Expressions are RE2's, bounded in size (`expression`), and match whole names; `regex_queue` resolves them into sets of topics, never while a
+heartbeat waits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-import re2
-
+from barnabas.coordinator.expression import ExpressionError, compile_expression
 from barnabas.coordinator.group.consumer_group_member import ConsumerGroupMember
 from barnabas.errors import InvalidRegularExpression
 
@@ -84,50 +83,6 @@ def subscribed_topics(member: ConsumerGroupMember, resolved: Mapping[str, Resolv
 def validate_regex(regex: str) -> None:
     """Raises InvalidRegularExpression with Kafka's words."""
     try:
-        re2.compile(regex, _OPTIONS)
-    except re2.error as error:
-        raise InvalidRegularExpression(f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {_reason(error)}.") from error
-
-
-def resolve_regexes(regexes: Iterable[str], topic_names: Collection[str]) -> dict[str, frozenset[str]]:
-    """The topics that match, per expression. One that RE2 does not know (a newer coordinator let it in) matches none."""
-    resolved: dict[str, frozenset[str]] = {}
-    for regex in regexes:
-        try:
-            pattern = re2.compile(regex, _OPTIONS)
-        except re2.error:
-            resolved[regex] = frozenset()
-            continue
-        resolved[regex] = frozenset(name for name in topic_names if pattern.fullmatch(name) is not None)
-    return resolved
-
-
-def _reason(error: Exception) -> str:
-    """RE2's complaint in the words of the Java library that Kafka uses."""
-    detail = error.args[0]
-    text = detail.decode("utf-8", "replace") if isinstance(detail, bytes) else str(detail)
-    return next((reason for start, reason in _REASONS.items() if text.startswith(start)), text)
-
-
-def _options() -> re2.Options:
-    options = re2.Options()
-    options.log_errors = False
-    return options
-
-
-_OPTIONS: Final = _options()
-
-_REASONS: Final = {
-    "missing ]": "missing closing ]",
-    "missing )": "missing closing )",
-    "unexpected )": "regexp/syntax: internal error",  # what that library calls it
-    "invalid character class range": "invalid character class range",
-    "invalid escape sequence": "invalid escape sequence",
-    "no argument for repetition operator": "missing argument to repetition operator",
-    "bad repetition operator": "invalid nested repetition operator",
-    "invalid repetition size": "invalid repeat count",
-    "trailing \\": "trailing backslash at end of expression",
-    "invalid perl operator": "invalid or unsupported Perl syntax",
-    "invalid named capture group": "invalid named capture",
-    "invalid UTF-8": "invalid UTF-8",
-}
+        compile_expression(regex)
+    except ExpressionError as error:
+        raise InvalidRegularExpression(f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {error}.") from error

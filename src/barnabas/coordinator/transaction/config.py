@@ -1,4 +1,4 @@
-"""The settings of the transaction coordinator, with Kafka's names and defaults.
+"""The settings of the transaction coordinator, with Kafka's names and defaults; those that begin with `barnabas` are ours.
 
 The broker makes one from its configuration; the coordinator reads it and never changes it. The bounds were checked by the broker's
 configuration.
@@ -27,6 +27,8 @@ class TransactionConfig:
     transaction_state_log_segment_bytes: int = 104_857_600
     transaction_two_phase_commit_enable: bool = False
     transactional_id_expiration_ms: int = 604_800_000
+    barnabas_transactional_ids_max_bytes: int = 134_217_728
+    add_partitions_to_txn_retry_backoff_max_ms: int = 100  # how long the end of the last transaction is waited for
     request_timeout_ms: int = 30_000  # how long a write may wait for its replicas
 
     @classmethod

@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from typing import Final, TypeVar
 
-import re2
-
+from barnabas.coordinator.expression import ExpressionError, compile_expression
 from barnabas.coordinator.faults import client_error_code
 from barnabas.coordinator.group.group import partition_for
+from barnabas.coordinator.memory_account import MemoryAccount
 from barnabas.coordinator.result import Clock, Result
 from barnabas.coordinator.runtime import CoordinatorRuntime, PartitionLog, Scheduler, ShardTimer
 from barnabas.coordinator.transaction.config import TransactionConfig
@@ -44,7 +44,7 @@ from barnabas.protocol.messages.list_transactions_request import ListTransaction
 from barnabas.protocol.messages.list_transactions_response import ListTransactionsResponse
 from barnabas.protocol.messages.list_transactions_response import TransactionState as ListedTransaction
 from barnabas.records.batch import NO_SEQUENCE
-from barnabas.topic_name import CONSUMER_OFFSETS
+from barnabas.topic_name import CONSUMER_OFFSETS, TRANSACTION_STATE
 from barnabas.topic_partition import TopicPartition
 
 R = TypeVar("R")
@@ -69,6 +69,7 @@ class TransactionCoordinator:
         offsets_partition: Callable[[str], int],
     ) -> None:
         self._config = config
+        self._memory = MemoryAccount(config.barnabas_transactional_ids_max_bytes)
         self._clock = clock
         self._producer_ids = producer_ids
         self._markers = markers
@@ -82,6 +83,7 @@ class TransactionCoordinator:
             clock,
             scheduler,
             load_buffer_size=config.transaction_state_log_load_buffer_size,
+            topic=TRANSACTION_STATE,
             record_types=TRANSACTION_RECORDS,
             base_sequence=NO_SEQUENCE,
         )
@@ -99,6 +101,7 @@ class TransactionCoordinator:
             write,
             transaction_version=self._transaction_version,
             coordinator_epoch=lambda: self._epochs[partition],
+            memory=self._memory,
         )
 
     # -- life
@@ -249,6 +252,8 @@ class TransactionCoordinator:
     # -- the end
 
     def end_txn(self, request: EndTxnRequest, version: int, respond: Respond[EndTxnResponse]) -> None:
+        """Answered when the partitions have their markers, or a moment after the end is decided: a producer that begins its next
+        transaction at once would only be told to come back."""
         client_version = _client_version(version, _END_WITH_BUMP)
 
         def answer(found: ProducerAnswer) -> None:
@@ -256,6 +261,13 @@ class TransactionCoordinator:
             if client_version >= EPOCH_BUMP_VERSION:
                 response.producer_id, response.producer_epoch = found.producer_id, found.epoch
             respond(response)
+
+        def decided(found: ProducerAnswer) -> None:
+            shard = self._runtime.shard(self.partition_for(request.transactional_id)) if self._partition_count else None
+            if shard is None:
+                answer(found)
+            else:
+                shard.when_complete(request.transactional_id, lambda: answer(found))
 
         def fail(error: Exception) -> None:
             answer(ProducerAnswer(client_error_code(error)))
@@ -273,7 +285,7 @@ class TransactionCoordinator:
                 committed=request.committed,
                 client_version=client_version,
             ),
-            answer,
+            decided,
             fail,
         )
 
@@ -287,7 +299,7 @@ class TransactionCoordinator:
             return ListTransactionsResponse(error_code=int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
         try:
             is_wanted = _id_filter(request.transactional_id_pattern)
-        except re2.error:
+        except ExpressionError:
             return ListTransactionsResponse(error_code=int(ErrorCode.INVALID_REGULAR_EXPRESSION))
         states = {state for title in request.state_filters if (state := state_of_title(title)) is not None}
         unknown = [title for title in dict.fromkeys(request.state_filters) if state_of_title(title) is None]
@@ -323,6 +335,11 @@ class TransactionCoordinator:
             fail(Refused(ErrorCode.INVALID_REQUEST))
         else:
             self._read(transactional_id, lambda shard: _describe(shard, transactional_id), respond, fail)
+
+    @property
+    def skipped_records(self) -> int:
+        """How many records of `__transaction_state` could not be read while partitions were loaded."""
+        return self._runtime.skipped_records
 
     def gauges(self) -> dict[str, int]:
         """How many transactional ids there are, by state, and how many have markers under way."""
@@ -425,10 +442,14 @@ def _describe(shard: TransactionShard, transactional_id: str) -> DescribedTransa
     )
 
 
+# Instructions of ListTransactions' expression, which is matched against every transactional id in one go.
+_ID_PROGRAM_SIZE_MAX: Final = 200
+
+
 def _id_filter(pattern: str | None) -> Callable[[str], bool]:
     if not pattern:
         return lambda _: True
-    compiled = re2.compile(pattern)
+    compiled = compile_expression(pattern, _ID_PROGRAM_SIZE_MAX)
     return lambda transactional_id: compiled.fullmatch(transactional_id) is not None
 
 

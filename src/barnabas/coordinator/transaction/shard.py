@@ -1,8 +1,9 @@
 """The transactional ids of one partition of `__transaction_state`.
 
 A fold over the log: `transactions` is what replaying it gives. An operation writes one step of one transactional id; until that is
-committed the id is *pending* and nobody else may take a step with it. A prepared transaction gets its markers once it is committed, and
-again after every load, until it is complete. No marker may be written for what is not committed in this log.
+committed the id is *pending* and nobody else may take a step with it, except to add partitions to what is in the log. A prepared
+transaction gets its markers once it is committed, and again after every load, until it is complete. No marker may be written for what is
+not committed in this log.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from functools import partial
 from itertools import islice
 from typing import Final, NamedTuple, TypeVar
 
+from barnabas.coordinator.memory_account import MemoryAccount
 from barnabas.coordinator.result import Clock, Record, Result, Timer
 from barnabas.coordinator.transaction.config import TransactionConfig
 from barnabas.coordinator.transaction.decisions import Expected, NewId, Refused, decide_end, decide_init
@@ -26,10 +28,13 @@ from barnabas.topic_partition import TopicPartition
 
 STEPS_AT_ONCE: Final = 50  # so that many transactions in one state do not hold up everything else
 TOMBSTONES_AT_ONCE: Final = 1_000
+ID_BYTES: Final = 1_000  # of a transactional id without its text
 _TIMEOUT_KEY: Final = "transaction-abort"
 _EXPIRATION_KEY: Final = "transactionalId-expiration"
+_TAKES_PARTITIONS: Final = frozenset({TransactionState.ONGOING, TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT})
 
 R = TypeVar("R")
+Action = Callable[[], None]
 Write = Callable[[Callable[[], Result[None]]], None]
 
 log = logging.getLogger(__name__)
@@ -51,7 +56,8 @@ class _Pending(NamedTuple):
 
 
 class TransactionShard:
-    """`write` runs an operation of this shard as if a request had asked for it; `coordinator_epoch` is that of the partition's leader."""
+    """`write` runs an operation of this shard as if a request had asked for it; `coordinator_epoch` is that of the partition's leader.
+    `memory` counts the transactional ids of all shards of a broker."""
 
     def __init__(
         self,
@@ -63,7 +69,9 @@ class TransactionShard:
         *,
         transaction_version: Callable[[], int],
         coordinator_epoch: Callable[[], int],
+        memory: MemoryAccount | None = None,
     ) -> None:
+        self.memory = MemoryAccount(config.barnabas_transactional_ids_max_bytes) if memory is None else memory
         self.transactions: dict[str, TransactionMetadata] = {}
         self.markers = MarkerWriter(sender, timer, coordinator_epoch, self._markers_written)
         self._config = config
@@ -71,9 +79,10 @@ class TransactionShard:
         self._timer = timer
         self._write = write
         self._transaction_version = transaction_version
-        self._pending: dict[str, _Pending] = {}
+        self._pending: dict[str, list[_Pending]] = {}  # in the order in which they are in the log
         self._ongoing: set[str] = set()
         self._is_loaded = False
+        self._until_complete: dict[str, list[Action]] = {}
 
     # -- requests
 
@@ -84,6 +93,8 @@ class TransactionShard:
         before = self.transactions.get(transactional_id)
         current = before
         if current is None:
+            if not self.memory.has_room(_size(transactional_id)):
+                raise Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
             current = TransactionMetadata(transactional_id, new_id(), timeout_ms=timeout_ms, last_update_timestamp=now_ms)
         after = decide_init(current, timeout_ms, expected, new_id, self._transaction_version(), now_ms)
         if after.state.is_prepared:
@@ -95,7 +106,7 @@ class TransactionShard:
     ) -> Result[int]:
         current = self.visible(transactional_id)
         if self._is_busy(transactional_id):
-            raise Refused(ErrorCode.CONCURRENT_TRANSACTIONS)
+            current = self._appended(transactional_id, producer_id, epoch)
         if current is None or current.producer_id != producer_id:
             raise Refused(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
         if current.producer_epoch != epoch:
@@ -141,10 +152,21 @@ class TransactionShard:
         next_one = after.completed(now_ms)
         return self._step(current, after, ProducerAnswer(int(ErrorCode.NONE), next_one.producer_id, next_one.producer_epoch))
 
+    def when_complete(self, transactional_id: str, action: Action) -> None:
+        """Call `action` when all partitions have the markers of the transaction that is being ended and its end is in the log; at once
+        where nothing is being ended, and at the latest after add.partitions.to.txn.retry.backoff.max.ms."""
+        wait_ms = self._config.add_partitions_to_txn_retry_backoff_max_ms
+        current = self.transactions.get(transactional_id)
+        if not self._is_loaded or wait_ms <= 0 or current is None or not current.state.is_prepared:
+            action()
+            return
+        self._until_complete.setdefault(transactional_id, []).append(action)
+        self._timer.schedule(_answer_key(transactional_id), wait_ms, lambda: _call_all(self._until_complete, transactional_id))
+
     def visible(self, transactional_id: str) -> TransactionMetadata | None:
         """What is committed about an id."""
-        pending = self._pending.get(transactional_id)
-        return self.transactions.get(transactional_id) if pending is None else pending.before
+        steps = self._pending.get(transactional_id)
+        return steps[0].before if steps else self.transactions.get(transactional_id)
 
     def all_visible(self) -> Iterable[TransactionMetadata]:
         for transactional_id in [*self.transactions, *(gone for gone in self._pending if gone not in self.transactions)]:
@@ -159,14 +181,26 @@ class TransactionShard:
         found = self.transactions.get(transactional_id)
         return found is not None and found.state.is_prepared
 
+    def _appended(self, transactional_id: str, producer_id: int, epoch: int) -> TransactionMetadata:
+        """What is in the log of an id and not committed yet, if partitions may be added to it now: whoever is answered is answered when
+        that is committed too. So neither several leaders that add partitions at once nor the next transaction have to come back."""
+        steps = self._pending.get(transactional_id)
+        appended = self.transactions.get(transactional_id)
+        if not steps or appended is None or steps[-1].after is None or appended.state not in _TAKES_PARTITIONS:
+            raise Refused(ErrorCode.CONCURRENT_TRANSACTIONS)
+        if (appended.producer_id, appended.producer_epoch) != (producer_id, epoch):
+            raise Refused(ErrorCode.CONCURRENT_TRANSACTIONS)
+        return appended
+
     # -- steps
 
     def _step(self, before: TransactionMetadata | None, after: TransactionMetadata, response: R | None) -> Result[R]:
         transactional_id = after.transactional_id
-        self._pending[transactional_id] = _Pending(before, after)
+        step = _Pending(before, after)
+        self._pending.setdefault(transactional_id, []).append(step)
 
         def settled(error: Exception | None) -> None:
-            self._pending.pop(transactional_id, None)
+            self._settle(transactional_id, step)
             if not self._is_loaded:
                 return
             reached = self.transactions.get(transactional_id)
@@ -180,6 +214,11 @@ class TransactionShard:
                 self._later(_resume_key(transactional_id), lambda: self._resume(transactional_id))
 
         return Result([after.to_record(self._transaction_version())], response, settled)
+
+    def _settle(self, transactional_id: str, step: _Pending) -> None:
+        left = [each for each in self._pending.pop(transactional_id, ()) if each is not step]
+        if left:
+            self._pending[transactional_id] = left
 
     def _later(self, key: str, action: Callable[[], Result[None] | None]) -> None:
         self._timer.schedule(key, RETRY_BACKOFF_MAX_MS, action)
@@ -241,12 +280,13 @@ class TransactionShard:
         expired = list(islice(all_expired, TOMBSTONES_AT_ONCE))
         if not expired:
             return None
-        for metadata in expired:
-            self._pending[metadata.transactional_id] = _Pending(metadata, None)
+        steps = [(metadata.transactional_id, _Pending(metadata, None)) for metadata in expired]
+        for transactional_id, step in steps:
+            self._pending[transactional_id] = [step]
 
         def settled(error: Exception | None) -> None:
-            for metadata in expired:
-                self._pending.pop(metadata.transactional_id, None)
+            for transactional_id, step in steps:
+                self._settle(transactional_id, step)
             if error is not None:
                 log.warning("Transactional ids that have expired could not be removed for now: %s", error)
             elif self._is_loaded and len(expired) == TOMBSTONES_AT_ONCE:
@@ -260,17 +300,23 @@ class TransactionShard:
         if not isinstance(record.key, TransactionLogKey):
             raise ValueError(f"Not a record of a transaction log at offset {offset}")
         transactional_id = record.key.transactional_id
-        self._ongoing.discard(transactional_id)
         if record.value is None:
-            self.transactions.pop(transactional_id, None)
+            self._ongoing.discard(transactional_id)
+            if self.transactions.pop(transactional_id, None) is not None:
+                self.memory.used -= _size(transactional_id)
             return
         if not isinstance(record.value, TransactionLogValue):
             raise ValueError(f"Not a record of a transaction log at offset {offset}")
-        metadata = TransactionMetadata.of_record(transactional_id, record.value)
-        pending = self._pending.get(transactional_id)
-        if pending is not None and pending.after is not None:
-            metadata = metadata._replace(last_producer_epoch=pending.after.last_producer_epoch)
+        metadata = TransactionMetadata.of_record(transactional_id, record.value)  # before anything changes: loading skips what it rejects
+        self._ongoing.discard(transactional_id)
+        steps = self._pending.get(transactional_id)
+        if steps and (after := steps[-1].after) is not None:
+            metadata = metadata._replace(last_producer_epoch=after.last_producer_epoch)
+        if transactional_id not in self.transactions:
+            self.memory.used += _size(transactional_id)
         self.transactions[transactional_id] = metadata
+        if transactional_id in self._until_complete and not metadata.state.is_prepared:
+            self._timer.schedule(_answer_key(transactional_id), 0, lambda: _call_all(self._until_complete, transactional_id))
         if metadata.state is TransactionState.ONGOING:
             self._ongoing.add(transactional_id)
 
@@ -291,6 +337,14 @@ class TransactionShard:
     def on_unloaded(self) -> None:
         self._is_loaded = False
         self.markers.cancel_all()
+        for transactional_id in list(self._until_complete):  # what they wait to hear is decided
+            _call_all(self._until_complete, transactional_id)
+        self.memory.used -= sum(map(_size, self.transactions))
+
+
+def _size(transactional_id: str) -> int:
+    """Bytes that an id holds, the partitions of its transaction aside."""
+    return ID_BYTES + len(transactional_id)
 
 
 def _resume_key(transactional_id: str) -> str:
@@ -299,3 +353,12 @@ def _resume_key(transactional_id: str) -> str:
 
 def _complete_key(transactional_id: str) -> str:
     return f"complete-{transactional_id}"
+
+
+def _answer_key(transactional_id: str) -> str:
+    return f"answer-{transactional_id}"
+
+
+def _call_all(waiting: dict[str, list[Action]], transactional_id: str) -> None:
+    for action in waiting.pop(transactional_id, ()):
+        action()

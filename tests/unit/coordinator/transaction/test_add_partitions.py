@@ -125,16 +125,41 @@ def test_while_the_markers_are_on_their_way_the_next_transaction_has_to_wait(com
     assert host.add(producer) == 0
 
 
-def test_while_a_step_is_not_committed_another_has_to_wait() -> None:
+def test_leaders_that_add_partitions_at_once_are_answered_together() -> None:
+    host = TransactionHost()
+    producer = host.producer()
+    host.hold()
+    first, second = host.asked_add(producer, T0), host.asked_add(producer, T1)
+    assert (list(first), list(second)) == ([], [])
+    host.commit_log()
+    assert (first.one, second.one) == (0, 0)
+    assert host.state().partitions == {T0, T1}
+
+
+def test_while_a_step_is_not_committed_nothing_else_happens_with_the_id() -> None:
     host = TransactionHost()
     producer = host.producer()
     host.hold()
     first = host.asked_add(producer, T0)
-    assert host.add(producer, T1) == ErrorCode.CONCURRENT_TRANSACTIONS
-    assert not first
+    assert host.end(producer, committed=True).error_code == ErrorCode.CONCURRENT_TRANSACTIONS
+    assert host.init().error_code == ErrorCode.CONCURRENT_TRANSACTIONS
+    assert host.add((producer[0], producer[1] + 1), T1) == ErrorCode.CONCURRENT_TRANSACTIONS
     host.commit_log()
     assert first.one == 0
-    assert host.add(producer, T1) == 0
+
+
+def test_an_adding_that_the_log_refuses_leaves_the_one_before_it_alone() -> None:
+    host = TransactionHost()
+    producer = host.producer()
+    host.hold()
+    first = host.asked_add(producer, T0)
+    host.log.error = NotEnoughReplicas()
+    assert host.add(producer, T1) == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert [found.state for found in host.shard.all_visible()] == [TransactionState.EMPTY]
+    host.log.error = None
+    host.commit_log()
+    assert first.one == 0
+    assert host.state().partitions == {T0}
 
 
 @pytest.mark.parametrize(

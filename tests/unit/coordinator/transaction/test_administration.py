@@ -76,6 +76,7 @@ def test_by_a_pattern_of_the_whole_id(host: TransactionHost, pattern: str | None
 
 def test_a_pattern_that_cannot_be_read_is_refused(host: TransactionHost) -> None:
     assert listed(host, transactional_id_pattern="(ab").error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
+    assert listed(host, transactional_id_pattern="(a?){200}").error_code == ErrorCode.INVALID_REGULAR_EXPRESSION  # too large
 
 
 def test_a_prefix(host: TransactionHost) -> None:

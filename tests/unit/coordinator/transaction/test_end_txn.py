@@ -320,13 +320,67 @@ def test_its_end_is_written_until_the_log_takes_it() -> None:
     assert host.partitions.ends_of(T0) == [True]  # and the marker was not written again
 
 
-def test_an_end_that_is_not_committed_yet_holds_up_the_next_transaction() -> None:
+def test_the_next_transaction_begins_behind_an_end_that_is_not_committed_yet() -> None:
     host = TransactionHost()
     producer = host.ongoing()
     host.partitions.held = True
     producer = host.commit(producer)
+    assert host.add(producer) == ErrorCode.CONCURRENT_TRANSACTIONS  # the markers are missing
     host.hold()
     host.partitions.release()
-    assert host.add(producer) == ErrorCode.CONCURRENT_TRANSACTIONS
+    added = host.asked_add(producer, T1)
+    assert not added
+    assert [found.state for found in host.shard.all_visible()] == [TransactionState.PREPARE_COMMIT]
     host.commit_log()
-    assert host.add(producer) == 0
+    assert added.one == 0
+    assert (host.state().state, host.state().partitions) == (TransactionState.ONGOING, {T1})
+
+
+def test_an_older_producer_does_not_begin_behind_an_end_that_is_not_committed_yet() -> None:
+    host = TransactionHost()
+    zombie = host.ongoing()
+    host.partitions.held = True
+    host.commit(zombie)
+    host.hold()
+    host.partitions.release()
+    assert host.add(zombie) == ErrorCode.CONCURRENT_TRANSACTIONS
+
+
+# -- when it is answered
+
+
+WAIT_MS = 100
+
+
+def test_it_is_answered_when_the_markers_are_written() -> None:
+    host = TransactionHost(add_partitions_to_txn_retry_backoff_max_ms=WAIT_MS)
+    producer = host.ongoing()
+    host.partitions.held = True
+    ended = host.asked_end(producer, committed=True)
+    assert not ended
+    host.partitions.release()
+    host.time.advance(0)
+    assert (ended.one.error_code, ended.one.producer_epoch) == (0, 1)
+    assert host.add((ended.one.producer_id, ended.one.producer_epoch)) == 0
+
+
+def test_it_is_answered_without_the_markers_after_a_while() -> None:
+    host = TransactionHost(add_partitions_to_txn_retry_backoff_max_ms=WAIT_MS)
+    producer = host.ongoing()
+    host.partitions.held = True
+    ended = host.asked_end(producer, committed=True)
+    host.time.advance(WAIT_MS)
+    assert ended.one.error_code == 0
+    assert host.state().state is TransactionState.PREPARE_COMMIT
+    host.partitions.release()
+    host.time.advance(WAIT_MS)
+    assert len(ended) == 1
+
+
+def test_what_is_decided_is_told_when_the_coordinator_goes() -> None:
+    host = TransactionHost(add_partitions_to_txn_retry_backoff_max_ms=WAIT_MS)
+    producer = host.ongoing()
+    host.partitions.held = True
+    ended = host.asked_end(producer, committed=True)
+    host.again()
+    assert ended.one.error_code == 0

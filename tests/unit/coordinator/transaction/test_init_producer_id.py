@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from barnabas.coordinator.transaction.shard import ID_BYTES
 from barnabas.coordinator.transaction.transaction_state import TransactionState
 from barnabas.errors import KafkaError, NotEnoughReplicas
 from barnabas.protocol.errors import ErrorCode
@@ -46,6 +47,15 @@ def test_without_a_transactional_id_every_call_gives_a_new_producer_id() -> None
 def test_an_empty_transactional_id_is_refused() -> None:
     response = TransactionHost().init("")
     assert (response.error_code, response.producer_id, response.producer_epoch) == (ErrorCode.INVALID_REQUEST, -1, -1)
+
+
+def test_when_transactional_ids_are_full_a_new_one_is_told_to_try_again_and_those_there_go_on() -> None:
+    host = TransactionHost(barnabas_transactional_ids_max_bytes=10 * (ID_BYTES + 2))
+    codes = [host.init(f"x{number}").error_code for number in range(10)]
+    assert codes == [0] * 10
+    assert host.init("another").error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert host.init("x1").error_code == 0
+    assert host.shard.memory.used == 10 * (ID_BYTES + 2)
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1, 900_001, 2**31 - 1])

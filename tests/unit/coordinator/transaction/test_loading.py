@@ -139,15 +139,6 @@ def test_a_record_of_a_newer_kafka_is_passed_over() -> None:
     assert list(TransactionHost(log).shard.transactions) == ["x"]
 
 
-def test_a_partition_that_cannot_be_read_has_no_coordinator() -> None:
-    log = MemoryLog()
-    builder = BatchBuilder()
-    builder.append(0, b"\x00\x00\x00\x01y", b"\x00\x00" + b"short")
-    log.append(0, builder.build())
-    host = TransactionHost(log)
-    assert host.init().error_code == ErrorCode.NOT_COORDINATOR
-
-
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_what_every_version_of_the_protocol_wrote_is_understood(version: int) -> None:
     host = TransactionHost(version=version)
@@ -157,3 +148,19 @@ def test_what_every_version_of_the_protocol_wrote_is_understood(version: int) ->
     assert host.state() == wanted
     host.commit(producer)
     assert host.state().state is TransactionState.COMPLETE_COMMIT
+
+
+def test_a_record_that_cannot_be_read_is_skipped_and_counted(caplog: pytest.LogCaptureFixture) -> None:
+    host = TransactionHost()
+    producer = host.ongoing(T0)
+    builder = BatchBuilder()
+    builder.append(0, b"garbage", b"garbage")
+    builder.append(0, b"", None)
+    builder.append(0, b"\x00\x00\x00\x01x", b"\x00\x00" + b"\x63" * 24)  # of the transaction that is open, in a state there is none of
+    builder.append(0, b"\x00\x00\x00\x01x", b"\x00\x01")
+    host.log.append(0, builder.build())
+    host = host.again()
+    assert host.coordinator.skipped_records == 4
+    assert "Skipped a record of __transaction_state-0" in caplog.text
+    host.commit(producer)
+    assert host.partitions.ends_of(T0) == [True]

@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from barnabas.coordinator.transaction.shard import ID_BYTES
 from barnabas.coordinator.transaction.transaction_metadata import TransactionMetadata
 from barnabas.coordinator.transaction.transaction_state import TransactionState
 from barnabas.errors import NotEnoughReplicas
@@ -181,6 +182,7 @@ def world_after(steps: list[tuple[str, int, str]]) -> World:
 @given(STEPS)
 def test_the_log_gives_the_same_state(steps: list[tuple[str, int, str]]) -> None:
     world = world_after(steps)
+    assert world.host.shard.memory.used == sum(ID_BYTES + len(name) for name in world.host.shard.transactions)
     for log in (world.host.log, compacted(world.host.log)):
         copy = MemoryLog()
         copy.batches = {0: list(log.batches.get(0, []))}

@@ -109,7 +109,8 @@ class TransactionHost:
         self.ids = ids or Ids()
         self.version = version
         self.has_no_groups = False
-        self.config = TransactionConfig(**settings)
+        # Unless a test says otherwise, EndTxn is answered as soon as it is decided.
+        self.config = TransactionConfig(**{"add_partitions_to_txn_retry_backoff_max_ms": 0, **settings})
         self.coordinator = TransactionCoordinator(
             self.config,
             self.log,
