@@ -23,8 +23,8 @@ from confluent_kafka.cimpl import NewTopic
 ERROR = re.compile(r"^\S+ (ERROR|CRITICAL) |^Traceback ")  # a broker's log line that no well-behaved client may cause
 CRASH = re.compile(r"^Traceback ")  # a line that not even clients that do wrong may cause
 READY = re.compile(r"\bready\b.*?([\w.-]+|\[[0-9a-fA-F:.]+\]):(\d+)")  # the line a broker prints once clients may come
-START_TIMEOUT_S = 30
-STOP_TIMEOUT_S = 30
+START_TIMEOUT_S = 120  # a start takes half a second; with many processes that want the CPU, 30 s were not enough
+STOP_TIMEOUT_S = 60
 LINES_KEPT = 200
 
 TopicMaker = Callable[..., str]  # the fixture new_topic

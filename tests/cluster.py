@@ -46,7 +46,7 @@ class BrokerProcess:
         self.data = directory / f"broker-{number}"
         self.log = directory / f"broker-{number}.log"
         self.host = "127.0.0.1" if links is None else links.address(machine(number))
-        self.port = _free_port() if links is None else LINKED_PORT
+        self.port = free_port() if links is None else LINKED_PORT
         self.environment: dict[str, str] = {}  # beside this process's
         self._inside: Sequence[str] = () if links is None else links.inside(machine(number))
         properties = {
@@ -169,7 +169,7 @@ def machine(number: int) -> str:
     return f"broker-{number}"
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port: int = probe.getsockname()[1]
         return port

@@ -10,7 +10,7 @@ SOURCES = Path(__file__).parents[2] / "src" / "barnabas"
 
 # A part may import what stands in the lines above its own, and itself; nothing that stands beside or below.
 LAYERS = [
-    {"errors", "java_hash", "uuid", "properties", "topic_partition", "endpoint"},
+    {"errors", "java_hash", "uuid", "properties", "topic_partition", "endpoint", "file_modes", "near_names"},
     {"config_def", "topic_name"},
     {"config_providers"},
     {"metadata"},
@@ -19,6 +19,7 @@ LAYERS = [
     {"records"},
     {"client"},
     {"storage"},
+    {"layout"},
     {"controller"},
     {"coordinator"},
     {"broker"},

@@ -23,6 +23,7 @@ from barnabas.broker.metadata_cache import MetadataCache
 from barnabas.broker.policies import CREATE_TOPIC_POLICY, CreateTopicPolicy, load_policy
 from barnabas.broker.purgatory import DelayedOperationPurgatory
 from barnabas.broker.topic_plan import PARTITIONS_PER_REQUEST_MAX, Assignment, TopicPlanner
+from barnabas.broker.turns import Turns, slices
 from barnabas.controller.elections import ElectionStrategy
 from barnabas.errors import InvalidTopic, KafkaError, NotController, RequestTimedOut, UnknownTopicOrPartition
 from barnabas.metadata import paths
@@ -41,6 +42,9 @@ _log = logging.getLogger(__name__)
 
 # What waits is looked at with every update of the metadata cache, and those come for many topics at once: one key, not one per topic.
 _METADATA: Final = "metadata"
+
+TOPICS_PER_SLICE: Final = 50  # that are checked in one turn of the loop
+CREATED_PER_SLICE: Final = 20  # that are written to the metadata store
 
 _NOT_CONTROLLER: Final = "This is not the correct controller for this cluster."
 
@@ -102,7 +106,9 @@ class AdminManager:
         clock: Clock,
         purgatory: DelayedOperationPurgatory[Any],
         random: Random,
+        turns: Turns | None = None,
     ) -> None:
+        self._turns = turns  # of the event loop, for requests of many topics
         self._tree = tree
         self._admin_tree = admin_tree
         self._cache = metadata_cache
@@ -130,7 +136,11 @@ class AdminManager:
         if validate_only:
             ids: list[Uuid | KafkaError] = [Uuid.random(self._random) for _ in new]
         else:
-            ids = await self._admin_tree.create_topics(new)
+            ids = []
+            for part in slices(new, CREATED_PER_SLICE):  # the controller hears of each part by itself, and makes its logs
+                ids += await self._admin_tree.create_topics(part)
+                if self._turns is not None and len(ids) < len(new):
+                    await self._turns.next("CreateTopics")
         outcomes = {plan.name: _creation(plan, topic_id) for plan, topic_id in zip(new, ids, strict=True)}
         created = {name: list(outcome.assignment) for name, outcome in outcomes.items() if outcome.error is None}
         late = frozenset() if validate_only else await self._until_led(created, timeout_ms, on_wait)
@@ -175,7 +185,8 @@ class AdminManager:
         outcomes: dict[str, KafkaError | None] = {}
         grown: dict[str, Sequence[int]] = {}
         allowed = PARTITIONS_PER_REQUEST_MAX
-        for wanted in topics:
+        for index, wanted in enumerate(topics):
+            await self._take_turns(index)
             try:
                 if existing.is_marked_for_deletion(wanted.name):
                     raise InvalidTopic("The topic is queued for deletion.")
@@ -226,6 +237,11 @@ class AdminManager:
         self._check_controller()
         return self._controller.reassignments()
 
+    async def _take_turns(self, index: int) -> None:
+        """Between two topics of one request: after some of them the others have their turn."""
+        if self._turns is not None and index % TOPICS_PER_SLICE == TOPICS_PER_SLICE - 1:
+            await self._turns.next("CreateTopics")
+
     def _check_controller(self) -> None:
         if not self._controller.is_active:
             raise NotController(_NOT_CONTROLLER)
@@ -239,7 +255,8 @@ class AdminManager:
         names = await self._admin_tree.topic_names()
         brokers = self._brokers()
         planned: list[NewTopic | KafkaError] = []
-        for topic in topics:
+        for index, topic in enumerate(topics):
+            await self._take_turns(index)
             try:
                 plan = self._planner.new_topic(topic, names, brokers)
                 names.add(plan.name)

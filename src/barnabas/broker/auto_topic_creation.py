@@ -1,19 +1,21 @@
 """Topics that nobody created: made when a client asks for their metadata, and the internal ones when a coordinator first needs them.
 
 Metadata and FindCoordinator ask here. The creation itself is the AdminManager's and goes on in the background: the client is told that the
-topic is not there and asks again. A topic is being created at most once at a time, however many clients ask, and never more than a bounded
-number of topics together.
+topic is not there and asks again. A topic is being created at most once at a time, however many clients ask. How many topics clients get by
+asking is bounded, at a time, by rate and in all; internal topics are not counted. Who asks for more is told that the topic is not there.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol
 
 from barnabas.broker.admin_manager import TopicCreation
 from barnabas.broker.config import BrokerConfig, DynamicBrokerConfig
+from barnabas.broker.creation_rate import CreationRate
+from barnabas.broker.topic_plan import PARTITIONS_PER_REQUEST_MAX
 from barnabas.errors import KafkaError
 from barnabas.metadata.errors import TreeError
 from barnabas.protocol.errors import ErrorCode
@@ -23,7 +25,9 @@ from barnabas.topic_name import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION
 
 _log = logging.getLogger(__name__)
 
-IN_FLIGHT_MAX: Final = 10_000  # topics; who asks for more has to ask again
+IN_FLIGHT_MAX: Final = 1_000  # topics; who asks for more has to ask again
+CREATED_TOGETHER_MAX: Final = 10  # topics of one request to the controller
+_WARNING_INTERVAL_MS: Final = 60_000
 _NAMES_LOGGED_MAX: Final = 10
 
 
@@ -34,28 +38,59 @@ class TopicCreator(Protocol):
 
 
 class AutoTopicCreation:
-    def __init__(self, config: DynamicBrokerConfig, admin: TopicCreator) -> None:
+    """`topic_count` is how many topics the cluster has, `monotonic_ms` a clock that never goes back."""
+
+    def __init__(
+        self, config: DynamicBrokerConfig, admin: TopicCreator, topic_count: Callable[[], int], monotonic_ms: Callable[[], int]
+    ) -> None:
         self._config = config
         self._admin = admin
+        self._topic_count = topic_count
+        self._monotonic_ms = monotonic_ms
+        current = config.current
+        self._rate = CreationRate(
+            current.number("barnabas.auto.create.topics.burst"), current.number("barnabas.auto.create.topics.per.second"), monotonic_ms()
+        )
+        self._topics_max = current.number("barnabas.auto.create.topics.max")
+        self._warned_ms: int | None = None
         self._in_flight: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def create_topics(self, names: Iterable[str]) -> list[MetadataResponseTopic]:
         """Sees to it that the topics come into being; answers with what Metadata says of them now, those that cannot be first."""
         refused, creatable = [], []
+        monotonic_ms = self._monotonic_ms()
         for name in names:
             if not is_valid(name):
                 refused.append(_response(name, ErrorCode.INVALID_TOPIC_EXCEPTION))
-            elif name in self._in_flight or len(self._in_flight) >= IN_FLIGHT_MAX:
+            elif name in self._in_flight or not self._may_create(name, monotonic_ms):
                 refused.append(_response(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
             else:
                 self._in_flight.add(name)
                 creatable.append(name)
         if creatable:
-            task = asyncio.get_running_loop().create_task(self._create(creatable))
+            task = asyncio.get_running_loop().create_task(self._create_all(creatable))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         return refused + [_response(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) for name in creatable]
+
+    def _may_create(self, name: str, monotonic_ms: int) -> bool:
+        if is_internal(name):
+            return True
+        if self._topic_count() + len(self._in_flight) >= self._topics_max:
+            self._warn("barnabas.auto.create.topics.max", monotonic_ms)
+            return False
+        if len(self._in_flight) >= IN_FLIGHT_MAX:
+            return False
+        if not self._rate.take(monotonic_ms):
+            self._warn("barnabas.auto.create.topics.burst and barnabas.auto.create.topics.per.second", monotonic_ms)
+            return False
+        return True
+
+    def _warn(self, settings: str, monotonic_ms: int) -> None:
+        if self._warned_ms is None or monotonic_ms - self._warned_ms >= _WARNING_INTERVAL_MS:
+            self._warned_ms = monotonic_ms
+            _log.warning("Clients ask for more new topics than %s allow; create them with CreateTopics, or raise the limit", settings)
 
     async def settled(self) -> None:
         """Until nothing is under way."""
@@ -67,6 +102,16 @@ class AutoTopicCreation:
         for task in self._tasks:
             task.cancel()
         await self.settled()
+
+    async def _create_all(self, names: list[str]) -> None:
+        """In portions, so that no request is larger than CreateTopics may be, and others get their turn in between."""
+        partitions = max(1, self._config.current.number("num.partitions"))
+        portion = max(1, min(CREATED_TOGETHER_MAX, PARTITIONS_PER_REQUEST_MAX // partitions))
+        try:
+            for start in range(0, len(names), portion):
+                await self._create(names[start : start + portion])
+        finally:
+            self._in_flight.difference_update(names)
 
     async def _create(self, names: list[str]) -> None:
         config = self._config.current

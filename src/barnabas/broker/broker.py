@@ -19,11 +19,13 @@ if TYPE_CHECKING:
     from barnabas.broker.config_manager import ConfigManager
     from barnabas.broker.features import FeatureLevels
     from barnabas.broker.fetch_session import FetchManager
+    from barnabas.broker.loop_lag import LoopLag
     from barnabas.broker.metadata_cache import MetadataCache
     from barnabas.broker.producer_ids import ProducerIdManager
     from barnabas.broker.replica_manager import ReplicaManager
     from barnabas.broker.transaction_markers import MarkerAppender
     from barnabas.broker.transaction_verification import TransactionVerification
+    from barnabas.broker.turns import Turns
     from barnabas.controller.controller import Controller
     from barnabas.coordinator.group.coordinator import GroupCoordinator
     from barnabas.coordinator.transaction.coordinator import TransactionCoordinator
@@ -52,4 +54,6 @@ class Broker:
     transactions: TransactionCoordinator
     markers: MarkerAppender
     verification: TransactionVerification
+    turns: Turns
+    loop_lag: LoopLag
     cluster: ClusterMember | None = None  # None: there are no other brokers

@@ -24,11 +24,11 @@ from barnabas.protocol.message import Message
 from barnabas.protocol.registry import BY_NAME
 
 _KEYS: Final = table(key for key in COMMON if key.name != "bootstrap.servers")
-_IN_FLIGHT_MAX: Final = 1
 
 
 class BrokerLinks:
-    """`client_id` is the name by which the other brokers know what this is for, `settings` say how its connections are secured."""
+    """`client_id` is the name by which the other brokers know what this is for, `settings` say how its connections are secured.
+    `in_flight_max` requests may be under way to each broker."""
 
     def __init__(
         self,
@@ -37,6 +37,7 @@ class BrokerLinks:
         random: Random,
         request_timeout_ms: int = 30_000,
         settings: Mapping[str, object] | None = None,
+        in_flight_max: int = 1,
     ) -> None:
         self._nodes: dict[int, Node] = {}
         self._clock = clock
@@ -49,7 +50,7 @@ class BrokerLinks:
             clock=clock,
             metrics=NetworkMetrics(metrics, client_id, lambda: len(self._connections.links)),
             random=random,
-            in_flight_max=_IN_FLIGHT_MAX,
+            in_flight_max=in_flight_max,
         )
 
     def know(self, broker_id: int, endpoint: EndPoint) -> None:
@@ -64,7 +65,8 @@ class BrokerLinks:
             self._connections.disconnect(broker_id, Disconnected(f"Broker {broker_id} is gone"))
 
     async def ask(self, broker_id: int, request: Message, version: int, timeout_ms: int | None = None) -> Message:
-        """The answer; raises Disconnected or Timeout. One request at a time for each broker, in this version or the highest it knows."""
+        """The answer; raises Disconnected or Timeout. It waits while `in_flight_max` requests are under way to the broker. The version
+        is this, or the highest that the broker knows."""
         limit_ms = self._timeout_ms if timeout_ms is None else timeout_ms
         link = await self._connections.ready(broker_id, self._clock.monotonic_ms() + limit_ms)
         api = BY_NAME[type(request).__name__.removesuffix("Request")]

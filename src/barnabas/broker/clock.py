@@ -1,4 +1,4 @@
-"""The two clocks of a broker: the wall clock, which goes into records and files, and a steady one for everything that waits.
+"""The two clocks of a broker: the wall clock, which goes into records and files, and a monotonic one for intervals and deadlines.
 
 Nothing below the broker reads either: they are given times. The simulator gives the broker a clock of its own.
 """
@@ -12,7 +12,8 @@ from mypy_extensions import mypyc_attr
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Clock:
-    """Both in milliseconds. Only the steady one may be used to measure: the wall clock jumps when the machine is told the time."""
+    """Both in milliseconds. Wall time is only for records and files and for what is compared with their timestamps: it jumps when the clock
+    of the machine is set."""
 
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000

@@ -79,10 +79,10 @@ class ClusterMember:
         replicas.fetchers = self._fetchers
         self._shrinking: asyncio.TimerHandle | None = None
 
-    def new_links(self, client_id: str) -> BrokerLinks:
+    def new_links(self, client_id: str, in_flight_max: int = 1) -> BrokerLinks:
         current = self._config.current
         timeout_ms = current.number("request.timeout.ms")
-        return BrokerLinks(client_id, self._clock, self._random, timeout_ms, link_settings(current))
+        return BrokerLinks(client_id, self._clock, self._random, timeout_ms, link_settings(current), in_flight_max)
 
     def endpoint_of(self, broker_id: int) -> EndPoint | None:
         """Where the others reach a broker that lives."""
@@ -105,6 +105,13 @@ class ClusterMember:
         self._shrink_later()
         self.introduction.start()
 
+    async def told_all(self) -> None:
+        """Returns when the controller has told this broker what there is and, where it holds replicas, whom they follow: the first
+        LeaderAndIsr to a broker that has registered names all of them."""
+        await self.introduction.wait()
+        if self._cache.holds_replicas():
+            await self.orders.first_states.wait()
+
     def leave(self) -> None:
         """Before the controller hears that this broker goes."""
         self._fetchers.leave()
@@ -126,7 +133,7 @@ class ClusterMember:
 
     def _shrink(self) -> None:
         try:
-            self._replicas.shrink_isrs(self._clock.now_ms())
+            self._replicas.shrink_isrs(self._clock.monotonic_ms())
         except Exception:
             _log.exception("Looking for replicas that are behind failed")
         self._shrink_later()

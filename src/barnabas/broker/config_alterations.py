@@ -23,6 +23,7 @@ from barnabas.broker.config.synonyms import config_key
 from barnabas.broker.config.validation import UnmetRequirement
 from barnabas.broker.log_levels import LogLevels
 from barnabas.broker.policies import AlterConfigMetadata, AlterConfigPolicy
+from barnabas.broker.turns import Turns
 from barnabas.config_def import ConfigKey, ConfigResourceType, InvalidConfig
 from barnabas.errors import InvalidRequest, KafkaError, UnknownTopicOrPartition
 from barnabas.metadata import paths
@@ -64,6 +65,11 @@ class Outcome(NamedTuple):
     message: str | None = None
 
 
+ALTERATIONS_MAX: Final = 10_000  # Kafka's bound on what one request may change
+RESOURCES_PER_SLICE: Final = 10
+_TOO_MANY: Final = Outcome(int(ErrorCode.POLICY_VIOLATION), "Unable to perform excessively large batch operation.")
+
+
 def node_id(name: str) -> int | None:
     """A broker id as Java reads a number; None if it is none."""
     return int(name) if _INTEGER.fullmatch(name) else None
@@ -78,6 +84,7 @@ class ConfigAlterations:
         tree: TreeClient,
         log_levels: LogLevels,
         policy: AlterConfigPolicy | None,
+        turns: Turns | None = None,
     ) -> None:
         self._broker_id = broker_id
         self._config = config
@@ -85,11 +92,16 @@ class ConfigAlterations:
         self._tree = tree
         self._log_levels = log_levels
         self._policy = policy
+        self._turns = turns  # of the event loop: checking the settings of a topic takes a good part of a millisecond
 
     async def alter(self, alterations: Sequence[Alteration], validate_only: bool) -> list[Outcome]:
+        if sum(max(1, len(alteration.operations)) for alteration in alterations) > ALTERATIONS_MAX:
+            return [_TOO_MANY] * len(alterations)
         times = Counter((alteration.type, alteration.name) for alteration in alterations)
         outcomes = []
-        for alteration in alterations:
+        for index, alteration in enumerate(alterations):
+            if self._turns is not None and index % RESOURCES_PER_SLICE == RESOURCES_PER_SLICE - 1:
+                await self._turns.next("AlterConfigs")
             try:
                 if times[alteration.type, alteration.name] > 1:
                     raise InvalidRequest("Each resource must appear at most once.")

@@ -20,6 +20,7 @@ from barnabas.broker.config_alterations import Alteration, ConfigAlterations, Ou
 from barnabas.broker.config_changes import ConfigChangeListener
 from barnabas.broker.log_levels import LogLevels
 from barnabas.broker.policies import ALTER_CONFIG_POLICY, load_policy
+from barnabas.broker.turns import Turns
 from barnabas.config_def import ConfigResourceType, InvalidConfig
 from barnabas.errors import InvalidRequest
 from barnabas.metadata import paths
@@ -48,6 +49,7 @@ class ConfigManager:
         log_manager: LogManager,
         clock: Clock,
         log_levels: LogLevels | None = None,
+        turns: Turns | None = None,
     ) -> None:
         self.config = config
         self.log_levels = log_levels or LogLevels()
@@ -62,7 +64,7 @@ class ConfigManager:
         self._topics: dict[str, dict[str, str]] = {}
         self._changes = ConfigChangeListener(tree, self._apply_change, clock.now_ms)
         policy = load_policy(config.static, ALTER_CONFIG_POLICY)
-        self._alterations = ConfigAlterations(broker_id, config, admin_tree, tree, self.log_levels, policy)
+        self._alterations = ConfigAlterations(broker_id, config, admin_tree, tree, self.log_levels, policy, turns)
 
     async def start(self) -> None:
         """Before the logs are opened, so that they are opened with their own configs. Then it listens for changes."""

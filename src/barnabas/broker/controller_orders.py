@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.leader_and_isr_request import LeaderAndIsrRequest, LeaderAndIsrTopicState
 from barnabas.protocol.messages.leader_and_isr_response import LeaderAndIsrResponse
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", LeaderAndIsrTopicState, StopReplicaTopicState)
 
+SHORTAGE_RETRY_S: Final = 0.25
+SHORTAGE_RETRIES: Final = 40  # ten seconds: then the controller is told of a failed disk, since it gives up after thirty
 PARTITIONS_AT_ONCE: Final = 8  # making the log of one takes a millisecond
 
 
@@ -39,6 +42,7 @@ class ControllerOrders:
         self._disk_threads = disk_threads
         # An order whose connection broke goes on; when it is sent again, or the next one comes, it has its turn after that.
         self._turn = asyncio.Lock()
+        self.first_states = asyncio.Event()  # set when the first LeaderAndIsr is carried out
 
     async def carry_out(self, request: Message) -> Message:
         """Those of one process, which are in its version; others are called one by one."""
@@ -53,7 +57,10 @@ class ControllerOrders:
         self, request: LeaderAndIsrRequest, version: int = LeaderAndIsrRequest.HIGHEST_VERSION
     ) -> LeaderAndIsrResponse:
         async with self._turn:
-            return await self._lead_or_follow(request, version)
+            response = await self._lead_or_follow(request, version)
+        if response.error_code == ErrorCode.NONE:
+            self.first_states.set()
+        return response
 
     async def stop_replicas(self, request: StopReplicaRequest) -> StopReplicaResponse:
         async with self._turn:
@@ -72,13 +79,42 @@ class ControllerOrders:
             await self._refresh_checkpoints()
         whole = LeaderAndIsrResponse()
         for topics in _slices(request.topic_states, _part_of_led):
-            part = self._replica_manager.become_leader_or_follower(_with_topics(request, topics), version)
+            part = await self._with_descriptors(_with_topics(request, topics), version)
             whole.error_code = whole.error_code or part.error_code
             whole.topics += part.topics
             whole.partition_errors += part.partition_errors
             await asyncio.sleep(0)
         await self._sync_names()
         return whole
+
+    async def _with_descriptors(self, request: LeaderAndIsrRequest, version: int) -> LeaderAndIsrResponse:
+        """Carries out an order; where logs could not be opened for want of descriptors, once more when there may be some again. The
+        controller takes KAFKA_STORAGE_ERROR for a failed disk and would not send the order again."""
+        response = self._replica_manager.become_leader_or_follower(request, version)
+        for _ in range(SHORTAGE_RETRIES):
+            refused = self._refused_for_now(request, response)
+            if not refused:
+                break
+            await asyncio.sleep(SHORTAGE_RETRY_S)
+            again = self._replica_manager.become_leader_or_follower(_with_topics(request, refused), version)
+            _take_over(response, again)
+        return response
+
+    def _refused_for_now(self, request: LeaderAndIsrRequest, response: LeaderAndIsrResponse) -> list[LeaderAndIsrTopicState]:
+        """The partitions with KAFKA_STORAGE_ERROR whose disk has not failed, as parts of the order."""
+        by_id = {topic.topic_id: topic.topic_name for topic in request.topic_states}
+        errors = [(by_id.get(topic.topic_id, ""), each) for topic in response.topics for each in topic.partition_errors]
+        errors += [(each.topic_name, each) for each in response.partition_errors]
+        refused = {TopicPartition(name, each.partition_index) for name, each in errors if each.error_code == ErrorCode.KAFKA_STORAGE_ERROR}
+        refused -= self._replica_manager.offline
+        if not refused:
+            return []
+        found = []
+        for topic in request.topic_states:
+            states = [each for each in topic.partition_states if TopicPartition(topic.topic_name, each.partition_index) in refused]
+            if states:
+                found.append(LeaderAndIsrTopicState(topic.topic_name, topic.topic_id, states))
+        return found
 
     async def _refresh_checkpoints(self) -> None:
         """Before logs are made; each would see to it itself, but on the loop."""
@@ -130,6 +166,17 @@ class ControllerOrders:
             return []
         kept = {log.partition.topic for log in self._replica_manager.log_manager.logs}
         return sorted(deleted - kept)
+
+
+def _take_over(response: LeaderAndIsrResponse, again: LeaderAndIsrResponse) -> None:
+    """Puts the results of a second try in the place of those of the first."""
+    new = {(topic.topic_id, each.partition_index): each.error_code for topic in again.topics for each in topic.partition_errors}
+    for topic in response.topics:
+        for each in topic.partition_errors:
+            each.error_code = new.get((topic.topic_id, each.partition_index), each.error_code)
+    named = {(each.topic_name, each.partition_index): each.error_code for each in again.partition_errors}
+    for each in response.partition_errors:
+        each.error_code = named.get((each.topic_name, each.partition_index), each.error_code)
 
 
 def _with_topics(request: LeaderAndIsrRequest, topics: list[LeaderAndIsrTopicState]) -> LeaderAndIsrRequest:

@@ -83,7 +83,7 @@ class LoopScheduler:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
 
-    def now_ms(self) -> int:
+    def monotonic_ms(self) -> int:
         return int(self._loop.time() * 1000)
 
     def call_later(self, delay_ms: int, action: Callable[[], None]) -> asyncio.TimerHandle:

@@ -26,6 +26,19 @@ Wanted = list[tuple[TopicIdPartition, FetchPartition]]
 Fetched = list[tuple[TopicIdPartition, FetchResult]]
 
 
+class LogReading:
+    """One read from some partitions: what was found so far, and how many bytes are left to be found."""
+
+    __slots__ = ("fetched", "from_purgatory", "left", "min_one_message", "params")
+
+    def __init__(self, params: FetchParams, from_purgatory: bool = False) -> None:
+        self.params = params
+        self.from_purgatory = from_purgatory
+        self.left = params.max_bytes
+        self.min_one_message = not params.hard_max_bytes
+        self.fetched: Fetched = []
+
+
 @mypyc_attr(allow_interpreted_subclasses=True)
 class DelayedFetch(DelayedOperation):
     """`read_at` says for each wanted partition where its offset is in the files, None where that is not known."""
@@ -62,7 +75,7 @@ class DelayedFetch(DelayedOperation):
         return accumulated >= self._params.min_bytes and self.force_complete()
 
     def on_complete(self) -> None:
-        self._on_done(self._replica_manager.read_from_log(self._params, self._wanted, from_purgatory=True))
+        self._replica_manager.read_after_waiting(self._params, self._wanted, self._on_done)
 
     def on_expiration(self) -> None:
         metrics = self._replica_manager.metrics

@@ -11,30 +11,42 @@ from collections.abc import Awaitable, Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.broker.handlers import AT_ONCE, CONTROL, HANDLERS, Handler
-from barnabas.broker.request import Request
+from barnabas.broker.request import Request, RequestPart
+from barnabas.broker.sliced_response import WRITTEN_AT_ONCE, frame_in_slices, longest_list
+from barnabas.broker.turns import ELEMENTS_AT_ONCE
 from barnabas.errors import KafkaError
 from barnabas.network.exchange import Exchange
-from barnabas.protocol.errors import ErrorCode, MalformedMessage
+from barnabas.protocol import framing
+from barnabas.protocol.errors import ErrorCode, MalformedMessage, TooManyElements
 from barnabas.protocol.framing import parse_request
 from barnabas.protocol.message import Message, serialize
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
+    from barnabas.broker.handlers.parts import Parts
     from barnabas.broker.introduction import Introduction
 
 _log = logging.getLogger(__name__)
 
-_PRODUCE: Final = b"\x00\x00"  # its API key, the first bytes of the frame
+# API keys, the first bytes of a frame; then comes the version.
+_PIPELINABLE: Final = (b"\x00\x00", b"\x00\x1b")  # Produce, WriteTxnMarkers
+_ADD_PARTITIONS_TO_TXN: Final = b"\x00\x18"
+_OF_BROKERS: Final = b"\x00\x04"  # the version of AddPartitionsToTxn from which on brokers send it
 
 
 class RequestDispatcher:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
+        self.last_request: Request[Any] | None = None
         self._handlers: dict[int, Handler] = {}
         self._running: set[asyncio.Task[None]] = set()  # tasks that nobody holds may be collected
 
     def is_pipelinable(self, frame: bytes) -> bool:
-        return frame[:2] == _PRODUCE
+        """Produce, and what brokers ask each other about transactions: each waits for replicas, and none for the one before it."""
+        key = frame[:2]
+        if key == _ADD_PARTITIONS_TO_TXN:
+            return frame[2:4] >= _OF_BROKERS
+        return key in _PIPELINABLE
 
     def dispatch(self, exchange: Exchange, frame: bytes) -> None:
         header = parse_request(frame)
@@ -42,12 +54,24 @@ class RequestDispatcher:
         if header.is_unsupported_api_versions:
             request: Request[Any] = Request(exchange, header, None)
         else:
-            request = Request(exchange, header, header.message())
+            try:
+                request = Request(exchange, header, header.message(ELEMENTS_AT_ONCE))
+            except TooManyElements:
+                if header.api.key not in CONTROL:
+                    exchange.hold_next()
+                    exchange.leave_queue()  # or long requests would keep short ones out
+                    self._run(self._handle_many(handler, exchange, header))
+                    return
+                request = Request(exchange, header, header.message())
+        self.last_request = request
         if header.api.key in AT_ONCE or (cluster := self._broker.cluster) is None or cluster.introduction.is_over:
             self._handle(handler, request)
         else:
             exchange.leave_queue()  # the controller must be heard, however many wait for it
             self._run(self._handle_after(cluster.introduction, handler, request))
+
+    def took_long(self, taken_ns: int) -> None:
+        self._broker.loop_lag.held(taken_ns / 1_000_000, self.last_request)
 
     def _handle(self, handler: Handler, request: Request[Any]) -> None:
         result = handler.handle(self._broker, request)
@@ -65,6 +89,54 @@ class RequestDispatcher:
         except Exception as error:
             self._fail(request, error)
 
+    async def _handle_many(self, handler: Handler, exchange: Exchange, header: framing.Request) -> None:
+        """A request of many elements: even to parse it takes a turn of the loop."""
+        turns, cluster = self._broker.turns, self._broker.cluster
+        if cluster is not None and header.api.key not in AT_ONCE:
+            await cluster.introduction.wait()
+        await turns.next(header)
+        try:
+            request: Request[Any] = Request(exchange, header, header.message())
+        except MalformedMessage as error:
+            _log.warning("Closing connection %s on listener %s: %s", exchange.connection.id, exchange.connection.listener_name, error)
+            exchange.close_connection()
+            return
+        try:
+            if handler.handle_many is not None:
+                response = await handler.handle_many(self._broker, request)
+            elif handler.parts is not None:
+                response = await self._handle_parts(handler, handler.parts, request, header)
+            else:
+                result = handler.handle(self._broker, request)
+                response = result if result is None or isinstance(result, Message) else await result
+            if response is not None:
+                await turns.next(request)  # writing it takes as long as parsing the request did
+                await self._respond(request, response)
+        except Exception as error:
+            self._fail(request, error)
+
+    async def _handle_parts(self, handler: Handler, parts: Parts, request: Request[Any], header: framing.Request) -> Message:
+        """Each part in a turn of its own. A part that waits, for replicas or for a coordinator, does not keep the next one waiting."""
+        loop = asyncio.get_running_loop()
+        answers: list[asyncio.Future[Message]] = []
+        for message in parts.of(request.message):
+            await self._broker.turns.next(request)
+            answer: asyncio.Future[Message] = loop.create_future()
+            answers.append(answer)
+            part: Request[Any] = RequestPart(request.exchange, header, message, answer.set_result)
+            result = handler.handle(self._broker, part)
+            if isinstance(result, Message):
+                answer.set_result(result)
+            elif result is not None and (awaited := await result) is not None:
+                answer.set_result(awaited)
+        joint = parts.joint(await answers[0])
+        for answer in answers[1:]:
+            part_answer = await answer
+            await self._broker.turns.next(request)
+            joint.add(part_answer)
+        response: Message = joint.whole
+        return response
+
     def _handler(self, key: int) -> Handler:
         module = HANDLERS.get(key)
         if module is None and self._broker.cluster is not None:
@@ -79,11 +151,29 @@ class RequestDispatcher:
         self._running.add(task)
         task.add_done_callback(self._running.discard)
 
-    async def _respond_when_done(self, request: Request[Any], response: Awaitable[Message]) -> None:
+    async def _respond_when_done(self, request: Request[Any], work: Awaitable[Message | None]) -> None:
         try:
-            request.respond(await response)
+            response = await work
+            if response is not None:
+                await self._respond(request, response)
         except Exception as error:
             self._fail(request, error)
+
+    async def _respond(self, request: Request[Any], response: Message) -> None:
+        """Sends an answer that may be long: those of compiled messages are written fast enough, the others in slices."""
+        name = None if request.api.key in WRITTEN_AT_ONCE else longest_list(response)
+        if name is None:
+            request.respond(response)
+            return
+        header_version = request.api.response_header_version(request.version)
+        work = frame_in_slices(response, name, request.correlation_id, request.version, header_version)
+        try:
+            frame = await self._broker.turns.run(work, request)
+        except KafkaError as error:
+            _log.warning("Closing connection %s: the answer to %s cannot be sent: %s", request.connection.id, request, error)
+            request.exchange.close_connection()
+            return
+        request.exchange.respond(frame)
 
     def _fail(self, request: Request[Any], error: Exception) -> None:
         if not isinstance(error, KafkaError):

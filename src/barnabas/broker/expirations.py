@@ -54,10 +54,10 @@ class Expirations:
     def _advance(self) -> None:
         self._timer = None
         self._next_ms = _NEVER
-        now_ms = self._clock.monotonic_ms()
+        monotonic_ms = self._clock.monotonic_ms()
         for purgatory in self._purgatories:
-            purgatory.advance(now_ms)
+            purgatory.advance(monotonic_ms)
             next_ms = purgatory.next_expiry_ms()
             if next_ms is not None:
                 # At least a tick ahead: a loop that wakes a fraction too early must not spin until the millisecond is over.
-                self._wake_at(max(next_ms, now_ms + 1))
+                self._wake_at(max(next_ms, monotonic_ms + 1))

@@ -128,8 +128,8 @@ class _FullContext(FetchContext):
         def partitions() -> dict[Key, CachedPartition]:
             return self._cached_partitions(answers)
 
-        now_ms = self._clock.monotonic_ms()
-        session_id = self._cache.create(self._is_follower, self._uses_topic_ids, len(answers), partitions, now_ms)
+        monotonic_ms = self._clock.monotonic_ms()
+        session_id = self._cache.create(self._is_follower, self._uses_topic_ids, len(answers), partitions, monotonic_ms)
         return fetch_response(answers, session_id)
 
     def _cached_partitions(self, answers: Answers) -> dict[Key, CachedPartition]:

@@ -73,14 +73,14 @@ class FetchSession:
     __slots__ = ("cached_size", "created_ms", "epoch", "id", "is_privileged", "last_used_ms", "partitions", "rank_lists", "uses_topic_ids")
 
     def __init__(
-        self, session_id: int, is_privileged: bool, uses_topic_ids: bool, partitions: dict[Key, CachedPartition], now_ms: int
+        self, session_id: int, is_privileged: bool, uses_topic_ids: bool, partitions: dict[Key, CachedPartition], monotonic_ms: int
     ) -> None:
         self.id = session_id
         self.is_privileged = is_privileged  # it is a follower's
         self.uses_topic_ids = uses_topic_ids
         self.partitions = partitions  # in the order in which they are read
-        self.created_ms = now_ms
-        self.last_used_ms = now_ms
+        self.created_ms = monotonic_ms
+        self.last_used_ms = monotonic_ms
         self.epoch = FIRST_EPOCH  # which the next request must say
         self.cached_size = 0  # as the cache counted it last
         self.rank_lists = 0  # in which of the cache's lists it stands
@@ -157,23 +157,23 @@ class FetchSessionCache:
         return self._sessions.get(session_id)
 
     def create(
-        self, is_privileged: bool, uses_topic_ids: bool, size: int, partitions: Callable[[], dict[Key, CachedPartition]], now_ms: int
+        self, is_privileged: bool, uses_topic_ids: bool, size: int, partitions: Callable[[], dict[Key, CachedPartition]], monotonic_ms: int
     ) -> int:
         """The id of a new session of `size` partitions, which are asked for only if there is room; else NO_SESSION."""
         if size > self.max_partitions - self.partition_count:
             return NO_SESSION
-        if len(self._sessions) >= self.max_slots and not self._evict_for((is_privileged, size, 0), now_ms):
+        if len(self._sessions) >= self.max_slots and not self._evict_for((is_privileged, size, 0), monotonic_ms):
             return NO_SESSION
-        session = FetchSession(self._new_id(), is_privileged, uses_topic_ids, partitions(), now_ms)
+        session = FetchSession(self._new_id(), is_privileged, uses_topic_ids, partitions(), monotonic_ms)
         self._sessions[session.id] = session
-        self.touch(session, now_ms)
+        self.touch(session, monotonic_ms)
         return session.id
 
-    def touch(self, session: FetchSession, now_ms: int) -> None:
+    def touch(self, session: FetchSession, monotonic_ms: int) -> None:
         """The session was used, and may have grown or shrunk."""
-        session.last_used_ms = now_ms
+        session.last_used_ms = monotonic_ms
         self._sessions.move_to_end(session.id)
-        lists = self._rank_lists(session, now_ms)
+        lists = self._rank_lists(session, monotonic_ms)
         size = len(session.partitions)
         if lists != session.rank_lists or size != session.cached_size:
             self._unrank(session)
@@ -192,11 +192,11 @@ class FetchSessionCache:
         self.partition_count -= session.cached_size
         return True
 
-    def _evict_for(self, newcomer: _Rank, now_ms: int) -> bool:
+    def _evict_for(self, newcomer: _Rank, monotonic_ms: int) -> bool:
         oldest = next(iter(self._sessions.values()), None)
         if oldest is None:  # no slots at all
             return False
-        if now_ms - oldest.last_used_ms <= self.eviction_ms:
+        if monotonic_ms - oldest.last_used_ms <= self.eviction_ms:
             ranks = self._evictable_by_privileged if newcomer[0] else self._evictable_by_all
             if not ranks or newcomer < ranks[0]:
                 return False
@@ -205,8 +205,8 @@ class FetchSessionCache:
         self.eviction_count += 1
         return True
 
-    def _rank_lists(self, session: FetchSession, now_ms: int) -> int:
-        if now_ms - session.created_ms > self.eviction_ms:
+    def _rank_lists(self, session: FetchSession, monotonic_ms: int) -> int:
+        if monotonic_ms - session.created_ms > self.eviction_ms:
             return _BY_PRIVILEGED | _BY_ALL
         return 0 if session.is_privileged else _BY_PRIVILEGED
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Final, Protocol
 
-from barnabas.errors import CorruptRecord, KafkaError, StorageFault
+from barnabas.errors import CorruptRecord, KafkaError, OutOfDescriptors, StorageFault
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.fetch_request import FetchPartition
 from barnabas.protocol.messages.fetch_response import EpochEndOffset, PartitionData
@@ -142,9 +142,9 @@ class FollowerFetch:
                 each.offset = self._logs.end_offset(partition)
                 each.state = State.FETCHING
 
-    def wanted(self, now_ms: int) -> list[tuple[TopicPartition, Uuid, FetchPartition]]:
+    def wanted(self, monotonic_ms: int) -> list[tuple[TopicPartition, Uuid, FetchPartition]]:
         """What to ask for next, those that have waited longest first."""
-        asked = [(partition, each.topic_id, self._question(partition, each)) for partition, each in self._ready(now_ms)]
+        asked = [(partition, each.topic_id, self._question(partition, each)) for partition, each in self._ready(monotonic_ms)]
         self._served.clear()
         self._is_settled = 0 < len(asked) == len(self._followed)
         return asked
@@ -170,26 +170,26 @@ class FollowerFetch:
             partition_max_bytes=self._max_bytes,
         )
 
-    def _ready(self, now_ms: int) -> Iterator[tuple[TopicPartition, Following]]:
+    def _ready(self, monotonic_ms: int) -> Iterator[tuple[TopicPartition, Following]]:
         for partition, each in self._followed.items():
-            if each.state is State.FETCHING and each.delayed_until_ms <= now_ms:
+            if each.state is State.FETCHING and each.delayed_until_ms <= monotonic_ms:
                 yield partition, each
 
     def next_ready_ms(self) -> int | None:
         """When the first of those that are made to wait may be asked for again."""
         return min((each.delayed_until_ms for each in self._followed.values() if each.state is State.FETCHING), default=None)
 
-    def delay(self, partitions: list[TopicPartition], now_ms: int) -> None:
+    def delay(self, partitions: list[TopicPartition], monotonic_ms: int) -> None:
         """The leader could not be asked, or said nothing of use."""
         for partition in partitions:
             if (each := self._followed.get(partition)) is not None:
-                each.delayed_until_ms = now_ms + self._backoff_ms
+                each.delayed_until_ms = monotonic_ms + self._backoff_ms
                 self._is_settled = False
                 self._to_the_end(partition)
 
     # What the leader said
 
-    def handle(self, partition: TopicPartition, asked: FetchPartition, answer: PartitionData, now_ms: int) -> None:
+    def handle(self, partition: TopicPartition, asked: FetchPartition, answer: PartitionData, monotonic_ms: int) -> None:
         """An answer to what was asked at another epoch or from another offset is of no use any more."""
         each = self._followed.get(partition)
         if each is None or each.state is not State.FETCHING:
@@ -198,7 +198,7 @@ class FollowerFetch:
             return
         error = answer.error_code
         if error == ErrorCode.NONE:
-            self._done(partition, self._take, each, answer, now_ms=now_ms)
+            self._done(partition, self._take, each, answer, monotonic_ms=monotonic_ms)
         elif error == ErrorCode.OFFSET_OUT_OF_RANGE:
             each.state = State.LOST
             self._is_settled = False
@@ -208,7 +208,7 @@ class FollowerFetch:
         else:
             if error not in _PASSING:
                 _log.error("Error %d for partition %s at offset %d from leader %d", error, partition, each.offset, self.leader_id)
-            self.delay([partition], now_ms)
+            self.delay([partition], monotonic_ms)
 
     def _take(self, partition: TopicPartition, each: Following, answer: PartitionData) -> None:
         diverging = answer.diverging_epoch
@@ -273,13 +273,17 @@ class FollowerFetch:
             each.offset = self._logs.end_offset(partition)
             each.state = State.FETCHING
 
-    def _done(self, partition: TopicPartition, action: Callable[..., None], *arguments: object, now_ms: int = 0) -> bool:
+    def _done(self, partition: TopicPartition, action: Callable[..., None], *arguments: object, monotonic_ms: int = 0) -> bool:
         """Does it. A disk that fails, or a log that will not take what its leader has, stops this partition and no other."""
         try:
             action(partition, *arguments)
         except CorruptRecord as error:
             _log.error("Found invalid messages during fetch for partition %s: %s", partition, error)
-            self.delay([partition], now_ms)
+            self.delay([partition], monotonic_ms)
+            return False
+        except OutOfDescriptors as error:
+            _log.warning("Replication of %s from leader %d waits: %s", partition, self.leader_id, error)
+            self.delay([partition], monotonic_ms)
             return False
         except (StorageFault, KafkaError) as error:
             _log.error("Giving up replication of %s from leader %d: %s", partition, self.leader_id, error)

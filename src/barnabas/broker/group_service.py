@@ -20,6 +20,7 @@ from barnabas.coordinator.group.config import GroupCoordinatorConfig
 from barnabas.coordinator.group.consumer_groups import ConsumerGroups
 from barnabas.coordinator.group.coordinator import GroupCoordinator
 from barnabas.coordinator.group.group_metrics import MODERN, group_counts
+from barnabas.coordinator.group.regex_queue import RegexQueue
 from barnabas.coordinator.group.shard import GroupShard
 from barnabas.coordinator.runtime import CoordinatorRuntime, ShardTimer
 from barnabas.topic_name import CONSUMER_OFFSETS
@@ -46,11 +47,14 @@ class GroupService:
         self._ids = MemberIds(random)
         self._known_topics: set[str] = set()
         self.counts = SensorCounts()
+        self.memory = config.memory()
+        scheduler = LoopScheduler(asyncio.get_running_loop())
+        self._regexes = RegexQueue(scheduler.call_later, clock.monotonic_ms, self._topics.names)
         runtime = CoordinatorRuntime(
             CoordinatorLog(CONSUMER_OFFSETS, replica_manager),
             self._make_shard,
             clock,
-            LoopScheduler(asyncio.get_running_loop()),
+            scheduler,
             load_buffer_size=config.offsets_load_buffer_size,
             codec=config.offsets_topic_compression_codec,
         )
@@ -70,16 +74,17 @@ class GroupService:
         self._partitions.shutdown()
 
     def metrics(self) -> dict[str, int]:
-        """Kafka's metrics of the coordinator as they are now, by name."""
+        """Kafka's metrics of the coordinator as they are now, by name; `skipped-record-count` is ours."""
         loads = self._partitions.load_times
+        skipped = {f"{MODERN}skipped-record-count": self.coordinator.skipped_records}
         load_times = {f"{MODERN}partition-load-time-max": loads.longest, f"{MODERN}partition-load-time-avg": loads.average}
-        return {**self.coordinator.gauges(), **group_counts(self.counts.counts), **load_times}
+        return {**self.coordinator.gauges(), **group_counts(self.counts.counts), **load_times, **skipped}
 
     def _make_shard(self, partition: int, timer: ShardTimer) -> GroupShard:
         config, clock, counts = self._config, self._clock, self.counts
-        shard = GroupShard(config, clock, timer, counts, self._ids.classic)
+        shard = GroupShard(config, clock, timer, counts, self._ids.classic, self.memory)
         shard.consumer = ConsumerGroups(
-            shard.groups, config, clock, timer, counts, self._ids.consumer, self._topics, shard.classic, self._overrides
+            shard.groups, config, clock, timer, counts, self._ids.consumer, self._topics, shard.classic, self._regexes, self._overrides
         )
         return shard
 
@@ -91,4 +96,5 @@ class GroupService:
             elif name not in self._known_topics:
                 self._known_topics.add(name)
                 created = True
+        self._regexes.topics_changed()
         self.coordinator.on_topics_changed(names, created=created)

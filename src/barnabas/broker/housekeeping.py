@@ -49,8 +49,9 @@ class Housekeeping:
         self._on_threads: set[asyncio.Future[Any]] = set()
 
     def start(self) -> None:
+        self._log_manager.start_schedule(self._clock.monotonic_ms())
         self._log_manager.on_flush_wanted = self._flush_wanted.set
-        self._tasks = [asyncio.ensure_future(work()) for work in (self._tick, self._flush, self._clean, self._move)]
+        self._tasks = [asyncio.ensure_future(work()) for work in (self._tick, self._flush, self._clean, self._move, self._inspect)]
         for task in self._tasks:
             task.add_done_callback(self._ended)
 
@@ -67,13 +68,12 @@ class Housekeeping:
 
     async def _tick(self) -> None:
         while True:
-            now_ms = self._clock.now_ms()
-            for checkpoint in self._log_manager.due(now_ms):
+            for checkpoint in self._log_manager.due(self._clock.now_ms(), self._clock.monotonic_ms()):
                 if checkpoint is None:
                     await asyncio.sleep(0)
                 else:
                     await self._write(checkpoint)
-            deletions = self._log_manager.take_deletions(now_ms)
+            deletions = self._log_manager.take_deletions(self._clock.monotonic_ms())
             for first in range(0, len(deletions), DELETIONS_AT_ONCE):
                 await self._on_a_thread(_delete, deletions[first : first + DELETIONS_AT_ONCE])
             await asyncio.sleep(TICK_S)
@@ -96,22 +96,27 @@ class Housekeeping:
         try:
             is_durable = await self._on_a_thread(plan.run)
         except OSError as error:
-            message = f"Error while flushing log for {log.partition} in dir {log.log_dir}: {error}"
-            self._log_manager.disk_failed(log.log_dir, message, error)
+            self._log_manager.flush_failed(log, plan.recovery_point, error, plan)
         else:
-            self._log_manager.flush_ran(log, plan, is_durable, self._clock.now_ms())
+            self._log_manager.flush_ran(log, plan, is_durable, self._clock.monotonic_ms())
 
     async def _clean(self) -> None:
         cleaner = self._log_manager.cleaner
         while True:
-            cleaning = cleaner.clean_next(self._clock.now_ms())
+            cleaning = cleaner.clean_next(self._clock.now_ms(), self._clock.monotonic_ms())
             if cleaning is None:
                 await asyncio.sleep(cleaner.config.backoff_ms / 1000)
                 continue
-            while (step := cleaner.advance(cleaning, self._clock.now_ms())) is not None:
+            while (step := cleaner.advance(cleaning, self._clock.now_ms(), self._clock.monotonic_ms())) is not None:
                 if step.blocking is not None:
                     await self._on_a_thread(step.blocking.run)
                 await asyncio.sleep(step.wait_ms / 1000)
+
+    async def _inspect(self) -> None:
+        """Once after the start: whether segments were cut or are missing."""
+        for inspection in self._log_manager.inspections():
+            await self._on_a_thread(inspection.run)
+            self._log_manager.inspected(inspection)
 
     async def _move(self) -> None:
         while True:

@@ -80,7 +80,7 @@ class InSyncReplicas:
             self.maximal = self.committed | {replica.broker_id}
             self._propose(self.maximal)
 
-    def maybe_shrink(self, now_ms: int) -> None:
+    def maybe_shrink(self, monotonic_ms: int) -> None:
         """Leaves those out that have been behind for replica.lag.time.max.ms. They count until that is decided."""
         partition = self._partition
         if self.proposed is not None or partition.leader_log is None or partition.host.isr_updates is None:
@@ -89,7 +89,7 @@ class InSyncReplicas:
         lagging = {
             replica.broker_id
             for replica in partition.remote_replicas.values()
-            if replica.broker_id in self.committed and not replica.is_caught_up(leader_end, now_ms, lag_ms_max)
+            if replica.broker_id in self.committed and not replica.is_caught_up(leader_end, monotonic_ms, lag_ms_max)
         }
         if lagging:
             _log.info("Shrinking ISR of %s from %s by %s", partition.partition, sorted(self.committed), sorted(lagging))

@@ -11,7 +11,15 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from barnabas.errors import InvalidTopic, KafkaError, KafkaStorageError, LogDirNotFound, StorageFault, UnexpectedAppendOffset
+from barnabas.errors import (
+    InvalidTopic,
+    KafkaError,
+    KafkaStorageError,
+    LogDirNotFound,
+    OutOfDescriptors,
+    StorageFault,
+    UnexpectedAppendOffset,
+)
 from barnabas.storage import names
 from barnabas.storage.compaction.states import CleaningState
 from barnabas.storage.fetch import FetchIsolation
@@ -67,7 +75,7 @@ class LogDirMover:
         if current is None:
             raise KafkaStorageError(f"The log of {partition} is not here")
         if future is not None and future.log_dir != path:
-            self.stop(partition, now_ms)
+            self.stop(partition)
             future = None
         if current.log_dir == path:
             _log.info("%s is in %s already", partition, path)
@@ -79,16 +87,18 @@ class LogDirMover:
 
     def resume(self, partition: TopicPartition) -> None:
         """Goes on with a move that has a future log already, be it of the life before this one."""
-        if partition not in self._moving and self._log_manager.get(partition, is_future=True) is not None:
+        future = self._log_manager.get(partition, is_future=True)
+        if partition not in self._moving and future is not None:
+            self._log_manager.role_given(future)
             self._log_manager.cleaner.abort_and_pause(partition)
             self._moving[partition] = None
 
-    def stop(self, partition: TopicPartition, now_ms: int) -> None:
+    def stop(self, partition: TopicPartition) -> None:
         """Gives up a move and removes what was copied; there may be none."""
         self._forget(partition)
         self._preferred.pop(partition, None)
         if self._log_manager.get(partition, is_future=True) is not None:
-            self._log_manager.delete(partition, now_ms, is_future=True)
+            self._log_manager.delete(partition, is_future=True)
 
     def dir_failed(self, path: str) -> None:
         """The logs in a directory are gone, future ones and current ones."""
@@ -104,6 +114,8 @@ class LogDirMover:
             try:
                 if self._advance(partition, now_ms):
                     return True
+            except OutOfDescriptors as error:
+                _log.warning("Moving %s waits: %s", partition, error)
             except (KafkaError, StorageFault) as error:
                 # A failed disk has been reported by its log; anything else must not be tried for ever.
                 _log.error("Gave up moving %s: %s", partition, error)
@@ -123,7 +135,7 @@ class LogDirMover:
             # What was durable stays durable: the copy is synced before the original goes.
             self._log_manager.flush_later(future, future.log_end_offset)
             return False
-        self._finish(partition, current, future, now_ms)
+        self._finish(partition, current, future)
         return True
 
     def _align(self, current: Log, future: Log, now_ms: int) -> None:
@@ -160,12 +172,12 @@ class LogDirMover:
         if future.log_start_offset < current.log_start_offset <= future.high_watermark:
             future.increment_log_start_offset(current.log_start_offset, "leader offset increment")
 
-    def _finish(self, partition: TopicPartition, current: Log, future: Log, now_ms: int) -> None:
+    def _finish(self, partition: TopicPartition, current: Log, future: Log) -> None:
         self._follow_offsets(current, future)
         for entry in current.epochs.entries:
             if entry.epoch > future.latest_epoch:  # one that has begun and not written yet
                 future.epochs.assign(entry.epoch, entry.start_offset)
-        self._log_manager.replace_current_with_future(partition, now_ms)
+        self._log_manager.replace_current_with_future(partition)
         self._forget(partition)
         found = self._online.get(partition)
         if found is not None:

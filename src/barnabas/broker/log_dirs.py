@@ -1,4 +1,4 @@
-"""What is in the log directories: sizes and lags of the replicas there, and the high watermarks noted before the broker stopped."""
+"""What is in the log directories: sizes and lags of the replicas there."""
 
 from __future__ import annotations
 
@@ -68,17 +68,3 @@ def _offset_lag(log_manager: LogManager, log: Log) -> int:
     if current is None:
         return -1
     return current.log_end_offset - log.log_end_offset if log.is_future else max(current.high_watermark - log.log_end_offset, 0)
-
-
-def read_high_watermarks(log_manager: LogManager) -> dict[tuple[str, TopicPartition], int]:
-    """The checkpointed high watermarks by directory and partition."""
-    found: dict[tuple[str, TopicPartition], int] = {}
-    for path, log_dir in list(log_manager.dirs.items()):
-        try:
-            offsets = log_dir.read_checkpoint(log_dir.high_watermarks, "High watermarks start at the log start.")
-        except OSError as error:
-            log_manager.disk_failed(path, f"Error while reading high watermarks in dir {path}: {error}", error)
-            continue
-        for partition, offset in (offsets or {}).items():
-            found[path, partition] = offset
-    return found

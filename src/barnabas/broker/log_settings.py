@@ -23,6 +23,7 @@ def log_manager_config(config: BrokerConfig) -> LogManagerConfig:
             config.number("producer.id.expiration.ms"),
             config.flag("transaction.partition.verification.enable"),
             config.number("transaction.max.timeout.ms"),
+            config.number("barnabas.partition.producers.max"),
         ),
     )
 

@@ -109,6 +109,10 @@ class MetadataCache:
         partitions = self._partitions.get(topic)
         return None if partitions is None else partitions.get(partition)
 
+    def holds_replicas(self) -> bool:
+        """Whether any partition is assigned to this broker."""
+        return any(self.broker_id in state.replicas for states in self._partitions.values() for state in states.values())
+
     def alive_brokers(self) -> list[AliveBroker]:
         """In the order of their ids."""
         return list(self._brokers.values())

@@ -19,6 +19,7 @@ def network_config(config: BrokerConfig) -> NetworkConfig:
         socket_listen_backlog_size=config.number("socket.listen.backlog.size"),
         queued_max_requests=config.number("queued.max.requests"),
         queued_max_request_bytes=config.number("queued.max.request.bytes"),
+        receiving_max_bytes=config.number("barnabas.requests.receiving.max.bytes"),
         connections_max_idle_ms=config.number("connections.max.idle.ms"),
         max_connections=config.number("max.connections"),
         max_connections_per_ip=config.number("max.connections.per.ip"),

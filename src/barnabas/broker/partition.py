@@ -27,6 +27,9 @@ from barnabas.errors import (
 )
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.leader_and_isr_request import LeaderAndIsrPartitionState
+from barnabas.records.long_validation import LongValidation
+from barnabas.records.validation import Validated
+from barnabas.storage.append import LogAppendInfo
 from barnabas.storage.log import Log
 from barnabas.storage.log_manager import LogManager
 from barnabas.storage.log_offset import LogOffset
@@ -73,7 +76,6 @@ class PartitionHost:
         self.clock = clock
         self.replica_lag_time_max_ms = replica_lag_time_max_ms
         self.wake = wake
-        self.flushes_awaited = 0  # so many appends have been made whose acknowledgements wait for the disk
         self.isr_updates = isr_updates
 
 
@@ -114,7 +116,7 @@ class Partition:
 
     # -- becoming
 
-    def make_leader(self, state: LeaderAndIsrPartitionState, log: Log, now_ms: int) -> bool:
+    def make_leader(self, state: LeaderAndIsrPartitionState, log: Log, monotonic_ms: int) -> bool:
         """Takes over the lead, or what the controller says anew about a lead it has. True if it did not lead before."""
         if state.partition_epoch < self.partition_epoch:
             _log.info("Skipped becoming leader of %s: partition epoch %d is older than ours", self.partition, state.partition_epoch)
@@ -126,14 +128,14 @@ class Partition:
         self.isr.commit(state.isr)
         self.log = self.leader_log = log
         if state.leader_epoch > self.leader_epoch:
-            self._begin_epoch(log, state, is_new_leader, now_ms)
+            self._begin_epoch(log, state, is_new_leader, monotonic_ms)
         self.partition_epoch = state.partition_epoch
         self.leader_id = self.host.broker_id
-        if self.maybe_increment_leader_high_watermark(log, now_ms):
+        if self.maybe_increment_leader_high_watermark(log):
             self.host.wake(self.partition)
         return is_new_leader
 
-    def _begin_epoch(self, log: Log, state: LeaderAndIsrPartitionState, is_new_leader: bool, now_ms: int) -> None:
+    def _begin_epoch(self, log: Log, state: LeaderAndIsrPartitionState, is_new_leader: bool, monotonic_ms: int) -> None:
         start_offset = log.log_end_offset
         _log.info(
             "Leader of %s starts at leader epoch %d from offset %d with partition epoch %d, high watermark %d, ISR %s",
@@ -147,7 +149,7 @@ class Partition:
         # At once and not with the first record: a follower that asks must learn that this epoch has begun.
         log.epochs.assign(state.leader_epoch, start_offset)
         for replica in self.remote_replicas.values():
-            replica.reset(start_offset, is_new_leader, replica.broker_id in state.isr, now_ms)
+            replica.reset(start_offset, is_new_leader, replica.broker_id in state.isr, monotonic_ms)
         self.leader_epoch = state.leader_epoch
         self.leader_epoch_start_offset = start_offset
 
@@ -200,12 +202,10 @@ class Partition:
         origin: int,
         verification_guard: VerificationGuard | None = None,
         transaction_version: int = TRANSACTION_VERSION_UNKNOWN,
+        at_once: int = -1,
     ) -> PartitionAppend:
-        log = self.leader_log
-        if log is None:
-            raise self._not_leader()
-        if required_acks == ACKS_ALL and self.remote_replicas:
-            self._require_enough_replicas(log)
+        """With `at_once`, raises TakesTurns where more than so many bytes of records would be looked at."""
+        log = self._log_to_append_to(required_acks)
         info = log.append_as_leader(
             data,
             self.leader_epoch,
@@ -215,12 +215,42 @@ class Partition:
             end=end,
             verification_guard=verification_guard,
             transaction_version=transaction_version,
+            at_once=at_once,
         )
+        return self._appended(log, info)
+
+    def long_validation(self, data: bytes, start: int, end: int, now_ms: int, origin: int) -> LongValidation:
+        """The validation of records that TakesTurns was raised for."""
+        if self.leader_log is None:
+            raise self._not_leader()
+        return self.leader_log.long_validation(data, start, end, self.leader_epoch, now_ms, origin)
+
+    def append_validated_to_leader(
+        self,
+        validated: Validated,
+        required_acks: int,
+        now_ms: int,
+        origin: int,
+        verification_guard: VerificationGuard | None = None,
+        transaction_version: int = TRANSACTION_VERSION_UNKNOWN,
+    ) -> PartitionAppend:
+        """As `append_records_to_leader`, for the outcome of a long validation."""
+        log = self._log_to_append_to(required_acks)
+        info = log.append_validated(validated, self.leader_epoch, now_ms, origin, verification_guard, transaction_version)
+        return self._appended(log, info)
+
+    def _log_to_append_to(self, required_acks: int) -> Log:
+        log = self.leader_log
+        if log is None:
+            raise self._not_leader()
+        if required_acks == ACKS_ALL and self.remote_replicas:
+            self._require_enough_replicas(log)
+        return log
+
+    def _appended(self, log: Log, info: LogAppendInfo) -> PartitionAppend:
         # With nobody else in sync this very append is replicated enough.
-        moved = self.maybe_increment_leader_high_watermark(log, now_ms)
+        moved = self.maybe_increment_leader_high_watermark(log)
         must_flush = info.last_offset < log.acks_wait_below and info.last_offset >= log.recovery_point
-        if must_flush:
-            self.host.flushes_awaited += 1
         return PartitionAppend(
             self.partition,
             0,
@@ -230,6 +260,7 @@ class Partition:
             info.log_start_offset,
             high_watermark_moved=moved,
             must_flush=must_flush,
+            looked_at=info.looked_at,
         )
 
     def _require_enough_replicas(self, log: Log) -> None:
@@ -269,7 +300,7 @@ class Partition:
         # The set may have shrunk while the records were on their way.
         return REPLICATED if self._effective_min_isr(log) <= len(self.isr.maximal) else _NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
-    def maybe_increment_leader_high_watermark(self, log: Log, now_ms: int) -> bool:
+    def maybe_increment_leader_high_watermark(self, log: Log) -> bool:
         """To the least of what the in-sync replicas have, those on their way into the set included. True if it moved.
 
         One that is caught up but not in the set yet is waited for too: else it could join a set whose high watermark is past its end.
@@ -281,18 +312,18 @@ class Partition:
             return False
         new = end
         for replica in self.remote_replicas.values():
-            if replica.end.offset < new.offset and (replica.broker_id in self.isr.maximal or self._may_join(replica, end, now_ms)):
+            if replica.end.offset < new.offset and (replica.broker_id in self.isr.maximal or self._may_join(replica, end)):
                 new = replica.end
         return log.maybe_increment_high_watermark(new) is not None
 
-    def _may_join(self, replica: Replica, leader_end: LogOffset, now_ms: int) -> bool:
-        caught_up = replica.is_caught_up(leader_end.offset, now_ms, self.host.replica_lag_time_max_ms)
+    def _may_join(self, replica: Replica, leader_end: LogOffset) -> bool:
+        caught_up = replica.is_caught_up(leader_end.offset, self.host.clock.monotonic_ms(), self.host.replica_lag_time_max_ms)
         return caught_up and self.host.metadata_cache.has_alive_broker(replica.broker_id)
 
     def isr_changed(self) -> None:
         """Fewer to wait for may mean that the high watermark can move."""
         log = self.leader_log
-        if log is not None and self.maybe_increment_leader_high_watermark(log, self.host.clock.now_ms()):
+        if log is not None and self.maybe_increment_leader_high_watermark(log):
             self.host.wake(self.partition)
 
     @property
@@ -334,7 +365,13 @@ class Partition:
         return log
 
     def fetch_records(
-        self, params: FetchParams, wanted: FetchPartition, max_bytes: int, min_one_message: bool, now_ms: int, update_fetch_state: bool
+        self,
+        params: FetchParams,
+        wanted: FetchPartition,
+        max_bytes: int,
+        min_one_message: bool,
+        monotonic_ms: int,
+        update_fetch_state: bool,
     ) -> PartitionRead:
         """Reads, and on a fetch of a follower notes how far it has come."""
         log = self.local_log(wanted.current_leader_epoch, params.fetch_only_leader)
@@ -343,7 +380,7 @@ class Partition:
         replica = self._follower(params.replica_id, wanted)
         read = read_records(self, log, wanted, params.isolation, max_bytes, min_one_message)
         if update_fetch_state and read.diverging_epoch is None:
-            self._follower_fetched(replica, read, wanted.log_start_offset, params.replica_epoch, now_ms)
+            self._follower_fetched(replica, read, wanted.log_start_offset, params.replica_epoch, monotonic_ms)
         return read
 
     def last_offset_for_leader_epoch(self, current_leader_epoch: int, epoch: int, require_leader: bool) -> tuple[int, int]:
@@ -360,12 +397,14 @@ class Partition:
             raise UnknownLeaderEpoch(message)  # it knows of a reassignment that we do not know of yet
         raise NotLeaderOrFollower(message)
 
-    def _follower_fetched(self, replica: Replica, read: PartitionRead, follower_start_offset: int, broker_epoch: int, now_ms: int) -> None:
+    def _follower_fetched(
+        self, replica: Replica, read: PartitionRead, follower_start_offset: int, broker_epoch: int, monotonic_ms: int
+    ) -> None:
         end_before, start_before = replica.end.offset, replica.log_start_offset
-        replica.fetched(read.fetched.offset, follower_start_offset, read.log_end_offset, broker_epoch, now_ms)
+        replica.fetched(read.fetched.offset, follower_start_offset, read.log_end_offset, broker_epoch, monotonic_ms)
         self.isr.maybe_expand(replica)
         log = self.leader_log
-        moved = log is not None and end_before != replica.end.offset and self.maybe_increment_leader_high_watermark(log, now_ms)
+        moved = log is not None and end_before != replica.end.offset and self.maybe_increment_leader_high_watermark(log)
         if moved or replica.log_start_offset > start_before:  # the low watermark may have moved with it
             self.host.wake(self.partition)
 

@@ -26,6 +26,7 @@ class PartitionAppend:
         error_message: str | None = None,
         high_watermark_moved: bool = False,
         must_flush: bool = False,
+        looked_at: int = 0,
     ) -> None:
         self.partition = partition
         self.error = error
@@ -36,6 +37,7 @@ class PartitionAppend:
         self.record_errors = record_errors
         self.error_message = error_message
         self.high_watermark_moved = high_watermark_moved
+        self.looked_at = looked_at  # bytes of records that the validation has looked at
         self.must_flush = must_flush  # no acknowledgement before the records are on disk: flush.messages asked for it
 
     def __repr__(self) -> str:

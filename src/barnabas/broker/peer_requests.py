@@ -1,4 +1,8 @@
-"""Things to be told to other brokers, gathered: one request to a broker at a time, with all that has come for it meanwhile."""
+"""Things to be told to other brokers, gathered: a request to a broker carries all that has come for it since the last was sent.
+
+Up to a bound of requests to a broker are under way together, so that what comes now does not wait for the answer to what came before.
+Beyond the bound things wait, and go together in the next request.
+"""
 
 from __future__ import annotations
 
@@ -13,35 +17,40 @@ _log = logging.getLogger(__name__)
 
 
 class PeerRequests(Generic[T]):
-    """`send` asks one broker for several things, and answers each; it may raise nothing."""
+    """`send` asks one broker for several things, at most `at_once_max`, and answers each; it may raise nothing. At most `in_flight_max`
+    requests are under way to each broker."""
 
-    def __init__(self, send: Callable[[int, list[T]], Awaitable[None]], at_once_max: int) -> None:
+    def __init__(self, send: Callable[[int, list[T]], Awaitable[None]], at_once_max: int, in_flight_max: int = 1) -> None:
         self._send = send
         self._at_once_max = at_once_max
+        self._in_flight_max = in_flight_max
         self._waiting: dict[int, list[T]] = {}
-        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._tasks: dict[int, set[asyncio.Task[None]]] = {}
+        self._about_to_send: set[int] = set()  # brokers of which a task takes all that waits in the next turn of the loop
 
     def put(self, broker_id: int, what: T) -> None:
         self._waiting.setdefault(broker_id, []).append(what)
-        if broker_id not in self._tasks:
-            self._tasks[broker_id] = asyncio.ensure_future(self._work(broker_id))
+        tasks = self._tasks.setdefault(broker_id, set())
+        if broker_id not in self._about_to_send and len(tasks) < self._in_flight_max:
+            self._about_to_send.add(broker_id)
+            task = asyncio.ensure_future(self._work(broker_id))
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
 
     async def close(self) -> None:
         """Nobody who still waits is answered."""
         self._waiting.clear()
-        tasks = list(self._tasks.values())
+        tasks = [task for some in self._tasks.values() for task in some]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _work(self, broker_id: int) -> None:
-        try:
-            while waiting := self._waiting.get(broker_id):
-                together = waiting[: self._at_once_max]
-                del waiting[: self._at_once_max]
-                try:
-                    await self._send(broker_id, together)
-                except Exception:
-                    _log.exception("Telling broker %d failed in a way it should not", broker_id)
-        finally:
-            del self._tasks[broker_id]
+        self._about_to_send.discard(broker_id)
+        while waiting := self._waiting.get(broker_id):
+            together = waiting[: self._at_once_max]
+            del waiting[: self._at_once_max]
+            try:
+                await self._send(broker_id, together)
+            except Exception:
+                _log.exception("Telling broker %d failed in a way it should not", broker_id)

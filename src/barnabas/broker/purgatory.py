@@ -40,7 +40,7 @@ class DelayedOperationPurgatory(Generic[Operation]):
         self._checking = False
         self._checks = 0
 
-    def try_complete_else_watch(self, operation: Operation, keys: Sequence[Hashable], now_ms: int) -> bool:
+    def try_complete_else_watch(self, operation: Operation, keys: Sequence[Hashable], monotonic_ms: int) -> bool:
         """Completes the operation now (True), or lets it wait for one of the keys or its timeout (False)."""
         assert keys, "The watch key list can't be empty"
         checks = self._checks
@@ -55,7 +55,7 @@ class DelayedOperationPurgatory(Generic[Operation]):
         if self._checks != checks and operation.try_complete():
             return True
         if not operation.completed:
-            self._timer.add(operation, operation.delay_ms, now_ms)
+            self._timer.add(operation, operation.delay_ms, monotonic_ms)
             self._wake_at(operation.expiration_ms)
         self._purge_if_due()
         return False
@@ -89,9 +89,9 @@ class DelayedOperationPurgatory(Generic[Operation]):
                 self._safely(operation.force_complete)
         self._sweep(list(self._watchers))
 
-    def advance(self, now_ms: int) -> int:
+    def advance(self, monotonic_ms: int) -> int:
         """Completes what has waited too long; returns how many."""
-        expired = sum(self._safely(task.expire) for task in self._timer.advance(now_ms) if isinstance(task, DelayedOperation))
+        expired = sum(self._safely(task.expire) for task in self._timer.advance(monotonic_ms) if isinstance(task, DelayedOperation))
         self._purge_if_due()
         return expired
 

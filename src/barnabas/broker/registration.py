@@ -10,9 +10,10 @@ import asyncio
 import logging
 from typing import Final
 
+from barnabas.errors import DuplicateBrokerRegistration
 from barnabas.metadata import paths
 from barnabas.metadata.client import TreeClient
-from barnabas.metadata.errors import NodeExists, StoreUnusable
+from barnabas.metadata.errors import NodeExists
 from barnabas.metadata.tree import CreateMode
 from barnabas.metadata.znodes import cluster
 
@@ -22,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 async def register(tree: TreeClient, broker_id: int, registration: cluster.BrokerRegistration, patience_ms: int) -> int:
-    """The broker's epoch. Raises StoreUnusable if somebody else has been registered with the same id for longer than a session may last."""
+    """The broker's epoch. Raises DuplicateBrokerRegistration if another has the same id for longer than a session lasts."""
     path = paths.broker_id(broker_id)
     data = cluster.encode_broker(registration)
     loop = asyncio.get_running_loop()
@@ -40,7 +41,7 @@ async def register(tree: TreeClient, broker_id: int, registration: cluster.Broke
             epoch = found.czxid
             break
         if loop.time() >= deadline:
-            raise StoreUnusable(
+            raise DuplicateBrokerRegistration(
                 f"A broker with the id {broker_id} is registered at {path} and does not go away. If it is another broker, give this one "
                 "another broker.id"
             )

@@ -185,13 +185,13 @@ class Fetcher:
 
     def _fill(self, request: FetchRequest) -> bool:
         """Says what is wanted; False where that is nothing."""
-        now_ms = self._clock.monotonic_ms()
-        if self.state.is_settled and self._session.is_begun and now_ms < self._look_at_all_ms:
+        monotonic_ms = self._clock.monotonic_ms()
+        if self.state.is_settled and self._session.is_begun and monotonic_ms < self._look_at_all_ms:
             self._session.fill_changes(request, self.state.changes())
             return True
         wanted = self._wanted()
         if wanted:
-            self._look_at_all_ms = now_ms + LOOK_MS
+            self._look_at_all_ms = monotonic_ms + LOOK_MS
             self._know_leader()
             self._session.fill(request, wanted)
         return bool(wanted)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.errors import KafkaStorageError
+from barnabas.errors import KafkaStorageError, UnexpectedAppendOffset
 from barnabas.storage.log import Log
 from barnabas.topic_partition import TopicPartition
 
@@ -37,8 +37,20 @@ class LocalReplicaLogs:
 
     def append(self, partition: TopicPartition, data: bytes, leader_epoch: int) -> int:
         log = self._log(partition)
-        log.append_as_follower(data, self._clock.now_ms(), leader_epoch)
+        try:
+            log.append_as_follower(data, self._clock.now_ms(), leader_epoch)
+        except UnexpectedAppendOffset as error:
+            self._begin_with_whole_batch(log, error)
+            log.append_as_follower(data, self._clock.now_ms(), leader_epoch)
         return log.log_end_offset
+
+    def _begin_with_whole_batch(self, log: Log, error: UnexpectedAppendOffset) -> None:
+        """The leader's log begins in the middle of a batch whose first records were deleted. An empty log here then begins with the whole
+        batch, and takes the leader's log start offset afterwards. Raises the error in any other case."""
+        end = log.log_end_offset
+        if not (end == log.log_start_offset and error.first_offset < end <= error.last_offset):
+            raise error
+        self.start_anew_at(log.partition, error.first_offset)
 
     def leader_told(self, partition: TopicPartition, high_watermark: int, start_offset: int) -> None:
         """Who reads from this follower, and waits for more, hears of it."""

@@ -11,20 +11,24 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.broker import log_dirs, offset_queries, replica_states
+from barnabas.broker.append_call import AppendCall, Order
 from barnabas.broker.clock import Clock
 from barnabas.broker.config import DynamicBrokerConfig
 from barnabas.broker.delayed_delete_records import DelayedDeleteRecords, DeletedRecords
-from barnabas.broker.delayed_fetch import DelayedFetch, Fetched, Wanted
+from barnabas.broker.delayed_fetch import DelayedFetch, Fetched, LogReading, Wanted
 from barnabas.broker.delayed_produce import DelayedProduce
 from barnabas.broker.fetch_params import FetchParams, FetchPartition, FetchResult, TopicIdPartition
 from barnabas.broker.isr import IsrUpdates
 from barnabas.broker.log_dir_mover import LogDirMover
 from barnabas.broker.log_dirs import DiskSpace, LogDirInfo, disk_space
+from barnabas.broker.long_appends import LongAppends
+from barnabas.broker.long_reads import LongReads
 from barnabas.broker.offset_queries import EpochEndOffset
 from barnabas.broker.partition import ACKS_ALL, NOT_YET, Partition, PartitionHost
 from barnabas.broker.partition_append import PartitionAppend
 from barnabas.broker.purgatory import DelayedOperationPurgatory
 from barnabas.broker.replica_selector import read_replicas
+from barnabas.broker.turns import ELEMENTS_AT_ONCE
 from barnabas.errors import (
     CorruptRecord,
     InconsistentTopicId,
@@ -36,6 +40,7 @@ from barnabas.errors import (
     RecordBatchTooLarge,
     RecordTooLarge,
     RejectedRecords,
+    TakesTurns,
     UnknownTopicId,
     UnknownTopicOrPartition,
 )
@@ -47,7 +52,9 @@ from barnabas.protocol.messages.stop_replica_response import StopReplicaResponse
 from barnabas.protocol.messages.update_metadata_request import UpdateMetadataRequest
 from barnabas.protocol.messages.update_metadata_response import UpdateMetadataResponse
 from barnabas.protocol.slices import Records
+from barnabas.records.compression import FIRST_LOOK
 from barnabas.records.validation import CLIENT, COORDINATOR
+from barnabas.records.validator import LOOK_AT_ONCE
 from barnabas.storage.log import Log
 from barnabas.storage.log_manager import LogManager
 from barnabas.storage.producers.append import TRANSACTION_VERSION_UNKNOWN
@@ -66,6 +73,7 @@ _log = logging.getLogger(__name__)
 _UNKNOWN_SERVER_ERROR: Final = int(ErrorCode.UNKNOWN_SERVER_ERROR)
 FLUSH_TIMEOUT_MS: Final = 30_000
 ACKS_LEADER: Final = 1
+REFUSED_LOOK: Final = FIRST_LOOK  # what a batch that is refused counts for: as much as may be looked at of a compressed one
 
 _INVALID_REQUIRED_ACKS: Final = int(ErrorCode.INVALID_REQUIRED_ACKS)
 
@@ -117,12 +125,12 @@ class ReplicaManager:
         self.on_change_of: dict[str, Callable[[TopicPartition], None]] = {}
         self.fetchers: replica_states.Fetchers | None = None  # where there are others to follow
         self.later: Callable[[Callable[[], None]], object] | None = None  # does something when all that has come in is done with
+        self.long_appends: LongAppends | None = None  # without, everything is appended in the call that brings it
+        self.long_reads: LongReads | None = None  # and everything is read in the call that asks for it
         self.controller_epoch = 0
         self.online: dict[TopicPartition, Partition] = {}
         self.offline: set[TopicPartition] = set()  # on a disk that failed
         self.mover = LogDirMover(log_manager, self.online)
-        # Read now: the log manager soon writes these files anew, with the logs as it has loaded them.
-        self.high_watermarks = log_dirs.read_high_watermarks(log_manager)
         self.host = PartitionHost(
             self.broker_id,
             log_manager,
@@ -188,23 +196,49 @@ class ReplicaManager:
         origin: int = CLIENT,
         verification_guards: dict[TopicPartition, VerificationGuard] | None = None,
         transaction_version: int = TRANSACTION_VERSION_UNKNOWN,
+        order: Order | None = None,
     ) -> None:
         """Appends, and calls `on_done` with one result for each entry: at once, or when the in-sync replicas have everything.
 
-        Whatever is wrong with one entry is an error in its result and none of the others' business.
+        Whatever is wrong with one entry is an error in its result and none of the others' business. Records that take long to look at are
+        appended in later turns of the loop; `order` is told, so that what the same client has sent next does not overtake them.
         """
         if not -1 <= required_acks <= 1:
             on_done([PartitionAppend(partition, _INVALID_REQUIRED_ACKS) for partition, _ in entries])
             return
+        call = AppendCall(
+            timeout_ms, required_acks, entries, on_done, internal_topics_allowed, origin, verification_guards, transaction_version
+        )
+        self.append_on(call)
+        if len(call.results) == len(entries):
+            self.finish_append(call)
+        else:
+            assert self.long_appends is not None
+            if order is not None:
+                order.hold_next()
+            self.long_appends.begin(call, order)
+
+    def append_on(self, call: AppendCall) -> None:
+        """Appends the entries that have no result yet, until one of them takes longer than what is left of this turn of the loop."""
+        left = -1 if self.long_appends is None else LOOK_AT_ONCE
         now_ms = self.clock.now_ms()
-        awaited_before = self.host.flushes_awaited
-        results: list[PartitionAppend] = []
-        for partition, records in entries:
-            guard = None if verification_guards is None else verification_guards.get(partition)
-            results.append(
-                self._append(partition, records, required_acks, now_ms, internal_topics_allowed, origin, guard, transaction_version)
-            )
-        must_flush = self.host.flushes_awaited != awaited_before and required_acks != 0
+        entries, results = call.entries, call.results
+        while len(results) < len(entries):
+            result = self._append(call, now_ms, left)
+            if result is None:
+                return
+            results.append(result)
+            if left >= 0:
+                # What was refused may have been looked at in vain.
+                left = max(0, left - (result.looked_at if result.error == 0 else REFUSED_LOOK))
+
+    def finish_append(self, call: AppendCall) -> None:
+        """All entries have a result: answers, or waits for the replicas."""
+        results, required_acks, timeout_ms, on_done = call.results, call.required_acks, call.timeout_ms, call.on_done
+        must_flush = False
+        if required_acks != 0:
+            for result in results:
+                must_flush = must_flush or result.must_flush
         if must_flush or (required_acks == ACKS_ALL and not self._settle(results)):
             if required_acks != ACKS_ALL:
                 timeout_ms = max(timeout_ms, FLUSH_TIMEOUT_MS)  # the client's is for replicas; the disk takes the time it takes
@@ -237,30 +271,32 @@ class ReplicaManager:
         self._appended([appended])
         return appended.base_offset
 
-    def _append(
-        self,
-        partition: TopicPartition,
-        records: Records,
-        required_acks: int,
-        now_ms: int,
-        internal_topics_allowed: bool,
-        origin: int,
-        guard: VerificationGuard | None,
-        transaction_version: int,
-    ) -> PartitionAppend:
+    def _append(self, call: AppendCall, now_ms: int, at_once: int) -> PartitionAppend | None:
+        """Appends the next entry; None if it takes longer than looking at `at_once` bytes of records."""
+        partition, records = call.next_entry
         try:
             found = self.online.get(partition)
-            if not internal_topics_allowed and (is_internal(partition.topic) if found is None else found.is_internal):
+            if not call.internal_topics_allowed and (is_internal(partition.topic) if found is None else found.is_internal):
                 raise InvalidTopic(f"Cannot append to internal topic {partition.topic}")
             if found is None:
                 raise self._absent(partition)
             return found.append_records_to_leader(
-                records.data, records.start, records.end, required_acks, now_ms, origin, guard, transaction_version
+                records.data,
+                records.start,
+                records.end,
+                call.required_acks,
+                now_ms,
+                call.origin,
+                call.guard_of(partition),
+                call.transaction_version,
+                at_once,
             )
+        except TakesTurns:
+            return None
         except Exception as error:  # whatever it is, the other partitions of the request must not suffer
-            return self._refused(partition, error)
+            return self.refused(partition, error)
 
-    def _refused(self, partition: TopicPartition, error: Exception) -> PartitionAppend:
+    def refused(self, partition: TopicPartition, error: Exception) -> PartitionAppend:
         if isinstance(error, (*_EVERYDAY, InvalidTopic)):
             assert isinstance(error, KafkaError)
             return PartitionAppend(partition, error.code)
@@ -331,7 +367,12 @@ class ReplicaManager:
 
     def fetch_messages(self, params: FetchParams, wanted: Wanted, on_done: Callable[[Fetched], None]) -> None:
         """Reads, and calls `on_done`: at once if there is enough, or an error, or no time to wait; else when one of these has come."""
-        fetched = self.read_from_log(params, wanted)
+        if self.long_reads is not None and len(wanted) > ELEMENTS_AT_ONCE:
+            self.long_reads.begin(LogReading(params), wanted, lambda fetched: self._answer_or_wait(params, wanted, fetched, on_done))
+        else:
+            self._answer_or_wait(params, wanted, self.read_from_log(params, wanted), on_done)
+
+    def _answer_or_wait(self, params: FetchParams, wanted: Wanted, fetched: Fetched, on_done: Callable[[Fetched], None]) -> None:
         if params.max_wait_ms <= 0 or not wanted or _answers_at_once(fetched, params.min_bytes):
             on_done(fetched)
             return
@@ -339,22 +380,33 @@ class ReplicaManager:
         keys = [key.partition for key, _ in wanted]
         self.fetch_purgatory.try_complete_else_watch(operation, keys, self.clock.monotonic_ms())
 
-    def read_from_log(self, params: FetchParams, wanted: Wanted, *, from_purgatory: bool = False) -> Fetched:
-        """Reads from each partition in turn until `max_bytes` are used up; the first batch found may be larger than any limit.
+    def read_after_waiting(self, params: FetchParams, wanted: Wanted, on_done: Callable[[Fetched], None]) -> None:
+        """Reads once more for a fetch that has waited, which has told how far its follower is when it came: it does not tell again."""
+        reading = LogReading(params, from_purgatory=True)
+        if self.long_reads is not None and len(wanted) > ELEMENTS_AT_ONCE:
+            self.long_reads.begin(reading, wanted, on_done)
+        else:
+            self.read_on(reading, wanted)
+            on_done(reading.fetched)
 
-        A fetch that has waited has told how far its follower is when it came: it does not tell again.
-        """
-        now_ms = self.clock.now_ms()
-        left = params.max_bytes
-        min_one_message = not params.hard_max_bytes
-        fetched: Fetched = []
+    def read_from_log(self, params: FetchParams, wanted: Wanted) -> Fetched:
+        """Reads from each partition in turn until `max_bytes` are used up; the first batch found may be larger than any limit."""
+        reading = LogReading(params)
+        self.read_on(reading, wanted)
+        return reading.fetched
+
+    def read_on(self, reading: LogReading, wanted: Wanted) -> None:
+        """Reads from the next of the partitions that one fetch wants."""
+        monotonic_ms = self.clock.monotonic_ms()
+        params, fetched, left, min_one_message = reading.params, reading.fetched, reading.left, reading.min_one_message
         for key, partition in wanted:
-            result = self._read(params, key, partition, min(partition.max_bytes, left), min_one_message, now_ms, not from_purgatory)
+            max_bytes = min(partition.max_bytes, left)
+            result = self._read(params, key, partition, max_bytes, min_one_message, monotonic_ms, not reading.from_purgatory)
             if result.records is not None and result.records.size > 0:
                 min_one_message = False
                 left = max(0, left - result.records.size)
             fetched.append((key, result))
-        return fetched
+        reading.left, reading.min_one_message = left, min_one_message
 
     def _read(
         self,
@@ -363,7 +415,7 @@ class ReplicaManager:
         wanted: FetchPartition,
         max_bytes: int,
         min_one_message: bool,
-        now_ms: int,
+        monotonic_ms: int,
         update_fetch_state: bool,
     ) -> FetchResult:
         try:
@@ -373,10 +425,10 @@ class ReplicaManager:
             if key.topic_id != Uuid.ZERO and (topic_id := found.topic_id) is not None and topic_id != key.topic_id:
                 raise InconsistentTopicId("Topic ID in the fetch session did not match the topic ID in the log.")
             if self._read_replicas is not None and params.client_metadata is not None and not params.is_from_follower:
-                elsewhere = self._read_replicas.elsewhere(found, params.client_metadata, wanted, now_ms)
+                elsewhere = self._read_replicas.elsewhere(found, params.client_metadata, wanted, monotonic_ms)
                 if elsewhere is not None:
                     return elsewhere
-            read = found.fetch_records(params, wanted, max_bytes, min_one_message, now_ms, update_fetch_state)
+            read = found.fetch_records(params, wanted, max_bytes, min_one_message, monotonic_ms, update_fetch_state)
         except KafkaError as error:
             return FetchResult(error.code)
         except Exception:
@@ -535,11 +587,11 @@ class ReplicaManager:
 
     # -- what is done regularly
 
-    def shrink_isrs(self, now_ms: int) -> None:
+    def shrink_isrs(self, monotonic_ms: int) -> None:
         """To be called every half of replica.lag.time.max.ms."""
         self.host.replica_lag_time_max_ms = self.config.current.number("replica.lag.time.max.ms")
         for found in list(self.online.values()):
-            found.isr.maybe_shrink(now_ms)
+            found.isr.maybe_shrink(monotonic_ms)
 
 
 def _answers_at_once(fetched: Fetched, min_bytes: int) -> bool:

@@ -78,7 +78,7 @@ class ReadReplicas:
         self._selector = selector
         self._metadata_cache = metadata_cache
 
-    def elsewhere(self, found: Partition, client: ClientMetadata, wanted: FetchPartition, now_ms: int) -> FetchResult | None:
+    def elsewhere(self, found: Partition, client: ClientMetadata, wanted: FetchPartition, monotonic_ms: int) -> FetchResult | None:
         """The answer that sends a consumer to another replica; None if it is to read here.
 
         Raises KafkaError where the consumer's leader epoch is not the partition's.
@@ -87,17 +87,19 @@ class ReadReplicas:
         if log is None:
             return None
         leader = ReplicaView(found.host.broker_id, self._metadata_cache.rack(found.host.broker_id), log.log_end_offset, 0)
-        chosen = self._selector.select(found.partition, client, leader, [leader, *self._others(found, wanted.offset, now_ms)])
+        chosen = self._selector.select(found.partition, client, leader, [leader, *self._others(found, wanted.offset, monotonic_ms)])
         if chosen is None or chosen.broker_id == leader.broker_id:
             return None
         found.local_log(wanted.current_leader_epoch, require_leader=False)
         return FetchResult(0, log.high_watermark, log.last_stable_offset, log.log_start_offset, preferred_read_replica=chosen.broker_id)
 
-    def _others(self, found: Partition, offset: int, now_ms: int) -> list[ReplicaView]:
+    def _others(self, found: Partition, offset: int, monotonic_ms: int) -> list[ReplicaView]:
         """The live followers that are in sync and have the offset: a consumer sent to one that lags would be sent there again and again."""
         in_sync, metadata = found.isr.committed, self._metadata_cache
         return [
-            ReplicaView(replica.broker_id, metadata.rack(replica.broker_id), replica.log_end_offset, now_ms - replica.last_caught_up_ms)
+            ReplicaView(
+                replica.broker_id, metadata.rack(replica.broker_id), replica.log_end_offset, monotonic_ms - replica.last_caught_up_ms
+            )
             for replica in found.remote_replicas.values()
             if replica.broker_id in in_sync
             and metadata.has_alive_broker(replica.broker_id)

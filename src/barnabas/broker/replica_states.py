@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, Protocol
 
 from barnabas.broker.partition import Partition
-from barnabas.errors import KafkaError, KafkaStorageError
+from barnabas.errors import KafkaError, KafkaStorageError, OutOfDescriptors
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.leader_and_isr_request import LeaderAndIsrPartitionState, LeaderAndIsrRequest
 from barnabas.protocol.messages.leader_and_isr_response import (
@@ -133,7 +133,7 @@ def _make_leader(replicas: ReplicaManager, order: _Order, errors: Errors) -> Par
     if log is None:
         return None
     try:
-        return found if found.make_leader(order.state, log, replicas.clock.now_ms()) else None
+        return found if found.make_leader(order.state, log, replicas.clock.monotonic_ms()) else None
     except OSError as error:
         _disk_failed(replicas, log, error, errors)
         return None
@@ -156,6 +156,11 @@ def _open(replicas: ReplicaManager, order: _Order, errors: Errors) -> tuple[Part
     errors[partition] = int(ErrorCode.NONE)
     try:
         return found, _open_log(replicas, found, order)
+    except OutOfDescriptors as error:
+        _log.warning("The state change of %s has to be tried again: %s", partition, error)
+        errors[partition] = error.code
+        if found.log is None:
+            replicas.online.pop(partition, None)  # as if it had never been ordered
     except KafkaStorageError as error:
         _log.error("Skipped the state change of %s since its log is in an offline log directory: %s", partition, error)
         errors[partition] = error.code
@@ -179,9 +184,7 @@ def _open_log(replicas: ReplicaManager, found: Partition, order: _Order) -> Log:
         is_new=order.state.is_new,
         directory=replicas.mover.preferred_dir(order.partition),
     )
-    checkpointed = replicas.high_watermarks.pop((log.log_dir, order.partition), None)
-    if checkpointed is not None:
-        log.update_high_watermark(checkpointed)
+    replicas.log_manager.role_given(log)
     replicas.mover.resume(order.partition)
     return log
 
@@ -257,16 +260,13 @@ def _stop(replicas: ReplicaManager, partition: TopicPartition, state: StopReplic
 
 def _delete(replicas: ReplicaManager, partition: TopicPartition, found: Partition | None) -> int:
     """Also a log that no partition has: its topic was deleted while this broker was away."""
-    now_ms = replicas.clock.now_ms()
     if found is not None:
         del replicas.online[partition]
         found.close()
     try:
-        replicas.mover.stop(partition, now_ms)
-        log = replicas.log_manager.delete(partition, now_ms)
+        replicas.mover.stop(partition)
+        replicas.log_manager.delete(partition)
     except KafkaStorageError as error:
         _log.error("Could not delete the log of %s: %s", partition, error)
         return error.code
-    if log is not None:
-        replicas.high_watermarks.pop((log.log_dir, partition), None)
     return int(ErrorCode.NONE)

@@ -7,6 +7,7 @@ must answer old clients differently.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from barnabas.errors import KafkaError
@@ -57,3 +58,19 @@ class Request(Generic[M_co]):
 
     def __repr__(self) -> str:
         return f"{self.api.name} v{self.version} #{self.correlation_id} of {self.client_id} on {self.connection.id}"
+
+
+class RequestPart(Request[M_co]):
+    """A part of a request that has too many elements to be handled in one call: its answer becomes a part of the answer."""
+
+    __slots__ = ("_on_response",)
+
+    def __init__(self, exchange: Exchange, header: framing.Request, message: M_co, on_response: Callable[[Message], None]) -> None:
+        super().__init__(exchange, header, message)
+        self._on_response = on_response
+
+    def respond(self, response: Message) -> None:
+        self._on_response(response)
+
+    def wait(self) -> None:
+        """The request as a whole has left the queue already."""

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable, Coroutine
-from contextlib import AsyncExitStack, ExitStack
+from contextlib import AsyncExitStack, ExitStack, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,6 +22,7 @@ from barnabas.broker.config import BrokerConfig, DynamicBrokerConfig
 from barnabas.broker.config_manager import ConfigManager
 from barnabas.broker.controller_orders import ControllerOrders
 from barnabas.broker.controller_settings import controller_config
+from barnabas.broker.descriptors import guard_of
 from barnabas.broker.dispatcher import RequestDispatcher
 from barnabas.broker.expirations import Expirations
 from barnabas.broker.features import FeatureLevels
@@ -30,18 +31,23 @@ from barnabas.broker.group_service import GroupService
 from barnabas.broker.housekeeping import Housekeeping
 from barnabas.broker.local_channel import LocalChannel
 from barnabas.broker.log_settings import cleaner_config, log_manager_config
+from barnabas.broker.long_appends import LongAppends
+from barnabas.broker.long_reads import LongReads
+from barnabas.broker.loop_lag import LoopLag
 from barnabas.broker.metadata_cache import MetadataCache
 from barnabas.broker.network_config import network_config
 from barnabas.broker.producer_ids import ProducerIdManager
 from barnabas.broker.registration import register
 from barnabas.broker.replica_manager import ReplicaManager
-from barnabas.broker.surroundings import Surroundings
+from barnabas.broker.surroundings import CODEC_THREADS, Surroundings
 from barnabas.broker.tls import tls_contexts
 from barnabas.broker.transaction_service import TransactionService
+from barnabas.broker.turns import Turns
 from barnabas.broker.unsupported import refuse_unsupported
 from barnabas.controller.controller import Controller
 from barnabas.coordinator.group.config import GroupCoordinatorConfig
 from barnabas.endpoint import EndPoint
+from barnabas.errors import DuplicateBrokerRegistration
 from barnabas.metadata import paths
 from barnabas.metadata.admin_tree import AdminTree
 from barnabas.metadata.client import TreeClient
@@ -137,6 +143,8 @@ class BrokerServer:
     async def _start(self) -> None:
         self._disk_threads = self._surroundings.disk_threads()
         self._cleanup.callback(self._disk_threads.shutdown)
+        self._codec_threads = self._surroundings.codec_threads()
+        self._cleanup.callback(self._codec_threads.shutdown)
         self._expirations = Expirations(self._loop, self.clock)
         self._cleanup.callback(self._expirations.stop)
         log_manager = self._open_log_dirs()
@@ -145,7 +153,7 @@ class BrokerServer:
         cluster_id = await identity.cluster_id(tree, log_dirs, self._random)
         broker_id = await identity.broker_id(tree, log_dirs, self.config)
         for log_dir in log_dirs:
-            log_dir.claim(cluster_id, broker_id, Uuid.random(self._random), self.clock.now_ms())
+            log_dir.require_owner(cluster_id, broker_id)
         self.broker = self._build(cluster_id, broker_id, tree, log_manager)
         self._cleanup.callback(self.broker.admin.shutdown)
         for part in (self.broker.topic_creation, self.broker.producer_ids, self.broker.features, self.broker.configs):
@@ -164,11 +172,17 @@ class BrokerServer:
         await self._open_sockets()
         await self.broker.features.start()
         await self._register()
+        self._claim_log_dirs(log_manager)
         self._start_housekeeping(log_manager)
         await self._start_controller()
+        if self._cluster is None:
+            log_manager.clear_away()
+        self.broker.loop_lag.start(self._loop)
+        self._cleanup.callback(self.broker.loop_lag.stop)
         self.sockets.start_processing_requests()
         if self._cluster is not None:
             self._cluster.start()
+            self._cleanup.callback(asyncio.ensure_future(self._clear_away(self._cluster, log_manager)).cancel)
             await self._cluster.introduction.wait_a_while()
 
     def _open_log_dirs(self) -> LogManager:
@@ -177,11 +191,21 @@ class BrokerServer:
         self._release_dirs = self._cleanup.enter_context(ExitStack())
         for log_dir in log_manager.dirs.values():
             self._release_dirs.callback(log_dir.release)
+            with suppress(OSError):  # a disk that fails is found out when its logs are loaded
+                log_dir.partition_dirs()  # refuses a directory that is not of one broker before anything in it is changed
         return log_manager
+
+    def _claim_log_dirs(self, log_manager: LogManager) -> None:
+        """Called once the broker is registered: one whose id is another broker's may start again in the same directories with its own."""
+        for path, log_dir in list(log_manager.dirs.items()):
+            try:
+                log_dir.claim(self.broker.cluster_id, self.broker.broker_id, Uuid.random(self._random), self.clock.now_ms())
+            except OSError as error:
+                log_manager.disk_failed(path, f"Error while writing meta.properties in dir {path}: {error}", error)
 
     def _close_logs(self, log_manager: LogManager) -> None:
         self._release_dirs.pop_all()  # closing releases them
-        log_manager.shutdown(self.clock.now_ms(), self._broker_epoch)
+        log_manager.shutdown(self.clock.monotonic_ms(), self._broker_epoch)
 
     async def _open_tree(self) -> TreeClient:
         store = await self._open_store()
@@ -230,6 +254,7 @@ class BrokerServer:
 
     def _build(self, cluster_id: str, broker_id: int, tree: TreeClient, log_manager: LogManager) -> Broker:
         config, clock, purgatory = DynamicBrokerConfig(self.config), self.clock, self._expirations.new_purgatory
+        turns = Turns()
         admin_tree = AdminTree(tree, self._random)
         metadata_cache = MetadataCache(broker_id)
         replica_manager = ReplicaManager(
@@ -242,7 +267,13 @@ class BrokerServer:
             delete_records_purgatory=purgatory("DeleteRecords", self.config.number("delete.records.purgatory.purge.interval.requests")),
         )
         replica_manager.on_log_dir_failure = self._log_dir_failed
-        configs = ConfigManager(broker_id=broker_id, tree=tree, admin_tree=admin_tree, config=config, log_manager=log_manager, clock=clock)
+        replica_manager.long_appends = LongAppends(replica_manager, turns, self._codec_threads, CODEC_THREADS)
+        self._cleanup.callback(replica_manager.long_appends.close)
+        replica_manager.long_reads = LongReads(replica_manager, turns)
+        self._cleanup.callback(replica_manager.long_reads.close)
+        configs = ConfigManager(
+            broker_id=broker_id, tree=tree, admin_tree=admin_tree, config=config, log_manager=log_manager, clock=clock, turns=turns
+        )
         orders = ControllerOrders(replica_manager, configs, self._disk_threads)
         if self._is_clustered:
             from barnabas.broker.cluster_member import ClusterMember
@@ -267,7 +298,7 @@ class BrokerServer:
         self.transactions = TransactionService(
             config, replica_manager, metadata_cache, groups, producer_ids, features, clock, self._cluster
         )
-        admin = AdminManager(tree, admin_tree, metadata_cache, controller, config, clock, purgatory("topic"), self._random)
+        admin = AdminManager(tree, admin_tree, metadata_cache, controller, config, clock, purgatory("topic"), self._random, turns)
         return Broker(
             cluster_id=cluster_id,
             broker_id=broker_id,
@@ -285,12 +316,19 @@ class BrokerServer:
                 FetchSessionCache(self.config.number("max.incremental.fetch.session.cache.slots"), random=self._random), clock
             ),
             producer_ids=producer_ids,
-            topic_creation=AutoTopicCreation(config, admin if self._cluster is None else self._cluster.topic_creator(admin, controller)),
+            topic_creation=AutoTopicCreation(
+                config,
+                admin if self._cluster is None else self._cluster.topic_creator(admin, controller),
+                lambda: len(metadata_cache.topics()),
+                clock.monotonic_ms,
+            ),
             features=features,
             groups=groups,
             transactions=self.transactions.coordinator,
             markers=self.transactions.markers,
             verification=self.transactions.verification,
+            turns=turns,
+            loop_lag=LoopLag(lambda: turns.last_taker),
             cluster=self._cluster,
         )
 
@@ -301,7 +339,8 @@ class BrokerServer:
             RequestDispatcher(self.broker),
             inter_broker_listener=self.config.inter_broker_listener_name,
             control_plane_listener=self.config.control_plane_listener_name,
-            now_ms=self.clock.monotonic_ms,
+            monotonic_ms=self.clock.monotonic_ms,
+            descriptors=guard_of(self._surroundings.files),
         )
         await self.sockets.start(self.config.broker_listeners, tls_contexts(self.config))
         self._cleanup.push_async_callback(self.sockets.shutdown, 0)
@@ -325,7 +364,8 @@ class BrokerServer:
             self.sockets.reconfigure_quotas(network_config(self.broker.config.current))
 
     async def _strays(self) -> Callable[[Log], bool]:
-        """Logs of topics that were deleted, perhaps made anew, while this broker was away are not served."""
+        """Logs of topics that were deleted, perhaps made anew, while this broker was away are not served. They keep their names until the
+        controller has spoken: see LogManager.clear_away."""
         admin_tree = AdminTree(self.broker.tree, self._random)
         known = await admin_tree.topic_assignments(await admin_tree.all_topics())
 
@@ -354,7 +394,7 @@ class BrokerServer:
         """In a new session. Where another has taken this broker's id meanwhile, there is no place for it any more."""
         try:
             await self._register()
-        except StoreUnusable as error:
+        except DuplicateBrokerRegistration as error:
             self._fail(error)
             raise
 
@@ -376,6 +416,14 @@ class BrokerServer:
         self._cleanup.push_async_callback(self.broker.controller.shutdown)
         await self.broker.controller.start()
         await self._channel.drained()
+
+    async def _clear_away(self, cluster: ClusterMember, log_manager: LogManager) -> None:
+        """Nothing is renamed or deleted before the controller has told this broker all that it holds."""
+        await cluster.told_all()
+        try:
+            log_manager.clear_away()
+        except AllLogDirsFailed as error:
+            self._fail(error)
 
     def _log_dir_failed(self, path: str) -> None:
         """The controller hears of it through the tree and gives the partitions to others; without any there is nothing to serve."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from barnabas.metadata.local import LocalSession, LocalTree
-from barnabas.metadata.tree import Watcher
+from barnabas.metadata.tree import StoreTrouble, Watcher
 
 
 class SharedStore:
@@ -12,6 +12,10 @@ class SharedStore:
     def __init__(self, tree: LocalTree) -> None:
         self._tree = tree
         self._sessions: list[LocalSession] = []
+
+    @property
+    def trouble(self) -> StoreTrouble | None:
+        return self._tree.trouble
 
     async def open_session(self, watcher: Watcher) -> LocalSession:
         session = await self._tree.open_session(watcher)

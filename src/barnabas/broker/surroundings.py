@@ -12,15 +12,24 @@ from random import Random, SystemRandom
 from typing import Final
 
 from barnabas.broker.clock import Clock
+from barnabas.broker.descriptors import real_files
 from barnabas.metadata.embedded import open_embedded
 from barnabas.metadata.tree import Tree
-from barnabas.storage.files import AnyFiles, Files
+from barnabas.storage.files import AnyFiles
 
 DISK_THREADS: Final = 4  # for what waits for the disk: fsync, cold reads, unlinking
 
 
+# For batches that unfold into megabytes. One is opened at a time: each is held in memory, and the event loop needs a core of its own.
+CODEC_THREADS: Final = 1
+
+
 def _disk_threads() -> Executor:
     return ThreadPoolExecutor(DISK_THREADS, "disk")
+
+
+def _codec_threads() -> Executor:
+    return ThreadPoolExecutor(CODEC_THREADS, "codec")
 
 
 @dataclass
@@ -29,8 +38,9 @@ class Surroundings:
 
     clock: Clock = field(default_factory=Clock)
     random: Random = field(default_factory=SystemRandom)
-    files: AnyFiles = field(default_factory=Files)
+    files: AnyFiles = field(default_factory=real_files)
     disk_threads: Callable[[], Executor] = _disk_threads
+    codec_threads: Callable[[], Executor] = _codec_threads
     tree: Callable[[str], Awaitable[Tree]] | None = None
     is_shared: bool = False
 

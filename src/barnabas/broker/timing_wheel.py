@@ -60,25 +60,25 @@ class Timer:
     def current_time_ms(self) -> int:
         return self._wheel.current_time_ms
 
-    def add(self, task: TimerTask, delay_ms: int, now_ms: int) -> None:
+    def add(self, task: TimerTask, delay_ms: int, monotonic_ms: int) -> None:
         """Schedules a task `delay_ms` from now; without a delay it is due at the next `advance`."""
         task.cancel()
-        self._catch_up(now_ms)
-        task.expiration_ms = min(now_ms + delay_ms, EXPIRATION_MS_MAX)
+        self._catch_up(monotonic_ms)
+        task.expiration_ms = min(monotonic_ms + delay_ms, EXPIRATION_MS_MAX)
         if not self._insert(task):
             self._due.add(task)
 
-    def advance(self, now_ms: int) -> list[TimerTask]:
+    def advance(self, monotonic_ms: int) -> list[TimerTask]:
         """The tasks that are due, the oldest first. What a coarse wheel held moves down to a finer one."""
         expired = self._due.take()
-        while self._queue and self._queue[0][0] <= now_ms:
+        while self._queue and self._queue[0][0] <= monotonic_ms:
             expiration_ms, _, bucket = heappop(self._queue)
             self._wheel.advance(expiration_ms)
             bucket.expiration_ms = _NOT_QUEUED
             for task in bucket.take():
                 if not self._insert(task):
                     expired.append(task)
-        self._wheel.advance(now_ms)
+        self._wheel.advance(monotonic_ms)
         return expired
 
     def next_expiry_ms(self) -> int | None:
@@ -89,10 +89,10 @@ class Timer:
             heappop(self._queue)[2].expiration_ms = _NOT_QUEUED
         return self._queue[0][0] if self._queue else None
 
-    def _catch_up(self, now_ms: int) -> None:
+    def _catch_up(self, monotonic_ms: int) -> None:
         """Moves the clock after idle time, so that a task is put into the wheel that fits its delay and not into a coarser one."""
-        if not self._queue or self._queue[0][0] > now_ms:
-            self._wheel.advance(now_ms)
+        if not self._queue or self._queue[0][0] > monotonic_ms:
+            self._wheel.advance(monotonic_ms)
 
     def _insert(self, task: TimerTask) -> bool:
         """Puts a task into the finest wheel that reaches far enough; False if it is due."""
@@ -133,9 +133,9 @@ class TimingWheel:
             self._overflow = TimingWheel(self.interval_ms, self.wheel_size, self.current_time_ms, self._counter)
         return self._overflow
 
-    def advance(self, now_ms: int) -> None:
-        if now_ms >= self.current_time_ms + self.tick_ms:
-            self.current_time_ms = now_ms - now_ms % self.tick_ms
+    def advance(self, monotonic_ms: int) -> None:
+        if monotonic_ms >= self.current_time_ms + self.tick_ms:
+            self.current_time_ms = monotonic_ms - monotonic_ms % self.tick_ms
             if self._overflow is not None:
                 self._overflow.advance(self.current_time_ms)
 

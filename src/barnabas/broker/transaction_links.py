@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 MARKERS_VERSION: Final = 2
 ADD_PARTITIONS_VERSION: Final = 5
 AT_ONCE_MAX: Final = 500
+IN_FLIGHT_MAX: Final = 5  # a broker handles so many at once of one connection (`pipelined_requests_max`)
 
 _NETWORK_EXCEPTION: Final = int(ErrorCode.NETWORK_EXCEPTION)
 _NOT_LEADER_OR_FOLLOWER: Final = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -51,8 +52,8 @@ class ClusterMarkers:
         self._local = local
         self._cache = cache
         self._cluster = cluster
-        self._links = cluster.new_links(f"broker-{cache.broker_id}-markers")
-        self._requests: PeerRequests[tuple[Marker, OnDone]] = PeerRequests(self._tell, AT_ONCE_MAX)
+        self._links = cluster.new_links(f"broker-{cache.broker_id}-markers", IN_FLIGHT_MAX)
+        self._requests: PeerRequests[tuple[Marker, OnDone]] = PeerRequests(self._tell, AT_ONCE_MAX, IN_FLIGHT_MAX)
 
     def exists(self, partition: TopicPartition) -> bool:
         return self._local.exists(partition)
@@ -119,8 +120,8 @@ class ClusterVerifier:
         self._coordinator = coordinator
         self._cache = cache
         self._cluster = cluster
-        self._links = cluster.new_links(f"broker-{cache.broker_id}-transactions")
-        self._requests: PeerRequests[_Question] = PeerRequests(self._ask_broker, AT_ONCE_MAX)
+        self._links = cluster.new_links(f"broker-{cache.broker_id}-transactions", IN_FLIGHT_MAX)
+        self._requests: PeerRequests[_Question] = PeerRequests(self._ask_broker, AT_ONCE_MAX, IN_FLIGHT_MAX)
 
     def add_or_verify(
         self,

@@ -95,7 +95,8 @@ class TransactionService:
             await links.close()
 
     def metrics(self) -> dict[str, int]:
-        """Kafka's metrics of transactions and producers as they are now, by the names under which Kafka's documentation lists them."""
+        """Kafka's metrics of transactions and producers as they are now, by the names under which Kafka's documentation lists them;
+        `skipped-record-count` is ours."""
         now_ms = self._clock.now_ms()
         logs = [found.log for found in self._replica_manager.online.values() if found.log is not None]
         loads = self._partitions.load_times
@@ -106,4 +107,5 @@ class TransactionService:
             f"{_REPLICAS}ProducerIdCount": sum(len(log.producers.active_producers) for log in logs),
             f"{_COORDINATOR}partition-load-time-max": loads.longest,
             f"{_COORDINATOR}partition-load-time-avg": loads.average,
+            f"{_COORDINATOR}skipped-record-count": self.coordinator.skipped_records,
         }

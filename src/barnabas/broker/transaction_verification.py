@@ -228,7 +228,7 @@ class TransactionVerification:
             sequence,
             question.producer_epoch,
             question.support is Support.ADD_PARTITION,
-            self._clock.now_ms(),
+            self._clock.monotonic_ms(),
         )
 
     def _answered(self, question: _Question, errors: Errors, guards: Guards, codes: Mapping[TopicPartition, int]) -> None:
@@ -237,9 +237,29 @@ class TransactionVerification:
             backoff_ms = self._config.current.number("add.partitions.to.txn.retry.backoff.ms")
             self._scheduler.call_later(backoff_ms, lambda: self._ask(question))
             return
+        if question.support is Support.ADD_PARTITION and self._is_stale(question, failed, guards):
+            self._ask(question)
+            return
         self.failures += len(failed)
         errors.update(failed)
         self._done(question, errors, guards)
+
+    def _is_stale(self, question: _Question, failed: Errors, guards: Guards) -> bool:
+        """Whether a log has cleared its guard since the question was asked: the marker of the producer's last transaction was appended.
+
+        A producer of transaction version 2 begins its next transaction before that. The coordinator is asked again with a new guard;
+        the epoch tells it the transactions apart. An older producer adds partitions only after the marker: its record is late, and the
+        log refuses the guard.
+        """
+        return any(
+            partition not in failed and not self._is_current(guard, partition, question.producer_id) for partition, guard in guards.items()
+        )
+
+    def _is_current(self, guard: VerificationGuard, partition: TopicPartition, producer_id: int) -> bool:
+        found = self._replica_manager.partition(partition)
+        log = None if found is None else found.leader_log
+        entry = None if log is None else log.producers.verification_entry(producer_id)
+        return entry is not None and entry.guard is guard
 
     def _done(self, question: _Question, errors: Errors, guards: Guards) -> None:
         try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from barnabas.broker.append_call import Order
 from barnabas.broker.partition_append import PartitionAppend
 from barnabas.broker.transaction_verification import Errors, Guards, Support
 from barnabas.errors import InvalidProducerIdMapping
@@ -57,6 +58,7 @@ class TransactionalProduce:
         on_done: OnDone,
         *,
         internal_topics_allowed: bool,
+        order: Order | None = None,
     ) -> None:
         self._replica_manager = replica_manager
         self._support = support
@@ -65,6 +67,7 @@ class TransactionalProduce:
         self._entries = entries
         self._on_done = on_done
         self._internal_topics_allowed = internal_topics_allowed
+        self._order = order
 
     def begin(self, verification: TransactionVerification, transactional_id: str) -> None:
         """Raises InvalidProducerIdMapping, for the produce as a whole, where it holds the records of more than one producer."""
@@ -111,6 +114,7 @@ class TransactionalProduce:
             on_done,
             internal_topics_allowed=self._internal_topics_allowed,
             verification_guards=guards,
+            order=self._order,
         )
 
     def _refused(self, partition: TopicPartition, code: int) -> PartitionAppend:

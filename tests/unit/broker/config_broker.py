@@ -16,6 +16,7 @@ from barnabas.broker.config import BrokerConfig, DynamicBrokerConfig
 from barnabas.broker.config_manager import ConfigManager
 from barnabas.broker.log_levels import LogLevels
 from barnabas.broker.metadata_cache import MetadataCache
+from barnabas.broker.turns import Turns
 from barnabas.metadata.admin_tree import AdminTree
 from barnabas.metadata.client import TreeClient
 from barnabas.metadata.local import LocalTree
@@ -68,7 +69,7 @@ class ConfigBroker:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.run(self.manager.close())
         self.run(self.client.close())
-        self.log_manager.shutdown(self.clock.now_ms())
+        self.log_manager.shutdown(self.clock.monotonic_ms())
         self.loop.close()
 
     async def _start(self) -> None:
@@ -92,7 +93,7 @@ class ConfigBroker:
 
     def ask(self, handler: str, message: Message, version: int) -> Message:
         """What a handler answers, as it arrives at the client."""
-        broker = SimpleNamespace(configs=self.manager, metadata_cache=self.cache)
+        broker = SimpleNamespace(configs=self.manager, metadata_cache=self.cache, turns=Turns())
         request = SimpleNamespace(message=message, version=version)
         answer: Message = self.run(import_module(f"barnabas.broker.handlers.{handler}").handle(broker, request))
         return parse(type(answer), serialize(answer, version), version)

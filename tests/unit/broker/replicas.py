@@ -104,7 +104,7 @@ class Replicas:
         self.log_manager.load(NOW)
 
     def close(self) -> None:
-        self.log_manager.shutdown(self.clock.wall_ms)
+        self.log_manager.shutdown(self.clock.monotonic_ms())
 
     def pass_time(self, ms: int) -> None:
         self.clock.wall_ms += ms

@@ -43,11 +43,17 @@ def config(**settings: str) -> BrokerConfig:
 
 
 def creating(
-    scenario: Callable[[AutoTopicCreation, Admin], Awaitable[None]], error: KafkaError | None = None, outcome: KafkaError | None = None
+    scenario: Callable[[AutoTopicCreation, Admin], Awaitable[None]],
+    error: KafkaError | None = None,
+    outcome: KafkaError | None = None,
+    topic_count: Callable[[], int] = lambda: 0,
+    now_ms: Callable[[], int] = lambda: 0,
+    **settings: str,
 ) -> None:
     async def run() -> None:
         admin = Admin(error, outcome)
-        await scenario(AutoTopicCreation(DynamicBrokerConfig(config(request_timeout_ms="1234")), admin), admin)
+        broker_config = DynamicBrokerConfig(config(request_timeout_ms="1234", **settings))
+        await scenario(AutoTopicCreation(broker_config, admin, topic_count, now_ms), admin)
 
     asyncio.run(run())
 
@@ -116,11 +122,11 @@ def test_a_log_line_does_not_grow_with_what_clients_ask_for(caplog: pytest.LogCa
     caplog.set_level("INFO")
 
     async def scenario(creation: AutoTopicCreation, admin: Admin) -> None:
-        creation.create_topics([f"t{index}" for index in range(1000)])
+        creation.create_topics([f"t{index}" for index in range(100)])
         await finished(creation, admin)
 
     creating(scenario)
-    assert "Created t0, t1, t2, t3, t4, t5, t6, t7, t8, t9 and 990 more" in caplog.text
+    assert "Created t0, t1, t2, t3, t4, t5, t6, t7, t8, t9, which clients asked for" in caplog.text
 
 
 def test_there_is_a_bound_on_what_is_being_created(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,6 +140,44 @@ def test_there_is_a_bound_on_what_is_being_created(monkeypatch: pytest.MonkeyPat
         assert admin.calls == [["a", "b"], ["c"]]
 
     creating(scenario)
+
+
+def test_forty_thousand_names_do_not_make_ten_thousand_topics(caplog: pytest.LogCaptureFixture) -> None:
+    times = [0]
+
+    async def scenario(creation: AutoTopicCreation, admin: Admin) -> None:
+        topics = creation.create_topics([f"t{index}" for index in range(40_000)])
+        assert {topic.error_code for topic in topics} == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION} and len(topics) == 40_000
+        await finished(creation, admin)
+        assert [len(call) for call in admin.calls] == [10] * 50
+        creation.create_topics([f"u{index}" for index in range(40_000)])
+        assert len(admin.calls) == 50
+        times[0] = 2_000
+        creation.create_topics([f"u{index}" for index in range(40_000)])
+        await finished(creation, admin)
+        assert [len(call) for call in admin.calls] == [10] * 52
+
+    creating(scenario, now_ms=lambda: times[0])
+    assert caplog.text.count("Clients ask for more new topics than barnabas.auto.create.topics.burst") == 1
+
+
+def test_topics_with_many_partitions_are_created_in_requests_that_are_not_too_large() -> None:
+    async def scenario(creation: AutoTopicCreation, admin: Admin) -> None:
+        creation.create_topics(["a", "b", "c"])
+        await finished(creation, admin)
+        assert admin.calls == [["a", "b"], ["c"]]
+
+    creating(scenario, num_partitions="5000")
+
+
+def test_with_many_topics_in_the_cluster_only_internal_ones_are_created(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(creation: AutoTopicCreation, admin: Admin) -> None:
+        assert told(creation.create_topics(["a", "b", "__consumer_offsets"])) == [("b", 3), ("a", 3), ("__consumer_offsets", 3)]
+        await finished(creation, admin)
+        assert admin.calls == [["a", "__consumer_offsets"]]
+
+    creating(scenario, topic_count=lambda: 9, barnabas_auto_create_topics_max="10")
+    assert "than barnabas.auto.create.topics.max allow" in caplog.text
 
 
 def test_closing_gives_up_what_is_under_way() -> None:

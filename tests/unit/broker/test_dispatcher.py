@@ -19,12 +19,14 @@ from barnabas.protocol import api_keys
 from barnabas.protocol.errors import ErrorCode, MalformedMessage
 from barnabas.protocol.framing import request_frame
 from barnabas.protocol.message import Message
+from barnabas.protocol.messages.add_partitions_to_txn_request import AddPartitionsToTxnRequest
 from barnabas.protocol.messages.api_versions_request import ApiVersionsRequest
 from barnabas.protocol.messages.api_versions_response import ApiVersionsResponse
 from barnabas.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from barnabas.protocol.messages.describe_cluster_response import DescribeClusterResponse
 from barnabas.protocol.messages.metadata_request import MetadataRequest
 from barnabas.protocol.messages.produce_request import ProduceRequest
+from barnabas.protocol.messages.write_txn_markers_request import WriteTxnMarkersRequest
 from barnabas.protocol.registry import APIS, BY_NAME
 from tests.unit.broker.handlers.asking import Closed, a_broker, dispatched, read, topic, update
 
@@ -42,10 +44,16 @@ def failing(error: Exception) -> Handler:
     return handler
 
 
-def test_only_produce_may_be_pipelined() -> None:
+def test_produce_and_what_brokers_ask_about_transactions_may_be_pipelined() -> None:
     dispatcher = RequestDispatcher(a_broker())
     assert dispatcher.is_pipelinable(frame(ProduceRequest(), 9))
+    assert dispatcher.is_pipelinable(frame(WriteTxnMarkersRequest(), 1))
+    assert dispatcher.is_pipelinable(frame(AddPartitionsToTxnRequest(), 4))
     assert not dispatcher.is_pipelinable(frame(MetadataRequest(), 9))
+
+
+def test_a_clients_produce_waits_for_its_adding_of_partitions() -> None:
+    assert not RequestDispatcher(a_broker()).is_pipelinable(frame(AddPartitionsToTxnRequest(), 3))
 
 
 @pytest.mark.parametrize("key", sorted(APIS.keys() - HANDLERS.keys()))

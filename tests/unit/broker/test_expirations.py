@@ -34,9 +34,9 @@ def test_what_waits_times_out_in_the_order_of_its_deadlines() -> None:
 
         expirations = Expirations(asyncio.get_running_loop(), clock)
         first, second = expirations.new_purgatory("Produce"), expirations.new_purgatory("Fetch")
-        first.try_complete_else_watch(Wait(60, told, "late"), ["key"], clock.monotonic_ms())
+        first.try_complete_else_watch(Wait(1_000, told, "late"), ["key"], clock.monotonic_ms())
         second.try_complete_else_watch(Wait(5, told, "early"), ["key"], clock.monotonic_ms())
-        first.try_complete_else_watch(Wait(30, told, "between"), ["other"], clock.monotonic_ms())
+        first.try_complete_else_watch(Wait(500, told, "between"), ["other"], clock.monotonic_ms())
         await asyncio.wait_for(finished, 10)
         expirations.stop()
         return done

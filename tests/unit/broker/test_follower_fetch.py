@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,9 @@ from barnabas.protocol.messages.fetch_response import EpochEndOffset, PartitionD
 from barnabas.protocol.slices import Records
 from barnabas.records.builder import build
 from barnabas.records.reader import records_of
+from barnabas.simulation.disk import NEEDS_DESCRIPTOR, SimulatedFiles
 from barnabas.storage.fetch import FetchIsolation
+from barnabas.storage.files import AnyFiles
 from barnabas.storage.log import Log
 from tests.unit.broker.replicas import BROKER, NOW, TOPIC_ID, TP, Replicas
 
@@ -26,8 +29,8 @@ BACKOFF_MS = 1000
 class Node:
     """One replica of the partition. To itself it is always broker 1, and the other is broker 2: who is who only the test knows."""
 
-    def __init__(self, root: Path) -> None:
-        self.replicas = Replicas(root)
+    def __init__(self, root: Path, files: AnyFiles | None = None) -> None:
+        self.replicas = Replicas(root, files=files)
         self.logs = LocalReplicaLogs(self.replicas.manager)
         self.fetch = FollowerFetch(FOLLOWER, self.logs, BACKOFF_MS)
 
@@ -195,6 +198,24 @@ def test_a_follower_whose_leader_has_deleted_what_it_lacks_starts_anew(two: tupl
     assert follower.log.log_start_offset == 7
 
 
+def test_a_leader_whose_log_begins_in_the_middle_of_a_batch_is_followed(two: tuple[Node, Node]) -> None:
+    """DeleteRecords takes any offset, and a fetch gives whole batches."""
+    leader, follower = two
+    leader.lead(0)
+    leader.log.append_as_leader(build([(NOW, None, value, ()) for value in (b"a", b"b", b"c")]), 0, NOW)
+    leader.write(b"d", epoch=0)
+    leader.log.update_high_watermark(4)
+    leader.log.increment_log_start_offset(2, "client delete records request")
+    follower.follow(0)
+    fetch_once(follower, leader)
+    ((partition, epoch),) = follower.fetch.lost()
+    follower.fetch.found(partition, epoch, leader.log.log_start_offset, leader.log.log_end_offset)
+    replicate(follower, leader)
+    assert (follower.log.log_start_offset, follower.log.log_end_offset) == (2, 4)
+    assert follower.values() == leader.values()
+    assert follower.fetch.lag(TP) == 0
+
+
 def test_what_an_unclean_leader_does_not_have_is_gone(two: tuple[Node, Node]) -> None:
     leader, follower = two
     leader.lead(0)
@@ -263,7 +284,7 @@ def test_a_log_that_is_gone_stops_its_partition(two: tuple[Node, Node]) -> None:
     leader.write(b"a", epoch=0)
     follower.follow(0)
     asked = next_of(follower)
-    follower.replicas.log_manager.delete(TP, NOW)
+    follower.replicas.log_manager.delete(TP)
     follower.fetch.handle(TP, asked, answer(leader, asked), 0)
     assert follower.fetch.failed == {TP}
     assert TP not in follower.fetch
@@ -297,3 +318,19 @@ def test_who_has_to_wait_unsettles_it(two: tuple[Node, Node]) -> None:
     assert not follower.fetch.is_settled
     follower.fetch.wanted(BACKOFF_MS)
     assert follower.fetch.is_settled
+
+
+def test_a_follower_without_descriptors_waits_and_goes_on(tmp_path: Path) -> None:
+    disk = SimulatedFiles()
+    leader, follower = Node(tmp_path / "a"), Node(tmp_path / "b", disk)
+    leader.lead(0)
+    follower.follow(0)
+    leader.write(b"a", epoch=0)
+    replicate(follower, leader)
+    leader.write(b"b", epoch=0)
+    disk.fail_when(lambda event: event.kind in NEEDS_DESCRIPTOR, errno.EMFILE)
+    fetch_once(follower, leader)
+    assert follower.fetch.failed == set() and follower.fetch.wanted(BACKOFF_MS - 1) == []
+    disk.heal()
+    fetch_once(follower, leader, BACKOFF_MS)
+    assert follower.values() == [b"a", b"b"]

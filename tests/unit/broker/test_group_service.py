@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from barnabas.broker.group_caller import java_address
+from barnabas.broker.handlers.produce import ADMIN_CLIENT
 from barnabas.config_def import ConfigResourceType
 from barnabas.coordinator.group.group_metrics import CLASSIC, MODERN
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.framing import SIZE_PREFIX, request_frame
 from barnabas.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from barnabas.protocol.messages.create_partitions_response import CreatePartitionsResponse
 from barnabas.protocol.messages.incremental_alter_configs_request import (
@@ -24,11 +26,17 @@ from barnabas.protocol.messages.incremental_alter_configs_response import Increm
 from barnabas.protocol.messages.join_group_response import JoinGroupResponse
 from barnabas.protocol.messages.leader_and_isr_request import LeaderAndIsrPartitionState, LeaderAndIsrRequest, LeaderAndIsrTopicState
 from barnabas.protocol.messages.list_groups_request import ListGroupsRequest
+from barnabas.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from barnabas.protocol.messages.produce_response import ProduceResponse
+from barnabas.protocol.registry import BY_NAME
+from barnabas.protocol.slices import Records
 from barnabas.records.batch import read_batches
+from barnabas.records.builder import BatchBuilder
 from barnabas.records.compression import GZIP
 from barnabas.topic_name import CONSUMER_OFFSETS
 from barnabas.topic_partition import TopicPartition
 from tests.unit.broker.grouping import GROUP, PARTITIONS, Groups, turn_of_the_loop, with_groups
+from tests.unit.broker.handlers.asking import exchange, read
 
 OTHER_BROKER = 6
 
@@ -267,6 +275,29 @@ def test_what_has_happened_is_counted_under_kafka_s_names(tmp_path: Path) -> Non
         assert metrics[f"{CLASSIC}NumOffsets"] == metrics[f"{CLASSIC}NumGroupsStable"] == 1
 
     with_groups(tmp_path, use)
+
+
+def test_garbage_that_an_admin_client_wrote_into_the_topic_costs_no_group(tmp_path: Path) -> None:
+    async def first(groups: Groups) -> None:
+        await groups.create_topic("t")
+        await groups.ready()
+        assert await groups.commit(42) == 0
+        builder = BatchBuilder()
+        builder.append(0, b"garbage", b"garbage")
+        builder.append(0, b"\x00\x01garbage", b"garbage")
+        data = PartitionProduceData(offsets_partition(groups).partition, Records(builder.build()))
+        request = ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=[TopicProduceData(CONSUMER_OFFSETS, partition_data=[data])])
+        frame = b"".join(request_frame(request, BY_NAME["Produce"], 9, 17, ADMIN_CLIENT))[SIZE_PREFIX:]
+        response = read(await exchange(groups.broker, frame), ProduceResponse, 9)
+        assert response.responses[0].partition_responses[0].error_code == 0
+
+    async def second(groups: Groups) -> None:
+        await groups.ready()
+        assert await groups.committed() == {("t", 0): 42}
+        assert groups.server.groups.metrics()[f"{MODERN}skipped-record-count"] == 2
+
+    with_groups(tmp_path, first)
+    with_groups(tmp_path, second)
 
 
 # Each as Java's InetAddress prints it.

@@ -91,10 +91,10 @@ def test_a_replica_that_lags_is_left_out_and_counts_until_that_is_decided(replic
     replicas.follow(2, 0)
     appended = replicas.append(1, timeout_ms=10 * LAG_MS_MAX)
     replicas.pass_time(LAG_MS_MAX)
-    replicas.manager.shrink_isrs(replicas.clock.wall_ms)
+    replicas.manager.shrink_isrs(replicas.clock.steady_ms)
     assert replicas.decider.proposals == []
     replicas.pass_time(1)
-    replicas.manager.shrink_isrs(replicas.clock.wall_ms)
+    replicas.manager.shrink_isrs(replicas.clock.steady_ms)
     assert [proposal[0] for proposal in replicas.decider.proposals] == [[1]]
     assert not appended.is_done
     replicas.decider.accept()
@@ -106,7 +106,7 @@ def test_an_idle_replica_at_the_end_does_not_lag(replicas: Replicas) -> None:
     replicas.lead(replicas=(1, 2))
     replicas.follow(2, 0)
     replicas.pass_time(10 * LAG_MS_MAX)
-    replicas.manager.shrink_isrs(replicas.clock.wall_ms)
+    replicas.manager.shrink_isrs(replicas.clock.steady_ms)
     assert replicas.decider.proposals == []
 
 

@@ -19,6 +19,8 @@ T = TypeVar("T")
 
 
 class FailingJournal:
+    path = "metadata.db"
+
     def __init__(self) -> None:
         self.broken = False
 

@@ -45,7 +45,7 @@ def ends(replicas: Replicas) -> tuple[int, int]:
 
 def shrink(replicas: Replicas) -> None:
     """The leader leaves out who lags, and the controller agrees."""
-    replicas.manager.shrink_isrs(replicas.clock.wall_ms)
+    replicas.manager.shrink_isrs(replicas.clock.steady_ms)
     replicas.decider.accept()
 
 
@@ -128,7 +128,7 @@ def test_who_comes_in_stands_last_and_the_others_stay_in_their_order(replicas: R
     replicas.append(1, acks=1)
     replicas.pass_time(LAG_MS_MAX + 1)
     replicas.follow(2, 1)
-    replicas.manager.shrink_isrs(replicas.clock.wall_ms)
+    replicas.manager.shrink_isrs(replicas.clock.steady_ms)
     assert replicas.decider.proposals[0][0] == [1, 2]
 
 
@@ -141,7 +141,7 @@ def test_a_follower_that_fetches_but_never_reaches_the_end_is_left_out(replicas:
         replicas.append(10, acks=1)
         replicas.follow(2, replicas.log().log_end_offset)
         replicas.follow(3, 2)
-        replicas.manager.shrink_isrs(replicas.clock.wall_ms)
+        replicas.manager.shrink_isrs(replicas.clock.steady_ms)
     assert [sorted(proposal[0]) for proposal in replicas.decider.proposals] == [[1, 2]]
 
 
@@ -155,7 +155,7 @@ def test_a_follower_that_stops_just_after_a_check_stays_for_one_and_a_half_times
     for _ in range(3):
         replicas.pass_time(LAG_MS_MAX // 2)
         replicas.follow(2, 2)
-        replicas.manager.shrink_isrs(replicas.clock.wall_ms)
+        replicas.manager.shrink_isrs(replicas.clock.steady_ms)
         proposed.append(len(replicas.decider.proposals))
     assert proposed == [0, 0, 1]
 

@@ -136,7 +136,7 @@ def test_a_fetch_from_the_purgatory_does_not_move_its_follower(replicas: Replica
     replicas.append(2, acks=1)
     params = FetchParams(replica_id=2, isolation=FetchIsolation.LOG_END)
     wanted = [(TopicIdPartition(Uuid.ZERO, TP), FetchPartition(2, 1000))]
-    replicas.manager.read_from_log(params, wanted, from_purgatory=True)
+    replicas.manager.read_after_waiting(params, wanted, lambda fetched: None)
     assert replicas.partition().remote_replicas[2].log_end_offset == -1
     replicas.manager.read_from_log(params, wanted)
     assert replicas.partition().remote_replicas[2].log_end_offset == 2

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
@@ -12,10 +14,19 @@ import pytest
 from barnabas.broker.config import BrokerConfig
 from barnabas.broker.features import SUPPORTED
 from barnabas.broker.server import STORE_NAME, BrokerServer
+from barnabas.broker.shared_store import SharedStore
+from barnabas.broker.surroundings import Surroundings
 from barnabas.errors import InvalidMetaProperties, KafkaStorageError
 from barnabas.metadata import paths
-from barnabas.metadata.znodes.cluster import BrokerRegistration, Features, decode_broker, encode_features
+from barnabas.metadata.client import TreeClient
+from barnabas.metadata.local import LocalTree
+from barnabas.metadata.tree import CreateMode
+from barnabas.metadata.znodes.cluster import BrokerRegistration, Controller, Features, decode_broker, encode_controller, encode_features
 from barnabas.network.event_loop import run
+from barnabas.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from barnabas.protocol.slices import Records
+from barnabas.records.builder import build
+from barnabas.storage.checkpoints import REPLICATION_OFFSET_CHECKPOINT
 from benchmarks.generator import fetch_frame
 from benchmarks.wire import Client
 
@@ -131,6 +142,80 @@ def test_the_log_of_a_topic_that_the_tree_does_not_know_is_set_aside(tmp_path: P
     assert [path.name.rpartition("-")[2] for path in tmp_path.glob("forgotten-0*")] == ["stray"]
 
 
+def test_a_start_that_fails_because_the_port_is_taken_renames_nothing(tmp_path: Path) -> None:
+    """Nor does it delete what is marked for it: the directory may be the wrong one."""
+
+    async def forget(server: BrokerServer) -> None:
+        await create(server, "forgotten", "kept")
+        await server.broker.controller.shutdown()
+        await server.broker.tree.delete_recursive(paths.topic("forgotten"))
+
+    serving(properties(tmp_path), forget)
+    (tmp_path / "old-0.0123-delete").mkdir()
+    before = sorted(path.name for path in tmp_path.iterdir() if path.is_dir())
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        settings = properties(tmp_path) | {
+            "listeners": f"PLAINTEXT://127.0.0.1:{taken.getsockname()[1]}",
+            "log.segment.delete.delay.ms": "0",
+        }
+        with pytest.raises(OSError, match="stop what listens there"):
+            serving(settings, topic_names)
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == before
+
+
+def test_a_broker_of_a_cluster_renames_nothing_before_the_controller_has_spoken(tmp_path: Path) -> None:
+    async def life() -> list[list[str]]:
+        tree = LocalTree(lambda: 0)
+        config = BrokerConfig.from_properties(properties(tmp_path) | {"controlled.shutdown.enable": "false"})
+        server = BrokerServer(config, surroundings=sharing(tree))
+        await server.start()
+        await create(server, "forgotten", "kept")
+        await server.broker.controller.shutdown()
+        await server.broker.tree.delete_recursive(paths.topic("forgotten"))
+        await server.shutdown(0)
+        silent = TreeClient(tree, lambda: None)  # a controller that says nothing
+        await silent.connect()
+        await silent.create(paths.CONTROLLER, encode_controller(Controller(9, 0)), CreateMode.EPHEMERAL)
+        again = BrokerServer(config, surroundings=sharing(tree))
+        starting = asyncio.ensure_future(again.start())
+        await until(lambda: is_there(silent, paths.broker_id(5)))
+        found = [logs(tmp_path)]
+        await silent.close()
+        await starting
+        await until(lambda: no_longer_there(tmp_path / "forgotten-0"))
+        found.append(logs(tmp_path))
+        await again.shutdown(0)
+        return found
+
+    assert run(life()) == [["forgotten-0", "kept-0"], ["forgotten-0-stray", "kept-0"]]
+
+
+def sharing(tree: LocalTree) -> Surroundings:
+    async def view(_: str) -> SharedStore:
+        return SharedStore(tree)
+
+    return Surroundings(tree=view, is_shared=True)
+
+
+def logs(data: Path) -> list[str]:
+    """Without what makes the name of a stray log unique."""
+    return sorted(re.sub(r"\.\w+-stray", "-stray", path.name) for path in data.iterdir() if path.is_dir())
+
+
+async def is_there(tree: TreeClient, path: str) -> bool:
+    return await tree.exists(path) is not None
+
+
+async def no_longer_there(path: Path) -> bool:
+    return not path.exists()
+
+
+async def until(is_so: Callable[[], Awaitable[bool]]) -> None:
+    async with asyncio.timeout(30):
+        while not await is_so():
+            await asyncio.sleep(0.01)
+
+
 def test_a_broker_without_id_is_given_one_above_the_reserved_ones_and_keeps_it(tmp_path: Path) -> None:
     async def broker_id(server: BrokerServer) -> int:
         return server.broker.broker_id
@@ -197,3 +282,23 @@ def test_a_cluster_that_an_older_release_made_gets_the_features_it_did_not_know(
     serving(properties(tmp_path), made_by_an_older_release)
     for _ in range(2):
         assert serving(properties(tmp_path), finalized) == {"group.version": 1, "transaction.version": 2}
+
+
+def test_a_start_that_fails_after_loading_leaves_the_high_watermarks_as_they_are(tmp_path: Path) -> None:
+    async def write(server: BrokerServer) -> None:
+        await create(server, "orders")
+        records = Records(build([(0, None, b"%d" % number, ()) for number in range(5)]))
+        data = TopicProduceData("orders", partition_data=[PartitionProduceData(0, records)])
+        await ask(server, lambda client: client.ask(ProduceRequest(None, -1, 10_000, [data]), 9))
+
+    serving(properties(tmp_path), write)
+    checkpoint = tmp_path / REPLICATION_OFFSET_CHECKPOINT
+    before = checkpoint.read_text()
+    assert "orders 0 5\n" in before
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        listener = f"PLAINTEXT://127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(OSError, match="in use"):
+            serving(properties(tmp_path, listeners=listener), write)
+    assert checkpoint.read_text() == before

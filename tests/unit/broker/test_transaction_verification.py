@@ -177,6 +177,56 @@ def test_who_adds_partitions_itself_or_commits_offsets_is_told_at_once(verifying
     assert verifying.verify(support, retries=retries).code == ErrorCode.CONCURRENT_TRANSACTIONS
 
 
+# -- the marker of the last transaction comes while the coordinator is asked about the next
+
+
+def test_a_guard_that_a_marker_has_cleared_is_asked_for_again(verifying: Verifying) -> None:
+    verifying.append(verifying.verify())
+    verifying.verifier.is_held = True
+    verified = verifying.verify(epoch=1)
+    assert verifying.end(epoch=1) == 0
+    verifying.verifier.let_go()
+    assert not verified.is_done
+    verifying.verifier.let_go()
+    assert (verified.errors, len(verifying.verifier.asked)) == ({}, 3)
+    assert verifying.append(verified, epoch=1) == 0
+
+
+def test_the_coordinator_has_the_last_word_when_it_is_asked_again(verifying: Verifying) -> None:
+    verifying.append(verifying.verify())
+    verifying.verifier.is_held = True
+    verified = verifying.verify(epoch=1)
+    verifying.end(epoch=1)
+    verifying.verifier.let_go()
+    verifying.verifier.code = int(ErrorCode.PRODUCER_FENCED)
+    verifying.verifier.let_go()
+    assert verified.code == ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def test_what_waits_behind_a_question_that_is_asked_again_keeps_its_place(verifying: Verifying) -> None:
+    verifying.append(verifying.verify())
+    verifying.verifier.is_held = True
+    first, second = verifying.verify(epoch=1), verifying.verify(epoch=1, sequence=1)
+    verifying.end(epoch=1)
+    verifying.verifier.let_go()
+    assert (first.is_done, second.is_done) == (False, False)
+    verifying.verifier.let_go()
+    assert verifying.append(first, epoch=1) == 0
+    verifying.time.advance(0)
+    assert verifying.append(second, 1, epoch=1) == 0
+
+
+@pytest.mark.parametrize("support", [Support.DEFAULT_ERROR, Support.GENERIC_ERROR])
+def test_a_late_record_of_a_producer_without_epoch_bump_is_not_asked_about_again(verifying: Verifying, support: Support) -> None:
+    """Its epoch does not tell which transaction it belongs to, and it adds partitions only when the last transaction is complete."""
+    verifying.verifier.is_held = True
+    verified = verifying.verify(support)
+    verifying.end()
+    verifying.verifier.let_go()
+    assert (verified.errors, len(verifying.verifier.asked)) == ({}, 1)
+    assert verifying.append(verified) == ErrorCode.INVALID_TXN_STATE
+
+
 # -- one after the other
 
 

@@ -11,6 +11,7 @@ from typing import Final
 
 from barnabas.broker.config.definitions import BROKER_CONFIGS, DYNAMIC_ONLY_CONFIGS
 from barnabas.broker.config.keys import BrokerConfigKey
+from barnabas.near_names import near_name
 
 _LISTENER_CONFIG: Final = re.compile(r"listener\.name\.[^.]*\.(.*)")
 
@@ -56,3 +57,12 @@ def config_key(name: str) -> BrokerConfigKey | None:
         if candidate is not None and (key := BROKER_CONFIGS.get(candidate) or DYNAMIC_ONLY_CONFIGS.get(candidate)) is not None:
             return key
     return None
+
+
+def near_config_name(name: str) -> str | None:
+    """The setting that an unknown name looks like, with the prefix of its listener; None for one that is known or like no other."""
+    if config_key(name) is not None:
+        return None
+    base = base_name(name)
+    near = near_name(name if base is None else base, BROKER_CONFIGS)
+    return near if near is None or base is None else name.removesuffix(base) + near

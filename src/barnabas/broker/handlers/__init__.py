@@ -2,7 +2,7 @@
 
 A module is imported when its API is first asked for, so that a broker starts with the code it needs. Each has
 `handle(broker, request)`, which returns the response, or None when it will call `request.respond` later, or where it has to wait for the
-metadata tree an awaitable of the response. The range of versions in the table is what ApiVersions advertises.
+metadata tree or for turns of the loop an awaitable of either. The range of versions in the table is what ApiVersions advertises.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ from barnabas.protocol.message import Message
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
+    from barnabas.broker.handlers.parts import Parts
     from barnabas.broker.request import Request
 
-    Handle = Callable[[Broker, Request[Any]], Message | Awaitable[Message] | None]
+    Handle = Callable[[Broker, Request[Any]], Message | Awaitable[Message | None] | None]
+    HandleMany = Callable[[Broker, Request[Any]], Awaitable[Message | None]]
 
 HANDLERS: Final = {
     api_keys.PRODUCE: "produce",
@@ -82,9 +84,15 @@ AT_ONCE: Final = frozenset({api_keys.API_VERSIONS, api_keys.PRODUCE, api_keys.FE
 
 
 class Handler:
-    """One entry of the table, with its module once it was needed."""
+    """One entry of the table, with its module once it was needed.
 
-    __slots__ = ("handle",)
+    A request with more than `turns.ELEMENTS_AT_ONCE` elements goes to `handle_many`, a coroutine that takes turns, or where the module has
+    `PARTS` to `handle` part by part; where it has neither, `handle` is fast enough, or takes turns itself."""
+
+    __slots__ = ("handle", "handle_many", "parts")
 
     def __init__(self, module: str) -> None:
-        self.handle: Handle = import_module(f"{__name__}.{module}").handle
+        found = import_module(f"{__name__}.{module}")
+        self.handle: Handle = found.handle
+        self.handle_many: HandleMany | None = getattr(found, "handle_many", None)
+        self.parts: Parts | None = getattr(found, "PARTS", None)

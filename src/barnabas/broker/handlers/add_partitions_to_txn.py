@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.answer import Answer
 from barnabas.broker.gather import Gather
+from barnabas.broker.handlers.parts import Parts
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.add_partitions_to_txn_request import AddPartitionsToTxnRequest, AddPartitionsToTxnTransaction
 from barnabas.protocol.messages.add_partitions_to_txn_response import (
@@ -41,6 +42,8 @@ _TOPIC_AUTHORIZATION_FAILED: Final = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 _OPERATION_NOT_ATTEMPTED: Final = int(ErrorCode.OPERATION_NOT_ATTEMPTED)
 
 Errors = Mapping[TopicPartition, int]
+
+PARTS: Final = Parts(("transactions",), ("results_by_transaction",))  # a transaction is added to as a whole or not at all
 
 
 def handle(broker: Broker, request: Request[AddPartitionsToTxnRequest]) -> AddPartitionsToTxnResponse | None:

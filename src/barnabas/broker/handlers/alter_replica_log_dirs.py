@@ -12,8 +12,9 @@ Errors, of a partition
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from barnabas.broker.handlers.parts import Parts
 from barnabas.protocol.messages.alter_replica_log_dirs_response import (
     AlterReplicaLogDirPartitionResult,
     AlterReplicaLogDirsResponse,
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.request import Request
     from barnabas.protocol.messages.alter_replica_log_dirs_request import AlterReplicaLogDirsRequest
+
+PARTS: Final = Parts(("dirs", "topics", "partitions"), ("results", "partitions"))
 
 
 def handle(broker: Broker, request: Request[AlterReplicaLogDirsRequest]) -> AlterReplicaLogDirsResponse:

@@ -9,11 +9,12 @@ Errors, of a group: UNSUPPORTED_VERSION where the protocol is not enabled, INVAL
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.answer import Answer
 from barnabas.broker.authorized_operations import ALL_ON_GROUP
 from barnabas.broker.handlers.consumer_group_heartbeat import is_enabled
+from barnabas.broker.handlers.parts import Parts
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from barnabas.protocol.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse, DescribedGroup
@@ -21,6 +22,8 @@ from barnabas.protocol.messages.consumer_group_describe_response import Consumer
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.request import Request
+
+PARTS: Final = Parts(("group_ids",), ("groups",))
 
 
 def handle(broker: Broker, request: Request[ConsumerGroupDescribeRequest]) -> ConsumerGroupDescribeResponse | None:

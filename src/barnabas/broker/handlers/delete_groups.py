@@ -8,15 +8,18 @@ Errors, of a group: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, NOT_C
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.answer import Answer
+from barnabas.broker.handlers.parts import Parts
 from barnabas.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from barnabas.protocol.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.request import Request
+
+PARTS: Final = Parts(("groups_names",), ("results",))
 
 
 def handle(broker: Broker, request: Request[DeleteGroupsRequest]) -> DeleteGroupsResponse | None:

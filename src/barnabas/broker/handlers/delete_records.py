@@ -11,9 +11,10 @@ where cleanup.policy has no `delete`, INVALID_TOPIC_EXCEPTION for internal topic
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.delayed_delete_records import INVALID_LOW_WATERMARK, DeletedRecords
+from barnabas.broker.handlers.parts import Parts
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.delete_records_request import DeleteRecordsRequest
 from barnabas.protocol.messages.delete_records_response import DeleteRecordsPartitionResult, DeleteRecordsResponse, DeleteRecordsTopicResult
@@ -22,6 +23,8 @@ from barnabas.topic_partition import TopicPartition
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.request import Request
+
+PARTS: Final = Parts(("topics", "partitions"), ("topics", "partitions"))
 
 
 def handle(broker: Broker, request: Request[DeleteRecordsRequest]) -> DeleteRecordsResponse | None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from barnabas.broker.handlers.parts import DeleteTopicsParts
 from barnabas.errors import InvalidRequest, KafkaError, NotController, TopicDeletionDisabled, UnknownTopicId
 from barnabas.protocol.messages.delete_topics_request import DeleteTopicState
 from barnabas.protocol.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from barnabas.protocol.messages.delete_topics_request import DeleteTopicsRequest
 
 DELETION_DISABLED_VERSION: Final = 3
+PARTS: Final = DeleteTopicsParts()
 
 
 async def handle(broker: Broker, request: Request[DeleteTopicsRequest]) -> DeleteTopicsResponse:

@@ -12,12 +12,12 @@ Errors: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, INVALID_REQUEST, IN
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
 from barnabas import topic_name
 from barnabas.broker.config.describe import ConfigEntry
+from barnabas.broker.turns import ELEMENTS_AT_ONCE, slices
 from barnabas.config_def import ConfigResourceType, ConfigSource
 from barnabas.errors import InvalidRequest, KafkaError
 from barnabas.protocol.errors import ErrorCode
@@ -34,18 +34,24 @@ if TYPE_CHECKING:
     from barnabas.broker.request import Request
 
 _FIRST_WITH_SOURCES: Final = 1
+_KNOWN_TYPES: Final = frozenset(int(kind) for kind in ConfigResourceType if kind is not ConfigResourceType.UNKNOWN)
 _log = logging.getLogger(__name__)
 
 
 async def handle(broker: Broker, request: Request[DescribeConfigsRequest]) -> DescribeConfigsResponse:
     asked = request.message.resources
-    if any(ConfigResourceType.for_id(resource.resource_type) is ConfigResourceType.UNKNOWN for resource in asked):
+    if any(resource.resource_type not in _KNOWN_TYPES for resource in asked):
         refused = InvalidRequest(ErrorCode.INVALID_REQUEST.message)
         return DescribeConfigsResponse(0, [_failed(resource, refused) for resource in asked])
+    questions: dict[tuple[int, str, frozenset[str]], DescribeConfigsResource] = {}
+    for part in slices(asked):
+        if len(asked) > ELEMENTS_AT_ONCE:
+            await broker.turns.next(request)
+        questions.update({_question(resource): resource for resource in part})
     results = []
-    for resource in {_question(resource): resource for resource in asked}.values():
+    for resource in questions.values():
         results.append(await _describe(broker, request, resource))
-        await asyncio.sleep(0)  # a client may ask for a thousand topics: others have their turn in between
+        await broker.turns.next(request)  # a client may ask for a thousand topics: others have their turn in between
     return DescribeConfigsResponse(0, results)
 
 

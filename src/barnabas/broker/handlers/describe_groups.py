@@ -9,16 +9,19 @@ Errors, of a group: GROUP_ID_NOT_FOUND (6), NOT_COORDINATOR, COORDINATOR_NOT_AVA
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.answer import Answer
 from barnabas.broker.authorized_operations import ALL_ON_GROUP
+from barnabas.broker.handlers.parts import Parts
 from barnabas.protocol.messages.describe_groups_request import DescribeGroupsRequest
 from barnabas.protocol.messages.describe_groups_response import DescribedGroup, DescribeGroupsResponse
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.request import Request
+
+PARTS: Final = Parts(("groups",), ("groups",))
 
 
 def handle(broker: Broker, request: Request[DescribeGroupsRequest]) -> DescribeGroupsResponse | None:

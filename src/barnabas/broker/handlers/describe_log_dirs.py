@@ -7,13 +7,14 @@ Behaviour
 Version notes
 - 3: an error of the whole. 4: size and free space of the volume.
 Errors, of a directory
-- KAFKA_STORAGE_ERROR: its disk failed.
+- KAFKA_STORAGE_ERROR: its disk failed. The file of the embedded metadata store is told as a directory with this error while it fails.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.describe_log_dirs_response import (
     DescribeLogDirsPartition,
     DescribeLogDirsResponse,
@@ -34,7 +35,11 @@ def handle(broker: Broker, request: Request[DescribeLogDirsRequest]) -> Describe
     wanted: set[TopicPartition] | None = None
     if topics is not None:
         wanted = {TopicPartition(topic.topic, partition) for topic in topics for partition in topic.partitions}
-    return DescribeLogDirsResponse(results=[_result(info) for info in broker.replica_manager.describe_log_dirs(wanted)])
+    results = [_result(info) for info in broker.replica_manager.describe_log_dirs(wanted)]
+    trouble = broker.tree.trouble
+    if trouble is not None:
+        results.append(DescribeLogDirsResult(int(ErrorCode.KAFKA_STORAGE_ERROR), trouble.path))
+    return DescribeLogDirsResponse(results=results)
 
 
 def _result(info: LogDirInfo) -> DescribeLogDirsResult:

@@ -9,9 +9,10 @@ Errors, of a partition
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from barnabas import topic_name
+from barnabas.broker.handlers.parts import Parts
 from barnabas.errors import InvalidTopic, KafkaError, UnknownTopicOrPartition
 from barnabas.protocol.messages.describe_producers_response import (
     DescribeProducersResponse,
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from barnabas.broker.metadata_cache import MetadataCache
     from barnabas.broker.request import Request
     from barnabas.protocol.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
+
+PARTS: Final = Parts(("topics", "partition_indexes"), ("topics", "partitions"))
 
 
 def handle(broker: Broker, request: Request[DescribeProducersRequest]) -> DescribeProducersResponse:

@@ -12,10 +12,12 @@ Errors: of a topic UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION (not when
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 from barnabas.broker.authorized_operations import ALL_ON_TOPIC
 from barnabas.broker.metadata_cache import MetadataCache
+from barnabas.broker.turns import ELEMENTS_PER_SLICE, at_once
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest
 from barnabas.protocol.messages.describe_topic_partitions_response import (
@@ -33,6 +35,15 @@ if TYPE_CHECKING:
 
 
 def handle(broker: Broker, request: Request[DescribeTopicPartitionsRequest]) -> DescribeTopicPartitionsResponse:
+    return at_once(_described(broker, request))
+
+
+async def handle_many(broker: Broker, request: Request[DescribeTopicPartitionsRequest]) -> DescribeTopicPartitionsResponse:
+    return await broker.turns.run(_described(broker, request), request)
+
+
+def _described(broker: Broker, request: Request[DescribeTopicPartitionsRequest]) -> Generator[None, None, DescribeTopicPartitionsResponse]:
+    """Yields after some topics: those that do not exist count for nothing."""
     message, cache, cursor = request.message, broker.metadata_cache, request.message.cursor
     first_topic, first_partition = ("", 0) if cursor is None else (cursor.topic_name, cursor.partition_index)
     asked = [topic.name for topic in message.topics]
@@ -43,7 +54,9 @@ def handle(broker: Broker, request: Request[DescribeTopicPartitionsRequest]) -> 
         )
     limit = max(1, min(message.response_partition_limit, broker.config.current.number("max.request.partition.size.limit")))
     response = DescribeTopicPartitionsResponse()
-    for name in names:
+    for index, name in enumerate(names):
+        if index % ELEMENTS_PER_SLICE == ELEMENTS_PER_SLICE - 1:
+            yield
         if limit == 0:
             response.next_cursor = Cursor(name, 0)
             break

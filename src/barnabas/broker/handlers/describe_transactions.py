@@ -8,16 +8,19 @@ Errors: per id: INVALID_REQUEST for an empty one, TRANSACTIONAL_ID_NOT_FOUND, NO
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.answer import Answer
 from barnabas.broker.gather import Gather
+from barnabas.broker.handlers.parts import Parts
 from barnabas.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
 from barnabas.protocol.messages.describe_transactions_response import DescribeTransactionsResponse, TransactionState
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.request import Request
+
+PARTS: Final = Parts(("transactional_ids",), ("transaction_states",))
 
 
 def handle(broker: Broker, request: Request[DescribeTransactionsRequest]) -> DescribeTransactionsResponse | None:

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.current_leader import current_leader
@@ -39,7 +40,9 @@ from barnabas.broker.fetch_params import (
 )
 from barnabas.broker.fetch_session import TOPIC_IDS_VERSION, Answers, FetchContext
 from barnabas.broker.fetch_session_cache import Wanted
+from barnabas.broker.handlers.parts import Parts
 from barnabas.broker.slice_source import SliceSource
+from barnabas.broker.turns import ELEMENTS_AT_ONCE, slices
 from barnabas.errors import KafkaError
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.fetch_request import FetchRequest
@@ -64,27 +67,65 @@ if TYPE_CHECKING:
 READ_AT_ONCE_MAX: Final = 65536  # what is copied for less than it costs to send a file; more is not held for who may be slow
 READ_AMONG_STREAMED_MAX: Final = 16384  # a slice so small is cheaper to copy even in an answer whose others are streamed
 NO_RECORDS: Final = Records(b"")
+PARTS: Final = Parts(("topics", "partitions"), ("responses", "partitions"))
 
 _log = logging.getLogger(__name__)
 _reading: Final[set[asyncio.Task[None]]] = set()  # tasks that nobody holds may be collected
 
 
-def handle(broker: Broker, request: Request[FetchRequest]) -> FetchResponse | None:
+def handle(broker: Broker, request: Request[FetchRequest]) -> FetchResponse | Awaitable[FetchResponse | None] | None:
     message, version = request.message, request.version
     if message.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
         return _refusal_of_all(message, version, ErrorCode.UNKNOWN_SERVER_ERROR)  # as Kafka, whose enum has no such value
-    replica_id, replica_epoch = _replica(message, version)
-    context = _context(broker, message, version, replica_id >= 0)
+    context = _context(broker, request, _wanted(broker, message, version), _forgotten(message))
+    if len(context.wanted) > ELEMENTS_AT_ONCE:  # a request may be small and its session large
+        return _handle_in_slices(broker, request, context)
     readable: list[Wanted] = []
     unreadable: Answers = []
-    for each in context.wanted:
+    _sort_out(broker, version, context.wanted, readable, unreadable)
+    return _read(broker, request, context, readable, unreadable)
+
+
+async def handle_many(broker: Broker, request: Request[FetchRequest]) -> FetchResponse | None:
+    """As `handle`, for a request of many partitions: some in each turn of the loop."""
+    message, version = request.message, request.version
+    if message.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
+        return _refusal_of_all(message, version, ErrorCode.UNKNOWN_SERVER_ERROR)
+    wanted: list[Wanted] = []
+    for part in PARTS.of(message):
+        await broker.turns.next(request)
+        assert isinstance(part, FetchRequest)
+        wanted.extend(_wanted(broker, part, version))
+    await broker.turns.next(request)
+    return await _handle_in_slices(broker, request, _context(broker, request, wanted, _forgotten(message)))
+
+
+async def _handle_in_slices(broker: Broker, request: Request[FetchRequest], context: FetchContext) -> FetchResponse | None:
+    readable: list[Wanted] = []
+    unreadable: Answers = []
+    for part in slices(context.wanted):
+        await broker.turns.next(request)
+        _sort_out(broker, request.version, part, readable, unreadable)
+    await broker.turns.next(request)
+    return _read(broker, request, context, readable, unreadable)
+
+
+def _sort_out(broker: Broker, version: int, wanted: list[Wanted], readable: list[Wanted], unreadable: Answers) -> None:
+    """Those of the partitions that this broker knows, and the answers for the others."""
+    for each in wanted:
         error = _unknown(broker, each[0], version)
         if error == ErrorCode.NONE:
             readable.append(each)
         else:
             unreadable.append((each[0], _error_data(each[0], error)))
+
+
+def _read(
+    broker: Broker, request: Request[FetchRequest], context: FetchContext, readable: list[Wanted], unreadable: Answers
+) -> FetchResponse | None:
     if not readable:
         return context.response(unreadable)
+    replica_id, replica_epoch = _replica(request.message, request.version)
     fetch = _Fetch(broker, request, context, unreadable, replica_id >= 0)
     params = _params(broker, request, replica_id, replica_epoch)
     broker.replica_manager.fetch_messages(params, readable, fetch.done)
@@ -286,7 +327,7 @@ def _replica(message: FetchRequest, version: int) -> tuple[int, int]:
     return (-1, -1) if state is None else (state.replica_id, state.replica_epoch)
 
 
-def _context(broker: Broker, message: FetchRequest, version: int, is_follower: bool) -> FetchContext:
+def _wanted(broker: Broker, message: FetchRequest, version: int) -> list[Wanted]:
     topic_name = broker.metadata_cache.topic_name
     uses_ids = version >= TOPIC_IDS_VERSION
     wanted: list[Wanted] = []
@@ -301,11 +342,23 @@ def _context(broker: Broker, message: FetchRequest, version: int, is_follower: b
                 asked.log_start_offset,
             )
             wanted.append((TopicIdPartition(topic.topic_id, TopicPartition(name, asked.partition)), request))
+    return wanted
+
+
+def _forgotten(message: FetchRequest) -> list[TopicIdPartition]:
     forgotten: list[TopicIdPartition] = []
     for gone in message.forgotten_topics_data:
         for index in gone.partitions:
             forgotten.append(TopicIdPartition(gone.topic_id, TopicPartition(gone.topic, index)))
-    return broker.fetch_sessions.new_context(version, message.session_id, message.session_epoch, is_follower, wanted, forgotten, topic_name)
+    return forgotten
+
+
+def _context(broker: Broker, request: Request[FetchRequest], wanted: list[Wanted], forgotten: list[TopicIdPartition]) -> FetchContext:
+    message, version = request.message, request.version
+    is_follower = _replica(message, version)[0] >= 0
+    return broker.fetch_sessions.new_context(
+        version, message.session_id, message.session_epoch, is_follower, wanted, forgotten, broker.metadata_cache.topic_name
+    )
 
 
 def _params(broker: Broker, request: Request[FetchRequest], replica_id: int, replica_epoch: int) -> FetchParams:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from barnabas.broker.handlers.parts import Parts
 from barnabas.coordinator.group.group import partition_for
 from barnabas.endpoint import EndPoint
 from barnabas.protocol.errors import ErrorCode
@@ -44,6 +45,8 @@ _TOPICS: Final = {
     SHARE: (SHARE_GROUP_STATE, "share.coordinator.state.topic.num.partitions"),
 }
 _PARTITION: Final = re.compile(r"[+-]?[0-9]{1,10}", re.ASCII)
+
+PARTS: Final = Parts(("coordinator_keys",), ("coordinators",))
 
 
 def handle(broker: Broker, request: Request[FindCoordinatorRequest]) -> FindCoordinatorResponse:

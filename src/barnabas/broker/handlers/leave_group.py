@@ -9,15 +9,18 @@ Errors: INVALID_GROUP_ID, NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE, COORDINATO
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.answer import Answer
+from barnabas.broker.handlers.parts import Parts
 from barnabas.protocol.messages.leave_group_request import LeaveGroupRequest
 from barnabas.protocol.messages.leave_group_response import LeaveGroupResponse
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.request import Request
+
+PARTS: Final = Parts(("members",), ("members",))
 
 
 def handle(broker: Broker, request: Request[LeaveGroupRequest]) -> LeaveGroupResponse | None:

@@ -16,7 +16,6 @@ for a partition named twice (not in version 0), UNSUPPORTED_VERSION, OFFSET_NOT_
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Set
 from typing import TYPE_CHECKING, Final
 
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.request import Request
 
+COMPARED_PER_TURN: Final = 5_000
 PARTITIONS_PER_TURN: Final = 32  # looking up a timestamp reads an index and some batches
 
 # The questions and the version that brought each.
@@ -49,7 +49,8 @@ _NEVER: Final = 32767
 async def handle(broker: Broker, request: Request[ListOffsetsRequest]) -> ListOffsetsResponse:
     if request.message.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
         return _refusal_of_all(request.message, ErrorCode.UNKNOWN_SERVER_ERROR)  # as Kafka, whose enum has no such value
-    lookup = _Lookup(broker, request.message, request.version)
+    duplicates = await _duplicates(broker, request) if request.version > 0 else frozenset()
+    lookup = _Lookup(broker, request.message, request.version, duplicates)
     topics: dict[str, ListOffsetsTopicResponse] = {}
     count = 0
     for topic in request.message.topics:
@@ -63,20 +64,20 @@ async def handle(broker: Broker, request: Request[ListOffsetsRequest]) -> ListOf
             answered.partitions.append(answer)
             count += 1
             if count % PARTITIONS_PER_TURN == 0:
-                await asyncio.sleep(0)
+                await broker.turns.next(request)
     return ListOffsetsResponse(topics=list(topics.values()))
 
 
 class _Lookup:
     """The partitions of one request, asked of the replica manager one after another."""
 
-    def __init__(self, broker: Broker, message: ListOffsetsRequest, version: int) -> None:
+    def __init__(self, broker: Broker, message: ListOffsetsRequest, version: int, duplicates: Set[TopicPartition]) -> None:
         self._replicas = broker.replica_manager
         self._version = version
         self._only_leader = message.replica_id != DEBUGGING_REPLICA_ID
         self._is_consumer = message.replica_id == CONSUMER_REPLICA_ID
         self._isolation = message.isolation_level if self._is_consumer else None  # only an ordinary consumer sees less than all
-        self._duplicates = _duplicates(message) if version > 0 else frozenset()
+        self._duplicates = duplicates
         self._refused: set[TopicPartition] = set()
 
     def answer(self, topic: str, asked: ListOffsetsPartition) -> ListOffsetsPartitionResponse | None:
@@ -113,13 +114,17 @@ class _Lookup:
         return ListOffsetsPartitionResponse(asked.partition_index, 0, offsets)
 
 
-def _duplicates(message: ListOffsetsRequest) -> Set[TopicPartition]:
+async def _duplicates(broker: Broker, request: Request[ListOffsetsRequest]) -> Set[TopicPartition]:
     seen: set[TopicPartition] = set()
     twice: set[TopicPartition] = set()
-    for topic in message.topics:
+    count = 0
+    for topic in request.message.topics:
         for asked in topic.partitions:
             partition = TopicPartition(topic.name, asked.partition_index)
             (twice if partition in seen else seen).add(partition)
+            count += 1
+            if count % COMPARED_PER_TURN == 0:
+                await broker.turns.next(request)
     return twice
 
 

@@ -19,9 +19,10 @@ Errors
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.authorized_operations import ALL_ON_CLUSTER, ALL_ON_TOPIC, NOT_ASKED_FOR
+from barnabas.broker.handlers.parts import Parts
 from barnabas.broker.metadata_cache import HIDE_UNREACHABLE, LEADER_MISSING, LISTENER_MISSING, MetadataCache
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 _NO_CONTROLLER = -1
 _TOPIC_IDS_VERSION = 12
+
+PARTS: Final = Parts(("topics",), ("topics",))
 
 
 def handle(broker: Broker, request: Request[MetadataRequest]) -> MetadataResponse:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.broker import tree_offsets
 from barnabas.broker.answer import Answer
+from barnabas.broker.handlers.parts import Parts
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from barnabas.protocol.messages.offset_commit_response import (
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from barnabas.broker.request import Request
 
 _TOPICS_BY_ID: Final = 10
+
+PARTS: Final = Parts(("topics", "partitions"), ("topics", "partitions"))
 
 
 def handle(broker: Broker, request: Request[OffsetCommitRequest]) -> OffsetCommitResponse | Awaitable[OffsetCommitResponse] | None:

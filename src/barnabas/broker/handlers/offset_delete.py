@@ -10,9 +10,10 @@ Errors
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.answer import Answer
+from barnabas.broker.handlers.parts import Parts
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.offset_delete_request import OffsetDeleteRequest, OffsetDeleteRequestTopic
 from barnabas.protocol.messages.offset_delete_response import (
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.metadata_cache import MetadataCache
     from barnabas.broker.request import Request
+
+PARTS: Final = Parts(("topics", "partitions"), ("topics", "partitions"))
 
 
 def handle(broker: Broker, request: Request[OffsetDeleteRequest]) -> OffsetDeleteResponse | None:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.broker import tree_offsets
 from barnabas.broker.answer import Answer
+from barnabas.broker.handlers.parts import OffsetFetchParts
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.offset_fetch_request import (
     OffsetFetchRequest,
@@ -47,6 +48,9 @@ _ERROR_OF_THE_GROUP: Final = 2
 _MANY_GROUPS: Final = 8
 _TOPICS_BY_ID: Final = 10
 _NO_OFFSET: Final = -1
+
+
+PARTS: Final = OffsetFetchParts()
 
 
 def handle(broker: Broker, request: Request[OffsetFetchRequest]) -> OffsetFetchResponse | Awaitable[OffsetFetchResponse] | None:

@@ -11,8 +11,9 @@ Errors: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH,
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from barnabas.broker.handlers.parts import Parts
 from barnabas.protocol.messages.offset_for_leader_epoch_request import OffsetForLeaderEpochRequest, OffsetForLeaderPartition
 from barnabas.protocol.messages.offset_for_leader_epoch_response import (
     EpochEndOffset,
@@ -24,6 +25,8 @@ from barnabas.topic_partition import TopicPartition
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.request import Request
+
+PARTS: Final = Parts(("topics", "partitions"), ("topics", "partitions"))
 
 
 def handle(broker: Broker, request: Request[OffsetForLeaderEpochRequest]) -> OffsetForLeaderEpochResponse:

@@ -8,12 +8,16 @@ client would not hear of it otherwise. Records are never opened here.
 from __future__ import annotations
 
 import logging
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.current_leader import current_leader
+from barnabas.broker.gather import Gather
+from barnabas.broker.handlers.parts import Parts
 from barnabas.broker.partition_append import PartitionAppend
 from barnabas.broker.transaction_verification import of_produce
 from barnabas.broker.transactional_produce import TransactionalProduce
+from barnabas.broker.turns import slices
 from barnabas.errors import CorruptRecord, InvalidProducerIdMapping, InvalidRecord, KafkaError, UnsupportedCompressionType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -45,6 +49,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+PARTS: Final = Parts(("topic_data", "partition_data"), ("responses", "partition_responses"))
 ADMIN_CLIENT: Final = "__admin_client"  # Kafka's own tools, which alone may write to internal topics
 
 # From these versions on …
@@ -68,7 +73,7 @@ def handle(broker: Broker, request: Request[ProduceRequest]) -> None:
     if message.transactional_id is None and _has_transactional_records(message):
         answer.refuse_all(_TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
         return
-    entries = answer.take_entries()
+    entries = answer.take_entries(message)
     if not entries:
         answer.send()
         return
@@ -81,9 +86,50 @@ def handle(broker: Broker, request: Request[ProduceRequest]) -> None:
             entries,
             answer.appended,
             internal_topics_allowed=request.client_id == ADMIN_CLIENT,
+            order=request.exchange,
         )
     if not answer.is_sent:
         request.wait()
+
+
+async def handle_many(broker: Broker, request: Request[ProduceRequest]) -> None:
+    """As `handle`, for many partitions: some in each turn of the loop. The records of a transaction are verified as a whole."""
+    message, turns = request.message, broker.turns
+    answer = _Answer(broker, request)
+    transactional = False
+    entries: list[tuple[TopicPartition, Records]] = []
+    for part in PARTS.of(message):
+        await turns.next(request)
+        assert isinstance(part, ProduceRequest)
+        transactional = transactional or _has_transactional_records(part)
+        entries.extend(answer.take_entries(part))
+    if message.transactional_id is None and transactional:
+        answer.refuse_all(_TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    elif not entries:
+        await turns.next(request)
+        answer.send()
+    elif message.transactional_id is not None:
+        _append_in_transaction(broker, request, message.transactional_id, entries, answer)
+    else:
+        await _append_in_slices(broker, request, entries, answer)
+
+
+async def _append_in_slices(
+    broker: Broker, request: Request[ProduceRequest], entries: list[tuple[TopicPartition, Records]], answer: _Answer
+) -> None:
+    """Each slice waits for its replicas by itself; the next request of the connection does not overtake the last of them."""
+    parts = list(slices(entries))
+    gather: Gather[list[PartitionAppend]] = Gather(len(parts), lambda results: answer.appended(list(chain.from_iterable(results))))
+    for index, part in enumerate(parts):
+        await broker.turns.next(request)
+        broker.replica_manager.append_records(
+            request.message.timeout_ms,
+            request.message.acks,
+            part,
+            gather.slot(index),
+            internal_topics_allowed=request.client_id == ADMIN_CLIENT,
+        )
+    gather.all_asked()
 
 
 def _append_in_transaction(
@@ -101,6 +147,7 @@ def _append_in_transaction(
         entries,
         answer.appended,
         internal_topics_allowed=request.client_id == ADMIN_CLIENT,
+        order=request.exchange,
     )
     try:
         produce.begin(broker.verification, transactional_id)
@@ -120,12 +167,12 @@ class _Answer:
         self._waiting: list[PartitionProduceResponse] = []
         self.is_sent = False
 
-    def take_entries(self) -> list[tuple[TopicPartition, Records]]:
-        """What can be appended; the rest is answered with its error already."""
+    def take_entries(self, message: ProduceRequest) -> list[tuple[TopicPartition, Records]]:
+        """What can be appended of the request, or a part of it; the rest is answered with its error already."""
         entries: list[tuple[TopicPartition, Records]] = []
-        for topic in self._request.message.topic_data:
+        for topic in message.topic_data:
             name = self._name_of(topic)
-            response = TopicProduceResponse(topic.name, topic.topic_id)
+            response = self._response_of(topic)
             for data in topic.partition_data:
                 part = PartitionProduceResponse(data.index, 0, -1)
                 response.partition_responses.append(part)
@@ -137,8 +184,16 @@ class _Answer:
                 if part.error_code == 0 and data.records is not None:
                     entries.append((partition, data.records))
                     self._waiting.append(part)
-            self._response.responses.append(response)
         return entries
+
+    def _response_of(self, topic: TopicProduceData) -> TopicProduceResponse:
+        """A new one, unless the topic is the one that the part before ended with."""
+        responses = self._response.responses
+        if responses and (last := responses[-1]).name == topic.name and last.topic_id == topic.topic_id:
+            return last
+        response = TopicProduceResponse(topic.name, topic.topic_id)
+        responses.append(response)
+        return response
 
     def _name_of(self, topic: TopicProduceData) -> str | None:
         if self._request.version < _TOPIC_IDS:

@@ -19,6 +19,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.answer import Answer
+from barnabas.broker.handlers.parts import Parts
 from barnabas.broker.transaction_verification import Errors, Guards, of_offset_commit
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest, TxnOffsetCommitRequestTopic
@@ -42,6 +43,8 @@ _KNOWS_LOADING: Final = 2
 _UNKNOWN_TOPIC_OR_PARTITION: Final = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 _COORDINATOR_LOAD_IN_PROGRESS: Final = int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 _COORDINATOR_NOT_AVAILABLE: Final = int(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+PARTS: Final = Parts(("topics", "partitions"), ("topics", "partitions"))
 
 
 def handle(broker: Broker, request: Request[TxnOffsetCommitRequest]) -> TxnOffsetCommitResponse | None:

@@ -15,9 +15,10 @@ Errors, of a partition
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.answer import Answer
+from barnabas.broker.handlers.parts import Parts
 from barnabas.broker.transaction_markers import Codes
 from barnabas.coordinator.transaction.markers import Marker
 from barnabas.protocol.messages.write_txn_markers_request import WritableTxnMarker, WriteTxnMarkersRequest
@@ -32,6 +33,8 @@ from barnabas.topic_partition import TopicPartition
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.request import Request
+
+PARTS: Final = Parts(("markers", "topics", "partition_indexes"), ("markers", "topics", "partitions"), 20)  # each is a batch in a log
 
 
 def handle(broker: Broker, request: Request[WriteTxnMarkersRequest]) -> WriteTxnMarkersResponse | None:

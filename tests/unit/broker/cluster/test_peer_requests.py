@@ -1,4 +1,4 @@
-"""What is told to other brokers: one request to each at a time, with all that has come meanwhile, up to a bound."""
+"""What is told to other brokers: up to a bound of requests to each at a time, the next with all that has come meanwhile."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from barnabas.broker.peer_requests import PeerRequests
 
 
 class Peer:
-    def __init__(self, at_once_max: int = 10) -> None:
+    def __init__(self, at_once_max: int = 10, in_flight_max: int = 1) -> None:
         self.sent: list[tuple[int, list[str]]] = []
         self.let = asyncio.Event()
-        self.requests: PeerRequests[str] = PeerRequests(self._send, at_once_max)
+        self.requests: PeerRequests[str] = PeerRequests(self._send, at_once_max, in_flight_max)
 
     async def _send(self, broker_id: int, what: list[str]) -> None:
         self.sent.append((broker_id, what))
@@ -42,6 +42,26 @@ async def test_what_comes_meanwhile_goes_together_up_to_a_bound() -> None:
     peer.let.set()
     await peer.until(3)
     assert peer.sent == [(1, ["a"]), (1, ["b", "c"]), (1, ["d"])]
+
+
+async def test_what_comes_in_one_turn_goes_together_and_the_next_does_not_wait_for_its_answer() -> None:
+    peer = Peer(in_flight_max=2)
+    peer.requests.put(1, "a")
+    peer.requests.put(1, "b")
+    await peer.until(1)
+    peer.requests.put(1, "c")
+    await peer.until(2)
+    assert peer.sent == [(1, ["a", "b"]), (1, ["c"])]
+
+
+async def test_beyond_the_bound_of_requests_things_wait_and_go_together() -> None:
+    peer = Peer(in_flight_max=2)
+    for number, what in enumerate("abcd"):
+        peer.requests.put(1, what)
+        await peer.until(min(number + 1, 2))
+    peer.let.set()
+    await peer.until(3)
+    assert peer.sent == [(1, ["a"]), (1, ["b"]), (1, ["c", "d"])]
 
 
 async def test_one_that_goes_wrong_does_not_hold_up_the_next() -> None:

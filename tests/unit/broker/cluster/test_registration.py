@@ -8,9 +8,9 @@ import pytest
 
 from barnabas.broker.registration import register
 from barnabas.endpoint import EndPoint
+from barnabas.errors import DuplicateBrokerRegistration
 from barnabas.metadata import paths
 from barnabas.metadata.client import TreeClient
-from barnabas.metadata.errors import StoreUnusable
 from barnabas.metadata.local import LocalSession, LocalTree
 from barnabas.metadata.tree import Create, CreateMode
 from barnabas.metadata.znodes.cluster import BrokerRegistration, decode_broker, encode_broker
@@ -56,7 +56,7 @@ async def test_one_that_does_not_go_away_is_named_with_the_fix() -> None:
     tree = LocalTree(lambda: 0)
     client = await connected(tree)
     earlier_life(tree)
-    with pytest.raises(StoreUnusable, match=r"another broker\.id"):
+    with pytest.raises(DuplicateBrokerRegistration, match=r"another broker\.id"):
         await register(client, 1, HERE, 0)
 
 

@@ -17,7 +17,9 @@ from barnabas.broker.clock import Clock
 from barnabas.broker.config import BrokerConfig, DynamicBrokerConfig
 from barnabas.broker.dispatcher import RequestDispatcher
 from barnabas.broker.features import FeatureLevels
+from barnabas.broker.loop_lag import LoopLag
 from barnabas.broker.metadata_cache import MetadataCache
+from barnabas.broker.turns import Turns
 from barnabas.metadata.client import TreeClient
 from barnabas.metadata.local import LocalTree
 from barnabas.network.exchange import Exchange, Peer
@@ -53,6 +55,8 @@ def a_broker(*topics: UpdateMetadataTopicState, settings: Mapping[str, str] | No
         "tree": tree,
         "metadata_cache": cache,
         "features": FeatureLevels(tree),
+        "turns": Turns(),
+        "loop_lag": LoopLag(),
     }
     return Broker(**{field.name: None for field in fields(Broker)} | given | parts)
 

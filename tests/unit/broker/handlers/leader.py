@@ -10,15 +10,20 @@ from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 from barnabas.broker.clock import Clock
 from barnabas.broker.config import BrokerConfig, DynamicBrokerConfig
 from barnabas.broker.dispatcher import RequestDispatcher
 from barnabas.broker.fetch_session import FetchManager, FetchSessionCache
+from barnabas.broker.long_appends import LongAppends
+from barnabas.broker.long_reads import LongReads
+from barnabas.broker.loop_lag import LoopLag
 from barnabas.broker.metadata_cache import LEADER_DURING_DELETE, MetadataCache
 from barnabas.broker.purgatory import DelayedOperationPurgatory
 from barnabas.broker.replica_manager import ReplicaManager
+from barnabas.broker.turns import Turns
 from barnabas.network.exchange import Exchange
 from barnabas.protocol import api_keys
 from barnabas.protocol.framing import parse_response_header, request_frame
@@ -85,6 +90,8 @@ class Peer:
     def answered(self) -> None:
         self.answer.set()
 
+    def pipelining_resumed(self) -> None: ...
+
 
 def _sent(part: bytes | bytearray | memoryview | Streamed) -> bytes | bytearray | memoryview:
     """What a connection would send of a part, which is to be asked for once."""
@@ -140,6 +147,7 @@ class Leader:
 
     def __init__(self, directory: Path, properties: Mapping[str, str] | None = None, files: AnyFiles | None = None) -> None:
         self.cluster = None
+        self.tree = SimpleNamespace(trouble=None)
         self.clock = StandingClock()
         self.config = DynamicBrokerConfig(
             BrokerConfig({"broker.id": str(BROKER), "zookeeper.connect": "none:2181", "log.dirs": str(directory), **(properties or {})})
@@ -158,6 +166,10 @@ class Leader:
             delete_records_purgatory=self.purgatories[2],
         )
         self.disk_threads: Executor = ThreadPoolExecutor(1)
+        self.turns = Turns()
+        self.loop_lag = LoopLag()
+        self.replica_manager.long_appends = LongAppends(self.replica_manager, self.turns, self.disk_threads, 1)
+        self.replica_manager.long_reads = LongReads(self.replica_manager, self.turns)
         self.fetch_sessions = FetchManager(FetchSessionCache(10, random=Random(1)), self.clock)
         broker: Any = self
         self.dispatcher = RequestDispatcher(broker)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from barnabas.metadata.tree import StoreTrouble
 from barnabas.protocol import api_keys
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.alter_replica_log_dirs_request import (
@@ -108,6 +109,16 @@ def test_a_directory_whose_disk_failed_is_told_with_nothing_but_the_error(tmp_pa
     _, broken = asyncio.run(scenario()).results
     assert (broken.error_code, broken.log_dir) == (ErrorCode.KAFKA_STORAGE_ERROR, f"{tmp_path}/broken")
     assert (broken.topics, broken.total_bytes, broken.usable_bytes) == ([], -1, -1)
+
+
+def test_a_metadata_store_that_fails_is_told_as_a_directory(tmp_path: Path) -> None:
+    async def scenario(leader: Leader) -> Any:
+        leader.tree.trouble = StoreTrouble("/data/barnabas.db", "disk I/O error")
+        return await leader.ask(api_keys.DESCRIBE_LOG_DIRS, DescribeLogDirsRequest(None), 4).answer()
+
+    whole, store = with_leader(tmp_path, scenario).results
+    assert whole.error_code == 0
+    assert (store.error_code, store.log_dir, store.topics) == (ErrorCode.KAFKA_STORAGE_ERROR, "/data/barnabas.db", [])
 
 
 def test_a_replica_may_stay_where_it_is(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ class Admin:
 
 def creating_broker(admin: Admin, **settings: str) -> Broker:
     broker = a_broker(topic("known"), settings={name.replace("_", "."): value for name, value in settings.items()})
-    broker.topic_creation = AutoTopicCreation(broker.config, admin)
+    broker.topic_creation = AutoTopicCreation(broker.config, admin, lambda: 0, lambda: 0)
     return broker
 
 

@@ -9,6 +9,7 @@ from barnabas.broker.config.definitions import (
     kraft,
     log,
     network,
+    own,
     remote,
     replication,
     sasl,
@@ -32,6 +33,7 @@ _ALL: Final = (
     *remote.KEYS,
     *kraft.KEYS,
     *zookeeper.KEYS,
+    *own.KEYS,
 )
 
 BROKER_CONFIGS: Final = {row.name: row for row in sorted(_ALL, key=lambda row: row.name)}

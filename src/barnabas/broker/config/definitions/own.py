@@ -1,0 +1,36 @@
+"""Limits that Kafka does not have: settings of our own, all of which begin with `barnabas.`
+
+Rows of the table of broker settings: name, type, default, what is allowed, importance, how it may be changed while the broker runs, and
+what it is for. docs/limits.md tells what a client hears at each limit. They are described only where they are set, so that the
+settings of a broker are otherwise Kafka's.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from barnabas.broker.config.keys import INT, LONG, MEDIUM, READ_ONLY, BrokerConfigKey, key
+from barnabas.config_def import Range
+
+# fmt: off
+KEYS: Final[tuple[BrokerConfigKey, ...]] = (
+    key("barnabas.auto.create.topics.burst", INT, 500, Range(1), MEDIUM, READ_ONLY,
+        "Topics that clients may have created at once by asking for their metadata.", hidden=True),
+    key("barnabas.auto.create.topics.max", INT, 5_000, Range(0), MEDIUM, READ_ONLY,
+        "With so many topics in the cluster, none is created any more because a client asks for its metadata.", hidden=True),
+    key("barnabas.auto.create.topics.per.second", INT, 10, Range(0), MEDIUM, READ_ONLY,
+        "Topics a second that clients may have created by asking for their metadata, after the burst.", hidden=True),
+    key("barnabas.group.max.bytes", LONG, 33_554_432, Range(1), MEDIUM, READ_ONLY,
+        "Bytes that the members of one group hold at most: ids, metadata, assignments.", hidden=True),
+    key("barnabas.groups.max.bytes", LONG, 268_435_456, Range(1), MEDIUM, READ_ONLY,
+        "Bytes that all groups of the broker hold at most, committed offsets aside.", hidden=True),
+    key("barnabas.offsets.max.bytes", LONG, 536_870_912, Range(1), MEDIUM, READ_ONLY,
+        "Bytes that the committed offsets of all groups of the broker hold at most.", hidden=True),
+    key("barnabas.partition.producers.max", INT, 20_000, Range(1), MEDIUM, READ_ONLY,
+        "Producers that a partition remembers at most; the ones silent for longest are forgotten.", hidden=True),
+    key("barnabas.requests.receiving.max.bytes", LONG, 536_870_912, Range(1), MEDIUM, READ_ONLY,
+        "Bytes that large requests hold at most while they arrive; beyond, the connection is closed that takes longest.", hidden=True),
+    key("barnabas.transactional.ids.max.bytes", LONG, 134_217_728, Range(1), MEDIUM, READ_ONLY,
+        "Bytes that all transactional ids of the broker hold at most.", hidden=True),
+)
+# fmt: on

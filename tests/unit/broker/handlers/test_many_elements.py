@@ -1,0 +1,239 @@
+"""Requests of many elements: no call of a handler gets more of them than a slice has, and the answer is that of one call."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from barnabas.broker.handlers import HANDLERS, Handler
+from barnabas.broker.handlers.parts import OffsetFetchParts, Parts
+from barnabas.broker.turns import ELEMENTS_AT_ONCE, ELEMENTS_PER_SLICE
+from barnabas.protocol import api_keys
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages.alter_replica_log_dirs_request import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
+from barnabas.protocol.messages.delete_records_request import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from barnabas.protocol.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
+from barnabas.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from barnabas.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from barnabas.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from barnabas.protocol.messages.offset_fetch_response import (
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
+from barnabas.protocol.messages.offset_for_leader_epoch_request import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from barnabas.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from barnabas.protocol.slices import Records
+from tests.unit.broker.handlers.leader import Leader, batch, with_leader
+
+MANY = 2 * ELEMENTS_AT_ONCE + 10
+BATCH = Records(batch())
+HOSTED = 3  # of the partitions that are asked for
+
+# Requests for partitions 0 to MANY of the topic, and where in the answer those are told of.
+REQUESTS: dict[int, tuple[int, Message, tuple[str, str]]] = {
+    api_keys.PRODUCE: (
+        9,
+        ProduceRequest(
+            None,
+            1,
+            1000,
+            [TopicProduceData("foo", partition_data=[PartitionProduceData(index, Records(batch())) for index in range(MANY)])],
+        ),
+        ("responses", "partition_responses"),
+    ),
+    api_keys.FETCH: (
+        12,
+        FetchRequest(max_wait_ms=0, topics=[FetchTopic("foo", partitions=[FetchPartition(index) for index in range(MANY)])]),
+        ("responses", "partitions"),
+    ),
+    api_keys.LIST_OFFSETS: (
+        6,
+        ListOffsetsRequest(-1, 0, [ListOffsetsTopic("foo", [ListOffsetsPartition(index, timestamp=-1) for index in range(MANY)])]),
+        ("topics", "partitions"),
+    ),
+    api_keys.DELETE_RECORDS: (
+        2,
+        DeleteRecordsRequest([DeleteRecordsTopic("foo", [DeleteRecordsPartition(index, 0) for index in range(MANY)])], 1000),
+        ("topics", "partitions"),
+    ),
+    api_keys.OFFSET_FOR_LEADER_EPOCH: (
+        4,
+        OffsetForLeaderEpochRequest(-1, [OffsetForLeaderTopic("foo", [OffsetForLeaderPartition(index, -1, 0) for index in range(MANY)])]),
+        ("topics", "partitions"),
+    ),
+    api_keys.DESCRIBE_PRODUCERS: (0, DescribeProducersRequest([TopicRequest("foo", list(range(MANY)))]), ("topics", "partitions")),
+    api_keys.ALTER_REPLICA_LOG_DIRS: (
+        2,
+        AlterReplicaLogDirsRequest([AlterReplicaLogDir("/none", [AlterReplicaLogDirTopic("foo", list(range(MANY)))])]),
+        ("results", "partitions"),
+    ),
+}
+
+
+@pytest.mark.parametrize("key", REQUESTS, ids=lambda key: HANDLERS[key])
+def test_a_handler_gets_no_more_in_one_call_than_a_slice_has(tmp_path: Path, key: int) -> None:
+    async def test(leader: Leader) -> None:
+        leader.create_topic("foo", HOSTED)
+        version, request, lists = REQUESTS[key]
+        sizes = _watch(leader, key)
+        asked = leader.ask(key, request, version)
+        assert asked.is_waiting  # nothing is done in the call that brings it
+        response = await asked.answer()
+        assert leader.turns.taken > MANY // ELEMENTS_PER_SLICE
+        assert max(sizes, default=0) <= ELEMENTS_PER_SLICE
+        (topic,) = getattr(response, lists[0])
+        partitions = getattr(topic, lists[1])
+        assert [_index(each) for each in partitions] == list(range(MANY))
+        assert [each.error_code == 0 for each in partitions[: HOSTED + 1]] == [key != api_keys.ALTER_REPLICA_LOG_DIRS] * HOSTED + [False]
+
+    with_leader(tmp_path, test)
+
+
+def test_a_small_request_is_answered_in_the_call_that_brings_it(tmp_path: Path) -> None:
+    async def test(leader: Leader) -> None:
+        leader.create_topic("foo")
+        request = OffsetForLeaderEpochRequest(-1, [OffsetForLeaderTopic("foo", [OffsetForLeaderPartition(0, -1, 0)])])
+        assert leader.ask(api_keys.OFFSET_FOR_LEADER_EPOCH, request, 4).is_answered
+        assert leader.fetch("foo").is_answered
+        assert leader.turns.taken == 0
+
+    with_leader(tmp_path, test)
+
+
+def test_a_session_of_many_partitions_is_read_in_slices_however_small_the_request(tmp_path: Path) -> None:
+    async def test(leader: Leader) -> None:
+        leader.create_topic("foo")
+        asked = [FetchTopic("foo", partitions=[FetchPartition(index) for index in range(MANY)])]
+        request = FetchRequest(max_wait_ms=0, topics=asked, session_epoch=0)
+        first = await leader.ask(api_keys.FETCH, request, 12).answer()
+        taken = leader.turns.taken
+        next_one = FetchRequest(max_wait_ms=0, session_id=first.session_id, session_epoch=1)
+        response = await leader.ask(api_keys.FETCH, next_one, 12).answer()
+        assert len(response.responses[0].partitions) == MANY - 1  # an error is told each time
+        assert leader.turns.taken - taken >= MANY // ELEMENTS_PER_SLICE
+
+    with_leader(tmp_path, test)
+
+
+def test_more_elements_than_any_client_has_a_use_for_close_the_connection(tmp_path: Path) -> None:
+    async def test(leader: Leader) -> None:
+        request = DescribeProducersRequest([TopicRequest("foo", [0] * 20_001)])
+        asked = leader.ask(api_keys.DESCRIBE_PRODUCERS, request, 0)
+        await asked.peer.answer.wait()
+        assert asked.is_refused
+
+    with_leader(tmp_path, test)
+
+
+def test_every_handler_of_lists_is_known_to_take_turns() -> None:
+    """A new API with a list in its request has to say how it is handled in slices, or why it need not be."""
+    in_slices = {key for key in HANDLERS if (handler := Handler(HANDLERS[key])).parts is not None or handler.handle_many is not None}
+    take_turns_themselves = {
+        api_keys.LIST_OFFSETS,
+        api_keys.DESCRIBE_CONFIGS,
+        api_keys.ALTER_CONFIGS,
+        api_keys.INCREMENTAL_ALTER_CONFIGS,
+        api_keys.CREATE_TOPICS,
+        api_keys.CREATE_PARTITIONS,
+    }
+    # One pass over the elements, of a microsecond or less each: what they lead to is done by the controller or bounded by what there is.
+    are_short = {
+        api_keys.JOIN_GROUP,
+        api_keys.SYNC_GROUP,
+        api_keys.LIST_GROUPS,
+        api_keys.LIST_TRANSACTIONS,
+        api_keys.DESCRIBE_LOG_DIRS,
+        api_keys.ELECT_LEADERS,
+        api_keys.ALTER_PARTITION_REASSIGNMENTS,
+        api_keys.LIST_PARTITION_REASSIGNMENTS,
+        api_keys.LIST_CONFIG_RESOURCES,
+        api_keys.CONSUMER_GROUP_HEARTBEAT,
+    }
+    without_lists = {
+        api_keys.HEARTBEAT,
+        api_keys.API_VERSIONS,
+        api_keys.INIT_PRODUCER_ID,
+        api_keys.ADD_OFFSETS_TO_TXN,
+        api_keys.END_TXN,
+        api_keys.DESCRIBE_CLUSTER,
+    }
+    assert in_slices | take_turns_themselves | are_short | without_lists == set(HANDLERS)
+
+
+def test_parts_keep_the_order_and_leave_the_original_alone() -> None:
+    topics = [OffsetForLeaderTopic(name, [OffsetForLeaderPartition(index) for index in range(3)]) for name in "abc"]
+    request = OffsetForLeaderEpochRequest(5, topics)
+    parts: list[Any] = list(Parts(("topics", "partitions"), ("topics", "partitions"), 4).of(request))
+    assert [[(topic.topic, [each.partition for each in topic.partitions]) for topic in part.topics] for part in parts] == [
+        [("a", [0, 1, 2])],
+        [("b", [0, 1, 2])],
+        [("c", [0, 1, 2])],
+    ]
+    assert all(part.replica_id == 5 for part in parts)
+    assert [len(topic.partitions) for topic in topics] == [3, 3, 3]
+
+
+def test_a_group_whose_offsets_are_all_asked_for_is_one_element() -> None:
+    groups = [OffsetFetchRequestGroup(f"g{index}", topics=None) for index in range(3)]
+    groups.append(OffsetFetchRequestGroup("big", topics=[OffsetFetchRequestTopics("t", partition_indexes=list(range(1200)))]))
+    parts: list[Any] = list(OffsetFetchParts().of(OffsetFetchRequest(groups=groups)))
+    assert [[group.group_id for group in part.groups] for part in parts] == [["g0", "g1", "g2"], *[["big"]] * 12]
+
+
+def test_what_the_answers_say_of_one_group_and_topic_is_said_once() -> None:
+    def answer(*indexes: int, error: int = 0) -> OffsetFetchResponse:
+        topic = OffsetFetchResponseTopics("t", partitions=[OffsetFetchResponsePartitions(index, index) for index in indexes])
+        return OffsetFetchResponse(groups=[OffsetFetchResponseGroup("g", [topic], error)])
+
+    joint = OffsetFetchParts().joint(answer(0, 1))
+    joint.add(answer(2))
+    joint.add(answer(3, error=16))
+    (group,) = joint.whole.groups
+    (topic,) = group.topics
+    assert ([each.partition_index for each in topic.partitions], group.error_code) == ([0, 1, 2, 3], 16)
+
+
+def _watch(leader: Leader, key: int) -> list[int]:
+    """How many elements each call of the handler gets."""
+    handler = Handler(HANDLERS[key])
+    handle: Callable[..., Message | Awaitable[Message | None] | None] = handler.handle
+    sizes: list[int] = []
+
+    def watched(broker: Any, request: Any) -> Message | Awaitable[Message | None] | None:
+        sizes.append(sum(1 for _ in _leaves(request.message)))
+        return handle(broker, request)
+
+    if handler.parts is not None and handler.handle_many is None:
+        handler.handle = watched
+        leader.dispatcher._handlers[key] = handler
+    return sizes
+
+
+def _leaves(message: Any) -> Any:
+    """The innermost elements of its lists."""
+    for name in message.field_names():
+        found = getattr(message, name)
+        if isinstance(found, list):
+            for each in found:
+                inner = list(_leaves(each)) if isinstance(each, Message) else []
+                yield from inner or [each]
+
+
+def _index(partition: Any) -> int:
+    for name in ("index", "partition_index", "partition"):
+        if name in partition.field_names():
+            return int(getattr(partition, name))
+    raise AssertionError(partition)
