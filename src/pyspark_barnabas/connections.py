@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from typing import Any, Final, Literal, TypeVar
 
 from barnabas.client.clock import SystemClock
-from barnabas.client.config import ClientConfig
+from barnabas.client.config import ClientConfig, SharedSettings
 from barnabas.client.loop_thread import LoopThread
 from barnabas.client.metadata import Metadata
 from barnabas.client.metrics import Metrics
@@ -50,7 +50,8 @@ class Client:
     """A network client and what it knows of the cluster, on a thread of its own. `run` and `submit` may be called from any other thread."""
 
     def __init__(self, settings: Mapping[str, str], role: Role) -> None:
-        self.config = _config(role, {**DEFAULTS, **settings})
+        self.config = _config(role, SharedSettings({**DEFAULTS, **settings}))
+        self.config.report_unused()
         clock = SystemClock()
         self.clock = clock
         self.metadata = Metadata(

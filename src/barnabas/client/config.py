@@ -2,7 +2,8 @@
 
 Values come as text, as in a Java properties file, or as Python objects of the right type; by Kafka's dotted names, or as keyword arguments
 with `_` for the dots. They are refused with the words Kafka refuses them with. What the table does not know is kept for plug-ins
-(`original`), and warned about if nobody has asked for it.
+(`originals`). When client and plug-ins are made, `report_unused` refuses a name that looks like a misspelled one and warns of what nobody
+has asked for.
 """
 
 from __future__ import annotations
@@ -12,10 +13,17 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Any, Final
 
+from barnabas.client.plugin_configs import PluginConfigs, Uses
+from barnabas.client.without_effect import WITHOUT_EFFECT
 from barnabas.config_def import ConfigKey, Importance, InvalidConfig, Type, Validator, invalid, parse_type, value_text
 from barnabas.config_providers import resolve_providers
+from barnabas.near_names import near_name
 
 _log = logging.getLogger(__name__)
+
+_PROVIDERS: Final = "config.providers."
+_WARNINGS_MAX: Final = 1000
+_warned: set[str] = set()  # in this process
 
 
 class _Required:
@@ -33,6 +41,11 @@ def key(name: str, kind: Type, default: object, validator: Validator | None, imp
     return ConfigKey(name, kind, default, validator, importance, doc)
 
 
+class SharedSettings(dict[str, object]):
+    """Settings that several kinds of clients may share, such as those of a client.properties file: a misspelled name is only warned about,
+    as in Kafka, since it may be meant for another program."""
+
+
 class ClientConfig:
     """Settings by their dotted names: `config["linger.ms"]`. Raises InvalidConfig (Java's ConfigException) for what is wrong or missing."""
 
@@ -40,8 +53,10 @@ class ClientConfig:
         self, keys: Mapping[str, ConfigKey], given: Mapping[str, object] | None = None, keywords: Mapping[str, object] | None = None
     ) -> None:
         self.keys = keys
-        self.original: Originals = Originals(_names(given, keywords))
-        self._values = {name: _value(definition, self.original.raw) for name, definition in keys.items()}
+        self._given = _names(given, keywords)
+        self._is_shared = isinstance(given, SharedSettings)
+        self._uses = Uses()
+        self._values = {name: _value(definition, self._given) for name, definition in keys.items()}
 
     def __getitem__(self, name: str) -> Any:
         return self._values[name]
@@ -55,32 +70,43 @@ class ClientConfig:
 
     def is_given(self, name: str) -> bool:
         """Whether it was set, and is not just the default."""
-        return name in self.original.raw
+        return name in self._given
+
+    def given(self, name: str) -> object:
+        """The value as it was given; None if it was not."""
+        return self._given.get(name)
 
     def override(self, name: str, value: object) -> None:
         """Sets what follows from other settings, such as a client id that was not given; only while the client is being made."""
         self._values[name] = value
 
-    def originals(self) -> dict[str, object]:
-        """A copy of everything that was given, as it was given; for `configure` of plug-ins. Counts as used."""
-        return self.original.all()
-
-    def with_prefix(self, prefix: str, *, strip: bool = True) -> dict[str, object]:
-        """What was given under names that begin so."""
-        found = {name: self.original[name] for name in self.original.raw if name.startswith(prefix) and len(name) > len(prefix)}
-        return {name[len(prefix) :]: value for name, value in found.items()} if strip else found
+    def originals(self, **more: object) -> PluginConfigs:
+        """A copy of everything that was given, as it was given, and of `more` (`_` for `.`); for `configure` of plug-ins."""
+        return PluginConfigs(self._given | {name.replace("_", "."): value for name, value in more.items()}, self._uses)
 
     def values(self) -> dict[str, Any]:
         return dict(self._values)
 
     def unused(self) -> list[str]:
-        """What was given, is no setting of this client, and that no plug-in has asked for."""
-        return sorted(name for name in self.original.raw if name not in self.keys and name not in self.original.used)
+        """What was given, is no setting of this client, and that no plug-in has asked for by its name."""
+        return sorted(
+            name for name in self._given if name not in self.keys and name not in self._uses.names and not name.startswith(_PROVIDERS)
+        )
 
-    def warn_unused(self) -> None:
-        """To be called when the client is made, and its plug-ins are configured."""
-        if names := self.unused():
-            _log.warning("These configurations '%s' were supplied but are not used yet.", names)
+    def report_unused(self) -> None:
+        """To be called when the client is made, and its plug-ins are configured. Raises InvalidConfig for misspelled names."""
+        names = self.unused()
+        misspelled = _misspelled(names, self.keys) if names else {}
+        if misspelled and not self._is_shared:
+            raise InvalidConfig("; ".join(_unknown(name, meant) for name, meant in misspelled.items()))
+        for name, meant in misspelled.items():
+            _warn_once(_unknown(name, meant))
+        others = [name for name in names if name not in misspelled]
+        if others and not self._uses.may_be_all:
+            _warn_once(f"These configurations '{others}' were supplied but are not used yet.")
+        for name in sorted(WITHOUT_EFFECT & self.keys.keys() & self._given.keys()):
+            if self._values[name] != self.keys[name].default:
+                _warn_once(f"The configuration {name} has no effect here.")
 
     def instance(self, name: str, known: Mapping[str, Callable[..., Any]] | None = None) -> Any:
         """What a setting of type CLASS stands for: see `load`. None where it is not set."""
@@ -96,26 +122,27 @@ class ClientConfig:
         return f"ClientConfig({', '.join(f'{name}={value}' for name, value in shown.items())})"
 
 
-class Originals(Mapping[str, object]):
-    """What was given, under the names it was given by. Remembers what it was asked for."""
+def _misspelled(names: Iterable[str], known: Iterable[str]) -> dict[str, str]:
+    """The names that look like known ones, with those; but for the names of another kind of client."""
+    from barnabas.client.admin.config import KEYS as ADMIN
+    from barnabas.client.consumer.config import KEYS as CONSUMER
+    from barnabas.client.producer.config import KEYS as PRODUCER
 
-    def __init__(self, raw: dict[str, object]) -> None:
-        self.raw = raw
-        self.used: set[str] = set()
+    near = {name: near_name(name, known) for name in names if not any(name in keys for keys in (ADMIN, CONSUMER, PRODUCER))}
+    return {name: meant for name, meant in near.items() if meant is not None}
 
-    def __getitem__(self, name: str) -> object:
-        self.used.add(name)
-        return self.raw[name]
 
-    def __iter__(self) -> Any:
-        return iter(self.raw)
+def _unknown(name: str, meant: str) -> str:
+    return f"Unknown configuration {name}: did you mean {meant}?"
 
-    def __len__(self) -> int:
-        return len(self.raw)
 
-    def all(self) -> dict[str, object]:
-        self.used.update(self.raw)
-        return dict(self.raw)
+def _warn_once(message: str) -> None:
+    """Once in a process: programs make many clients of the same settings."""
+    if message not in _warned:
+        if len(_warned) >= _WARNINGS_MAX:
+            _warned.clear()
+        _warned.add(message)
+        _log.warning("%s", message)
 
 
 def load(name: str, value: object, known: Mapping[str, Callable[..., Any]] | None = None) -> Any:
@@ -175,7 +202,9 @@ def _value(definition: ConfigKey, given: Mapping[str, object]) -> Any:
     if name in given:
         value = _typed(definition, given[name])
     elif definition.default is REQUIRED:
-        raise InvalidConfig(f'Missing required configuration "{name}" which has no default value.')
+        misspelled = next((each for each in given if near_name(each, (name,))), None)
+        hint = "" if misspelled is None else f" {_unknown(misspelled, name)}"
+        raise InvalidConfig(f'Missing required configuration "{name}" which has no default value.{hint}')
     else:
         value = definition.default
     if definition.validator is not None:

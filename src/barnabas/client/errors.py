@@ -7,7 +7,7 @@ raise needs no translation. `error_for` makes the exception of a code in a respo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from barnabas.client.wire_errors import (
@@ -25,7 +25,6 @@ from barnabas.client.wire_errors import (
     DelegationTokenExpired,
     DelegationTokenNotFound,
     DelegationTokenOwnerMismatch,
-    DuplicateBrokerRegistration,
     DuplicateResource,
     DuplicateSequence,
     DuplicateVoter,
@@ -96,6 +95,7 @@ from barnabas.errors import (
     CoordinatorLoadInProgress,
     CoordinatorNotAvailable,
     CorruptRecord,
+    DuplicateBrokerRegistration,
     ElectionNotNeeded,
     EligibleLeadersNotAvailable,
     FencedInstanceId,
@@ -274,6 +274,7 @@ __all__ = [
     "RetriableCommitFailed",
     "SaslAuthentication",
     "SecurityDisabled",
+    "SendFailed",
     "SerializationError",
     "ShareSessionLimitReached",
     "ShareSessionNotFound",
@@ -347,6 +348,43 @@ class Disconnected(NetworkError):
 
 class BufferExhausted(Timeout):
     """buffer.memory was full for max.block.ms."""
+
+
+class FailedSends:
+    """How many records for one partition failed with one kind of error; `error` is that of the first."""
+
+    def __init__(self, topic_partition: TopicPartition, error: KafkaError, count: int) -> None:
+        self.topic_partition = topic_partition
+        self.error = error
+        self.count = count
+
+    def __str__(self) -> str:
+        topic, partition = self.topic_partition
+        # A record that failed before a partition was chosen has -1.
+        place = topic if partition < 0 else str(self.topic_partition)
+        return f"{self.count} for {place} ({type(self.error).__name__}: {self.error})"
+
+
+class SendFailed(KafkaError):
+    """Records were not delivered, and the application has not looked at the results of their sends: flush() and close() raise it.
+
+    `count` is the number of records, `failures` tells them apart by partition and kind of error, in the order of their first errors. The
+    first error is also the cause.
+    """
+
+    def __init__(self, failures: Sequence[FailedSends], ungrouped: int = 0) -> None:
+        """`ungrouped` counts records that are not in `failures`."""
+        self.failures = tuple(failures)
+        self.count = sum(failed.count for failed in failures) + ungrouped
+        named = self.failures[:_FAILURES_NAMED_MAX]
+        rest = self.count - sum(failed.count for failed in named)
+        records = "1 record was" if self.count == 1 else f"{self.count} records were"
+        super().__init__(
+            f"{records} not delivered, and nobody looked at the result of send(): {'; '.join(map(str, named))}"
+            f"{f'; {rest} more' if rest else ''}. To handle such errors call delivery.result() or give send() a callback."
+        )
+        if named:
+            self.__cause__ = named[0].error
 
 
 class TransactionAborted(KafkaError):
@@ -442,4 +480,5 @@ InvalidPidMapping = InvalidProducerIdMapping
 ConfigException = InvalidConfig
 RequestTimedOut = Timeout  # one class in Java, too
 
+_FAILURES_NAMED_MAX: Final = 5
 _TEXTS: Final = {int(code): code.message for code in ErrorCode}

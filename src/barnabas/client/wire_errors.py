@@ -245,10 +245,6 @@ class PositionOutOfRange(KafkaError):
     code = 99
 
 
-class DuplicateBrokerRegistration(KafkaError):
-    code = 101
-
-
 class BrokerIdNotRegistered(KafkaError):
     code = 102
 
@@ -465,7 +461,7 @@ CLASSES: Final[dict[int, type[KafkaError]]] = {
         SnapshotNotFound,
         PositionOutOfRange,
         shared.UnknownTopicId,
-        DuplicateBrokerRegistration,
+        shared.DuplicateBrokerRegistration,
         BrokerIdNotRegistered,
         shared.InconsistentTopicId,
         InconsistentClusterId,

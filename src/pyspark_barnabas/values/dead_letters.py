@@ -16,6 +16,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from barnabas.client import Producer
+from barnabas.client.config import SharedSettings
 from barnabas.client.producer.config import KEYS
 from pyspark_barnabas.errors import DataSourceError
 from pyspark_barnabas.values.corrupt import REASON_MAX
@@ -47,12 +48,10 @@ def send_dead_letters(settings: ValueSettings, batch: pa.RecordBatch, faults: Ma
         )
         for row, letter in zip(rows, letters, strict=True)
     ]
-    producer.flush()
-    for delivery in deliveries:
-        try:
-            delivery.result()
-        except Exception as fault:
-            raise DataSourceError(f"A malformed record could not be sent to '{topic}' (option 'value.deadLetterTopic'): {fault}") from fault
+    errors = [delivery.exception() for delivery in deliveries]  # all of them: the producer goes on, and reports those nobody looked at
+    fault = next((error for error in errors if error is not None), None)
+    if fault is not None:
+        raise DataSourceError(f"A malformed record could not be sent to '{topic}' (option 'value.deadLetterTopic'): {fault}") from fault
 
 
 def _headers(letter: Mapping[str, Any], reason: str, form: str) -> _Headers:
@@ -84,7 +83,7 @@ class _Producers:
             if self._process_id != os.getpid():  # a fork: its threads stayed with the parent
                 self._known, self._process_id = {}, os.getpid()
             found = self._known.pop(key, None)
-            producer = found[0] if found is not None else Producer({"acks": "all", "linger.ms": "0", **wanted})
+            producer = found[0] if found is not None else Producer(SharedSettings({"acks": "all", "linger.ms": "0", **wanted}))
             self._close_idle(time.monotonic())
             self._known[key] = producer, time.monotonic()
             return producer

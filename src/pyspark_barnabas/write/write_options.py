@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from barnabas.client.config import SharedSettings
 from barnabas.client.errors import KafkaError
 from barnabas.client.producer.config import producer_config
 from barnabas.config_def import InvalidConfig
@@ -108,9 +109,9 @@ def _refuse_leftovers(options: Mapping[str, str], settings: Mapping[str, str]) -
 
 
 def _check_settings(settings: Mapping[str, str]) -> None:
-    """What the producer itself would refuse, said before any task runs."""
+    """What the producer itself would refuse or warn of, said before any task runs."""
     try:
-        producer_config(settings, {})
+        producer_config(SharedSettings(settings), {}).report_unused()
     except (InvalidConfig, KafkaError, ValueError) as error:
         named = next((name for name in settings if name in str(error)), "")
         raise OptionError("kafka." + named if named else "kafka.*", f"is refused by the producer: {error}") from error

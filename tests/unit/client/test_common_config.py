@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from pathlib import Path
 from typing import Any
 
@@ -150,17 +149,6 @@ def test_passwords_are_not_shown() -> None:
     assert "the secret" not in repr(made) and "[hidden]" in repr(made)
     with pytest.raises(InvalidConfig, match=r"^Invalid value \[hidden\] for configuration ssl\.key\.password"):
         config({"ssl.key.password": 12345})
-
-
-def test_what_nobody_asks_for_is_warned_about(caplog: pytest.LogCaptureFixture) -> None:
-    made = config({"my.plugin.size": 5, "typo.ms": 1}, another_typo=2)
-    assert made.with_prefix("my.plugin.") == {"size": 5}
-    with caplog.at_level(logging.WARNING):
-        made.warn_unused()
-    assert "These configurations '['another.typo', 'typo.ms']' were supplied but are not used yet." in caplog.text
-    assert made.unused() == ["another.typo", "typo.ms"]
-    made.originals()
-    assert made.unused() == []
 
 
 class Plugin:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from barnabas.client import telemetry_sender
 from barnabas.client.clock import SystemClock
 from barnabas.client.errors import AuthenticationError, Disconnected, IllegalArgument, KafkaError, Timeout, error_for
 from barnabas.client.metrics import Avg, CumulativeCount, CumulativeSum, Metric, MetricName, Metrics, Rate, WindowedCount
@@ -26,6 +27,7 @@ from barnabas.protocol.messages.push_telemetry_request import PushTelemetryReque
 from barnabas.protocol.messages.push_telemetry_response import PushTelemetryResponse
 from barnabas.records import compression
 from barnabas.uuid import Uuid
+from tests.logged import lines_of
 
 ID = Uuid.from_string("AAAAAAAAAAAAAAAAAAAAAQ")
 PAYLOAD = b"some metrics " * 20
@@ -159,7 +161,7 @@ def test_a_request_without_an_answer_is_tried_in_five_minutes_or_never(
     sender.next_request(0)
     sender.failed(error, 2000)
     assert (sender.state, sender.time_to_next_ms(2000)) == (State.SUBSCRIPTION_NEEDED, wait_ms)
-    assert len([each for each in caplog.records if each.levelno >= logging.WARNING]) == warnings
+    assert len(lines_of(caplog, telemetry_sender, logging.WARNING)) == warnings
 
 
 @pytest.mark.parametrize("asks_first", [False, True])

@@ -13,6 +13,8 @@ import pytest
 
 from barnabas.topic_partition import TopicPartition
 from pyspark_barnabas.errors import CheckpointError, DataLossError, OptionError
+from pyspark_barnabas.read import progress as progress_module
+from pyspark_barnabas.read import stream_changes
 from pyspark_barnabas.read.filters import RecordFilter
 from pyspark_barnabas.read.offsets import StreamOffset
 from pyspark_barnabas.read.progress import ArrivalRate, GroupProgress, lag, lag_metrics, with_metrics
@@ -20,6 +22,7 @@ from pyspark_barnabas.read.progress_listener import GroupProgressListener, finis
 from pyspark_barnabas.read.read_options import ReadOptions
 from pyspark_barnabas.read.stream_changes import Losses, gone, receded
 from pyspark_barnabas.read.subscription import Subscription
+from tests.logged import lines_of
 
 A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
 
@@ -71,7 +74,7 @@ def test_a_failed_commit_is_told_once_and_made_good_by_the_next(caplog: pytest.L
         progress.finished(StreamOffset({A0: 7, A1: 1}))
         progress.close()
     assert coordinator.commits[-1] == {A0: 7, A1: 1}
-    assert [record.getMessage() for record in caplog.records if "kafka.group.id" in record.getMessage()] == [caplog.records[0].getMessage()]
+    assert len([line for line in lines_of(caplog, progress_module) if "kafka.group.id" in line]) == 1
 
 
 def test_of_commits_that_wait_for_a_slow_one_only_the_last_is_sent() -> None:
@@ -135,7 +138,7 @@ def test_a_loss_ends_the_query_or_is_told_once(caplog: pytest.LogCaptureFixture)
     lenient = Losses(fails=False)
     lenient.report([loss])
     lenient.report([receded(A0, 9, 5)])
-    assert len(caplog.records) == 1
+    assert len(lines_of(caplog, stream_changes)) == 1
 
 
 def test_partitions_that_the_query_does_not_read_are_of_another_checkpoint() -> None:

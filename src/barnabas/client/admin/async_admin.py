@@ -91,7 +91,7 @@ class AsyncAdmin(
         self._telemetry = ClientTelemetry.of(self._config, self._network, self._metrics, clock=time)
         self._started = False
         self._closed = False
-        self._config.warn_unused()
+        self._config.report_unused()
 
     async def start(self) -> None:
         """Begins to look for the cluster. The first call does it, too."""

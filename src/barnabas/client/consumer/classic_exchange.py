@@ -6,6 +6,7 @@ not acted on here.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -16,7 +17,7 @@ from barnabas.client.consumer.assignors.assignor import ConsumerPartitionAssigno
 from barnabas.client.consumer.assignors.protocol import PROTOCOL_TYPE, serialize_subscription
 from barnabas.client.consumer.classic_leader import Leader
 from barnabas.client.consumer.classic_member import ClassicMember, Generation, Heard
-from barnabas.client.consumer.coordinator import Coordinator
+from barnabas.client.consumer.coordinator import Coordinator, end, start, wait_until
 from barnabas.client.consumer.group_metrics import GroupMetrics
 from barnabas.client.consumer.membership import Subscriptions
 from barnabas.client.errors import AuthenticationError, IllegalState, InconsistentGroupProtocol, KafkaError, error_for
@@ -34,6 +35,14 @@ log = logging.getLogger(__name__)
 JOIN_TIMEOUT_LAPSE_MS: Final = 5000  # a coordinator answers a join after the rebalance timeout at the latest; the network takes its time
 LEAVE_MEMBERS_VERSION: Final = 3  # of LeaveGroup: several members in one request
 REASON_MAX: Final = 255
+
+
+class FirstJoin:
+    """A JoinGroup without a member id. Its response has the id under which the coordinator waits for this member."""
+
+    def __init__(self) -> None:
+        self.sent = False
+        self.response: asyncio.Task[JoinGroupResponse]
 
 
 class ClassicExchange:
@@ -63,6 +72,7 @@ class ClassicExchange:
         self._metrics = metrics
         self._on_joined = on_joined
         self._rebalance_began_ms: int | None = None
+        self._first_join: FirstJoin | None = None  # until its response has been read
 
     def assignor(self, name: str | None) -> ConsumerPartitionAssignor:
         for assignor in self._assignors:
@@ -77,9 +87,7 @@ class ClassicExchange:
         if self._rebalance_began_ms is None:
             self._rebalance_began_ms = began_ms
         log.info("(Re-)joining group")
-        response = await self._coordinator.send(
-            JoinGroupRequest, lambda version: self._join_request(), JoinGroupResponse, timeout_ms=self._join_timeout_ms
-        )
+        response = await (self._send_join(self._join_request) if sent.member_id else self._send_first_join())
         if response.error_code:
             error = error_for(response.error_code)
             self._coordinator.note(error)
@@ -93,6 +101,27 @@ class ClassicExchange:
             assignor = self.assignor(response.protocol_name)
             assignments = await self._leader.assign(assignor, response.members, response.skip_assignment, response.generation_id)
         return await self._sync(assignments)
+
+    async def _send_join(self, build: Callable[[], JoinGroupRequest]) -> JoinGroupResponse:
+        return await self._coordinator.send(JoinGroupRequest, lambda version: build(), JoinGroupResponse, timeout_ms=self._join_timeout_ms)
+
+    async def _send_first_join(self) -> JoinGroupResponse:
+        """The request outlives a join that is cancelled, because its response has the member id to leave with."""
+        first = FirstJoin()
+
+        def build() -> JoinGroupRequest:
+            first.sent = True
+            return self._join_request()
+
+        first.response = start(self._send_join(build))
+        self._first_join = first
+        try:
+            response = await asyncio.shield(first.response)
+        except KafkaError:
+            self._first_join = None
+            raise
+        self._first_join = None
+        return response
 
     def _join_request(self) -> JoinGroupRequest:
         topics = self._subscriptions.subscription()
@@ -166,6 +195,24 @@ class ClassicExchange:
         log.info("Attempt to heartbeat with generation %s failed: %s", sent, error)
         self._coordinator.note(error)
         return self._member.heartbeat_refused(error, sent), error
+
+    def take_first_join(self) -> FirstJoin | None:
+        """The first JoinGroup of this member, if its response has not been read. The caller ends it, or leaves with its member id."""
+        first, self._first_join = self._first_join, None
+        return first
+
+    async def leave_first_join(self, first: FirstJoin, reason: str, timeout_ms: int | None) -> None:
+        """Leaves with the member id in the response.
+
+        The coordinator keeps a place for that id until session.timeout.ms is over, and completes no rebalance before.
+        """
+        deadline_ms = self._clock.monotonic_ms() + (self._join_timeout_ms if timeout_ms is None else timeout_ms)
+        answered = first.sent and await wait_until(first.response, deadline_ms, self._clock)
+        if not answered:
+            await end(first.response)
+        elif first.response.exception() is None and first.response.result().member_id:
+            left_ms = None if timeout_ms is None else max(1, deadline_ms - self._clock.monotonic_ms())
+            await self.leave(first.response.result().member_id, reason, left_ms)
 
     async def leave(self, member_id: str, reason: str, timeout_ms: int | None) -> None:
         """Tried once; a coordinator that does not hear of it finds out when the session ends."""

@@ -365,15 +365,23 @@ class ClassicMembership(GroupMember):
     async def _leave_group(self, reason: str, *, leave: bool, deadline_ms: int | None = None) -> None:
         """Whether the coordinator hears of it or not, this member is out."""
         member_id = self._member.generation.member_id
-        wanted = leave and not self._coordinator.is_unknown and self._member.state is not MemberState.UNJOINED and member_id != ""
+        wanted = leave and not self._coordinator.is_unknown and self._member.state is not MemberState.UNJOINED
         self._member.left()
         was_joining = self._joining is not None
         if self._joining is not None:
             await end(self._joining)
             self._joining = None
+        first_join = self._exchange.take_first_join()
         if not wanted:
+            if first_join is not None:
+                await end(first_join.response)
             return
         timeout_ms = None if deadline_ms is None else max(1, deadline_ms - self._clock.monotonic_ms())
-        leaving = start(self._exchange.leave(member_id, reason, timeout_ms))
+        if first_join is not None:
+            leaving = start(self._exchange.leave_first_join(first_join, reason, timeout_ms))
+        elif member_id:
+            leaving = start(self._exchange.leave(member_id, reason, timeout_ms))
+        else:
+            return
         if deadline_ms is not None or not was_joining:
             await leaving  # else it is answered only after the join that stands before it

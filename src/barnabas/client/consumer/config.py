@@ -130,7 +130,7 @@ def is_consumer_protocol(config: ClientConfig) -> bool:
 def _check_protocol(config: ClientConfig) -> None:
     protocol, refused = ("CONSUMER", _ONLY_CLASSIC) if is_consumer_protocol(config) else ("CLASSIC", _ONLY_CONSUMER)
     for name in refused:
-        if config.is_given(name) and config.original.raw[name] not in (None, ""):
+        if config.is_given(name) and config.given(name) not in (None, ""):
             raise InvalidConfig(f"{name} cannot be set when group.protocol={protocol}")
 
 

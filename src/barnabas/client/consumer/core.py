@@ -45,6 +45,7 @@ from barnabas.client.serialization.api import Deserializer
 from barnabas.client.serialization.resolve import resolve_deserializer
 from barnabas.client.serialization.simple import BytesDeserializer, StringDeserializer
 from barnabas.client.telemetry import ClientTelemetry
+from barnabas.config_def import InvalidConfig
 from barnabas.errors import InvalidGroupId, KafkaError
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
@@ -146,7 +147,11 @@ class ConsumerCore:
         self._joining: asyncio.Task[bool] | None = None
         self._raised_version = -1
         self._started = False
-        config.warn_unused()
+        try:
+            config.report_unused()
+        except InvalidConfig:
+            self.close_plugins()
+            raise
 
     async def start(self) -> None:
         if not self._started:
@@ -490,7 +495,7 @@ def _configured(config: ClientConfig) -> list[Any]:
     interceptors = config.instances("interceptor.classes")
     for interceptor in interceptors:
         if hasattr(interceptor, "configure"):
-            interceptor.configure(config.originals() | {"client.id": config["client.id"]})
+            interceptor.configure(config.originals(client_id=config["client.id"]))
     return interceptors
 
 

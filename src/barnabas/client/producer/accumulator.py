@@ -20,6 +20,7 @@ from barnabas.client.producer.batch import Delivery, ProducerBatch, size_upper_b
 from barnabas.client.producer.buffer_pool import BufferPool
 from barnabas.client.producer.partitioners import StickyPartitioner
 from barnabas.client.producer.transaction_manager import TransactionManager
+from barnabas.client.producer.unseen_failures import UnseenFailures
 from barnabas.errors import KafkaError
 from barnabas.records.batch import NO_SEQUENCE
 from barnabas.records.compression import NONE
@@ -92,8 +93,12 @@ class RecordAccumulator:
         now_ms: Callable[[], int],
         random: Callable[[], int],
         wakeup: Callable[[], None],
+        unseen: UnseenFailures | None = None,
     ) -> None:
-        """`now_ms` is a steady clock, asked when a batch begins; `wakeup` tells the sender that there is something to look at."""
+        """`now_ms` is a steady clock, asked when a batch begins; `wakeup` tells the sender that there is something to look at.
+
+        `unseen` counts the records that fail and that nobody looks at.
+        """
         self.config = config
         self.pool = pool
         self.lock = lock
@@ -106,6 +111,7 @@ class RecordAccumulator:
         self._level = config.level
         self._backoff = backoff
         self._transactions = transactions
+        self.unseen = unseen
         self._now_ms = now_ms
         self._random = random
         self._wakeup = wakeup
@@ -210,7 +216,7 @@ class RecordAccumulator:
         if queue.batches:
             queue.batches[-1].closed_for_appends = True
         now_ms: i64 = self._now_ms()
-        batch = ProducerBatch(queue.topic_partition, self.lock, self._codec, self._level, size, reserved, now_ms)
+        batch = ProducerBatch(queue.topic_partition, self.lock, self._codec, self._level, size, reserved, now_ms, self.unseen)
         if self._codec != NONE:
             batch.expect_ratio(topic_queues.compression_ratio)
         queue.batches.append(batch)

@@ -20,7 +20,7 @@ from typing import Any
 from barnabas.client.cluster import PartitionInfo
 from barnabas.client.consumer.group_metadata import ConsumerGroupMetadata
 from barnabas.client.consumer.offset_and_metadata import GivenOffsets, whole_offsets
-from barnabas.client.errors import IllegalArgument
+from barnabas.client.errors import IllegalArgument, SendFailed
 from barnabas.client.metrics import Metric, MetricName
 from barnabas.client.producer.batch import Callback, Delivery
 from barnabas.client.producer.core import ProducerCore, check_group
@@ -62,7 +62,13 @@ class AsyncProducer:
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        await self.close()
+        """Closes. An exception that leaves the block goes on; failed sends that nobody looked at are added to it as a note."""
+        try:
+            await self.close()
+        except SendFailed as failed:
+            if error is None:
+                raise
+            error.add_note(str(failed))
 
     # Sending
 
@@ -130,7 +136,10 @@ class AsyncProducer:
         outgoing.reserved = outgoing.needs_memory
 
     async def flush(self) -> None:
-        """Sends everything at once and waits until each record that was sent before is acknowledged or has failed."""
+        """Sends everything at once and waits until each record that was sent before is acknowledged or has failed.
+
+        Raises SendFailed if some have failed and nobody has looked at their results: see `close`. Their deliveries keep their results.
+        """
         core = self._core
         if self._closed or not self._started:
             return
@@ -145,6 +154,7 @@ class AsyncProducer:
         finally:
             core.accumulator.end_flush()
             core.producer_metrics.waited("flush", core.clock.monotonic_ms() - began_ms)
+        core.report_unseen()
 
     async def partitions_for(self, topic: str) -> list[PartitionInfo]:
         """The partitions of a topic; waits for metadata, max.block.ms at most."""
@@ -235,7 +245,12 @@ class AsyncProducer:
         core.producer_metrics.waited(what, core.clock.monotonic_ms() - began_ms)
 
     async def close(self, timeout: float | None = None) -> None:
-        """Sends what is left and waits for it, at most `timeout` seconds; then what is left fails. An open transaction is aborted."""
+        """Sends what is left and waits for it, at most `timeout` seconds; then what is left fails. An open transaction is aborted.
+
+        Raises SendFailed, when the producer is closed, if records failed and nobody has looked at their results: by `await` or
+        `exception()` of the delivery, or by a callback. Each is reported once, by `flush` or here. Records of transactions are not:
+        `commit_transaction` raises.
+        """
         if timeout is not None and timeout < 0:
             raise IllegalArgument("The timeout cannot be negative.")
         if self._closed:
@@ -245,6 +260,7 @@ class AsyncProducer:
         if self._started:
             await self._core.close(timeout)
         self._core.close_parts()
+        self._core.report_unseen()
 
 
 def _set(future: asyncio.Future[None]) -> None:

@@ -2,8 +2,9 @@
 
 A `ProducerBatch` grows in the accumulator, is closed when it is sent, and ends exactly once: with an offset, with an error, or split into
 smaller ones. A `Delivery` is a record's place in its batch: it can be waited for by a thread (`result`), awaited by a task, or given
-callbacks; it holds no more than that, because there is one for each record. Appending and sending happen in different threads: whatever
-both touch is touched under the lock that is handed in. Callbacks are called without it.
+callbacks; it holds no more than that, because there is one for each record. Records that failed and whose deliveries nobody has looked at
+are counted in `UnseenFailures`. Appending and sending happen in different threads: whatever both touch is touched under the lock that is
+handed in. Callbacks are called without it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from mypy_extensions import i64
 
 from barnabas.client.errors import Timeout
 from barnabas.client.producer.record import INVALID_OFFSET, RecordMetadata
+from barnabas.client.producer.unseen_failures import UnseenFailures
 from barnabas.errors import KafkaError
 from barnabas.records.batch import (
     HEADER_SIZE_V2,
@@ -67,6 +69,12 @@ class Delivery:
         self._timestamp: i64 = timestamp
         self._key_size: i64 = key_size
         self._value_size: i64 = value_size
+        self._looked_at = False
+
+    @property
+    def looked_at(self) -> bool:
+        """Whether the application has, or will get, the error of a record that failed."""
+        return self._looked_at
 
     @property
     def topic_partition(self) -> TopicPartition:
@@ -104,27 +112,62 @@ class Delivery:
 
     def add_done_callback(self, function: Callable[[Delivery], Any]) -> None:
         """Calls `function(self)` once the record is acknowledged or has failed, in the thread that does the network; at once if it has."""
-        batch = self._batch
-        with batch.lock:
-            batch = self._placed()
-            if batch.state == PENDING:
-                batch.watch(self._index, self, function)
+        with self._batch.lock:
+            if self._watch(function):
+                self.will_look()
                 return
+        self.look()
         function(self)
+
+    def failure(self) -> KafkaError | None:
+        """The error of a record that has failed. Does not count as a look by the application: for interceptors."""
+        return self._placed().error_of(self._index)
+
+    def look(self) -> None:
+        """The application has the outcome of a record that has ended: it is not reported to it a second time."""
+        with self._batch.lock:
+            if not self._looked_at:
+                self._looked_at = True
+                self._placed().looked_at(self._index)
+
+    def will_look(self) -> None:
+        """Before the outcome, by a watcher of the record's batch: the application gets it."""
+        self._looked_at = True
 
     def __await__(self) -> Generator[Any, None, RecordMetadata]:
         if self._placed().state == PENDING:
             loop = asyncio.get_running_loop()
             future: asyncio.Future[None] = loop.create_future()
             here = threading.get_ident()
-            self.add_done_callback(lambda _: _wake(loop, future, here))
-            yield from future
+            if self._watch(lambda _: self._wake(loop, future, here)):
+                yield from future
         return self._outcome()
 
+    def _watch(self, function: Callable[[Delivery], Any]) -> bool:
+        """Calls `function(self)` when the record ends; False if it has ended."""
+        with self._batch.lock:
+            batch = self._placed()
+            if batch.state != PENDING:
+                return False
+            batch.watch(self._index, self, function)
+            return True
+
     def _wait(self, timeout: float | None) -> bool:
-        event = threading.Event()
-        self.add_done_callback(lambda _: event.set())
-        return event.wait(timeout)
+        waiter = _Waiter()
+        if not self._watch(waiter.wake) or waiter.event.wait(timeout):
+            return True
+        with self._batch.lock:
+            waiter.gave_up = True
+            return self._placed().state != PENDING
+
+    def _wake(self, loop: asyncio.AbstractEventLoop, future: asyncio.Future[None], thread: int) -> None:
+        """From whichever thread does the network: that of the loop itself, for an AsyncProducer."""
+        if not future.done():  # or the task that waited was cancelled
+            self.will_look()
+        if threading.get_ident() == thread:
+            _set(future)
+        else:
+            loop.call_soon_threadsafe(_set, future)
 
     def _placed(self) -> ProducerBatch:
         """The batch the record is in by now: not the first one, if that was split."""
@@ -144,6 +187,7 @@ class Delivery:
         batch = self._placed()
         error = batch.error_of(self._index)
         if error is not None:
+            self.look()
             raise error
         return self.metadata()
 
@@ -161,11 +205,26 @@ class Delivery:
 
 
 class FailedDelivery(Delivery):
-    """The future of a record that did not get into a batch."""
+    """The future of a record that did not get into a batch. `told` says that a callback of the application has received the error."""
 
-    def __init__(self, batch: ProducerBatch, error: KafkaError) -> None:
-        batch.fail_unsent(error)
+    def __init__(self, batch: ProducerBatch, error: KafkaError, told: bool = False) -> None:
         super().__init__(batch, 0, NO_TIMESTAMP, -1, -1)
+        batch.fail_unsent(error)
+        if told:
+            self.look()
+
+
+class _Waiter:
+    """A thread in `Delivery.result`."""
+
+    def __init__(self) -> None:
+        self.event = threading.Event()
+        self.gave_up = False
+
+    def wake(self, delivery: Delivery) -> None:
+        if not self.gave_up:
+            delivery.will_look()
+        self.event.set()
 
 
 class ProducerBatch:
@@ -180,7 +239,9 @@ class ProducerBatch:
         write_limit: i64,
         reserved: i64,
         now_ms: i64,
+        unseen: UnseenFailures | None = None,
     ) -> None:
+        """`unseen` counts the records that fail and that nobody looks at; without it they are not counted."""
         self.topic_partition = topic_partition
         self.lock = lock
         self.reserved = reserved  # of buffer.memory
@@ -220,6 +281,9 @@ class ProducerBatch:
         self._watchers: list[tuple[int, Delivery, Callable[[Delivery], Any]]] = []
         self._on_end: list[Callable[[], None]] = []
         self._ended = False
+        self._unseen = unseen
+        self._unseen_report = 0
+        self._looked_at: list[int] = []  # indexes of failed records, while the callbacks of others are called
 
     # Growing
 
@@ -379,7 +443,21 @@ class ProducerBatch:
     def fail_unsent(self, error: KafkaError) -> None:
         """For a batch that stands for a record which never got into one."""
         self.state = FAILED
+        self.count = 1
         self._error = error
+        with self.lock:
+            self._ended = True
+            self._count_unseen([])
+
+    def looked_at(self, index: i64) -> None:
+        """The application knows of a record that failed. Under the lock, and once for each record."""
+        error = self.error_of(index)
+        if self._unseen is None or error is None:
+            return
+        if self._ended:
+            self._unseen.seen(self._unseen_report, self.topic_partition, error)
+        else:
+            self._looked_at.append(index)
 
     def error_of(self, index: int) -> KafkaError | None:
         if self._record_errors is not None:
@@ -394,7 +472,7 @@ class ProducerBatch:
             key, value, headers = record.key, record.value, record.headers
             if not parts or parts[-1].try_append(record.timestamp, key, value, headers) is None:
                 limit = max(target_size, size_upper_bound(key, value, headers))
-                part = ProducerBatch(self.topic_partition, self.lock, self._codec, self._level, limit, 0, self.created_ms)
+                part = ProducerBatch(self.topic_partition, self.lock, self._codec, self._level, limit, 0, self.created_ms, self._unseen)
                 part.try_append(record.timestamp, key, value, headers)
                 part.drained_ms = self.drained_ms
                 parts.append(part)
@@ -449,11 +527,29 @@ class ProducerBatch:
                 logger.error("Error executing user-provided callback on message for %s", self.topic_partition, exc_info=True)
         with self.lock:
             self._ended = True
+            if error is not None:
+                self._count_unseen(watchers)
             on_end = self._on_end
             self._on_end = []
         for function in on_end:
             function()
         return True
+
+    def _count_unseen(self, watchers: list[tuple[int, Delivery, Callable[[Delivery], Any]]]) -> None:
+        """Under the lock, when all callbacks have been called: what nobody has looked at until now."""
+        unseen = self._unseen
+        error = self._error
+        if unseen is None or error is None:
+            return
+        seen = {index for index, delivery, _ in watchers if delivery.looked_at}
+        seen.update(self._looked_at)
+        self._unseen_report = unseen.report
+        if self._record_errors is None:
+            unseen.add(self.topic_partition, error, int(self.count) - len(seen))
+            return
+        for index in range(int(self.count)):
+            if index not in seen:
+                unseen.add(self.topic_partition, self._record_errors.get(index, error), 1)
 
 
 class _Countdown:
@@ -499,14 +595,6 @@ def _encode_headers(headers: Sequence[Header]) -> bytes:
         if value is not None:
             out.write(value)
     return out.getvalue()
-
-
-def _wake(loop: asyncio.AbstractEventLoop, future: asyncio.Future[None], thread: int) -> None:
-    """From whichever thread does the network: that of the loop itself, for an AsyncProducer."""
-    if threading.get_ident() == thread:
-        _set(future)
-    else:
-        loop.call_soon_threadsafe(_set, future)
 
 
 def _set(future: asyncio.Future[None]) -> None:

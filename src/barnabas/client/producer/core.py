@@ -19,7 +19,7 @@ from barnabas.client.clock import Clock, SystemClock
 from barnabas.client.cluster import PartitionInfo
 from barnabas.client.config import ClientConfig
 from barnabas.client.consumer.group_metadata import ConsumerGroupMetadata
-from barnabas.client.errors import IllegalArgument, IllegalState, Timeout
+from barnabas.client.errors import IllegalArgument, IllegalState, SendFailed, Timeout
 from barnabas.client.metadata import Metadata
 from barnabas.client.network_client import NetworkClient
 from barnabas.client.producer.accumulator import AccumulatorConfig, RecordAccumulator
@@ -31,8 +31,10 @@ from barnabas.client.producer.producer_metrics import ProducerMetrics
 from barnabas.client.producer.send_path import SendPath
 from barnabas.client.producer.sender import Sender, SenderConfig
 from barnabas.client.producer.transaction_manager import TransactionManager
+from barnabas.client.producer.unseen_failures import UnseenFailures
 from barnabas.client.serialization import resolve_serializer
 from barnabas.client.telemetry import LAST_PUSH_TIMEOUT_MS, ClientTelemetry, not_enabled
+from barnabas.config_def import InvalidConfig
 from barnabas.errors import InvalidTopic
 from barnabas.records.compression import GZIP, LZ4, ZSTD, codec_id
 from barnabas.uuid import Uuid
@@ -57,6 +59,8 @@ class ProducerCore:
         self.metrics = client_metrics(config, self.clock)
         self.pool = BufferPool(config["buffer.memory"])
         self.transactions = _transactions(config, self.clock, lock)
+        # What fails in a transaction is raised by its commit.
+        self._unseen = UnseenFailures() if config["transactional.id"] is None else None
         self.metadata = Metadata(config, clock=self.clock, random=random, topic_idle_ms=config["metadata.max.idle.ms"])
         self.accumulator = RecordAccumulator(
             _accumulator_config(config),
@@ -67,6 +71,7 @@ class ProducerCore:
             now_ms=self.clock.monotonic_ms,
             random=partial(random.getrandbits, 31),
             wakeup=self.wakeup,
+            unseen=self._unseen,
         )
         self.client = NetworkClient(config, self.metadata, clock=self.clock, metrics=self.metrics, random=random, metric_group="producer")
         self.telemetry = ClientTelemetry.of(config, self.client, self.metrics, clock=self.clock, random=random)
@@ -81,7 +86,7 @@ class ProducerCore:
         if hasattr(self.partitioner, "configure"):
             self.partitioner.configure(originals)
         self.interceptors = ProducerInterceptors(config.instances("interceptor.classes"))
-        self.interceptors.configure({**originals, "client.id": config["client.id"]})
+        self.interceptors.configure(config.originals(client_id=config["client.id"]))
         self.path = SendPath(
             self.accumulator,
             self.metadata,
@@ -96,7 +101,11 @@ class ProducerCore:
         )
         self._updated_ms = self.clock.monotonic_ms()
         self.metadata.on_update.append(self._updated)
-        config.warn_unused()
+        try:
+            config.report_unused()
+        except InvalidConfig:
+            self.close_parts()
+            raise
 
     async def start(self, call_soon: Callable[[Callable[[], None]], object]) -> None:
         """On the loop that everything will run on."""
@@ -145,6 +154,19 @@ class ProducerCore:
         if self.telemetry is None:
             raise not_enabled()
         return await self.telemetry.client_instance_id(timeout_ms)
+
+    def unseen_failure(self) -> SendFailed | None:
+        """The error that reports, once, the records that failed and whose result the application has not looked at."""
+        if self._unseen is None:
+            return None
+        with self.accumulator.lock:
+            return self._unseen.take()
+
+    def report_unseen(self) -> None:
+        """Raises it."""
+        failure = self.unseen_failure()
+        if failure is not None:
+            raise failure
 
     def close_parts(self) -> None:
         self.interceptors.close()

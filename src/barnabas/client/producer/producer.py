@@ -22,7 +22,7 @@ from mypy_extensions import mypyc_attr
 from barnabas.client.cluster import PartitionInfo
 from barnabas.client.consumer.group_metadata import ConsumerGroupMetadata
 from barnabas.client.consumer.offset_and_metadata import GivenOffsets, whole_offsets
-from barnabas.client.errors import IllegalArgument, IllegalState
+from barnabas.client.errors import IllegalArgument, IllegalState, SendFailed
 from barnabas.client.loop_thread import LoopThread
 from barnabas.client.metrics import Metric, MetricName
 from barnabas.client.producer.batch import Callback, Delivery
@@ -57,7 +57,13 @@ class Producer:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
+        """Closes. An exception that leaves the block goes on; failed sends that nobody looked at are added to it as a note."""
+        try:
+            self.close()
+        except SendFailed as failed:
+            if error is None:
+                raise
+            error.add_note(str(failed))
 
     # Sending
 
@@ -118,7 +124,10 @@ class Producer:
             outgoing.reserved = outgoing.needs_memory
 
     def flush(self) -> None:
-        """Sends everything at once and blocks until each record that was sent before is acknowledged or has failed."""
+        """Sends everything at once and blocks until each record that was sent before is acknowledged or has failed.
+
+        Raises SendFailed if some have failed and nobody has looked at their results: see `close`. Their deliveries keep their results.
+        """
         if self._network.is_current():
             raise KafkaError("flush() inside a callback is not permitted because it may lead to deadlock.")
         if self._closed:
@@ -135,6 +144,7 @@ class Producer:
         finally:
             core.accumulator.end_flush()
             core.producer_metrics.waited("flush", core.clock.monotonic_ms() - began_ms)
+        core.report_unseen()
 
     def partitions_for(self, topic: str) -> list[PartitionInfo]:
         """The partitions of a topic; blocks for max.block.ms at most."""
@@ -220,14 +230,22 @@ class Producer:
     def close(self, timeout: float | None = None) -> None:
         """Sends what is left and waits for it, at most `timeout` seconds; then what is left fails. An open transaction is aborted.
 
-        In a callback nothing can be waited for: the timeout is taken for 0.
+        Raises SendFailed, when the producer is closed, if records failed and nobody has looked at their results: by `result()` or
+        `exception()` of the delivery, by `await`, or by a callback. Each is reported once, by `flush` or here. Records of transactions are
+        not: `commit_transaction` raises. In a callback nothing can be waited for: the timeout is taken for 0, and what failed is reported
+        when `close` is called again or the `with` block is left.
         """
         if timeout is not None and timeout < 0:
             raise IllegalArgument("The timeout cannot be negative.")
         with self._closing:
-            if self._closed:
-                return
+            was_closed = self._closed
             self._closed = True
+        if not was_closed:
+            self._close(timeout)
+        if not self._network.is_current():
+            self._core.report_unseen()
+
+    def _close(self, timeout: float | None) -> None:
         self._core.path.closed = True
         if self._network.is_current():
             logger.warning("close() was called in a callback: what has not been sent is given up")

@@ -301,8 +301,9 @@ class SendPath:
             callback(None, error)
         if self._transactions is not None:
             self._transactions.error_seen(error, poison=False)
-        lock = self.accumulator.lock
-        return FailedDelivery(ProducerBatch(TopicPartition(topic, partition), lock, 0, None, 0, 0, 0), error)
+        accumulator = self.accumulator
+        batch = ProducerBatch(TopicPartition(topic, partition), accumulator.lock, 0, None, 0, 0, 0, accumulator.unseen)
+        return FailedDelivery(batch, error, told=callback is not None)
 
     def _notice(self, callback: Callback | None, headers: Sequence[Header]) -> Callable[[Delivery], None]:
         """Interceptors first, then the application."""
@@ -313,7 +314,7 @@ class SendPath:
         interceptors = self.interceptors
 
         def notice(delivery: Delivery) -> None:
-            error = delivery.exception()
+            error = delivery.failure()
             partition = delivery.topic_partition
             metadata = delivery.metadata() if error is None else failed_metadata(partition.topic, partition.partition)
             interceptors.on_acknowledgement(metadata, error, headers)

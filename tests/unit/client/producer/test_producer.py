@@ -209,7 +209,7 @@ def test_a_record_larger_than_the_memory_fails_at_once(scripted: ScriptedCluster
 def test_when_memory_is_used_up_send_waits_and_then_gives_up(scripted: ScriptedCluster) -> None:
     scripted.on_produce = lambda partition, batch, number: DROP
     with producer(scripted, buffer_memory=16384, max_block_ms=100, request_timeout_ms=300, delivery_timeout_ms=300) as sending:
-        sending.send("t", b"v", partition=0)
+        first = sending.send("t", b"v", partition=0)
         began = time.monotonic()
         error = sending.send("t", b"v", partition=1).exception(0)
         assert isinstance(error, BufferExhausted)
@@ -221,6 +221,7 @@ def test_when_memory_is_used_up_send_waits_and_then_gives_up(scripted: ScriptedC
         metric = sending._core.metrics.find("buffer-exhausted-total", "producer-metrics")
         assert metric is not None
         assert metric.metric_value() == 1
+        assert isinstance(first.exception(WAIT_S), Timeout)
 
 
 def test_when_memory_comes_free_those_who_wait_go_on(scripted: ScriptedCluster) -> None:
@@ -324,7 +325,10 @@ def test_keys_are_hashed_over_all_partitions(scripted: ScriptedCluster) -> None:
         # murmur2(b"21") is -973932308, and so partition 0 of 4.
         assert sending.send("t", b"v", key=b"21").result(WAIT_S).partition == 0
         keys = [b"%d" % number for number in range(20)]
-        assert {sending.send("t", b"v", key=key).topic_partition.partition for key in keys} == {0, 1, 2, 3}
+        deliveries = [sending.send("t", b"v", key=key) for key in keys]
+        assert {delivery.topic_partition.partition for delivery in deliveries} == {0, 1, 2, 3}
+        lost = {delivery.topic_partition.partition for delivery in deliveries if delivery.exception(WAIT_S) is not None}
+        assert lost == {1}, "the partition without a leader"
 
 
 def test_keys_can_be_ignored(scripted: ScriptedCluster) -> None:
@@ -468,8 +472,10 @@ def test_the_asynchronous_producer_gives_up_waiting_for_memory(scripted: Scripte
     async def run() -> None:
         scripted.on_produce = lambda partition, batch, number: DROP
         async with asynchronous(scripted, buffer_memory=16384, max_block_ms=50, request_timeout_ms=200, delivery_timeout_ms=200) as sending:
-            await sending.send("t", b"v", partition=0)
+            first = await sending.send("t", b"v", partition=0)
             with pytest.raises(BufferExhausted):
                 await (await sending.send("t", b"v", partition=1))
+            with pytest.raises(Timeout):
+                await first
 
     asyncio.run(run())

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.client.errors import ClusterAuthorization, IllegalState, NetworkError, NotEnoughReplicasAfterAppend, Timeout
+from barnabas.client.errors import ClusterAuthorization, IllegalState, NetworkError, NotEnoughReplicasAfterAppend, SendFailed, Timeout
 from barnabas.client.producer import Delivery, Producer
 from barnabas.errors import CorruptRecord, InvalidRecord, KafkaError, RecordTooLarge
 from barnabas.protocol import api_keys
@@ -302,7 +302,8 @@ def test_close_gives_up_after_its_timeout(scripted: ScriptedCluster) -> None:
     sending = producer(scripted)
     delivery = sending.send("t", b"v")
     began = time.monotonic()
-    sending.close(0.1)
+    with pytest.raises(SendFailed):
+        sending.close(0.1)
     assert time.monotonic() - began < 5
     assert str(delivery.exception(0)) == "Producer is closed forcefully."
 
