@@ -19,17 +19,21 @@ import subprocess
 import sys
 import tempfile
 import threading
+import warnings
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Protocol, TypeAlias
 
+from barnabas.broker.config.synonyms import near_config_name
 from barnabas.broker.server import BrokerServer
 from barnabas.config_def import InvalidConfig, value_text
 from barnabas.endpoint import EndPoint, SecurityProtocol, host_and_port
 from barnabas.network.event_loop import new_event_loop
+from barnabas.properties import format_properties
 from barnabas.protocol.framing import parse_response_header, request_frame
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
@@ -37,8 +41,8 @@ from barnabas.protocol.registry import BY_NAME
 from barnabas.tools._logs import TextFormatter
 from barnabas.tools._settings import settings
 
-START_TIMEOUT_S: Final = 30
-STOP_TIMEOUT_S: Final = 30
+START_TIMEOUT_S: Final = 120  # on a machine that is busy with other tests
+STOP_TIMEOUT_S: Final = 60
 REQUEST_TIMEOUT_S: Final = 30
 # In process, whoever is still connected when a test stops its broker is a client that the test forgot: it is not waited for.
 SHUTDOWN_TIMEOUT_MS: Final = 200
@@ -338,19 +342,21 @@ class _Process:
     _READY: Final = re.compile(r"^ready listeners=(\S+) ")
 
     def __init__(self, properties: Mapping[str, str], log: deque[str]) -> None:
-        command = [sys.executable, "-m", "barnabas", "up", "--data", properties["log.dirs"]]
-        for name, value in properties.items():
-            command += ["--override", f"{name}={value}"]
+        # Settings go by a pipe: on the command line other users could read the secrets among them.
+        command = [sys.executable, "-m", "barnabas", "up", "--data", properties["log.dirs"], "--override-file", "/dev/stdin"]
         path = os.pathsep.join(filter(None, (str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH"))))
         self._process = subprocess.Popen(
             command,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             encoding="utf-8",
             errors="replace",
             env={**os.environ, "PYTHONPATH": path},
         )
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError), self._process.stdin as pipe:  # why it ended at once is told below
+            pipe.write(format_properties(properties, now_ms=0))
         self._ready: Future[list[EndPoint]] = Future()
         self._settings = properties
         self._reader = threading.Thread(target=self._read, args=(log,), name="barnabas-broker-output", daemon=True)
@@ -366,11 +372,12 @@ class _Process:
         return self._process.poll() is None
 
     def stop(self) -> None:
-        """A second signal has it wait for nobody."""
-        for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGKILL):
+        """A second signal has it wait for nobody; closing its logs takes as long as it takes."""
+        steps = ((signal.SIGTERM, SHUTDOWN_TIMEOUT_MS / 1000), (signal.SIGTERM, STOP_TIMEOUT_S), (signal.SIGKILL, STOP_TIMEOUT_S))
+        for number, timeout_s in steps:
             self._process.send_signal(number)
             try:
-                self._process.wait(SHUTDOWN_TIMEOUT_MS / 1000 if number == signal.SIGTERM else STOP_TIMEOUT_S)
+                self._process.wait(timeout_s)
                 break
             except subprocess.TimeoutExpired:
                 continue
@@ -400,10 +407,12 @@ class _Process:
 
 
 def _check_settings(properties: Mapping[str, str]) -> None:
-    """A test's typing error is told at once, where a broker would only warn of it."""
-    unknown = settings({"log.dirs": "none", **properties}).config.unknown
-    if unknown:
-        raise InvalidConfig(f"Unknown setting of a broker: {', '.join(unknown)}")
+    """A test's typing error is told at once, where a broker would only warn of it. Other names may be those of a policy class."""
+    for name in settings({"log.dirs": "none", **properties}).config.unknown:
+        meant = near_config_name(name)
+        if meant is not None:
+            raise InvalidConfig(f"Unknown setting of a broker: {name}: did you mean {meant}?")
+        warnings.warn(f"Unknown setting of a broker: {name}. It has no effect, unless a policy class reads it.", stacklevel=4)
 
 
 def _temporary_directory() -> Path:

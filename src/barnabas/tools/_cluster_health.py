@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 Severity = Literal["critical", "warning"]
 _FULL_SHARE: Final = 0.9  # of a disk that is used: more is worth a warning
 _NAMES_MAX: Final = 5
+STORE_NAME: Final = "barnabas.db"  # of the embedded metadata store, which a broker names among its log directories while it fails
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,9 @@ class Health:
         for log_dir in self.log_dirs:
             where = f"{log_dir.path} of broker {log_dir.broker}"
             share = log_dir.used_share
-            if log_dir.error is not None:
+            if log_dir.error is not None and log_dir.path.endswith(f"/{STORE_NAME}"):
+                yield Problem("critical", f"the metadata store {where} cannot keep changes: check the space and the health of its disk")
+            elif log_dir.error is not None:
                 yield Problem("critical", f"log directory {where} is offline: {log_dir.error}")
             elif share is not None and share >= _FULL_SHARE:
                 yield Problem("warning", f"the disk of {where} is {share:.0%} full")

@@ -116,8 +116,10 @@ def open_consumer(config: Mapping[str, Any]) -> Consumer[Any, Any]:
 
 
 def _made(kind: Any, config: Mapping[str, Any]) -> Any:
+    from barnabas.client.config import SharedSettings
+
     try:
-        client = kind(dict(config))
+        client = kind(SharedSettings(config))  # of a file that other programs may read, too
     except KafkaError as error:
         if str(error).startswith(_UNREACHABLE):
             raise ClientNotMade(kind.__name__, ConfigRefused(str(error))) from error

@@ -10,7 +10,7 @@ from enum import IntEnum
 from typing import Final
 
 from barnabas.config_def import InvalidConfig
-from barnabas.errors import InvalidMetaProperties, KafkaError, StorageFault
+from barnabas.errors import DuplicateBrokerRegistration, InvalidMetaProperties, KafkaError, StorageFault
 from barnabas.metadata.errors import SessionExpired, StoreUnusable, TreeError
 from barnabas.metadata.znodes.json_text import CorruptZNode
 from barnabas.storage.log_manager import AllLogDirsFailed
@@ -57,7 +57,7 @@ def explain(error: BaseException) -> CannotRun | None:
     """What an error at the start means to who starts it; None for one that only our own mistake can cause."""
     if isinstance(error, CannotRun):
         return error
-    if isinstance(error, InvalidConfig):
+    if isinstance(error, InvalidConfig | DuplicateBrokerRegistration):
         return CannotRun(ExitCode.INVALID_CONFIG, str(error))
     if isinstance(error, InvalidMetaProperties):
         return CannotRun(ExitCode.FOREIGN_DIRECTORY, str(error))

@@ -20,6 +20,7 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.endpoint import host_and_port
+from barnabas.file_modes import keep_files_private
 from barnabas.network import event_loop
 from barnabas.storage.log_manager import AllLogDirsFailed
 from barnabas.tools import _logs
@@ -148,6 +149,7 @@ def hand_large_pieces_back() -> None:
 
 
 def _prepare_process() -> None:
+    keep_files_private()
     hand_large_pieces_back()
     gc.disable()  # until all is loaded: nothing is garbage yet
     gc.set_threshold(*GC_THRESHOLDS)

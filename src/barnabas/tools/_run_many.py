@@ -14,7 +14,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from barnabas.endpoint import host_and_port
+from barnabas.layout.layout import STORE_NAME, Layout
+from barnabas.layout.layout_file import LayoutFile
+from barnabas.storage.files import Files
+from barnabas.storage.log_dir import LogDir
 from barnabas.tools import _run
+from barnabas.tools._data_home import refuse_other_layout
 from barnabas.tools._exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -24,15 +29,15 @@ if TYPE_CHECKING:
     from barnabas.metadata.local import LocalTree
 
 
-async def serve_many(configs: Sequence[BrokerConfig], store: str, log_format: str) -> int:
-    """`store` is the file with the metadata of all of them."""
+async def serve_many(configs: Sequence[BrokerConfig], data: str, log_format: str) -> int:
+    """`data` is the directory with the metadata of all of them, and a directory for the logs of each."""
     from barnabas.broker.clock import Clock
     from barnabas.metadata.embedded import open_embedded
 
-    os.makedirs(os.path.dirname(store), exist_ok=True)
     stop = _run.StopSignals()
-    tree = open_embedded(store, Clock().now_ms)
     async with AsyncExitStack() as cleanup:
+        _claim(data, Layout(len(configs)), cleanup)
+        tree = open_embedded(f"{data}/{STORE_NAME}", Clock().now_ms)
         cleanup.push_async_callback(tree.close)
         servers = []
         for config in configs:
@@ -50,6 +55,16 @@ async def serve_many(configs: Sequence[BrokerConfig], store: str, log_format: st
         if future.done():
             raise future.result()
     return ExitCode.STOPPED
+
+
+def _claim(data: str, layout: Layout, cleanup: AsyncExitStack) -> None:
+    """Locks the directory as a whole, so that no conversion begins, and notes in it how many brokers it is for."""
+    files = Files()
+    cleanup.callback(LogDir(files, data).release)
+    refuse_other_layout(data, layout)
+    noted = LayoutFile(files, data)
+    if noted.read() != layout:
+        noted.write(layout)
 
 
 def _made(config: BrokerConfig, tree: LocalTree) -> BrokerServer:

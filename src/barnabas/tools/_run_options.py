@@ -11,5 +11,12 @@ def add_run_options(parser: ArgumentParser, log_level: str) -> None:
     parser.add_argument(
         "--override", action="append", default=[], metavar="NAME=VALUE", help="set a setting, whatever the file says; may be repeated"
     )
+    parser.add_argument(
+        "--override-file",
+        action="append",
+        default=[],
+        metavar="FILE.properties",
+        help="settings that come after those of the file and before --override; for secrets, which --override shows to other users",
+    )
     parser.add_argument("--log-level", choices=_logs.LEVELS, default=log_level, help="default: %(default)s")
     parser.add_argument("--log-format", choices=_logs.FORMATS, default="text", help="default: %(default)s")

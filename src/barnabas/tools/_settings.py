@@ -51,11 +51,12 @@ def parse_overrides(overrides: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def settings(properties: Mapping[str, str]) -> Settings:
-    """Raises InvalidConfig."""
+def settings(properties: Mapping[str, str], remarks: Sequence[str] = ()) -> Settings:
+    """`remarks` are said before those about the settings themselves. Raises InvalidConfig."""
     resolved = resolve_providers(properties)
     config = BrokerConfig.from_properties(resolved)
-    return Settings(config, (*_remarks(config), *(f"The setting {name} is not known and has no effect" for name in config.unknown)))
+    unknown = (f"The setting {name} is not known and has no effect" for name in config.unknown)
+    return Settings(config, (*remarks, *_remarks(config), *unknown))
 
 
 def _remarks(config: BrokerConfig) -> list[str]:

@@ -8,9 +8,10 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from collections.abc import Sequence
 
+from barnabas.tools._overrides import read_overrides
 from barnabas.tools._run import run
 from barnabas.tools._run_options import add_run_options
-from barnabas.tools._settings import Settings, parse_overrides, read_properties_file, settings
+from barnabas.tools._settings import Settings, read_properties_file, settings
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -21,6 +22,7 @@ def main(arguments: Sequence[str]) -> int:
 
     def make_settings() -> Settings:
         properties = read_properties_file(given.file) if given.file is not None else {}
-        return settings({**properties, **parse_overrides(given.override)})
+        overrides = read_overrides(given)
+        return settings({**properties, **overrides.properties}, overrides.remarks)
 
     return run(make_settings, given.log_level, given.log_format)

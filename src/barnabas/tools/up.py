@@ -9,27 +9,27 @@ from __future__ import annotations
 import os
 import socket
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
 from barnabas.endpoint import host_and_port
+from barnabas.layout.layout import FIRST_NODE, Layout
 from barnabas.storage.files import Files
 from barnabas.storage.meta_properties import MetaPropertiesFile
-from barnabas.tools._data_home import data_home
+from barnabas.tools._broker_count import broker_count
+from barnabas.tools._data_home import data_home, refuse_other_layout
 from barnabas.tools._exit_codes import CannotRun, ExitCode
+from barnabas.tools._overrides import Overrides, read_overrides
 from barnabas.tools._run import Serve, run
 from barnabas.tools._run_options import add_run_options
-from barnabas.tools._settings import Settings, parse_overrides, settings
+from barnabas.tools._settings import Settings, settings
 
 if TYPE_CHECKING:
     from barnabas.broker.config import BrokerConfig
 
 PORT_MAX: Final = 65_535
-FIRST_NODE_ID: Final = 1
-BROKERS_MAX: Final = 100
-REPLICAS_MAX: Final = 3  # as many as Kafka's defaults want
-STORE_NAME: Final = "barnabas.db"
 # What Kafka's own example of a single node sets: the defaults want three nodes.
 _ONE_NODE: Final = {
     "offsets.topic.replication.factor": "1",
@@ -46,48 +46,50 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--port", type=_port, default=9092, help="0 takes any that is free; default: %(default)s")
     parser.add_argument("--host", default="localhost", help="the name or address to listen on, IPv6 too; default: %(default)s")
     parser.add_argument("--data", metavar="DIR", default=None, help=f"default: {data_home()}")
-    parser.add_argument("--brokers", type=_count, default=1, metavar="N", help="a cluster of so many, on ports from --port on")
+    parser.add_argument("--brokers", type=broker_count, default=1, metavar="N", help="a cluster of so many, on ports from --port on")
     add_run_options(parser, log_level="warning")
     given = parser.parse_args(arguments)
-    serve = None if given.brokers == 1 else _several(given)
-    return run(lambda: _settings(given), given.log_level, given.log_format, serve)
+    overrides = cache(lambda: read_overrides(given))  # once for all brokers: a file may be a pipe
+    serve = None if given.brokers == 1 else _several(given, overrides)
+    return run(lambda: _settings(given, overrides()), given.log_level, given.log_format, serve)
 
 
-def _several(given: Namespace) -> Serve:
+def _several(given: Namespace, overrides: Callable[[], Overrides]) -> Serve:
     """Broker N has its logs in the directory broker-N, and the next port; the metadata of all is beside them."""
 
     async def serve(first: BrokerConfig, log_format: str) -> int:
         from barnabas.tools._run_many import serve_many
 
         data = os.path.dirname(first.log_dirs[0])
-        configs = [first, *(_settings(given, number).config for number in range(2, given.brokers + 1))]
-        return await serve_many(configs, f"{data}/{STORE_NAME}", log_format)
+        configs = [first, *(_settings(given, overrides(), number).config for number in range(2, given.brokers + 1))]
+        return await serve_many(configs, data, log_format)
 
     return serve
 
 
-def _settings(given: Namespace, number: int = 1) -> Settings:
+def _settings(given: Namespace, overrides: Overrides, number: int = 1) -> Settings:
     host = given.host.removeprefix("[").removesuffix("]")
     data = os.path.abspath(os.path.expanduser(given.data or data_home()))
     if "," in data:
         raise CannotRun(ExitCode.INVALID_CONFIG, f"{data}: log.dirs is a list with commas, so a directory's name cannot have one")
+    if "log.dirs" not in overrides.properties:
+        refuse_other_layout(data, Layout(given.brokers))
     if given.brokers > 1:
-        return _one_of_several(given, number, host, data)
+        return _one_of_several(given, overrides, number, host, data)
     own = {"log.dirs": data, "listeners": f"PLAINTEXT://{host_and_port(host, given.port)}"}
     if _is_every_address(host):  # nobody can connect to that: tell clients the name of this machine
         own["advertised.listeners"] = f"PLAINTEXT://{host_and_port(socket.gethostname(), given.port)}"
-    overrides = parse_overrides(given.override)
-    if "broker.id" not in overrides and "node.id" not in overrides:
+    if "broker.id" not in overrides.properties and "node.id" not in overrides.properties:
         own["broker.id"] = _node_id(data)
-    return settings({**_ONE_NODE, **own, **overrides})
+    return settings({**_ONE_NODE, **own, **overrides.properties}, overrides.remarks)
 
 
-def _one_of_several(given: Namespace, number: int, host: str, data: str) -> Settings:
-    factor = str(min(REPLICAS_MAX, given.brokers))
-    in_sync = str(max(1, int(factor) - 1))
+def _one_of_several(given: Namespace, overrides: Overrides, number: int, host: str, data: str) -> Settings:
+    layout = Layout(given.brokers)
+    factor, in_sync = str(layout.replication_factor), str(layout.min_in_sync)
     port = given.port + number - 1 if given.port else 0
     own = {
-        "log.dirs": f"{data}/broker-{number}",
+        "log.dirs": f"{data}/{layout.node_dir(number)}",
         "listeners": f"PLAINTEXT://{host_and_port(host, port)}",
         "broker.id": str(number),
         "default.replication.factor": factor,
@@ -100,13 +102,13 @@ def _one_of_several(given: Namespace, number: int, host: str, data: str) -> Sett
     }
     if _is_every_address(host):
         own["advertised.listeners"] = f"PLAINTEXT://{host_and_port(socket.gethostname(), port)}"
-    return settings({**_ONE_NODE, **own, **parse_overrides(given.override)})
+    return settings({**_ONE_NODE, **own, **overrides.properties}, overrides.remarks)
 
 
 def _node_id(data: str) -> str:
     """Whose the directory is; one that is nobody's yet becomes the first node's."""
     stored = MetaPropertiesFile(Files(), data).read()
-    return str(stored.node_id if stored is not None and stored.node_id is not None else FIRST_NODE_ID)
+    return str(stored.node_id if stored is not None and stored.node_id is not None else FIRST_NODE)
 
 
 def _is_every_address(host: str) -> bool:
@@ -114,12 +116,6 @@ def _is_every_address(host: str) -> bool:
         return ip_address(host).is_unspecified
     except ValueError:
         return not host
-
-
-def _count(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 0 < int(text) <= BROKERS_MAX:
-        raise ArgumentTypeError(f"from 1 to {BROKERS_MAX} brokers, not {text}")
-    return int(text)
 
 
 def _port(text: str) -> int:

@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
+from barnabas.file_modes import keep_files_private
 from barnabas.tools._data_home import data_home
 
 DEBIAN_JAR: Final = "/usr/share/java/zookeeper.jar"
@@ -37,6 +38,7 @@ def main(arguments: Sequence[str]) -> int:
     if shutil.which("java") is None:
         return _cannot("ZooKeeper needs Java, and there is no `java` here. Install it: apt-get install openjdk-17-jre-headless")
     data = Path(given.data or _default_data()).expanduser().absolute()
+    keep_files_private()
     try:
         config = _write_config(data, given.host, given.port, given.tick_ms)
     except OSError as error:

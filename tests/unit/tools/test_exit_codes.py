@@ -8,7 +8,7 @@ import os
 import pytest
 
 from barnabas.config_def import InvalidConfig
-from barnabas.errors import InvalidMetaProperties, KafkaStorageError
+from barnabas.errors import DuplicateBrokerRegistration, InvalidMetaProperties, KafkaStorageError
 from barnabas.metadata.errors import StoreUnusable
 from barnabas.storage.log_manager import AllLogDirsFailed
 from barnabas.tools._exit_codes import CannotRun, ExitCode, explain
@@ -20,6 +20,7 @@ def disk_error(number: int) -> OSError:
 
 CASES = [
     (InvalidConfig("Invalid value x for configuration y"), ExitCode.INVALID_CONFIG, "configuration y"),
+    (DuplicateBrokerRegistration("Give this one another broker.id"), ExitCode.INVALID_CONFIG, "another broker.id"),
     (OSError(errno.EADDRINUSE, "Socket server failed to bind to localhost:1; stop it"), ExitCode.ADDRESS_UNAVAILABLE, "stop it"),
     (OSError(-2, "Socket server failed to bind to nowhere:1; correct the host"), ExitCode.ADDRESS_UNAVAILABLE, "correct the host"),
     (KafkaStorageError("Failed to acquire lock on file .lock in /data."), ExitCode.DIRECTORY_IN_USE, "of its own"),

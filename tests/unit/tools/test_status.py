@@ -70,6 +70,12 @@ def test_a_full_disk_is_a_warning_and_an_offline_one_critical() -> None:
     assert health(log_dirs=[full, LogDir(2, "/b", 0, 0, None, None, "I/O error")]).verdict == "CRITICAL"
 
 
+def test_a_metadata_store_that_fails_is_critical() -> None:
+    found = health(log_dirs=[LogDir(1, "/data/barnabas.db", 0, 0, None, None, "I/O error")])
+    assert found.verdict == "CRITICAL"
+    assert found.problems()[0].text.startswith("the metadata store /data/barnabas.db of broker 1 cannot keep changes")
+
+
 def test_what_could_not_be_asked_is_told() -> None:
     found = health(unknown={"groups": "Cluster authorization failed."})
     assert found.problems()[0].text == "groups unknown: Cluster authorization failed."

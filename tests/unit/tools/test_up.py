@@ -11,13 +11,16 @@ import pytest
 from barnabas.broker.config import BrokerConfig
 from barnabas.tools import up
 from barnabas.tools._data_home import data_home
-from barnabas.tools._exit_codes import CannotRun
+from barnabas.tools._exit_codes import CannotRun, ExitCode
+from barnabas.tools._overrides import Overrides
+from barnabas.tools._settings import parse_overrides
 
 
 def config(
     data: Path, host: str = "localhost", port: int = 9092, override: tuple[str, ...] = (), brokers: int = 1, number: int = 1
 ) -> BrokerConfig:
-    return up._settings(Namespace(host=host, port=port, data=str(data), override=list(override), brokers=brokers), number).config
+    given = Namespace(host=host, port=port, data=str(data), brokers=brokers)
+    return up._settings(given, Overrides(parse_overrides(override)), number).config
 
 
 @pytest.mark.parametrize(
@@ -76,3 +79,12 @@ def test_each_of_several_brokers_has_its_port_its_directory_and_replicas_on_the_
     assert (third.broker_id, third.log_dirs) == (3, (f"{tmp_path}/broker-3",))
     assert [each.port for each in third.listeners] == [9094]
     assert third.number("default.replication.factor") == 3
+
+
+@pytest.mark.parametrize(("brokers", "directory"), [(3, ""), (1, "broker-1")])
+def test_a_directory_of_another_number_of_brokers_is_refused(tmp_path: Path, brokers: int, directory: str) -> None:
+    (tmp_path / directory).mkdir(exist_ok=True)
+    (tmp_path / directory / "meta.properties").write_text("version=0\nbroker.id=1\ncluster.id=abc\n")
+    with pytest.raises(CannotRun, match=f"or move the data with: barnabas convert --data .* --brokers {brokers}") as refused:
+        config(tmp_path, brokers=brokers)
+    assert refused.value.code == ExitCode.FOREIGN_DIRECTORY

@@ -1,0 +1,53 @@
+"""The command line of this process as the process list shows it to every user (`ps`, /proc/PID/cmdline)."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterator
+from typing import Final
+
+OVERRIDE: Final = b"--override"
+_ARG_START: Final = 48 - 3  # fields of proc(5)'s stat, counted from 3, which follows the name in brackets
+_ARG_END: Final = 49 - 3
+_STARS: Final = 8
+
+
+def hide_overrides(is_secret: Callable[[str], bool]) -> None:
+    """Overwrites the values of secret settings given by --override where the kernel reads the command line.
+
+    On Linux; elsewhere they stay visible.
+    """
+    found = _arguments()
+    if found is None:
+        return
+    address, shown = found
+    for start, end in secret_values(shown, is_secret):
+        stars = b"*" * min(_STARS, end - start)
+        ctypes.memmove(address + start, stars.ljust(end - start, b"\0"), end - start)
+
+
+def secret_values(arguments: bytes, is_secret: Callable[[str], bool]) -> Iterator[tuple[int, int]]:
+    """Where the values stand, begin and end, in arguments that each end with a NUL byte."""
+    start, follows = 0, False
+    for argument in arguments.split(b"\0"):
+        given = argument if follows else argument.removeprefix(OVERRIDE + b"=") if argument.startswith(OVERRIDE + b"=") else b""
+        name, equals, value = given.partition(b"=")
+        end = start + len(argument)
+        if equals and value and is_secret(name.decode(errors="replace").strip()):
+            yield end - len(value), end
+        follows = argument == OVERRIDE
+        start = end + 1
+
+
+def _arguments() -> tuple[int, bytes] | None:
+    """Their address in this process, and the bytes there."""
+    try:
+        with open("/proc/self/stat", "rb") as stat, open("/proc/self/cmdline", "rb") as command_line:
+            fields = stat.read().rpartition(b") ")[2].split()
+            shown = command_line.read()
+        address, end = int(fields[_ARG_START]), int(fields[_ARG_END])
+    except (OSError, IndexError, ValueError):
+        return None
+    if not 0 < address < end or ctypes.string_at(address, end - address) != shown:
+        return None
+    return address, shown
