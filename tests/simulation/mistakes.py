@@ -3,25 +3,37 @@ compiled, since compiled classes cannot be changed."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
+import asyncio
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from barnabas.broker import partition_read
+from barnabas.broker.clock import Clock
 from barnabas.broker.delayed_operation import DelayedOperation
 from barnabas.broker.follower_fetch import FollowerFetch, Following, State
+from barnabas.broker.housekeeping import Housekeeping
 from barnabas.broker.introduction import Introduction
 from barnabas.broker.isr import InSyncReplicas
 from barnabas.broker.partition import REPLICATED, Partition
 from barnabas.broker.replica_manager import ReplicaManager
+from barnabas.broker.transaction_links import ClusterVerifier
+from barnabas.broker.transaction_verification import TransactionVerification
 from barnabas.controller import steps, term
+from barnabas.coordinator.group.classic_group import ClassicGroup
 from barnabas.coordinator.runtime import CoordinatorRuntime
 from barnabas.coordinator.transaction.markers import MarkerWriter
 from barnabas.coordinator.transaction.shard import TransactionShard
+from barnabas.network.exchange import Exchange
+from barnabas.storage import log, log_manager
+from barnabas.storage.checkpoints import CheckpointWrite
+from barnabas.storage.log_dir import LogDir
+from barnabas.storage.log_manager import LogManager
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
 
 NOT_LEADER = 6
+QUESTION_WAITS_S = 0.5
 
 
 def acknowledge_before_the_isr_has_it() -> Any:
@@ -34,7 +46,7 @@ def acknowledge_before_the_isr_has_it() -> Any:
 def let_the_high_watermark_run_ahead() -> Any:
     """To the leader's own end, whoever has what."""
 
-    def move(self: Partition, log: Any, now_ms: int) -> bool:
+    def move(self: Partition, log: Any) -> bool:
         return log.maybe_increment_high_watermark(log.end) is not None
 
     return changed(Partition, "maybe_increment_leader_high_watermark", move)
@@ -50,13 +62,13 @@ def truncate_to_the_high_watermark() -> Any:
 def shrink_the_isr_without_asking() -> Any:
     """The leader leaves out who is behind, and the controller does not hear of it."""
 
-    def maybe_shrink(self: InSyncReplicas, now_ms: int) -> None:
+    def maybe_shrink(self: InSyncReplicas, monotonic_ms: int) -> None:
         log, host = self._partition.leader_log, self._partition.host
         if log is not None and self.proposed is None:
             caught_up = {
                 replica.broker_id
                 for replica in self._partition.remote_replicas.values()
-                if replica.is_caught_up(log.log_end_offset, now_ms, host.replica_lag_time_max_ms)
+                if replica.is_caught_up(log.log_end_offset, monotonic_ms, host.replica_lag_time_max_ms)
             }
             self.commit(self.committed & (caught_up | {host.broker_id}))
             self._partition.isr_changed()
@@ -111,9 +123,9 @@ def forget_the_producers_with_a_new_leader() -> Any:
     """It does not know what its predecessor took from whom."""
     make_leader = Partition.make_leader
 
-    def forgetful(self: Partition, state: Any, log: Any, now_ms: int) -> bool:
+    def forgetful(self: Partition, state: Any, log: Any, monotonic_ms: int) -> bool:
         log.producers.active_producers.clear()
-        return make_leader(self, state, log, now_ms)
+        return make_leader(self, state, log, monotonic_ms)
 
     return changed(Partition, "make_leader", forgetful)
 
@@ -132,6 +144,19 @@ def commit_in_the_first_partition_only() -> Any:
     return changed(MarkerWriter, "start", half)
 
 
+def trust_a_guard_that_a_marker_has_cleared() -> Any:
+    """A question to a coordinator waits before it is sent, which is no mistake. The marker of the last transaction comes meanwhile."""
+    add_or_verify = ClusterVerifier.add_or_verify
+
+    def wait(self: ClusterVerifier, *question: Any, **how: Any) -> None:
+        asyncio.get_running_loop().call_later(QUESTION_WAITS_S, lambda: add_or_verify(self, *question, **how))
+
+    both = ExitStack()
+    both.enter_context(changed(ClusterVerifier, "add_or_verify", wait))
+    both.enter_context(changed(TransactionVerification, "_is_stale", lambda *_: False))
+    return both
+
+
 def answer_for_the_group_before_the_isr_has_it() -> Any:
     """The coordinators, with what a new one may not know."""
 
@@ -146,6 +171,49 @@ def let_who_waits_wait_for_ever() -> Any:
     return changed(DelayedOperation, "expire", lambda _: False)
 
 
+def checkpoint_high_watermarks_before_the_controller_has_spoken() -> Any:
+    """Of every log that was loaded: until it has a role its high watermark is its log start offset."""
+
+    def take(self: LogManager, path: str, take: Any) -> Iterator[CheckpointWrite]:
+        if path in self.dirs and take is LogDir.take_high_watermarks:
+            logs = self._logs_in(path)
+            yield self.dirs[path].high_watermarks.take_write({log.partition: log.high_watermark for log in logs})
+        elif path in self.dirs:
+            yield take(self.dirs[path], self._logs_in(path))
+
+    return changed(LogManager, "_take", take)
+
+
+def give_wall_time_to_housekeeping() -> Any:
+    """What is done regularly waits for the wall clock, which is set back and forth."""
+    init = Housekeeping.__init__
+
+    def mistaken(self: Housekeeping, log_manager: LogManager, clock: Clock, *others: Any) -> None:
+        init(self, log_manager, WallClock(clock), *others)
+
+    return changed(Housekeeping, "__init__", mistaken)
+
+
+class WallClock(Clock):
+    """One that knows no other time."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    def now_ms(self) -> int:
+        return self._clock.now_ms()
+
+    def monotonic_ms(self) -> int:
+        return self._clock.now_ms()
+
+
+@contextmanager
+def take_a_shortage_for_a_failed_disk() -> Generator[None, None, None]:
+    """EMFILE counts as any other error of the disk."""
+    with changed(log, "is_shortage", lambda _: False), changed(log_manager, "is_shortage", lambda _: False):
+        yield
+
+
 @contextmanager
 def changed(where: Any, name: str, what: Any) -> Generator[None, None, None]:
     right = getattr(where, name, None)
@@ -157,6 +225,27 @@ def changed(where: Any, name: str, what: Any) -> Generator[None, None, None]:
             delattr(where, name)  # only its instances have it
         else:
             setattr(where, name, right)
+
+
+def forget_the_bytes_of_a_member_that_left() -> Any:
+    """The account of its group keeps them."""
+    return changed(ClassicGroup, "_uncount_member", lambda *_: None)
+
+
+def let_the_next_request_overtake_a_long_one() -> Any:
+    return changed(Exchange, "hold_next", lambda self: None)
+
+
+def look_at_everything_in_one_turn() -> Any:
+    """However much a batch unfolds into, the loop is held for it."""
+
+    def append_on(self: ReplicaManager, call: Any) -> None:
+        while len(call.results) < len(call.entries):
+            result = self._append(call, self.clock.now_ms(), -1)
+            assert result is not None
+            call.results.append(result)
+
+    return changed(ReplicaManager, "append_on", append_on)
 
 
 MISTAKES = [
@@ -174,6 +263,11 @@ MISTAKES = [
     forget_the_producers_with_a_new_leader,
     leave_markers_to_the_coordinator_before,
     commit_in_the_first_partition_only,
+    trust_a_guard_that_a_marker_has_cleared,
     answer_for_the_group_before_the_isr_has_it,
     let_who_waits_wait_for_ever,
+    forget_the_bytes_of_a_member_that_left,
+    checkpoint_high_watermarks_before_the_controller_has_spoken,
+    take_a_shortage_for_a_failed_disk,
+    give_wall_time_to_housekeeping,
 ]

@@ -15,6 +15,8 @@ from barnabas.records.builder import build
 from barnabas.records.reader import records_of
 from barnabas.simulation.client import Connection
 from barnabas.simulation.cluster import PORT, SimulatedCluster
+from barnabas.storage import log as storage_log
+from barnabas.storage.fetch import read_segments
 
 TOPIC = "t"
 
@@ -110,6 +112,64 @@ def test_with_every_message_flushed_a_power_loss_loses_nothing_that_was_acknowle
     cluster.world.run_for(10)
     cluster.brokers[1].start()
     assert in_client(cluster, read) == values
+
+
+CORRUPT_MESSAGE = 2
+LARGE = 300_000  # bytes of a record, so that three fill a segment of the smallest size
+
+
+async def read_on(connection: Connection, end: int) -> tuple[list[int], list[int]]:
+    """The offsets of all records, as a reader gets them that goes on after an error, and those at which it got CORRUPT_MESSAGE."""
+    found: list[int] = []
+    refused: list[int] = []
+    offset = 0
+    while offset < end:
+        wanted = FetchTopic(TOPIC, partitions=[FetchPartition(0, fetch_offset=offset, partition_max_bytes=1 << 20)])
+        answer = await connection.ask(FetchRequest(max_wait_ms=0, max_bytes=1 << 20, topics=[wanted]), 11)
+        partition = answer.responses[0].partitions[0]
+        if partition.error_code:
+            assert partition.error_code == CORRUPT_MESSAGE
+            refused.append(offset)
+            offset += 1
+            continue
+        got = [record.offset for record in records_of(partition.records.to_bytes()) if record.offset >= offset]
+        found += got
+        offset = got[-1] + 1
+    return found, refused
+
+
+def read_after_a_cut(cut_to: int) -> tuple[list[int], list[int]]:
+    """A segment in the middle is cut while the broker is stopped."""
+    cluster = started()
+    broker = cluster.brokers[1]
+
+    async def write(connection: Connection) -> None:
+        await create(connection, segment_bytes="1048576")
+        for _ in range(10):
+            await produce(connection, bytes(LARGE))
+
+    in_client(cluster, write)
+    broker.stop()
+    file = broker.files.open("/data/t-0/00000000000000000003.log")
+    file.truncate(cut_to)
+    file.close()
+    broker.start()
+    found: tuple[list[int], list[int]] = in_client(cluster, lambda connection: read_on(connection, 10))
+    return found
+
+
+@pytest.mark.parametrize("cut_to", [2 * LARGE + 200, LARGE // 2, 0])
+def test_a_reader_is_told_of_a_segment_that_was_cut_while_the_broker_was_stopped(cut_to: int) -> None:
+    found, refused = read_after_a_cut(cut_to)
+    assert sorted([*found, *refused]) == list(range(10)) and 5 in refused
+
+
+@pytest.mark.plain_python
+def test_a_broker_that_passes_over_what_was_cut_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same reader finds the known mistake."""
+    monkeypatch.setattr(storage_log, "read_segments", lambda *arguments: read_segments(*arguments[:-2], False, False))
+    found, refused = read_after_a_cut(2 * LARGE + 200)
+    assert sorted([*found, *refused]) != list(range(10))
 
 
 def test_one_seed_is_one_history_of_a_broker() -> None:

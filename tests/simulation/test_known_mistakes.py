@@ -15,12 +15,17 @@ from tests.simulation import mistakes
 SEEDS = 200
 # Where the search begins: with a seed that has found it. Every change of the broker makes other histories, so that it goes on from there.
 FOUND: dict[Callable[[], Any], int] = {
-    mistakes.leave_markers_to_the_coordinator_before: 10,
-    mistakes.obey_a_deposed_controller: 11,
-    mistakes.shrink_the_isr_without_asking: 12,
-    mistakes.write_as_a_deposed_controller: 12,
-    mistakes.take_a_replica_into_the_isr_that_is_behind: 22,
-    mistakes.trust_brokers_that_came_back: 24,
+    mistakes.forget_the_bytes_of_a_member_that_left: 5,
+    mistakes.leave_markers_to_the_coordinator_before: 173,
+    mistakes.obey_a_deposed_controller: 69,
+    mistakes.trust_a_guard_that_a_marker_has_cleared: 17,
+    mistakes.shrink_the_isr_without_asking: 56,
+    mistakes.write_as_a_deposed_controller: 30,
+    mistakes.take_a_replica_into_the_isr_that_is_behind: 28,
+    mistakes.trust_brokers_that_came_back: 63,
+    mistakes.never_compare_epochs: 8,
+    mistakes.give_wall_time_to_housekeeping: 23,
+    mistakes.take_a_shortage_for_a_failed_disk: 29,
 }
 
 

@@ -66,7 +66,7 @@ class Places:
 
     def start_other(self) -> ProcessLoop:
         async def serve() -> None:
-            server = SocketServer(NetworkConfig(), self.listening, now_ms=lambda: int(other.time() * 1000))
+            server = SocketServer(NetworkConfig(), self.listening, monotonic_ms=lambda: int(other.time() * 1000))
             await server.start([EndPoint("PLAINTEXT", "", PORT)])
             server.start_processing_requests()
 

@@ -18,7 +18,7 @@ from barnabas.client.consumer.async_consumer import AsyncConsumer
 from barnabas.client.consumer.config import consumer_config
 from barnabas.client.consumer.core import ConsumerCore
 from barnabas.client.consumer.rebalance_listener import ConsumerRebalanceListener, call_here
-from barnabas.client.errors import KafkaError
+from barnabas.client.errors import InvalidTxnState, KafkaError
 from barnabas.client.producer.async_producer import AsyncProducer
 from barnabas.client.producer.core import ProducerCore
 from barnabas.topic_partition import TopicPartition
@@ -29,6 +29,7 @@ CLOSE_S: Final = 3.0
 RETRY_S: Final = 0.2
 LIFE_S: Final = (5.0, 40.0)  # of a member of the group, before it leaves and comes back as another
 ABORTED_EVERY: Final = 4
+AT_ONCE: Final = 4  # transactions that follow each other without a pause
 REBALANCE_S: Final = 60.0  # at most, for all members of a group to join
 
 # Shorter than real ones, as a history is.
@@ -97,10 +98,12 @@ def values_of_transaction(number: int, partitions: int) -> list[bytes]:
 
 
 class TransactionalWriter:
-    """Transaction after transaction, each with a record for every partition of a topic; one in four is taken back."""
+    """Transaction after transaction, each with a record for every partition of a topic; one in four is taken back. It begins some of them
+    at once when the last is ended, while markers may still be on their way. `wrong` are errors that no fault is a reason for."""
 
     def __init__(self, surroundings: Surroundings, topic: str, partitions: int) -> None:
         self.endings: dict[int, Ending] = {}
+        self.wrong: list[str] = []
         self._surroundings = surroundings
         self._topic = topic
         self._partitions = partitions
@@ -113,8 +116,22 @@ class TransactionalWriter:
                 await self._transact(number)
             except KafkaError:
                 await self._give_up()
-            await asyncio.sleep(pause_s)
+            if number % AT_ONCE == AT_ONCE - 1:
+                await asyncio.sleep(AT_ONCE * pause_s)
         await self._give_up()
+
+    async def settle(self) -> None:
+        """Ends what the last producer may have left open. By itself it times out, but by the clock of the broker that began it: one that
+        was ahead then has to come to that time again."""
+        while True:
+            try:
+                self._producer = self._surroundings.producer("writer")
+                await self._producer.init_transactions()
+                return
+            except KafkaError:
+                await asyncio.sleep(RETRY_S)
+            finally:
+                await self._give_up()
 
     async def _transact(self, number: int) -> None:
         producer = self._producer
@@ -126,8 +143,12 @@ class TransactionalWriter:
             await producer.send(self._topic, value, partition=partition)
             for partition, value in enumerate(values_of_transaction(number, self._partitions))
         ]
-        for each in sent:
-            await each
+        try:
+            for each in sent:
+                await each
+        except InvalidTxnState as error:  # a transaction that was aborted meanwhile, because it took too long, has another epoch
+            self.wrong.append(f"a record of transaction {number} was refused as one that is not open: {error}")
+            raise
         if number % ABORTED_EVERY == ABORTED_EVERY - 1:
             await producer.abort_transaction()
             return

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from barnabas.coordinator.group.classic_group import ClassicGroup
+from barnabas.coordinator.group.consumer_group import ConsumerGroup
+from barnabas.coordinator.group.group import Group
+from barnabas.coordinator.group.group_memory import GROUP_BYTES, PENDING_MEMBER_BYTES, REGEX_BYTES, REGEX_TOPIC_BYTES
 from barnabas.records.batch import read_batches
 from barnabas.records.control import COMMIT, parse_control_type
 from barnabas.records.reader import read_records, records_of
@@ -143,6 +147,28 @@ def all_know_the_same(cluster: SimulatedCluster) -> list[str]:
                     f"where {state.leader} leads in epoch {state.leader_epoch}"
                 )
     return wrong
+
+
+def accounts_are_right(cluster: SimulatedCluster) -> list[str]:
+    """The bytes that each broker has counted for its groups are those that their members hold, added up."""
+    wrong = []
+    for broker in cluster.brokers.values():
+        service = None if broker.broker is None or broker.server is None else broker.server.groups
+        shards = [] if service is None else service.coordinator.shards()
+        held = sum(_bytes_of(group) for shard in shards for group in shard.groups.values())
+        if service is not None and shards and service.memory.members.used != held:
+            wrong.append(f"{broker.host} has counted {service.memory.members.used} bytes of groups that hold {held}")
+    return wrong
+
+
+def _bytes_of(group: Group) -> int:
+    size = GROUP_BYTES + len(group.group_id)
+    if isinstance(group, ClassicGroup):
+        size += sum(PENDING_MEMBER_BYTES + len(member_id) for member_id in group.pending_join_members)
+        return size + sum(member.size for member in group.members.values())
+    assert isinstance(group, ConsumerGroup)
+    size += sum(REGEX_BYTES + len(regex) + REGEX_TOPIC_BYTES * len(found.topics) for regex, found in group.resolved_regexes.items())
+    return size + sum(member.size for member in group.members.values())
 
 
 def committed_values(data: bytes) -> tuple[list[tuple[int, bytes]], list[int]]:

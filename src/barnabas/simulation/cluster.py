@@ -7,6 +7,7 @@ its session with the tree ends when the tree has not heard of it for the session
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import Mapping
 from concurrent.futures import Executor
 from typing import Any, Final
@@ -25,11 +26,12 @@ from barnabas.simulation.disk import SimulatedFiles
 from barnabas.simulation.loop import ProcessLoop
 from barnabas.simulation.network import SimulatedNetwork
 from barnabas.simulation.tree import HOST, SESSION_TIMEOUT_S, SimulatedTree
-from barnabas.simulation.world import World
+from barnabas.simulation.world import START_S, World
 from barnabas.topic_partition import TopicPartition
 
 PORT: Final = 9092
 LOG_DIR: Final = "/data"
+SHORTAGES: Final = frozenset({errno.EMFILE, errno.ENFILE})
 RESTART_S: Final = 1.0  # after a start that failed
 _SETTINGS: Final = {
     "log.dirs": LOG_DIR,
@@ -63,7 +65,8 @@ class SimulatedBroker:
         self.id = broker_id
         self.host = f"broker-{broker_id}"
         self.address = cluster.network.add_host(self.host)
-        self.files = SimulatedFiles(lambda: int(cluster.world.now * 1000))
+        self.clock_offset_s = 0.0  # by how much the wall clock of its machine is ahead
+        self.files = SimulatedFiles(lambda: int((START_S + cluster.world.now + self.clock_offset_s) * 1000))
         self.process: ProcessLoop | None = None
         self.server: BrokerServer | None = None
         self.is_serving = False
@@ -94,7 +97,14 @@ class SimulatedBroker:
         self.process.create_task(self._started(self.process)).add_done_callback(self._restart_if_failed)
 
     def _new_process(self) -> ProcessLoop:
-        return ProcessLoop(self._cluster.world, self._cluster.network, self.host, self.address)
+        return ProcessLoop(self._cluster.world, self._cluster.network, self.host, self.address, self.clock_offset_s)
+
+    def set_clock(self, offset_s: float) -> None:
+        """The wall clock of its machine is set, to so much ahead of the right time. Monotonic time goes on as before."""
+        self._cluster.world.note("clock", self.host, offset_s)
+        self.clock_offset_s = offset_s
+        if self.process is not None:
+            self.process.clock_offset_s = offset_s
 
     def _restart_if_failed(self, start: asyncio.Task[BrokerServer]) -> None:
         if not start.cancelled() and start.exception() is not None and self.process is not None:
@@ -118,7 +128,7 @@ class SimulatedBroker:
             }
         )
         is_shared = len(cluster.brokers) > 1
-        surroundings = Surroundings(SimulatedClock(process), cluster.world.random, self.files, NoThreads, tree, is_shared)
+        surroundings = Surroundings(SimulatedClock(process), cluster.world.random, self.files, NoThreads, NoThreads, tree, is_shared)
         self.server = server = BrokerServer(config, surroundings=surroundings)
         server.failed.add_done_callback(lambda _: cluster.network.kernel.call_soon(self._give_up, process))
         await server.start()
@@ -129,6 +139,8 @@ class SimulatedBroker:
         """It has said that it cannot go on, its disk being of no use: what runs it would end it."""
         if self.process is process:
             self._cluster.world.note("gave up", self.host)
+            if self.files.refusals and self.files.refusals <= SHORTAGES:
+                self._cluster.wrong.append(f"{self.host} took a lack of descriptors for a failed disk")
             self.kill()
 
     def stop(self) -> None:
@@ -189,6 +201,7 @@ class SimulatedCluster:
             "transaction.state.log.min.isr": str(max(1, min(3, brokers) - 1)),
             "zookeeper.session.timeout.ms": str(int(SESSION_TIMEOUT_S * 1000)),
         }
+        self.wrong: list[str] = []  # what its brokers must never do
         self.brokers = {number: SimulatedBroker(self, number, settings or {}) for number in range(1, brokers + 1)}
 
     def state_of(self, partition: TopicPartition) -> PartitionState | None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import errno
 import posixpath
 import random
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
@@ -21,6 +21,8 @@ from barnabas.storage.disk import READ_BYTES_MAX, Buffer, DirEntry, write_atomic
 FREE_BYTES: Final = 2**60  # of a disk without a capacity
 
 Kind = Literal["create", "write", "truncate", "read", "read_nowait", "sync", "rename", "remove", "make_dir", "remove_dir", "sync_dir"]
+
+NEEDS_DESCRIPTOR: Final[frozenset[Kind]] = frozenset({"create", "write", "truncate", "read", "read_nowait", "sync", "sync_dir"})
 
 
 class Event(NamedTuple):
@@ -48,6 +50,7 @@ class SimulatedFiles:
         self.clock = clock  # milliseconds, for times of modification
         self.capacity = capacity
         self.events = 0
+        self.refusals: set[int] = set()  # the errors that were raised, by number
         self._names = Names()
         self._journal = Journal(self._names.copy())
         self._faults: list[Fault] = []
@@ -66,6 +69,15 @@ class SimulatedFiles:
 
     def heal(self) -> None:
         self._faults.clear()
+
+    @contextmanager
+    def without_faults(self) -> Generator[None, None, None]:
+        """For those who look on: what they read is not refused, and no fault is used up by it."""
+        faults, self._faults = self._faults, []
+        try:
+            yield
+        finally:
+            self._faults = faults
 
     def halt_at(self, number: int) -> None:
         """Raises SimulatedCrash instead of doing the event with this number and any after it."""
@@ -233,6 +245,7 @@ class SimulatedFiles:
             if fault.times != 0 and fault.predicate(event):
                 if fault.times is not None:
                     fault.times -= 1
+                self.refusals.add(fault.error)
                 raise os_error(fault.error, path)
 
     def write_inode(self, inode: Inode, path: str, data: bytes, position: int) -> None:

@@ -13,12 +13,15 @@ from typing import Any, Final
 
 from barnabas.simulation.client import SimulatedClient
 from barnabas.simulation.cluster import SimulatedBroker, SimulatedCluster
-from barnabas.simulation.disk import Event
+from barnabas.simulation.disk import NEEDS_DESCRIPTOR, Event
 from barnabas.topic_partition import TopicPartition
 
 SLEEP_S: Final = (0.5, 10.0)  # longer than a session lasts, or shorter
 SLOW_S: Final = (0.05, 0.8)  # the delay of a slow link
+LOST: Final = (0.1, 0.4)  # the share of what is lost once on a bad link
 SLOW_DISK_S: Final = 1.5
+# Ahead by less than the longest producer.id.expiration.ms (24.8 days): beyond it a producer is forgotten, and rightly.
+CLOCK_STEPS_S: Final = (-3600.0, 20 * 86_400.0)
 _WRITING: Final = frozenset({"write", "sync", "create"})
 
 Plot = Generator[float, None, None]
@@ -38,6 +41,7 @@ class Faults:
         self.events: list[str] = []
         self.lost_power: int | None = None
         self.keeper: int | None = None
+        self.clocks_were_set = False
         self._cluster = cluster
         self._world = cluster.world
         self._random = cluster.world.random
@@ -57,9 +61,11 @@ class Faults:
             (3, self._controller_is_deposed),
             (2, self._controller_hears_late),
             (2, self._coordinator_goes),
+            (4, self._markers_come_late),
             (3, self._power_is_lost),
             (1, self._one_after_the_other),
             (1, self._two_are_down),
+            (2, self._clock_is_wrong),
         ]
         (chosen,) = self._random.choices([plot for _, plot in plots], [weight for weight, _ in plots])
         return chosen()
@@ -72,6 +78,7 @@ class Faults:
         self._note("heal")
         self._cluster.network.heal()
         for broker in self._cluster.brokers.values():
+            self._set_clock(broker, 0.0)
             broker.files.heal()
             broker.files.capacity = None
             if broker.process is not None:
@@ -92,6 +99,7 @@ class Faults:
         if running:
             broker = self._random.choice(running)
             does = [self._kill, self._kill, self._stop, self._sleep, self._expire, self._break_off, self._slow_disk, self._bad_disk]
+            does.append(self._no_descriptors)
             choices += [lambda each=each: each(broker) for each in does]  # type: ignore[misc]
         self._random.choice(choices)()
         yield 0
@@ -190,8 +198,7 @@ class Faults:
 
     def _coordinator_goes(self) -> Plot:
         """While it is cut off from a leader, or has only just begun to tell it something."""
-        coordinators = [each for each in self._cluster.partitions() if each not in self._partitions]
-        coordinator = self._cluster.leader_of(self._random.choice(coordinators)) if coordinators else None
+        coordinator = self._any_coordinator()
         others = [each for each in self._cluster.brokers.values() if each is not coordinator]
         if coordinator is None:
             return
@@ -202,6 +209,17 @@ class Faults:
         yield self._random.uniform(0.5, 7)
         self.heal()
         self._start_all()
+
+    def _markers_come_late(self) -> Plot:
+        """Some of them, and some of what a leader asks the coordinator: the next transaction begins while the last is being ended."""
+        coordinator = self._any_coordinator()
+        if coordinator is None:
+            return
+        for other in self._cluster.brokers.values():
+            if other is not coordinator:
+                self._lose(coordinator.address, other.address)
+        yield self._random.uniform(2, 8)
+        self.heal()
 
     def _power_is_lost(self) -> Plot:
         """By one broker; perhaps by the controller or a leader, perhaps when the controller is gone too."""
@@ -238,7 +256,33 @@ class Faults:
         yield self._random.uniform(1, 7)
         self._start_all()
 
+    def _clock_is_wrong(self) -> Plot:
+        """Of a machine, perhaps from the start of its broker on, and is set right later. The broker may end soon after, and come back."""
+        free = self._free()
+        if not free:
+            return
+        broker = self._random.choice(free)
+        begins_with_it = self._random.random() < 0.5
+        if begins_with_it:
+            self._kill(broker)
+        self._set_clock(broker, self._random.choice(CLOCK_STEPS_S))
+        if begins_with_it:
+            self.start(broker)
+        yield self._random.uniform(0.5, 12)
+        self._set_clock(broker, 0.0)
+        yield self._random.uniform(0, 12)
+        if self._random.random() < 0.5:
+            self._end_somehow(broker)
+        yield self._random.uniform(0, 3)
+        self._start_all()
+
     # Single faults
+
+    def _set_clock(self, broker: SimulatedBroker, offset_s: float) -> None:
+        if broker.clock_offset_s != offset_s:
+            self.clocks_were_set = True
+            self._note(f"set the clock of {broker.id} to {offset_s:+.0f} s")
+            broker.set_clock(offset_s)
 
     def _kill(self, broker: SimulatedBroker) -> None:
         self._note(f"kill {broker.id}")
@@ -281,6 +325,17 @@ class Faults:
 
         broker.files.fail_when(fails, reason, times)
 
+    def _no_descriptors(self, broker: SimulatedBroker) -> None:
+        """For a while it can open nothing, with clients holding all descriptors that the process may have."""
+        reason, times = self._random.choice([errno.EMFILE, errno.ENFILE]), self._random.randint(1, 60)
+        after = broker.files.events + self._random.randint(0, 60)
+        self._note(f"{errno.errorcode[reason]} for {broker.id}, {times} times")
+
+        def fails(event: Event) -> bool:
+            return event.number > after and event.kind in NEEDS_DESCRIPTOR
+
+        broker.files.fail_when(fails, reason, times)
+
     def _cut_some(self) -> None:
         """One direction between two places, or both, or all that leads to and from one of them."""
         brokers = [broker.address for broker in self._cluster.brokers.values() if broker.id != self.keeper]
@@ -310,6 +365,12 @@ class Faults:
         self._note(f"{seconds:.2f} s between {one} and {other}")
         self._cluster.network.set_delay(one, other, seconds / 2, seconds)
         self._cluster.network.set_delay(other, one, seconds / 2, seconds)
+
+    def _lose(self, one: str, other: str) -> None:
+        share = self._random.uniform(*LOST)
+        self._note(f"{share:.0%} is lost once between {one} and {other}")
+        self._cluster.network.set_loss(one, other, share)
+        self._cluster.network.set_loss(other, one, share)
 
     def _elect(self) -> None:
         partition = self._any_partition()
@@ -348,7 +409,7 @@ class Faults:
 
     def _may_lose_power(self) -> tuple[SimulatedBroker, SimulatedBroker] | None:
         """A broker, and another that has everything; only if all is well between the keeper and the rest."""
-        if self.lost_power is not None:
+        if self.lost_power is not None or self._an_isr_is_undecided():
             return None
         self.heal()
         registered = self._cluster.registered
@@ -363,6 +424,16 @@ class Faults:
         keeper = self._random.choice(keepers)
         others = [broker for broker in self._free() if broker is not keeper]
         return (self._random.choice(others), keeper) if others else None
+
+    def _any_coordinator(self) -> SimulatedBroker | None:
+        coordinators = [each for each in self._cluster.partitions() if each not in self._partitions]
+        return self._cluster.leader_of(self._random.choice(coordinators)) if coordinators else None
+
+    def _an_isr_is_undecided(self) -> bool:
+        """Whether a leader has proposed another set of in-sync replicas. The proposal may be written when the leader has lost its power,
+        and leave out whoever has everything."""
+        running = [broker.broker for broker in self._cluster.brokers.values() if broker.broker is not None]
+        return any(found.isr.proposed is not None for broker in running for found in broker.replica_manager.online.values())
 
     def _any_partition(self) -> TopicPartition:
         return self._random.choice(self._cluster.partitions())

@@ -16,6 +16,7 @@ from barnabas.simulation.applications import REBALANCE_S, GroupNotes, Member, Su
 from barnabas.simulation.checkers import (
     EnoughReplicas,
     Watch,
+    accounts_are_right,
     all_know_the_same,
     all_promises_kept,
     committed_values,
@@ -27,6 +28,7 @@ from barnabas.simulation.checkers import (
     transactions_are_whole,
     values_of,
 )
+from barnabas.simulation.checkpoint_watch import CheckpointWatch
 from barnabas.simulation.client import SimulatedClient
 from barnabas.simulation.cluster import PORT, SimulatedClock, SimulatedCluster
 from barnabas.simulation.conversations import Unanswered
@@ -53,8 +55,15 @@ _SETTINGS: Final = {
     "replica.fetch.backoff.ms": "200",
     "replica.fetch.response.max.bytes": "300",  # a few batches: who is behind stays behind for a while
     "replica.fetch.max.bytes": "200",
+    "replica.high.watermark.checkpoint.interval.ms": "1000",
+    # What compares wall time with timestamps does nothing in these histories, however wrong a clock is.
+    "log.retention.ms": "-1",
+    "offsets.retention.minutes": str(2**31 - 1),
+    "producer.id.expiration.ms": str(2**31 - 1),
+    "log.message.timestamp.after.max.ms": str(2**63 - 1),
     "min.insync.replicas": str(MIN_INSYNC_REPLICAS),
     "unclean.leader.election.enable": "false",
+    "add.partitions.to.txn.retry.backoff.max.ms": "20",  # so long EndTxn waits for markers before it is answered
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "2000",
     "group.min.session.timeout.ms": "1000",
 }
@@ -92,6 +101,7 @@ class History:
         self._servers = [(broker.host, PORT) for broker in self.cluster.brokers.values()]
         self._asking: list[SimulatedClient] = []
         self._watch = Watch(self.cluster)
+        self._checkpoints = CheckpointWatch(self.cluster)
         self._enough = EnoughReplicas(self.cluster, MIN_INSYNC_REPLICAS)
         servers = ",".join(f"{host}:{port}" for host, port in self._servers)
         self._surroundings = Surroundings(servers, SimulatedClock(self.clients), self.world.random)
@@ -138,6 +148,8 @@ class History:
             self._wait_until(self._all_asked)
             self.clients.run_until_complete(self._assign_to_all())
             self._wait_until(self._all_is_written)
+            if self.faults.clocks_were_set and self._members:
+                self.clients.run_until_complete(self._transactional.settle())
             self._wait_until(self._is_settled)
             self.world.run_for(2.0)
             self._wait_until(self._all_know_the_topics)  # the controller may be about to give leaders back
@@ -178,7 +190,8 @@ class History:
                 await asyncio.sleep(SETTLED_LOOK_S)
 
     def _compare(self) -> list[str]:
-        wrong = [*self._watch.wrong, *self._enough.wrong, *(f"{name}: {error!r}" for name, error in self.world.failures)]
+        watched = [*self.cluster.wrong, *self._watch.wrong, *self._checkpoints.wrong, *self._enough.wrong]
+        wrong = [*watched, *(f"{name}: {error!r}" for name, error in self.world.failures)]
         for task in (*self._writers, *self._members):
             if task.done() and not task.cancelled() and (error := task.exception()) is not None:
                 wrong.append(f"a client failed: {error!r}")
@@ -186,6 +199,7 @@ class History:
         for client in self._asking:
             wrong += [f"a broker denied that there is {topic} at {at:.3f}" for at, topic in client.denied if at > self._created_at]
         wrong += all_know_the_same(self.cluster)
+        wrong += accounts_are_right(self.cluster)
         for partition in (*self.partitions, *self.transactions):
             wrong += replicas_agree(self.cluster, partition)
         for partition in self.partitions:
@@ -193,6 +207,7 @@ class History:
                 log = log_of(broker, partition)
                 held = [] if log is None else values_of(log_bytes(log))
                 wrong += [f"{partition} on {broker.host}: {each}" for each in all_promises_kept(held, self.promises[partition])]
+        wrong += self._transactional.wrong
         contents = self._contents(self.transactions)
         wrong += transactions_are_whole(list(contents.values()), self._transactional.endings)
         wrong += group_saw(self.group, contents) if self._members else []
@@ -221,6 +236,7 @@ class History:
 
     def _look(self) -> None:
         self._watch.look()
+        self._checkpoints.look()
         self.cluster.network.kernel.call_later(LOOK_S, self._look)
 
     def _acknowledged(self, partition: TopicPartition, offset: int) -> None:

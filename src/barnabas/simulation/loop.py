@@ -46,7 +46,8 @@ class Handle(asyncio.TimerHandle):
 
 
 class ProcessLoop:
-    """An `asyncio.AbstractEventLoop` in what is used of it, see `as_loop`. `clock_offset_s` is by how much its clocks are wrong."""
+    """An `asyncio.AbstractEventLoop` in what is used of it, see `as_loop`. `clock_offset_s` is by how much the wall clock of its
+    machine is ahead; monotonic time is `time()`."""
 
     def __init__(self, world: World, network: SimulatedNetwork, name: str, host: str, clock_offset_s: float = 0.0) -> None:
         self.world = world

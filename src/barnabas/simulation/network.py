@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from barnabas.simulation.world import World
 
 DELAY_S: Final = (0.0001, 0.002)  # the least and the most, unless told otherwise
+RESENT_S: Final = (0.05, 0.4)  # how much later comes what was lost once
 LOCAL_DELAY_S: Final = (0.00001, 0.0001)
 LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", ""})
 
@@ -66,6 +67,7 @@ class SimulatedNetwork:
         self._names: dict[str, str] = {}
         self._sockets: dict[int, SimulatedSocket] = {}
         self._delays: dict[tuple[str, str], tuple[float, float]] = {}
+        self._losses: dict[tuple[str, str], float] = {}
         self._cuts: set[tuple[str, str]] = set()
         self._holding: list[Lane] = []
         self._last_port = 40_000
@@ -88,6 +90,10 @@ class SimulatedNetwork:
     def set_delay(self, source: str, target: str, least_s: float, most_s: float) -> None:
         self._delays[source, target] = (least_s, most_s)
 
+    def set_loss(self, source: str, target: str, share: float) -> None:
+        """This share of what is sent is lost and sent again. It holds up what follows it on its connection, and no other connection."""
+        self._losses[source, target] = share
+
     def cut(self, source: str, target: str) -> None:
         """Nothing that is sent from one address to the other arrives from now on. What is on its way does."""
         self.world.note("cut", source, target)
@@ -102,6 +108,7 @@ class SimulatedNetwork:
         self.world.note("heal")
         self._cuts.clear()
         self._delays.clear()
+        self._losses.clear()
         holding, self._holding = self._holding, []
         self._holding += [lane for lane in holding if not lane.maybe_release()]
 
@@ -110,7 +117,11 @@ class SimulatedNetwork:
 
     def delay(self, source: str, target: str) -> float:
         least, most = self._delays.get((source, target), LOCAL_DELAY_S if source == target else DELAY_S)
-        return self.world.random.uniform(least, most)
+        seconds = self.world.random.uniform(least, most)
+        share = self._losses.get((source, target))
+        if share is not None and self.world.random.random() < share:
+            seconds += self.world.random.uniform(*RESENT_S)
+        return seconds
 
     def holding(self, lane: Lane) -> None:
         if lane not in self._holding:

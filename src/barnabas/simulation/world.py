@@ -63,6 +63,9 @@ class World:
         self.note("pause", process.name)
         self.remove(process)
 
+    def is_paused(self, process: ProcessLoop) -> bool:
+        return process.is_alive and process not in self._processes
+
     def resume(self, process: ProcessLoop) -> None:
         if process.is_alive and process not in self._processes:
             self.note("resume", process.name)

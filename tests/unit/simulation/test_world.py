@@ -42,7 +42,7 @@ class Echo:
 
 
 async def serve(process: ProcessLoop) -> SocketServer:
-    server = SocketServer(NetworkConfig(), Echo(), now_ms=lambda: int(process.time() * 1000))
+    server = SocketServer(NetworkConfig(), Echo(), monotonic_ms=lambda: int(process.time() * 1000))
     await server.start([EndPoint("PLAINTEXT", "", PORT)])
     server.start_processing_requests()
     return server
