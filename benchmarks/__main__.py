@@ -11,13 +11,26 @@ from importlib.metadata import version
 from pathlib import Path
 
 from barnabas.records import batch
-from benchmarks import broker, clients, cluster, connections, groups, many_topics, report, spark, storage, transactions
+from benchmarks import (
+    broker,
+    clients,
+    cluster,
+    cluster_transactions,
+    connections,
+    groups,
+    many_topics,
+    report,
+    spark,
+    storage,
+    transactions,
+)
 
 PARTS = {
     "broker": broker,
     "groups": groups,
     "transactions": transactions,
     "cluster": cluster,
+    "cluster-transactions": cluster_transactions,
     "clients": clients,
     "many-topics": many_topics,
     "connections": connections,

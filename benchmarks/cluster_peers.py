@@ -1,13 +1,14 @@
 """Three brokers of this project and three of Apache Kafka 3.9.1, each a process of its own, with the same settings on the same ZooKeeper.
 
 That version is the last whose brokers meet in ZooKeeper, so both clusters have a controller of the same kind and lose a broker by the same
-session timeout.
+session timeout. Three of Apache Kafka 4.2, each broker and controller in one process, are there for what only that version has.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -31,11 +32,23 @@ HEAP = ("-Xmx1G", "-Xms1G", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20")
 LOGGING = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",)
 WAIT_S = 180
 POLL_S = 0.05
+CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 
 
 class ApacheProcess(cluster.BrokerProcess):
     def command(self, properties: Path) -> list[str]:
         return ["java", *HEAP, *LOGGING, "-cp", f"{kafka.zookeeper_mode()}/*", "kafka.Kafka", str(properties)]
+
+
+class RaftProcess(cluster.BrokerProcess):
+    """A broker and controller of Apache Kafka 4.2 in one process; `settings` name the controllers."""
+
+    def command(self, properties: Path) -> list[str]:
+        java = ["java", *HEAP, *LOGGING, "-cp", f"{kafka.prepare()}/*"]
+        if not self.data.exists():
+            formatting = ["format", "-c", str(properties), "-t", CLUSTER_ID]
+            subprocess.run([*java, "kafka.tools.StorageTool", *formatting], check=True, capture_output=True, timeout=120)
+        return [*java, "kafka.Kafka", str(properties)]
 
 
 class Trio:
@@ -123,9 +136,35 @@ def apache_kafka(directory: Path, zookeeper: str) -> Iterator[Trio]:
     yield from _running("Apache Kafka", ApacheProcess, directory / "kafka", f"{zookeeper}/kafka")
 
 
+@contextmanager
+def apache_kafka_raft(directory: Path) -> Iterator[Trio]:
+    """Version 4.2, each with a heap of 1 GB; without ZooKeeper."""
+    directory = directory / "kafka-raft"
+    directory.mkdir(parents=True)
+    controllers = {number: cluster.free_port() for number in (1, 2, 3)}
+    voters = ",".join(f"{number}@127.0.0.1:{port}" for number, port in controllers.items())
+    brokers: dict[int, cluster.BrokerProcess] = {}
+    for number, controller in controllers.items():
+        port = cluster.free_port()
+        settings = {
+            **SETTINGS,
+            "process.roles": "broker,controller",
+            "node.id": str(number),
+            "controller.quorum.voters": voters,
+            "controller.listener.names": "CONTROLLER",
+            "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}",
+        }
+        brokers[number] = RaftProcess(number, directory, "", settings)
+        brokers[number].port = port
+    yield from _started("Apache Kafka 4.2", "", brokers)
+
+
 def _running(name: str, kind: type[cluster.BrokerProcess], directory: Path, zookeeper: str) -> Iterator[Trio]:
     directory.mkdir(parents=True)
-    brokers = {number: kind(number, directory, zookeeper, SETTINGS) for number in (1, 2, 3)}
+    yield from _started(name, zookeeper, {number: kind(number, directory, zookeeper, SETTINGS) for number in (1, 2, 3)})
+
+
+def _started(name: str, zookeeper: str, brokers: Mapping[int, cluster.BrokerProcess]) -> Iterator[Trio]:
     try:
         for broker in brokers.values():
             broker.start()

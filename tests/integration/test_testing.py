@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
+import signal
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -97,9 +100,25 @@ def test_settings_reach_the_broker(process: bool) -> None:
         assert topics_of(kafka) == {"made-by-itself": 4}
 
 
-def test_a_setting_that_nobody_knows_is_refused_at_once() -> None:
-    with pytest.raises(InvalidConfig, match=r"num\.partitons"):
-        broker(num_partitons=4)
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("num.partitons", "num.partitions"),
+        ("log_retention.msec", "log.retention.ms"),
+        ("listener.name.tls.ssl.keystore.locatoin", "listener.name.tls.ssl.keystore.location"),
+    ],
+)
+def test_a_setting_that_is_misspelled_is_refused_at_once(name: str, meant: str) -> None:
+    with pytest.raises(InvalidConfig) as refused:
+        broker(config={name: 4})
+    assert str(refused.value) == f"Unknown setting of a broker: {name}: did you mean {meant}?"
+
+
+@pytest.mark.parametrize("name", ["my.policy.limit", "listener.name.tls.my.limit", "leader.replication.throttled.rate"])
+def test_a_setting_like_no_other_is_warned_about(name: str) -> None:
+    with pytest.warns(UserWarning, match=f"^Unknown setting of a broker: {re.escape(name)}\\. It has no effect") as warned:
+        broker(config={name: 4})
+    assert [warning.filename for warning in warned] == [__file__]
 
 
 def test_a_setting_that_cannot_be_is_refused_at_once() -> None:
@@ -175,6 +194,43 @@ def test_a_process_can_be_killed_and_recovers() -> None:
         assert not kafka.is_running
         kafka.start()
         assert consume(kafka, "orders", 1) == ["a"]
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="the process list is read from /proc")
+def test_settings_of_a_process_are_not_in_the_process_list() -> None:
+    with broker(process=True, config={"ssl.key.password": "geheim nis=#"}):
+        command = ["ps", "-ww", "-o", "args=", "--ppid", str(os.getpid())]
+        children = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "barnabas up" in children
+    assert "ssl.key.password" not in children
+
+
+class SlowToStop:
+    """A process that ends `seconds` after the second SIGTERM."""
+
+    stdout = None
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.signals: list[int] = []
+
+    def send_signal(self, number: int) -> None:
+        self.signals.append(number)
+
+    def wait(self, timeout: float) -> None:
+        if self.signals.count(signal.SIGTERM) < 2 or (signal.SIGKILL not in self.signals and timeout < self.seconds):
+            raise subprocess.TimeoutExpired("barnabas", timeout)
+
+
+@pytest.mark.parametrize(("seconds", "signals"), [(20, [signal.SIGTERM] * 2), (10_000, [signal.SIGTERM, signal.SIGTERM, signal.SIGKILL])])
+def test_a_process_that_takes_its_time_to_close_its_logs_is_not_killed(seconds: float, signals: list[int]) -> None:
+    slow = SlowToStop(seconds)
+    process = object.__new__(testing._Process)
+    process._process = slow  # type: ignore[assignment]
+    process._reader = threading.Thread()
+    process._reader.start()
+    process.stop()
+    assert slow.signals == signals
 
 
 def test_a_thread_cannot_be_killed() -> None:

@@ -14,6 +14,7 @@ from barnabas.client.errors import Timeout
 from barnabas.topic_partition import TopicPartition
 
 PARTITION = TopicPartition("t", 0)
+DEFAULT_TIMEOUT_S = 60  # default.api.timeout.ms
 
 
 @pytest.fixture
@@ -29,7 +30,7 @@ def test_polls_return_nothing_in_time(nowhere: str) -> None:
         consumer.subscribe(["t"])
         before = time.monotonic()
         assert consumer.poll(0.5).is_empty()
-        assert 0.4 < time.monotonic() - before < 5
+        assert 0.4 < time.monotonic() - before < DEFAULT_TIMEOUT_S / 2
         consumer.close(1)
 
 
@@ -52,5 +53,5 @@ def test_calls_with_a_result_time_out(nowhere: str, call: str) -> None:
         before = time.monotonic()
         with pytest.raises(Timeout):
             CALLS[call](consumer)
-        assert time.monotonic() - before < 5
+        assert time.monotonic() - before < DEFAULT_TIMEOUT_S / 2  # the time that was given counts
         consumer.close(1)

@@ -364,21 +364,23 @@ def test_a_member_that_waits_in_poll_for_longer_than_the_poll_interval_stays(sta
     slower = {"heartbeat.interval.ms": 2500} if protocol is CLASSIC else {}
     one = stage.consumer(protocol | slower, heard, max_poll_interval_ms=1000)
     until("all is assigned", lambda: assigned(one) == [0, 1, 2, 3], one)
+    before = list(heard.events)  # a busy machine may have put it out between two polls
     one.poll(2.5)
-    assert heard.events == [("assigned", (0, 1, 2, 3))]
+    assert heard.events == before
 
 
 def test_a_member_that_was_put_out_cannot_commit_and_comes_back(stage: Stage) -> None:
     heard = Heard()
     one = stage.consumer(CLASSIC, heard, max_poll_interval_ms=800)
     until("all is assigned", lambda: assigned(one) == [0, 1, 2, 3], one)
+    before = len(heard.events)  # a busy machine may have put it out between two polls
     deadline = time.monotonic() + WAIT_S
     while stage.members():
         assert time.monotonic() < deadline, "the member has not left"
     with pytest.raises(CommitFailed):
         one.commit_sync({stage.partition(0): OffsetAndMetadata(1)})
-    until("all is assigned again", lambda: len(heard.events) == 3, one)
-    assert heard.events[1:] == [("lost", (0, 1, 2, 3)), ("assigned", (0, 1, 2, 3))]
+    until("all is assigned again", lambda: len(heard.events) == before + 2, one)
+    assert heard.events[before:] == [("lost", (0, 1, 2, 3)), ("assigned", (0, 1, 2, 3))]
 
 
 @both_protocols

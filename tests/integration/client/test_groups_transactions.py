@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any
 
 import confluent_kafka
@@ -61,13 +62,24 @@ class Line:
         self.producer.close(5)
 
 
-@pytest.fixture
-def line(bootstrap: str, new_topic: TopicMaker, protocol: str) -> Generator[Line, None, None]:
-    made = Line(
-        bootstrap, new_topic("line-source", partitions=1), new_topic("line-target", partitions=1), protocol, max_poll_interval_ms=2000
-    )
+@contextmanager
+def made_line(bootstrap: str, new_topic: TopicMaker, protocol: str, **settings: object) -> Generator[Line, None, None]:
+    made = Line(bootstrap, new_topic("line-source", partitions=1), new_topic("line-target", partitions=1), protocol, **settings)
     yield made
     made.close()
+
+
+@pytest.fixture
+def line(bootstrap: str, new_topic: TopicMaker, protocol: str) -> Generator[Line, None, None]:
+    with made_line(bootstrap, new_topic, protocol) as made:
+        yield made
+
+
+@pytest.fixture
+def impatient_line(bootstrap: str, new_topic: TopicMaker, protocol: str) -> Generator[Line, None, None]:
+    """Its consumer is put out of the group soon after the last poll."""
+    with made_line(bootstrap, new_topic, protocol, max_poll_interval_ms=2000) as made:
+        yield made
 
 
 @both_protocols
@@ -94,7 +106,8 @@ def test_offsets_of_an_aborted_transaction_are_not_committed(line: Line) -> None
 
 
 @both_protocols
-def test_a_member_that_was_put_out_is_fenced(line: Line, bootstrap: str, protocol: str) -> None:
+def test_a_member_that_was_put_out_is_fenced(impatient_line: Line, bootstrap: str, protocol: str) -> None:
+    line = impatient_line
     line.feed(b"a")
     records = line.read()
     heir: Consumer[bytes, bytes] = Consumer(

@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable
 
 from confluent_kafka import ElectionType, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, ClusterMetadata
 from confluent_kafka.cimpl import NewTopic
 
 from barnabas.coordinator.group.group import partition_for
 
 ANSWER_S = 5  # librdkafka puts a question that a killed broker took with it to the same broker again: better to ask anew soon
+PATIENCE_S = 60
 
 
 class Description:
@@ -44,15 +45,25 @@ class Description:
     def coordinator(self, key: str, *, transactions: bool = False) -> int:
         """The broker that leads the partition of a group or a transactional id, which is made if it is not there."""
         topic = "__transaction_state" if transactions else "__consumer_offsets"
-        count = len(self._admin.list_topics(topic, timeout=ANSWER_S).topics[topic].partitions)
+        count = len(self._metadata(topic).topics[topic].partitions)
         return self.leader(topic, partition_for(key, count)) if count else -1
 
     def controller(self) -> int:
-        return self._admin.list_topics(timeout=ANSWER_S).controller_id
+        return self._metadata().controller_id
 
     def _partition(self, topic: str, partition: int) -> tuple[int, list[int]]:
-        found = self._admin.list_topics(topic, timeout=ANSWER_S).topics[topic].partitions.get(partition)
+        found = self._metadata(topic).topics[topic].partitions.get(partition)
         return (-1, []) if found is None else (found.leader, found.isrs)
+
+    def _metadata(self, topic: str | None = None) -> ClusterMetadata:
+        """Of the topic, or of all. Asked again while no broker answers: the one that was asked may be dead, or the machine busy."""
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                return self._admin.list_topics(topic, timeout=ANSWER_S)
+            except KafkaException as unanswered:
+                if not is_silence(unanswered) or time.monotonic() > deadline:
+                    raise
 
 
 def until(is_so: Callable[[], bool], what: str, timeout_s: float = 60) -> None:
@@ -67,6 +78,10 @@ def holds(is_so: Callable[[], bool]) -> bool:
     try:
         return is_so()
     except KafkaException as unanswered:
-        if unanswered.args[0].code() not in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN):
+        if not is_silence(unanswered):
             raise
         return False
+
+
+def is_silence(error: KafkaException) -> bool:
+    return error.args[0].code() in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN)
