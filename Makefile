@@ -19,7 +19,7 @@ FORM  := $(if $(filter 1,$(BARNABAS_PURE)),pure,compiled)
 export PYTHON
 export BARNABAS_EXPECT := $(FORM)
 .DEFAULT_GOAL := help
-.PHONY: help run install test check lint unit unit-pure integration bench crash chaos simulate spark-crash fuzz kafka protocol clean
+.PHONY: help run install test check lint unit unit-pure integration bench crash chaos transactions simulate spark-crash fuzz attack kafka protocol clean
 
 help:  ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/make \1 \t\2/p' Makefile | expand -t 20
@@ -60,6 +60,9 @@ chaos: $(VENV)/tested kafka  ## 150 faults of a cluster, 100 of them kills, then
 	$(BIN)/python -m tests.integration.cluster.chaos --faults $(or $(FAULTS),150) --seed $(or $(SEED),1)
 	BARNABAS_CHAOS_SECONDS=$(or $(SECONDS),600) BARNABAS_CHAOS_SEED=$(or $(SEED),1) $(BIN)/pytest -q --timeout 7200 tests/chaos
 
+transactions: $(VENV)/tested  ## 16 transactional clients on three brokers, again and again: make transactions RUNS=5
+	$(BIN)/python -m tests.integration.cluster.transactions --runs $(or $(RUNS),20)
+
 simulate: $(VENV)/tested  ## A thousand histories of a simulated cluster: make simulate SEEDS=40-60
 	$(BIN)/python -m barnabas.simulation --seeds $(or $(SEEDS),1-1000) --jobs $(JOBS)
 
@@ -68,6 +71,9 @@ spark-crash: $(VENV)/tested kafka  ## Kill driver, executors and broker under an
 
 fuzz: $(VENV)/tested  ## 200,000 hostile frames against a broker, from a seed: make fuzz SEED=7
 	$(BIN)/python -m tests.fuzz --frames 200000 --seed $(or $(SEED),1)
+
+attack: $(VENV)/tested  ## What one client can do to the others, measured: make attack ATTACKS="produce-partitions quiet"
+	$(BIN)/python -m tests.attack $(ATTACKS)
 
 # Apache Kafka's own classes, which the integration tests run against ours, and clients that cannot live in .venv.
 kafka: $(VENV)/tested

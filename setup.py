@@ -23,6 +23,7 @@ STORAGE = [
     "barnabas/records/crc.py",
     "barnabas/records/entry_validator.py",
     "barnabas/records/legacy.py",
+    "barnabas/records/long_validation.py",
     "barnabas/records/lz4_frame.py",
     "barnabas/records/reader.py",
     "barnabas/records/record.py",
@@ -112,6 +113,7 @@ PROTOCOL = [
 ]
 BROKER = [
     "barnabas/broker/answer.py",
+    "barnabas/broker/append_call.py",
     "barnabas/broker/clock.py",
     "barnabas/broker/coordinator_log.py",
     "barnabas/broker/coordinator_partitions.py",
