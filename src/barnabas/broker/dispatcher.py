@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 from barnabas.broker.handlers import AT_ONCE, CONTROL, HANDLERS, Handler
 from barnabas.broker.request import Request, RequestPart
 from barnabas.broker.sliced_response import WRITTEN_AT_ONCE, frame_in_slices, longest_list
-from barnabas.broker.turns import ELEMENTS_AT_ONCE
+from barnabas.broker.turns import BYTES_AT_ONCE, ELEMENTS_AT_ONCE
 from barnabas.errors import KafkaError
 from barnabas.network.exchange import Exchange
-from barnabas.protocol import framing
+from barnabas.protocol import api_keys, framing
 from barnabas.protocol.errors import ErrorCode, MalformedMessage, TooManyElements
 from barnabas.protocol.framing import parse_request
 from barnabas.protocol.message import Message, serialize
@@ -32,6 +32,9 @@ _log = logging.getLogger(__name__)
 _PIPELINABLE: Final = (b"\x00\x00", b"\x00\x1b")  # Produce, WriteTxnMarkers
 _ADD_PARTITIONS_TO_TXN: Final = b"\x00\x18"
 _OF_BROKERS: Final = b"\x00\x04"  # the version of AddPartitionsToTxn from which on brokers send it
+
+# Produce keeps its records where they were received, and divides its work itself.
+_ANY_SIZE_AT_ONCE: Final = frozenset({api_keys.PRODUCE, api_keys.API_VERSIONS, *CONTROL})
 
 
 class RequestDispatcher:
@@ -51,6 +54,9 @@ class RequestDispatcher:
     def dispatch(self, exchange: Exchange, frame: bytes) -> None:
         header = parse_request(frame)
         handler = self._handlers.get(header.api.key) or self._handler(header.api.key)
+        if len(frame) > BYTES_AT_ONCE and header.api.key not in _ANY_SIZE_AT_ONCE:
+            self._dispatch_later(handler, exchange, header)
+            return
         if header.is_unsupported_api_versions:
             request: Request[Any] = Request(exchange, header, None)
         else:
@@ -58,9 +64,7 @@ class RequestDispatcher:
                 request = Request(exchange, header, header.message(ELEMENTS_AT_ONCE))
             except TooManyElements:
                 if header.api.key not in CONTROL:
-                    exchange.hold_next()
-                    exchange.leave_queue()  # or long requests would keep short ones out
-                    self._run(self._handle_many(handler, exchange, header))
+                    self._dispatch_later(handler, exchange, header)
                     return
                 request = Request(exchange, header, header.message())
         self.last_request = request
@@ -89,8 +93,13 @@ class RequestDispatcher:
         except Exception as error:
             self._fail(request, error)
 
+    def _dispatch_later(self, handler: Handler, exchange: Exchange, header: framing.Request) -> None:
+        exchange.hold_next()
+        exchange.leave_queue()  # or long requests would keep short ones out
+        self._run(self._handle_many(handler, exchange, header))
+
     async def _handle_many(self, handler: Handler, exchange: Exchange, header: framing.Request) -> None:
-        """A request of many elements: even to parse it takes a turn of the loop."""
+        """A request of many elements or megabytes: even to parse it takes a turn of the loop."""
         turns, cluster = self._broker.turns, self._broker.cluster
         if cluster is not None and header.api.key not in AT_ONCE:
             await cluster.introduction.wait()

@@ -15,6 +15,7 @@ T = TypeVar("T")
 
 ELEMENTS_PER_SLICE: Final = 100  # of a request: partitions, topics, groups. At 10 µs each, which few take, a slice is a millisecond
 ELEMENTS_AT_ONCE: Final = 500  # a request with no more is handled in a plain call
+BYTES_AT_ONCE: Final = 1 << 20  # the same: parsing copies texts and metadata, and a copy of 20 MB takes 10 ms
 
 
 class Turns:

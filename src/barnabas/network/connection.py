@@ -28,6 +28,11 @@ from barnabas.protocol.slices import Streamed
 # A peer that sends many small frames at once gets so many of them handled before others have their turn.
 FRAMES_PER_TURN: Final = 64
 
+# Large requests of all connections of a listener receive about so many bytes in one iteration of the loop, in pieces of the second size.
+# A socket can hold tens of megabytes, and copying one takes about 0.3 ms.
+RECEIVED_PER_TURN: Final = 2 << 20
+RECEIVED_AT_ONCE: Final = 256 << 10
+
 # Writing one buffer is so much cheaper than writing many that it pays to copy them together, up to this size.
 JOIN_BYTES_MAX: Final = 16384
 
@@ -96,6 +101,17 @@ class ConnectionContext:
         self.closed = closed
         self.pipelined_requests_max = config.pipelined_requests_max
         self.write_high_water_bytes = config.write_high_water_bytes
+        self._received_in_turn = 0
+
+    def is_turn_over(self, received: int) -> bool:
+        """Counts bytes of a large request. Whether this iteration of the loop has received enough of them."""
+        if self._received_in_turn == 0:
+            self.loop.call_soon(self._begin_turn)
+        self._received_in_turn += received
+        return self._received_in_turn >= RECEIVED_PER_TURN
+
+    def _begin_turn(self) -> None:
+        self._received_in_turn = 0
 
 
 class Connection:
@@ -267,7 +283,7 @@ class Connection:
         if room is not None and not self._muted & CLOSING:
             self._holds_memory = True
             self.context.receive_memory.hold(self, self._frames.held)
-        return self.context.receive_view if room is None else room
+        return self.context.receive_view if room is None else room[:RECEIVED_AT_ONCE]
 
     def buffer_updated(self, size: int) -> None:
         self.context.metrics.bytes_in += size
@@ -278,6 +294,8 @@ class Connection:
             if self._frames.received(size):
                 self._release_memory()
                 self.context.loop.call_soon(self._resume)  # the frame is whole, and cannot be taken before the loop lets go of it
+            elif self.context.is_turn_over(size):
+                self._end_turn()
             if self._muted:
                 self._steer_reading()
         else:
@@ -383,8 +401,12 @@ class Connection:
             except Exception:
                 exchange.leave_queue()
                 raise
+        self._end_turn()
+
+    def _end_turn(self) -> None:
+        """Others are served before this connection goes on, in the next iteration of the loop."""
         self._muted |= TURN_OVER
-        context.loop.call_soon(self._unmute, TURN_OVER)
+        self.context.loop.call_soon(self._unmute, TURN_OVER)
 
     def _hold(self, frame: bytes, reason: int) -> None:
         self._held = frame

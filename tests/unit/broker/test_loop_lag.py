@@ -26,7 +26,9 @@ def test_the_longest_request_since_the_last_tick_is_named(caplog: pytest.LogCapt
     lag.held(70, "Fetch v12 #3 of a on 1")
     lag.late(WARN_MS + 1, 100)
     assert (lag.long_requests, lag.longest_ms) == (3, 480)
-    assert lines_of(caplog, loop_lag) == ["The event loop was held for 201 ms and all clients waited: Metadata v12 #2 of b on 2 took 480 ms"]
+    assert lines_of(caplog, loop_lag) == [
+        "The event loop was held for 201 ms and all clients waited: Metadata v12 #2 of b on 2 took 480 ms"
+    ]
 
 
 def test_without_a_request_the_last_long_work_is_named(caplog: pytest.LogCaptureFixture) -> None:

@@ -113,8 +113,7 @@ def test_a_store_in_use_is_refused_with_the_name_of_the_file(tmp_path: Path) -> 
 
 def test_another_process_cannot_open_a_store_in_use(tmp_path: Path) -> None:
     tree = open_tree(tmp_path)
-    code = f"from barnabas.metadata import local
-from barnabas.metadata.embedded import open_embedded; open_embedded({str(tmp_path / 'metadata.db')!r}, lambda: 0)"
+    code = f"from barnabas.metadata.embedded import open_embedded; open_embedded({str(tmp_path / 'metadata.db')!r}, lambda: 0)"
     outcome = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "is in use by another broker" in outcome.stderr
     tree.close_now()

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from barnabas.errors import KafkaError
+from barnabas.network.connection import RECEIVED_AT_ONCE, RECEIVED_PER_TURN, Connection
 from barnabas.network.exchange import Exchange
+from barnabas.network.frames import IN_PLACE_MIN
 from tests.unit.network.harness import Client, Clock, Echo, Keeper, client_of, framed, serving, the_connection, until
 
 
@@ -442,6 +444,69 @@ async def test_many_small_frames_of_one_peer_leave_others_their_turn() -> None:
             other.sendall(framed(b"other"))
             await until(lambda: len(watching.served) == 10_001)
     assert watching.served.index(b"other") < 1000
+
+
+class FullSocket:
+    """A transport whose socket always has more bytes to read, as that of a peer that sends much faster than it is heard."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.is_reading = True
+        connection.connection_made(self)
+
+    def read_while_allowed(self, most: int) -> int:
+        """Fills the buffers that the connection gives, as the loop does, until it pauses reading. How many bytes it has taken."""
+        taken = 0
+        while self.is_reading and taken < most:
+            size = min(len(self.connection.get_buffer(-1)), most - taken)
+            self.connection.buffer_updated(size)
+            taken += size
+        return taken
+
+    def pause_reading(self) -> None:
+        self.is_reading = False
+
+    def resume_reading(self) -> None:
+        self.is_reading = True
+
+    def abort(self) -> None:
+        self.is_reading = False
+
+    close = abort
+
+    def is_closing(self) -> bool:
+        return False
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def set_write_buffer_limits(self, high: int | None = None) -> None: ...
+    def write(self, data: bytes) -> None: ...
+    def writelines(self, list_of_data: Any) -> None: ...
+    def get_extra_info(self, name: str) -> Any: ...
+
+
+async def test_large_requests_that_arrive_leave_others_their_turn() -> None:
+    size = 4 * RECEIVED_PER_TURN
+    async with serving(Echo()) as server:
+        context = server.listeners["PLAINTEXT"].context
+        peers = [FullSocket(Connection(context, f"peer-{number}", "127.0.0.1")) for number in range(10)]
+        for peer in peers:
+            peer.connection.get_buffer(-1)[:4] = struct.pack(">i", size)
+            peer.connection.buffer_updated(IN_PLACE_MIN)
+        left = dict.fromkeys(peers, size + 4 - IN_PLACE_MIN)
+        turns = 0
+        while any(left.values()):
+            taken = {peer: peer.read_while_allowed(missing) for peer, missing in left.items()}
+            assert 0 < sum(taken.values()) <= RECEIVED_PER_TURN + len(peers) * 2 * RECEIVED_AT_ONCE
+            left = {peer: missing - taken[peer] for peer, missing in left.items()}
+            turns += 1
+            await asyncio.sleep(0)  # the next iteration of the loop
+            await asyncio.sleep(0)  # in which they are heard again
+        assert turns > 10
+        await until(lambda: context.metrics.requests == len(peers))
+        for peer in peers:
+            peer.connection.connection_lost(None)
 
 
 async def test_bytes_and_requests_are_counted() -> None:

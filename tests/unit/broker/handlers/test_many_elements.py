@@ -10,7 +10,7 @@ import pytest
 
 from barnabas.broker.handlers import HANDLERS, Handler
 from barnabas.broker.handlers.parts import OffsetFetchParts, Parts
-from barnabas.broker.turns import ELEMENTS_AT_ONCE, ELEMENTS_PER_SLICE
+from barnabas.broker.turns import BYTES_AT_ONCE, ELEMENTS_AT_ONCE, ELEMENTS_PER_SLICE
 from barnabas.protocol import api_keys
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.alter_replica_log_dirs_request import (
@@ -109,6 +109,19 @@ def test_a_small_request_is_answered_in_the_call_that_brings_it(tmp_path: Path) 
         assert leader.ask(api_keys.OFFSET_FOR_LEADER_EPOCH, request, 4).is_answered
         assert leader.fetch("foo").is_answered
         assert leader.turns.taken == 0
+
+    with_leader(tmp_path, test)
+
+
+def test_a_request_of_megabytes_waits_for_its_turn_before_it_is_parsed(tmp_path: Path) -> None:
+    async def test(leader: Leader) -> None:
+        names = [f"{number}" * 15_000 for number in range(10, 10 + BYTES_AT_ONCE // 30_000 + 1)]
+        topics = [OffsetForLeaderTopic(name, [OffsetForLeaderPartition(0, -1, 0)]) for name in names]
+        asked = leader.ask(api_keys.OFFSET_FOR_LEADER_EPOCH, OffsetForLeaderEpochRequest(-1, topics), 4)
+        assert asked.is_waiting  # nothing is done in the call that brings it
+        response = await asked.answer()
+        assert [topic.topic for topic in response.topics] == names
+        assert leader.turns.taken > 0
 
     with_leader(tmp_path, test)
 
