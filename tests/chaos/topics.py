@@ -30,9 +30,18 @@ def fill(bootstrap: str, topic: str, partitions: int, count: int) -> None:
     producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 20})
     for number in range(count):
         for partition in range(partitions):
-            producer.produce(topic, str(number).encode(), partition=partition)
+            _produce(producer, topic, partition, str(number).encode())
         producer.poll(0)
     assert producer.flush(WAIT_S) == 0
+
+
+def _produce(producer: confluent_kafka.Producer, topic: str, partition: int, value: bytes) -> None:
+    """Waits for room while the producer's queue is full."""
+    while True:
+        try:
+            return producer.produce(topic, value, partition=partition)
+        except BufferError:
+            producer.poll(0.1)
 
 
 def read(bootstrap: str, topic: str, partitions: int, isolation: str) -> list[list[Read]]:
