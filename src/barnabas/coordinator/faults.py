@@ -24,6 +24,8 @@ _ANSWERS: Final[dict[int, int]] = {
     ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
 
+_TOO_LARGE: Final = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE, ErrorCode.INVALID_FETCH_SIZE})
+
 
 def told(text: str) -> str:
     """A text as a response can carry it: one that quotes an enormous group id is cut."""
@@ -39,6 +41,12 @@ def error_code(error: Exception) -> int:
 def client_error_code(error: Exception) -> int:
     """The code a client of the coordinator hears."""
     return client_code(error_code(error))
+
+
+def commit_error_code(error: Exception) -> int:
+    """The code a client hears that commits offsets: one of its own says that they do not fit into a batch of the offsets topic."""
+    code = error_code(error)
+    return int(ErrorCode.INVALID_COMMIT_OFFSET_SIZE) if code in _TOO_LARGE else client_code(code)
 
 
 def client_code(code: int) -> int:

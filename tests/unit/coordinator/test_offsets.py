@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from barnabas.config_def import LONG_MAX
 from barnabas.coordinator.runtime import Producer
-from barnabas.errors import NotLeaderOrFollower
+from barnabas.errors import KafkaError, NotLeaderOrFollower, RecordBatchTooLarge, RecordTooLarge
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.offset_delete_request import OffsetDeleteRequest, OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
 from barnabas.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
@@ -69,6 +71,15 @@ def test_metadata_that_is_too_long_is_refused_and_nothing_is_written() -> None:
     assert commit_error(host.commit(2, metadata="x" * 4_096)) == 0
     assert commit_error(host.commit(3, metadata="\U0001f600" * 2_049)) == ErrorCode.OFFSET_METADATA_TOO_LARGE
     assert host.fetch() == (2, 0)
+
+
+@pytest.mark.parametrize("error", [RecordTooLarge(), RecordBatchTooLarge()])  # than max.message.bytes, than segment.bytes
+def test_offsets_that_do_not_fit_into_a_batch_are_refused_as_too_large(error: KafkaError) -> None:
+    host = Host()
+    host.log.error = error
+    assert commit_error(host.commit(1)) == ErrorCode.INVALID_COMMIT_OFFSET_SIZE
+    assert commit_in_transaction(host, 1) == ErrorCode.INVALID_COMMIT_OFFSET_SIZE
+    assert delete_offset(host).error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
 
 def test_a_commit_that_could_not_be_written_is_not_seen() -> None:
@@ -170,11 +181,13 @@ def test_offsets_of_a_deleted_topic_go_in_batches_that_fit() -> None:
     assert max(len(data) for _, _, data in host.log.batches[0]) <= 2_000
 
 
-def commit_in_transaction(host: Host, offset: int, producer_id: int = 7) -> None:
+def commit_in_transaction(host: Host, offset: int, producer_id: int = 7) -> int:
+    """The error."""
     answers = Answers()
     wanted = TxnOffsetCommitRequestTopic("t", [TxnOffsetCommitRequestPartition(0, offset, -1, "")])
     host.coordinator.commit_transactional_offsets(3, TxnOffsetCommitRequest("x", "g", producer_id, 0, topics=[wanted]), answers.append)
-    assert answers.one.topics[0].partitions[0].error_code == 0
+    code: int = answers.one.topics[0].partitions[0].error_code
+    return code
 
 
 def end(host: Host, *, committed: bool, producer_id: int = 7) -> None:
@@ -186,7 +199,7 @@ def end(host: Host, *, committed: bool, producer_id: int = 7) -> None:
 def test_an_offset_of_an_open_transaction_is_pending() -> None:
     host = Host()
     host.commit(1)
-    commit_in_transaction(host, 2)
+    assert commit_in_transaction(host, 2) == 0
     for found in (host, Host(host.log)):
         assert found.fetch() == (1, 0)
         assert found.fetch(stable=True) == (-1, ErrorCode.UNSTABLE_OFFSET_COMMIT)
@@ -194,9 +207,9 @@ def test_an_offset_of_an_open_transaction_is_pending() -> None:
 
 def test_a_committed_transaction_commits_its_offsets_and_an_aborted_one_does_not() -> None:
     host = Host()
-    commit_in_transaction(host, 2)
+    assert commit_in_transaction(host, 2) == 0
     end(host, committed=True)
-    commit_in_transaction(host, 3, producer_id=8)
+    assert commit_in_transaction(host, 3, producer_id=8) == 0
     end(host, committed=False, producer_id=8)
     for found in (host, Host(host.log)):
         assert found.fetch(stable=True) == (2, 0)
@@ -204,7 +217,7 @@ def test_a_committed_transaction_commits_its_offsets_and_an_aborted_one_does_not
 
 def test_of_two_commits_the_later_record_wins_not_the_later_end() -> None:
     host = Host()
-    commit_in_transaction(host, 5)
+    assert commit_in_transaction(host, 5) == 0
     host.commit(6)
     end(host, committed=True)
     assert host.fetch() == (6, 0)

@@ -55,9 +55,19 @@ def test_while_a_partition_loads_clients_are_told_to_wait_and_heartbeats_that_al
     loading = host.coordinator.on_election(0, 2)
     assert commit_error(host.commit(1)) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     assert host.join().one.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert host.leave("m").error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     assert host.heartbeat("m", 1) == 0
     assert list(loading) == []
     assert commit_error(host.commit(1)) == 0
+
+
+def test_while_a_partition_loads_a_member_that_syncs_is_sent_back_to_join() -> None:
+    host = Host()
+    host.coordinator.on_resignation(0, None)
+    loading = host.coordinator.on_election(0, 2)
+    assert host.sync("m", 1).one.error_code == ErrorCode.REBALANCE_IN_PROGRESS
+    assert list(loading) == []
+    assert host.sync("m", 1).one.error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_a_large_partition_is_loaded_in_slices_and_an_unload_stops_it() -> None:

@@ -4,7 +4,7 @@ Versions 0 to 5.
 Behaviour: answered when the leader's assignment has come and is replicated, or when a new rebalance begins before that.
 Version notes: 3: static members. 5: the member says which protocol it was told, and is answered with it.
 Errors: INVALID_GROUP_ID, UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, FENCED_INSTANCE_ID, REBALANCE_IN_PROGRESS, INCONSISTENT_GROUP_PROTOCOL (5),
-  NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE, COORDINATOR_LOAD_IN_PROGRESS.
+  NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE. While the group is loaded: REBALANCE_IN_PROGRESS.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final, Generic, TypeVar
 
-from barnabas.coordinator.faults import client_code, client_error_code, error_code, told
+from barnabas.coordinator.faults import client_code, client_error_code, commit_error_code, error_code, told
 from barnabas.coordinator.group.classic_groups import Caller
 from barnabas.coordinator.group.config import GroupCoordinatorConfig
 from barnabas.coordinator.group.consumer_groups import configured_assignors
@@ -200,7 +200,7 @@ class GroupCoordinator:
         the group to be a part of it; what its log says to a transaction nobody has asked about is another matter."""
 
         def fail(error: Exception) -> None:
-            respond(_txn_commit_error(request, client_error_code(error)))
+            respond(_txn_commit_error(request, commit_error_code(error)))
 
         def verified(code: int, guard: VerificationGuard | None) -> None:
             if code != 0:
@@ -426,7 +426,12 @@ class _Sync:
         return shard.sync(self._request, self.answer)
 
     def fail(self, error: Exception) -> None:
-        self.answer(SyncGroupResponse(error_code=client_error_code(error)))
+        code = client_error_code(error)
+        # The rebalance that the member was part of is lost with the state of the former coordinator, so the member has to join again.
+        # Kafka's Java clients know REBALANCE_IN_PROGRESS here; COORDINATOR_LOAD_IN_PROGRESS would end their poll.
+        if code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            code = int(ErrorCode.REBALANCE_IN_PROGRESS)
+        self.answer(SyncGroupResponse(error_code=code))
 
     def answer(self, response: SyncGroupResponse) -> None:
         if not self._is_answered:
@@ -462,7 +467,7 @@ class _Commit:
         return shard.offsets.commit(self._version, self._request)
 
     def fail(self, error: Exception) -> None:
-        self._respond(_commit_error(self._request, client_error_code(error)))
+        self._respond(_commit_error(self._request, commit_error_code(error)))
 
 
 def _consumer(shard: GroupShard) -> ConsumerPart:
