@@ -1,8 +1,11 @@
 """Topics that nobody created: made when a client asks for their metadata, and the internal ones when a coordinator first needs them.
 
-Metadata and FindCoordinator ask here. The creation itself is the AdminManager's and goes on in the background: the client is told that the
-topic is not there and asks again. A topic is being created at most once at a time, however many clients ask. How many topics clients get by
-asking is bounded, at a time, by rate and in all; internal topics are not counted. Who asks for more is told that the topic is not there.
+Metadata and FindCoordinator ask here. The creation itself is the AdminManager's and goes on in the background: the client asks again. As in
+Kafka's ZooKeeper mode, Metadata says LEADER_NOT_AVAILABLE meanwhile, which clients take for a topic that will soon be there, or why the
+topic cannot be created.
+
+A topic is being created at most once at a time, however many clients ask. How many topics clients get by asking is bounded, at a time, by
+rate and in all; internal topics are not counted. Clients that ask for more hear UNKNOWN_TOPIC_OR_PARTITION.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ _log = logging.getLogger(__name__)
 
 IN_FLIGHT_MAX: Final = 1_000  # topics; who asks for more has to ask again
 CREATED_TOGETHER_MAX: Final = 10  # topics of one request to the controller
+FAILURE_TOLD_MS: Final = 5_000  # longer than clients wait between two requests for the metadata of a topic
 _WARNING_INTERVAL_MS: Final = 60_000
 _NAMES_LOGGED_MAX: Final = 10
 
@@ -54,6 +58,7 @@ class AutoTopicCreation:
         self._topics_max = current.number("barnabas.auto.create.topics.max")
         self._warned_ms: int | None = None
         self._in_flight: set[str] = set()
+        self._failures: dict[str, tuple[int, int]] = {}  # by name: the error code of the last attempt, and when; the oldest first
         self._tasks: set[asyncio.Task[None]] = set()
 
     def create_topics(self, names: Iterable[str]) -> list[MetadataResponseTopic]:
@@ -63,7 +68,9 @@ class AutoTopicCreation:
         for name in names:
             if not is_valid(name):
                 refused.append(_response(name, ErrorCode.INVALID_TOPIC_EXCEPTION))
-            elif name in self._in_flight or not self._may_create(name, monotonic_ms):
+            elif name in self._in_flight:
+                refused.append(_response(name, self._code_meanwhile(name, monotonic_ms)))
+            elif not self._may_create(name, monotonic_ms):
                 refused.append(_response(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
             else:
                 self._in_flight.add(name)
@@ -72,7 +79,12 @@ class AutoTopicCreation:
             task = asyncio.get_running_loop().create_task(self._create_all(creatable))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-        return refused + [_response(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) for name in creatable]
+        return refused + [_response(name, self._code_meanwhile(name, monotonic_ms)) for name in creatable]
+
+    def _code_meanwhile(self, name: str, monotonic_ms: int) -> int:
+        """What Metadata says of a topic while it is being created: with a last attempt that has failed, why."""
+        code, failed_ms = self._failures.get(name, (0, 0))
+        return code if code and monotonic_ms - failed_ms < FAILURE_TOLD_MS else ErrorCode.LEADER_NOT_AVAILABLE
 
     def _may_create(self, name: str, monotonic_ms: int) -> bool:
         if is_internal(name):
@@ -123,12 +135,26 @@ class AutoTopicCreation:
             _log.warning("Automatic creation of %s failed: %r", _some(names), error)
         else:
             failed = {topic.name: topic.error for topic in created if topic.error is not None}
+            self._note(created)
             if failed:
                 _log.warning("Automatic creation of %s failed, the first with: %r", _some(list(failed)), next(iter(failed.values())))
             if len(failed) < len(created):
                 _log.info("Created %s, which clients asked for", _some([topic.name for topic in created if topic.error is None]))
         finally:
             self._in_flight.difference_update(names)
+
+    def _note(self, created: list[TopicCreation]) -> None:
+        """Which topics could not be created, for the next client that asks. At most as many as may be under way are kept."""
+        monotonic_ms = self._monotonic_ms()
+        for topic in created:
+            self._failures.pop(topic.name, None)
+            if topic.error is not None and topic.error.code not in _SOON_THERE:
+                self._failures[topic.name] = (topic.error.code, monotonic_ms)
+        while len(self._failures) > IN_FLIGHT_MAX:
+            del self._failures[next(iter(self._failures))]
+
+
+_SOON_THERE: Final = frozenset({int(ErrorCode.TOPIC_ALREADY_EXISTS), int(ErrorCode.REQUEST_TIMED_OUT)})
 
 
 def creatable_topic(name: str, config: BrokerConfig) -> CreatableTopic:
@@ -188,5 +214,5 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:_NAMES_LOGGED_MAX]) + (f" and {more} more" if more > 0 else "")
 
 
-def _response(name: str, error: ErrorCode) -> MetadataResponseTopic:
+def _response(name: str, error: int) -> MetadataResponseTopic:
     return MetadataResponseTopic(error, name, is_internal=is_internal(name))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
@@ -8,15 +9,18 @@ import pytest
 
 from barnabas.broker import auto_topic_creation
 from barnabas.broker.admin_manager import TopicCreation
-from barnabas.broker.auto_topic_creation import AutoTopicCreation, creatable_topic
+from barnabas.broker.auto_topic_creation import FAILURE_TOLD_MS, AutoTopicCreation, creatable_topic
 from barnabas.broker.config import BrokerConfig, DynamicBrokerConfig
 from barnabas.broker.server import BrokerServer
-from barnabas.errors import KafkaError, NotController, PolicyViolation
+from barnabas.errors import KafkaError, NotController, PolicyViolation, RequestTimedOut, TopicExists
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.create_topics_request import CreatableTopic
 from barnabas.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from barnabas.protocol.messages.metadata_response import MetadataResponse, MetadataResponseTopic
 from tests.unit.broker.handlers.asking import ask
+
+LEADER_NOT_AVAILABLE = ErrorCode.LEADER_NOT_AVAILABLE
+UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 class Admin:
@@ -67,18 +71,55 @@ def told(topics: list[MetadataResponseTopic]) -> list[tuple[str | None, int]]:
     return [(topic.name, topic.error_code) for topic in topics]
 
 
-def test_topics_are_created_together_and_told_as_unknown_meanwhile() -> None:
+def test_topics_are_created_together_and_have_no_leader_meanwhile() -> None:
     async def scenario(creation: AutoTopicCreation, admin: Admin) -> None:
-        assert told(creation.create_topics(["a", "b"])) == [("a", 3), ("b", 3)]
+        assert told(creation.create_topics(["a", "b"])) == [("a", LEADER_NOT_AVAILABLE), ("b", LEADER_NOT_AVAILABLE)]
         await finished(creation, admin)
         assert (admin.calls, admin.timeouts_ms) == ([["a", "b"]], [1234])
 
     creating(scenario)
 
 
+def test_why_a_topic_cannot_be_created_is_told_to_the_next_who_ask() -> None:
+    times = [0]
+
+    async def scenario(creation: AutoTopicCreation, admin: Admin) -> None:
+        assert told(creation.create_topics(["a"])) == [("a", LEADER_NOT_AVAILABLE)]
+        await finished(creation, admin)
+        assert told(creation.create_topics(["a", "b"])) == [("a", PolicyViolation.code), ("b", LEADER_NOT_AVAILABLE)]
+        await finished(creation, admin)
+        times[0] = FAILURE_TOLD_MS
+        assert told(creation.create_topics(["a"])) == [("a", LEADER_NOT_AVAILABLE)], "that was long ago"
+        await finished(creation, admin)
+
+    creating(scenario, outcome=PolicyViolation("no"), now_ms=lambda: times[0])
+
+
+@pytest.mark.parametrize("outcome", [RequestTimedOut(), TopicExists()])
+def test_a_topic_that_will_soon_be_there_is_not_refused(outcome: KafkaError) -> None:
+    async def scenario(creation: AutoTopicCreation, admin: Admin) -> None:
+        for _ in range(2):
+            assert told(creation.create_topics(["a"])) == [("a", LEADER_NOT_AVAILABLE)]
+            await finished(creation, admin)
+
+    creating(scenario, outcome=outcome)
+
+
+def test_the_failures_that_are_kept_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(auto_topic_creation, "IN_FLIGHT_MAX", 2)
+
+    async def scenario(creation: AutoTopicCreation, admin: Admin) -> None:
+        for name in ("a", "b", "c", "a", "c"):
+            expected = PolicyViolation.code if name == "c" and len(admin.calls) > 3 else LEADER_NOT_AVAILABLE
+            assert told(creation.create_topics([name])) == [(name, expected)]
+            await finished(creation, admin)
+
+    creating(scenario, outcome=PolicyViolation("no"))
+
+
 def test_names_that_no_topic_can_have_are_refused_first() -> None:
     async def scenario(creation: AutoTopicCreation, admin: Admin) -> None:
-        assert told(creation.create_topics(["a", "b c", ".."])) == [("b c", 17), ("..", 17), ("a", 3)]
+        assert told(creation.create_topics(["a", "b c", ".."])) == [("b c", 17), ("..", 17), ("a", LEADER_NOT_AVAILABLE)]
         assert told(creation.create_topics(["b c"])) == [("b c", ErrorCode.INVALID_TOPIC_EXCEPTION)]
         await finished(creation, admin)
         assert admin.calls == [["a"]]
@@ -89,7 +130,7 @@ def test_names_that_no_topic_can_have_are_refused_first() -> None:
 def test_a_topic_is_created_once_however_many_ask_for_it() -> None:
     async def scenario(creation: AutoTopicCreation, admin: Admin) -> None:
         creation.create_topics(["a"])
-        assert told(creation.create_topics(["a", "b"])) == [("a", 3), ("b", 3)]
+        assert told(creation.create_topics(["a", "b"])) == [("a", LEADER_NOT_AVAILABLE), ("b", LEADER_NOT_AVAILABLE)]
         await finished(creation, admin)
         assert admin.calls == [["a"], ["b"]]
 
@@ -133,7 +174,7 @@ def test_there_is_a_bound_on_what_is_being_created(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(auto_topic_creation, "IN_FLIGHT_MAX", 2)
 
     async def scenario(creation: AutoTopicCreation, admin: Admin) -> None:
-        assert told(creation.create_topics(["a", "b", "c"])) == [("c", 3), ("a", 3), ("b", 3)]
+        assert told(creation.create_topics(["a", "b", "c"])) == [("c", UNKNOWN), ("a", LEADER_NOT_AVAILABLE), ("b", LEADER_NOT_AVAILABLE)]
         await finished(creation, admin)
         creation.create_topics(["c"])
         await finished(creation, admin)
@@ -147,7 +188,7 @@ def test_forty_thousand_names_do_not_make_ten_thousand_topics(caplog: pytest.Log
 
     async def scenario(creation: AutoTopicCreation, admin: Admin) -> None:
         topics = creation.create_topics([f"t{index}" for index in range(40_000)])
-        assert {topic.error_code for topic in topics} == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION} and len(topics) == 40_000
+        assert Counter(topic.error_code for topic in topics) == {LEADER_NOT_AVAILABLE: 500, UNKNOWN: 39_500}
         await finished(creation, admin)
         assert [len(call) for call in admin.calls] == [10] * 50
         creation.create_topics([f"u{index}" for index in range(40_000)])
@@ -172,7 +213,8 @@ def test_topics_with_many_partitions_are_created_in_requests_that_are_not_too_la
 
 def test_with_many_topics_in_the_cluster_only_internal_ones_are_created(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario(creation: AutoTopicCreation, admin: Admin) -> None:
-        assert told(creation.create_topics(["a", "b", "__consumer_offsets"])) == [("b", 3), ("a", 3), ("__consumer_offsets", 3)]
+        expected = [("b", UNKNOWN), ("a", LEADER_NOT_AVAILABLE), ("__consumer_offsets", LEADER_NOT_AVAILABLE)]
+        assert told(creation.create_topics(["a", "b", "__consumer_offsets"])) == expected
         await finished(creation, admin)
         assert admin.calls == [["a", "__consumer_offsets"]]
 
@@ -240,7 +282,7 @@ def test_on_a_real_broker_a_topic_is_there_soon_after_its_metadata_was_asked_for
         try:
             request = MetadataRequest([MetadataRequestTopic(name="new")])
             first = await ask(server.broker, request, MetadataResponse, 12)
-            assert told(first.topics) == [("new", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
+            assert told(first.topics) == [("new", LEADER_NOT_AVAILABLE)]
             await asyncio.wait_for(server.broker.topic_creation.settled(), 10)
             return (await ask(server.broker, request, MetadataResponse, 12)).topics[0]
         finally:

@@ -3,7 +3,8 @@
 Versions 0 to 13.
 Behaviour
 - answered from the metadata cache alone, with the addresses of the listener that the client came in by.
-- unknown topics are created if auto.create.topics.enable and the client allow it, and are told as unknown until they are there.
+- unknown topics are created if auto.create.topics.enable and the client allow it (`auto_topic_creation`). Until they are there, they
+  are LEADER_NOT_AVAILABLE, or answered with the reason why they cannot be created.
 - existing topics come first, in the order asked for; all of them are in the order of their names; each is told once.
 - as soon as one topic is asked for by id, names are not looked at.
 Version notes
@@ -11,7 +12,7 @@ Version notes
 - 2: cluster id. 4: a client may forbid creation. 5: offline replicas. 6: LISTENER_NOT_FOUND, before it LEADER_NOT_AVAILABLE.
 - 7: leader epochs. 8: authorized operations, of the cluster up to 10. 10: topic ids in answers. 12: topic ids in requests.
 Errors
-- of a topic: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, UNKNOWN_TOPIC_ID; of a partition: LEADER_NOT_AVAILABLE,
+- of a topic: UNKNOWN_TOPIC_OR_PARTITION, LEADER_NOT_AVAILABLE, INVALID_TOPIC_EXCEPTION, UNKNOWN_TOPIC_ID; of a partition: LEADER_NOT_AVAILABLE,
   LISTENER_NOT_FOUND, REPLICA_NOT_AVAILABLE (only to version 0).
 - INVALID_REQUEST for every topic: one without a name and without an id, or with an id before version 12.
 """
