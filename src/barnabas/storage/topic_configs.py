@@ -29,8 +29,8 @@ COMPRESSION_TYPES: Final = OneOf(("uncompressed", "zstd", "lz4", "snappy", "gzip
 TIMESTAMP_TYPES: Final = OneOf(("CreateTime", "LogAppendTime"))
 CLEANUP_POLICIES: Final = ListOf(("compact", "delete"))
 
-# Segments smaller than this would be more index than log; Kafka refuses them.
-SEGMENT_BYTES_MIN: Final = 1024 * 1024
+# As in Kafka up to 3.9. Kafka 4 refuses less than 1 MiB, but topics of 3.9 that a broker shares or takes over may have less.
+SEGMENT_BYTES_MIN: Final = 14
 
 _MINUTE_MS: Final = 60_000
 _HOUR_MS: Final = 60 * _MINUTE_MS

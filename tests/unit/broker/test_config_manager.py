@@ -104,6 +104,15 @@ def test_a_topic_that_is_gone_is_forgotten(broker: ConfigBroker) -> None:
     assert "orders" not in broker.log_manager.topic_configs
 
 
+def test_segments_as_small_as_kafka_3_9_takes_them_are_taken_from_the_tree(broker: ConfigBroker, caplog: pytest.LogCaptureFixture) -> None:
+    broker.run(broker.admin.change_topic_config("orders", {"segment.bytes": "100000"}))
+    broker.run(broker.admin.change_broker_config(None, {"log.segment.bytes": "200000"}))
+    broker.run(heard(broker))
+    assert broker.log_manager.topic_configs["orders"].segment_bytes == 100_000
+    assert broker.manager.config.current.log_config().segment_bytes == 200_000
+    assert "cannot" not in caplog.text
+
+
 def test_settings_the_tree_holds_wrongly_are_left_out_and_the_others_count(broker: ConfigBroker) -> None:
     config = {"retention.ms": "77", "segment.bytes": "x", "message.format.version": "2.8"}
     broker.run(broker.admin.change_topic_config("orders", config))

@@ -51,6 +51,7 @@ def test_no_setting_is_without_a_default() -> None:
 @pytest.mark.parametrize(
     ("name", "text", "attribute", "value"),
     [
+        ("segment.bytes", "14", "segment_bytes", 14),
         ("segment.bytes", "1048576", "segment_bytes", 1048576),
         ("segment.ms", "1", "segment_ms", 1),
         ("segment.jitter.ms", "5", "segment_jitter_ms", 5),
@@ -107,7 +108,7 @@ def test_the_compression_type_names_a_codec_or_leaves_it_to_the_producer(text: s
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("segment.bytes", "1048575", "Invalid value 1048575 for configuration segment.bytes: Value must be at least 1048576"),
+        ("segment.bytes", "13", "Invalid value 13 for configuration segment.bytes: Value must be at least 14"),
         ("segment.bytes", "many", "Invalid value many for configuration segment.bytes: Not a number of type INT"),
         ("segment.bytes", "2147483648", "Invalid value 2147483648 for configuration segment.bytes"),
         ("segment.ms", "0", "Invalid value 0 for configuration segment.ms: Value must be at least 1"),

@@ -12,8 +12,8 @@ Version notes
 - 2: cluster id. 4: a client may forbid creation. 5: offline replicas. 6: LISTENER_NOT_FOUND, before it LEADER_NOT_AVAILABLE.
 - 7: leader epochs. 8: authorized operations, of the cluster up to 10. 10: topic ids in answers. 12: topic ids in requests.
 Errors
-- of a topic: UNKNOWN_TOPIC_OR_PARTITION, LEADER_NOT_AVAILABLE, INVALID_TOPIC_EXCEPTION, UNKNOWN_TOPIC_ID; of a partition: LEADER_NOT_AVAILABLE,
-  LISTENER_NOT_FOUND, REPLICA_NOT_AVAILABLE (only to version 0).
+- of a topic: UNKNOWN_TOPIC_OR_PARTITION, LEADER_NOT_AVAILABLE, INVALID_TOPIC_EXCEPTION, UNKNOWN_TOPIC_ID.
+- of a partition: LEADER_NOT_AVAILABLE, LISTENER_NOT_FOUND, REPLICA_NOT_AVAILABLE (only to version 0).
 - INVALID_REQUEST for every topic: one without a name and without an id, or with an id before version 12.
 """
 

@@ -29,6 +29,8 @@ NOT_ANSWERED = ("none", "closed")  # by Kafka: a question that it chokes on, and
 WORDS = {
     "log.cleaner.threads=0": "Kafka shows a client its division by zero",
     "max.connections.per.ip.overrides=a:b": "Kafka shows a client the words of Java's parser",
+    "segment.bytes=5": "the least is 14 here, as in Kafka 3.9",
+    "log.segment.bytes=2": "likewise",
 }
 ACCEPTED = {"metric.reporters=no.Such": "no reporter is loaded by this setting, so that none can be missing"}
 # Kafka 4.2 writes it as the default of all brokers when eligible leader replicas are on, which is a matter of KRaft.
@@ -43,9 +45,9 @@ def name_of(case: dict[str, Any]) -> str:
 
 def assignment_of(case: dict[str, Any]) -> str | None:
     """`name=value` of a case that sets one thing."""
-    if case["api"] != "IncrementalAlterConfigs" or len(case["resources"]) != 1 or len(case["resources"][0][2]) != 1:
+    if case["api"] not in ("IncrementalAlterConfigs", "AlterConfigs") or len(case["resources"]) != 1 or len(case["resources"][0][2]) != 1:
         return None
-    name, _, value = case["resources"][0][2][0]
+    name, *_, value = case["resources"][0][2][0]
     return f"{name}={value}"
 
 

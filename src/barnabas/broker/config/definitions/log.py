@@ -24,7 +24,7 @@ from barnabas.broker.config.keys import (
     key,
 )
 from barnabas.config_def import DOUBLE_MAX, LONG_MAX, ListOf, Range
-from barnabas.storage.topic_configs import CLEANUP_POLICIES, TIMESTAMP_TYPES
+from barnabas.storage.topic_configs import CLEANUP_POLICIES, SEGMENT_BYTES_MIN, TIMESTAMP_TYPES
 
 # fmt: off
 KEYS: Final[tuple[BrokerConfigKey, ...]] = (
@@ -34,7 +34,7 @@ KEYS: Final[tuple[BrokerConfigKey, ...]] = (
         "The directories of the logs, with commas."),
     key("log.dir.failure.timeout.ms", LONG, 30_000, Range(1), LOW, READ_ONLY,
         "How long a broker lives on with a failed log directory that it cannot report."),
-    key("log.segment.bytes", INT, 1_073_741_824, Range(1_048_576), HIGH, CLUSTER_WIDE,
+    key("log.segment.bytes", INT, 1_073_741_824, Range(SEGMENT_BYTES_MIN), HIGH, CLUSTER_WIDE,
         "Default of the topic setting segment.bytes."),
     key("log.roll.ms", LONG, None, None, HIGH, CLUSTER_WIDE,
         "Default of the topic setting segment.ms; without it log.roll.hours counts."),
