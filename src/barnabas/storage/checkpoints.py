@@ -56,6 +56,10 @@ class OffsetCheckpoint:
             offsets[TopicPartition(entry.text(0), entry.int32(1))] = entry.int64(2)
         return offsets
 
+    def is_written(self) -> bool:
+        """Whether there is one that says something, though it be of no partition; a broker makes it empty and writes it later."""
+        return self.files.exists(self.path) and self.files.size(self.path) > 0
+
     def write(self, offsets: Mapping[TopicPartition, int]) -> None:
         self.take_write(offsets).run()
 

@@ -141,6 +141,12 @@ class LogDir:
             )
         return is_unused_log_dir(self.files, f"{self.path}/{name}")
 
+    def make_checkpoints(self) -> None:
+        """Makes those of the four checkpoints that are not there yet, empty as Kafka does: tools and back-ups look for all of them."""
+        for checkpoint in (self.recovery_points, self.log_start_offsets, self.high_watermarks, self.cleaner_offsets):
+            if not self.files.exists(checkpoint.path):
+                self.files.open(checkpoint.path, create=True).close()
+
     def read_checkpoint(self, checkpoint: OffsetCheckpoint, instead: str) -> dict[TopicPartition, int] | None:
         """A checkpoint that cannot be read costs time, not data: say what happens instead and go on with None."""
         try:

@@ -210,6 +210,7 @@ class LogManager:
                 yield
         if not tells_flushed:
             self._begin_recovery_points(log_dir)
+        log_dir.make_checkpoints()
         log_dir.is_recovered = clean or not damaged  # what was not loaded was not recovered either
 
     def _note_damaged(self, log_dir: LogDir, damaged: DamagedLog) -> None:
@@ -229,7 +230,7 @@ class LogManager:
     def _load_requests(self, log_dir: LogDir, clean: bool, now_ms: int) -> tuple[list[LoadRequest], bool]:
         """What to load, and whether there is a checkpoint that tells what was flushed."""
         recovery_points = log_dir.read_checkpoint(log_dir.recovery_points, "All logs will be recovered from their beginning.")
-        tells_flushed = recovery_points is not None and self.files.exists(log_dir.recovery_points.path)
+        tells_flushed = recovery_points is not None and log_dir.recovery_points.is_written()
         start_offsets = log_dir.read_checkpoint(log_dir.log_start_offsets, "Log start offsets fall back to the first segments.")
         cleaned = log_dir.read_checkpoint(log_dir.cleaner_offsets, "Compacted logs will be cleaned from their start.")
         requests: list[LoadRequest] = []

@@ -86,6 +86,18 @@ def checkpoint(disk: SimulatedFiles, log_dir: str, name: str) -> str:
 # -- directories
 
 
+def test_all_four_checkpoints_are_there_from_the_first_start_on(disk: SimulatedFiles) -> None:
+    names = (RECOVERY, STARTS, WATERMARKS, "cleaner-offset-checkpoint")
+    manager = manage(disk)
+    assert [name for name in names if not disk.exists(f"{A}/{name}") or not disk.exists(f"{B}/{name}")] == []
+    append_many(manager.get_or_create(ORDERS, NOW, directory=A), 3)
+    manager.shutdown(NOW)
+    written = checkpoint(disk, A, RECOVERY)
+    files = disk.process_crash()
+    manage(files)
+    assert written == checkpoint(files, A, RECOVERY) == "0\n1\norders 0 3\n", "and one that is there is left as it is"
+
+
 def test_log_directories_are_made_where_they_are_missing(disk: SimulatedFiles) -> None:
     manage(disk, "/data/one", "/data/two")
     assert disk.is_dir("/data/one") and disk.is_dir("/data/two")
@@ -573,6 +585,21 @@ def test_a_compacted_log_with_gaps_is_not_taken_for_a_damaged_one(disk: Simulate
     assert [o for o, _ in records(manage(files, A).logs[0])] == [0, 5, 9]
 
 
+@pytest.mark.parametrize("is_there", [False, True])
+def test_without_recovery_points_a_gap_is_not_taken_for_a_loss(disk: SimulatedFiles, is_there: bool) -> None:
+    """Kafka makes the checkpoint empty and writes it a minute later: one that is empty says as little as none."""
+    manager = manage(disk, A)
+    log = manager.get_or_create(ORDERS, NOW)
+    for offset in (0, 5, 9):
+        log.append_as_follower(batch(offset=offset), NOW)
+        log.roll(NOW)
+    files = disk.process_crash()
+    files.remove(f"{A}/{RECOVERY}")
+    if is_there:
+        write_file(files, f"{A}/{RECOVERY}", b"")
+    assert [o for o, _ in records(manage(files, A).logs[0])] == [0, 5, 9]
+
+
 # -- a failing disk
 
 
@@ -1005,7 +1032,7 @@ def test_the_checkpoints_are_written_every_so_often(disk: SimulatedFiles) -> Non
     log.flush(NOW)
     commit_all(log)
     manager.role_given(log)
-    tick(manager, NOW + 4_999)
+    assert checkpoint(disk, A, WATERMARKS) == ""
     assert not disk.exists(f"{A}/{WATERMARKS}")
     tick(manager, NOW + 5_000)
     assert checkpoint(disk, A, WATERMARKS) == "0\n1\norders 0 3\n"
