@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 from collections.abc import Generator, Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -17,11 +19,15 @@ from barnabas.metadata.client import TreeClient
 from barnabas.metadata.zookeeper.address import parse
 from barnabas.metadata.zookeeper.session import Options
 from barnabas.metadata.zookeeper.tree import ZooKeeperTree
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from barnabas.protocol.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from tests import zookeeper
 from tests.cluster import BrokerProcess, Cluster
 from tests.integration.cluster.apache_kafka import PROTOCOL, ApacheKafka
 from tests.integration.cluster.describing import Description, until
 from tests.integration.cluster.records import consumed, segment_bytes
+from tests.integration.transactions.wire import Connection
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(900)]  # three brokers and Java on a machine that may be busy
 
@@ -29,6 +35,8 @@ OURS = (1, 2)
 KAFKA = 3
 COUNT = 50
 ALL = {1, 2, 3}
+METADATA_VERSION = 8
+OFFSET_COMMIT_VERSION = 8
 
 
 @pytest.fixture
@@ -117,11 +125,15 @@ def test_both_kinds_lead_follow_and_control_each_other(mixed: Cluster, ensemble:
     until(lambda: (described.leader("ours", 0), described.leader("ours", 1)) == (1, KAFKA), "a leader of each kind")
     story.write("ours")
     story.check()
+    check_what_is_told_of_a_new_topic(mixed, described.controller())
+    check_commits_that_are_too_large(mixed, described)
 
     hand_over(mixed, described, *OURS)
     until(lambda: Description(mixed.brokers[KAFKA].address).controller() == KAFKA, "Kafka's broker controls what ours have written")
     story.start(*OURS)
     story.wait_in_sync("ours")
+    check_what_is_told_of_a_new_topic(mixed, KAFKA)
+    check_small_segments(mixed, described)
     story.create("kafkas")
     story.create("gone")
     story.write("ours", "kafkas", "gone")
@@ -143,6 +155,46 @@ def test_both_kinds_lead_follow_and_control_each_other(mixed: Cluster, ensemble:
     mixed.brokers[KAFKA].stop()
     until(lambda: awake.leader("last", 1) in OURS, "ours lead what Kafka's broker has handed over")
     assert mixed.tracebacks() == []
+
+
+def check_what_is_told_of_a_new_topic(mixed: Cluster, controller: int) -> None:
+    """Brokers of both kinds, whoever controls: a topic that nobody has created will soon be there."""
+    for number, broker in mixed.brokers.items():
+        request = MetadataRequest([MetadataRequestTopic(name=f"asked-of-{number}-under-{controller}")])
+        with closing(Connection(broker.address)) as connection:
+            answer = connection.ask(request, METADATA_VERSION)
+        assert answer.topics[0].error_code == ErrorCode.LEADER_NOT_AVAILABLE, (number, controller)
+
+
+def check_commits_that_are_too_large(mixed: Cluster, described: Description) -> None:
+    """By a coordinator of either kind: the metadata of 300 offsets does not fit into a batch of a megabyte."""
+    described.create("many", 300, replicas=1)
+    partitions = [OffsetCommitRequestPartition(number, 1, committed_metadata="x" * 4_000) for number in range(300)]
+    for owner in (OURS[0], KAFKA):
+        group = next(name for name in map("group-{}".format, itertools.count()) if described.coordinator(name) == owner)
+        request = OffsetCommitRequest(group, topics=[OffsetCommitRequestTopic("many", partitions=partitions)])
+        with closing(Connection(mixed.brokers[owner].address)) as connection:
+            until(partial(is_too_large, connection, request), f"{owner} refuses the offsets")
+
+
+def is_too_large(connection: Connection, request: OffsetCommitRequest) -> bool:
+    answer = connection.ask(request, OFFSET_COMMIT_VERSION)
+    codes = {partition.error_code for topic in answer.topics for partition in topic.partitions}
+    return codes == {ErrorCode.INVALID_COMMIT_OFFSET_SIZE}
+
+
+def check_small_segments(mixed: Cluster, described: Description) -> None:
+    """Smaller than Kafka 4 takes them, set by Kafka 3.9's controller: they end at the same offsets on all brokers."""
+    described.create("small", segment_bytes="100000")
+    producer = Producer({"bootstrap.servers": mixed.bootstrap, "acks": "all", "linger.ms": "0"})
+    for _ in range(50):
+        producer.produce("small", b"x" * 10_000, partition=0)
+        producer.flush(60)
+
+    def segments() -> set[tuple[str, ...]]:
+        return {tuple(sorted(path.name for path in (broker.data / "small-0").glob("*.log"))) for broker in mixed.brokers.values()}
+
+    until(lambda: len(segments()) == 1 and all(len(names) > 5 for names in segments()), "the same segments everywhere")
 
 
 def hand_over(mixed: Cluster, described: Description, *brokers: int) -> None:
