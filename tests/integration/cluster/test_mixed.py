@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
 from collections.abc import Generator, Sequence
 from contextlib import closing
@@ -133,7 +132,7 @@ def test_both_kinds_lead_follow_and_control_each_other(mixed: Cluster, ensemble:
     story.start(*OURS)
     story.wait_in_sync("ours")
     check_what_is_told_of_a_new_topic(mixed, KAFKA)
-    check_small_segments(mixed, described)
+    check_small_segments(mixed)
     story.create("kafkas")
     story.create("gone")
     story.write("ours", "kafkas", "gone")
@@ -170,9 +169,15 @@ def check_commits_that_are_too_large(mixed: Cluster, described: Description) -> 
     """By a coordinator of either kind: the metadata of 300 offsets does not fit into a batch of a megabyte."""
     described.create("many", 300, replicas=1)
     partitions = [OffsetCommitRequestPartition(number, 1, committed_metadata="x" * 4_000) for number in range(300)]
+    groups: dict[int, str] = {}
+
+    def are_found() -> bool:
+        groups.update({described.coordinator(name): name for name in map("group-{}".format, range(20))})
+        return {OURS[0], KAFKA} <= groups.keys()
+
+    until(are_found, "groups with coordinators of both kinds")
     for owner in (OURS[0], KAFKA):
-        group = next(name for name in map("group-{}".format, itertools.count()) if described.coordinator(name) == owner)
-        request = OffsetCommitRequest(group, topics=[OffsetCommitRequestTopic("many", partitions=partitions)])
+        request = OffsetCommitRequest(groups[owner], topics=[OffsetCommitRequestTopic("many", partitions=partitions)])
         with closing(Connection(mixed.brokers[owner].address)) as connection:
             until(partial(is_too_large, connection, request), f"{owner} refuses the offsets")
 
@@ -183,9 +188,9 @@ def is_too_large(connection: Connection, request: OffsetCommitRequest) -> bool:
     return codes == {ErrorCode.INVALID_COMMIT_OFFSET_SIZE}
 
 
-def check_small_segments(mixed: Cluster, described: Description) -> None:
+def check_small_segments(mixed: Cluster) -> None:
     """Smaller than Kafka 4 takes them, set by Kafka 3.9's controller: they end at the same offsets on all brokers."""
-    described.create("small", segment_bytes="100000")
+    Description(mixed.bootstrap).create("small", segment_bytes="100000")
     producer = Producer({"bootstrap.servers": mixed.bootstrap, "acks": "all", "linger.ms": "0"})
     for _ in range(50):
         producer.produce("small", b"x" * 10_000, partition=0)
