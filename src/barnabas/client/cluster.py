@@ -13,6 +13,8 @@ from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
 
 NO_LEADER_EPOCH: Final = -1
+COORDINATOR_IDS: Final = 2**31 - 1  # a coordinator's connection of its own has the id COORDINATOR_IDS - broker id, as in Java
+_BROKER_IDS_END: Final = COORDINATOR_IDS // 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,18 @@ class Node:
     @property
     def is_empty(self) -> bool:
         return not self.host or self.port < 0
+
+    @property
+    def address(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    @property
+    def place(self) -> str:
+        """The address with the setting that it comes from, for messages about connections."""
+        if self.id < 0:
+            return f"{self.address} (bootstrap.servers)"
+        broker_id = self.id if self.id < _BROKER_IDS_END else COORDINATOR_IDS - self.id
+        return f"{self.address} (advertised.listeners of broker {broker_id})"
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port} (id: {self.id} rack: {self.rack or 'null'} isFenced: {str(self.is_fenced).lower()})"

@@ -29,13 +29,18 @@ RECEIVE_BUFFER_BYTES: Final = 65536
 LARGE_ROOM_BYTES: Final = 1 << 20  # the first room for a frame that does not fit the receive buffer; more as it comes
 ROOM_FACTOR: Final = 4
 CORRELATION_ID_MAX: Final = 2**31 - 1
+_TLS_RECORDS: Final = (b"\x15\x03", b"\x16\x03")  # how an alert and a handshake record begin
 
 _size_at = Struct(">i").unpack_from
 Done = Callable[[Message | None, KafkaError | None], None]
 
 
-class Idle(Disconnected):
-    """We closed it ourselves, because nobody had used it for long: nothing is wrong."""
+class ClosedHere(Disconnected):
+    """The client closed the connection itself: nothing is wrong with the broker."""
+
+
+class Idle(ClosedHere):
+    """Nobody had used the connection for connections.max.idle.ms."""
 
 
 class InFlight:
@@ -189,11 +194,17 @@ class Connection(asyncio.BufferedProtocol):
         self.close(self._loss(exc))
 
     def _loss(self, exc: Exception | None) -> KafkaError:
+        if self._answers == 0 and self._in_flight and not self._is_tls and not isinstance(exc, ssl.SSLError):
+            # What a TLS listener does with a request in plaintext, unless it sends an alert first.
+            return Disconnected(
+                f"{self.name} closed the connection before it answered ApiVersions: "
+                "if the broker speaks TLS on this port set security.protocol=SSL, otherwise it may be stopping, or no Kafka broker"
+            )
         reason = "the broker closed it" if exc is None else str(exc) or type(exc).__name__
         if isinstance(exc, ssl.SSLError) and self._answers == 0:
             # With TLS 1.3 a broker tells only after the handshake that it does not like our certificate.
             return SslAuthentication(
-                f"SSL handshake with {self.name} failed: {getattr(exc, 'reason', None) or exc}; "
+                f"The TLS handshake with {self.name} failed: {getattr(exc, 'reason', None) or exc}; "
                 "if the broker wants a certificate, set ssl.keystore.*"
             )
         if self._answers <= 1 and self._in_flight:
@@ -354,12 +365,12 @@ def completing(future: asyncio.Future[Message | None]) -> Done:
 
 
 def _looks_foreign(start: bytes | bytearray) -> bool:
-    return start == b"HTTP" or start[:2] in (b"\x15\x03", b"\x16\x03")
+    return start == b"HTTP" or start[:2] in _TLS_RECORDS
 
 
 def _complaint(name: str, start: bytes) -> str:
     if start == b"HTTP":
-        return f"{name} answers with HTTP: that port does not speak Kafka's protocol; check bootstrap.servers"
-    if start[:2] in (b"\x15\x03", b"\x16\x03"):
-        return f"{name} answers with TLS: that listener wants it; set security.protocol to SSL or SASL_SSL"
+        return f"{name} answers with HTTP: that port does not speak Kafka's protocol; check the port"
+    if start[:2] in _TLS_RECORDS:
+        return f"{name} speaks TLS on this port; set security.protocol=SSL, or SASL_SSL if it also asks for a password"
     return f"{name} does not speak Kafka's protocol (it sent {start.hex(' ')}); check host and port, and security.protocol"

@@ -18,8 +18,9 @@ from barnabas.client.broker_versions import BrokerVersions
 from barnabas.client.clock import Clock
 from barnabas.client.cluster import Node
 from barnabas.client.config import ClientConfig
-from barnabas.client.connection import Connection, Idle
-from barnabas.client.errors import AuthenticationError, Disconnected, IllegalState, KafkaError, Timeout
+from barnabas.client.connection import ClosedHere, Connection, Idle
+from barnabas.client.connection_failures import ConnectionFailures
+from barnabas.client.errors import AuthenticationError, Disconnected, IllegalState, KafkaError
 from barnabas.client.handshake import Handshake
 from barnabas.client.network_metrics import NetworkMetrics
 from barnabas.client.node_states import NodeStates, State
@@ -59,8 +60,10 @@ class Connections:
         metrics: NetworkMetrics,
         random: Random,
         in_flight_max: int,
+        failures: ConnectionFailures,
     ) -> None:
         self.clock = clock
+        self.failures = failures
         self.links: dict[int, Link] = {}
         self.on_ready: list[Callable[[int], None]] = []
         self.on_disconnect: list[Callable[[int, KafkaError], None]] = []
@@ -112,8 +115,7 @@ class Connections:
             state = self.states.of(node_id)
             now_ms = self.clock.monotonic_ms()
             if now_ms >= deadline_ms:
-                reason = "" if state.error is None else f"; the last failure: {state.error}"
-                raise Timeout(f"Node {node_id} was not ready in time{reason}")
+                raise self.failures.timeout(f"Node {node_id} was not ready in time")
             delay_ms = self.states.delay_ms(node_id, now_ms)
             attempt: asyncio.Task[None] | None = None
             if node_id not in self.links:
@@ -136,6 +138,7 @@ class Connections:
         if self.is_closed or node is None or node.is_empty or not self.states.can_connect(node_id, now_ms):
             return None
         setup_timeout_ms = self.states.begin(node_id, now_ms)
+        self.failures.begun(node.address, node.place)
         attempt = self._attempts[node_id] = asyncio.get_running_loop().create_task(self._attempt(node, setup_timeout_ms))
         return attempt
 
@@ -157,7 +160,7 @@ class Connections:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        self.disconnect_all(Disconnected("The client was closed"))
+        self.disconnect_all(ClosedHere("The client was closed"))
         if self._sasl is not None:
             await self._sasl.close()
         self._changed()
@@ -182,16 +185,17 @@ class Connections:
         try:
             connection = await self._handshake.connect(node, setup_timeout_ms)
             self.states.connected(node.id)
+            self.failures.accepted(node.address)
             versions = await self._handshake.versions(connection)
             lifetime_ms = await self._authenticate(connection, versions)
         except KafkaError as error:
             self._end_attempt(node, connection, error)
         except asyncio.CancelledError:
-            self._end_attempt(node, connection, Disconnected(f"The attempt to connect to {node.host}:{node.port} was given up"))
+            self._end_attempt(node, connection, ClosedHere(f"The attempt to connect to {node.place} was given up"))
             raise
         except Exception as error:
             _log.exception("Connecting to node %s failed in a way it should not", node)
-            self._end_attempt(node, connection, Disconnected(f"Connecting to {node.host}:{node.port} failed: {error!r}"))
+            self._end_attempt(node, connection, Disconnected(f"Connecting to {node.place} failed: {error!r}"))
         else:
             self._begin_link(node, connection, versions, lifetime_ms)
 
@@ -206,10 +210,13 @@ class Connections:
     def _begin_link(self, node: Node, connection: Connection, versions: BrokerVersions, lifetime_ms: int) -> None:
         self._attempts.pop(node.id, None)
         if not connection.is_open:
-            self._failed(node.id, Disconnected(f"Connection to {node.host}:{node.port} was lost"))
+            error = Disconnected(f"{node.place} closed the connection")
+            self.failures.lost(node.address, error)
+            self._failed(node.id, error)
             return
         link = self.links[node.id] = Link(connection, versions)
         self.states.ready(node.id)
+        self.failures.connected(node.address)
         self._metrics.created.record()
         self._plan_renewal(node.id, link, lifetime_ms)
         self._tell_ready(node.id)
@@ -220,12 +227,16 @@ class Connections:
             connection.close(error)
         if isinstance(error, AuthenticationError):
             self._metrics.refused.record()
-            _log.error("Connection to node %s failed authentication due to: %s", node, error)
-        elif not self.is_closed:
-            _log.warning("Connection to node %s could not be established: %s", node, error)
+        if isinstance(error, ClosedHere):
+            self.failures.given_up(node.address)
+        else:
+            warning = self.failures.failed(node.address, error)
+            if warning is not None and not self.is_closed:
+                _log.log(logging.ERROR if isinstance(error, AuthenticationError) else logging.WARNING, "%s", warning)
         self._failed(node.id, error)
 
-    def _lost(self, node_id: int, connection: Connection, error: KafkaError) -> None:
+    def _lost(self, node: Node, connection: Connection, error: KafkaError) -> None:
+        node_id = node.id
         link = self.links.get(node_id)
         if link is None or link.connection is not connection:
             return  # it was never ready: the attempt tells
@@ -238,6 +249,8 @@ class Connections:
             self.states.closed(node_id)
             self._tell_disconnected(node_id, error)
         else:
+            if not isinstance(error, ClosedHere):
+                self.failures.lost(node.address, error)
             self._failed(node_id, error)
 
     def _failed(self, node_id: int, error: KafkaError) -> None:
@@ -251,12 +264,12 @@ class Connections:
 
     def _new_connection(self, node: Node) -> Connection:
         connection = Connection(
-            f"{node.host}:{node.port}",
+            node.place,
             client_id=self._client_id,
             clock=self.clock,
             idle_ms=self._idle_ms,
             traffic=self._metrics.node(node.id),
-            on_lost=lambda connection, error: self._lost(node.id, connection, error),
+            on_lost=lambda connection, error: self._lost(node, connection, error),
             on_room=self._changed,
             on_writable=lambda: self._tell_ready(node.id),
         )

@@ -73,20 +73,21 @@ class Handshake:
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 found = await asyncio.get_running_loop().getaddrinfo(node.host, node.port, type=socket.SOCK_STREAM)
-        except TimeoutError:
-            raise Timeout(f"The address of {node.host} was not found within {timeout_ms} ms") from None
+        except TimeoutError as error:
+            raise Timeout(
+                f"{node.place}: the host name was not resolved within {timeout_ms} ms (socket.connection.setup.timeout.ms); is DNS up?"
+            ) from error
         except (OSError, UnicodeError) as error:
-            raise Disconnected(f"Couldn't resolve server {node.host}:{node.port}: {error}; check bootstrap.servers and DNS") from error
+            raise Disconnected(f"{node.place}: {unresolved(node.host, error)}") from error
         return [(int(family), address) for family, _, _, _, address in found]
 
     async def _open(self, node: Node, family: int, address: Any, timeout_ms: int) -> Connection:
-        name = f"{node.host}:{node.port}"
         # One of the system's, or of the world that a simulated loop lives in.
         raw: socket.socket = getattr(asyncio.get_running_loop(), "new_socket", socket.socket)(family, socket.SOCK_STREAM)
         try:
             self._set_options(raw)
-            await self._connect_socket(raw, address, name, timeout_ms)
-            return await self._wrap(raw, node, name)
+            await self._connect_socket(raw, address, node.place, timeout_ms)
+            return await self._wrap(raw, node)
         except BaseException:
             raw.close()
             raise
@@ -100,19 +101,21 @@ class Handshake:
         if self._receive_buffer_bytes >= 0:
             raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._receive_buffer_bytes)
 
-    async def _connect_socket(self, raw: socket.socket, address: Any, name: str, timeout_ms: int) -> None:
+    async def _connect_socket(self, raw: socket.socket, address: Any, place: str, timeout_ms: int) -> None:
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 await asyncio.get_running_loop().sock_connect(raw, address)
-        except TimeoutError:
+        except TimeoutError as error:
             raise Timeout(
-                f"Connection to {name} was not set up within {timeout_ms} ms (socket.connection.setup.timeout.ms): "
-                "a firewall, or a host that is down"
-            ) from None
+                f"{place} did not answer within {timeout_ms} ms (socket.connection.setup.timeout.ms): "
+                "is a firewall in the way, or the host down?"
+            ) from error
+        except ConnectionRefusedError as error:
+            raise Disconnected(f"{place} refused the connection: no broker listens on this port") from error
         except OSError as error:
-            raise Disconnected(f"Connection to {name} could not be established: {error}; is there a broker?") from error
+            raise Disconnected(f"{place} could not be connected to: {error.strerror or error}") from error
 
-    async def _wrap(self, raw: socket.socket, node: Node, name: str) -> Connection:
+    async def _wrap(self, raw: socket.socket, node: Node) -> Connection:
         loop = asyncio.get_running_loop()
         connection = self._make(node)
         options: dict[str, Any] = {}
@@ -120,28 +123,35 @@ class Handshake:
             options = {"ssl": self._tls, "server_hostname": node.host, "ssl_handshake_timeout": self._request_timeout_ms / 1000}
         try:
             await loop.create_connection(lambda: connection, sock=raw, **options)
-        except ssl.SSLError as error:
-            raise _tls_error(name, error) from error
-        except ConnectionError as error:
+        except (ConnectionError, ssl.SSLEOFError) as error:
             if self._tls is None:
-                raise Disconnected(f"Connection to {name} was lost: {error}") from error
+                raise Disconnected(f"{node.place} closed the connection: {error}") from error
             raise Disconnected(
-                f"Connection to {name} ended during the TLS handshake: {error}; does that listener speak TLS? See security.protocol"
+                f"{node.place} closed the connection during the TLS handshake: "
+                "if the port does not speak TLS set security.protocol=PLAINTEXT, or SASL_PLAINTEXT if it asks for a password"
             ) from error
+        except ssl.SSLError as error:
+            raise _tls_error(node.place, error) from error
         except TimeoutError as error:
-            raise Timeout(f"The TLS handshake with {name} took longer than {self._request_timeout_ms} ms (request.timeout.ms)") from error
+            raise Timeout(
+                f"{node.place} did not answer the TLS handshake within {self._request_timeout_ms} ms (request.timeout.ms): "
+                "if the port does not speak TLS set security.protocol=PLAINTEXT"
+            ) from error
         return connection
 
 
-def _tls_error(name: str, error: ssl.SSLError) -> KafkaError:
+def unresolved(host: str, error: Exception) -> str:
+    """Why a host name has no address, for a user."""
+    return f"the host name {host} is not known ({getattr(error, 'strerror', None) or error})"
+
+
+def _tls_error(place: str, error: ssl.SSLError) -> KafkaError:
     if isinstance(error, ssl.SSLCertVerificationError):
         return SslAuthentication(
-            f"SSL handshake with {name} failed: {error.verify_message}; "
+            f"The TLS handshake with {place} failed: {error.verify_message}; "
             "check ssl.truststore.*, and that the certificate names the host (ssl.endpoint.identification.algorithm)"
         )
     reason = getattr(error, "reason", None) or str(error)
     if "WRONG_VERSION_NUMBER" in reason or "HTTP_REQUEST" in reason or "RECORD_LAYER_FAILURE" in reason:
-        return SslAuthentication(
-            f"SSL handshake with {name} failed: it does not speak TLS ({reason}); set security.protocol to what it speaks"
-        )
-    return SslAuthentication(f"SSL handshake with {name} failed: {reason}")
+        return SslAuthentication(f"{place} does not speak TLS on this port ({reason}); is security.protocol=PLAINTEXT meant?")
+    return SslAuthentication(f"The TLS handshake with {place} failed: {reason}")

@@ -20,7 +20,8 @@ from barnabas.client.clock import Clock
 from barnabas.client.cluster import NO_LEADER_EPOCH, Cluster, LeaderAndEpoch, Node, PartitionInfo
 from barnabas.client.common_config import bootstrap_addresses
 from barnabas.client.config import ClientConfig
-from barnabas.client.errors import IllegalState, InvalidTopic, KafkaError, Timeout, TopicAuthorization, error_for, refreshes_metadata
+from barnabas.client.connection_failures import ConnectionFailures
+from barnabas.client.errors import IllegalState, InvalidTopic, KafkaError, TopicAuthorization, error_for, refreshes_metadata
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from barnabas.protocol.messages.metadata_response import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
@@ -89,6 +90,7 @@ class Metadata:
         self.on_update: list[Listener] = []  # called with each new snapshot, on the loop's thread
         self.wake: Callable[[], None] = lambda: None  # set by the network client: an update is wanted now; may be called from any thread
         self.update_version = 0  # counts answers
+        self.failures = ConnectionFailures(clock.monotonic_ms)
         self._max_age_ms: int = config["metadata.max.age.ms"]
         self._topic_idle_ms = topic_idle_ms
         self._refresh_backoff = ExponentialBackoff(config["retry.backoff.ms"], config["retry.backoff.max.ms"], random=random)
@@ -374,7 +376,8 @@ class Metadata:
         except TimeoutError:
             if waiter.done() and not waiter.cancelled() and waiter.exception() is not None:
                 raise
-            raise Timeout(f"Failed to update metadata after {timeout_ms} ms.") from None
+            late = self.failures.timeout(f"Failed to update metadata after {timeout_ms} ms.")
+            raise late from late.__cause__
         finally:
             if entry in self._waiters:
                 self._waiters.remove(entry)

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
-from barnabas.client.connection import Idle
+from barnabas.client.connection import ClosedHere, Idle
 from barnabas.client.errors import AuthenticationError, Disconnected, KafkaError, UnsupportedVersion
 from barnabas.client.metadata import Metadata, MetadataQuestion
 from barnabas.protocol import api_keys
@@ -145,7 +145,7 @@ class MetadataUpdater:
 
     def _rebootstrap(self, reason: str) -> None:
         _log.info("Rebootstrapping, since %s", reason)
-        self._client.disconnect_all(Disconnected("The client begins again with bootstrap.servers"))
+        self._client.disconnect_all(ClosedHere("The client begins again with bootstrap.servers"))
         self._metadata.rebootstrap()
         self._asking_since_ms = self._now_ms()
 

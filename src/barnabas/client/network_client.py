@@ -14,11 +14,11 @@ from typing import Final
 from barnabas.client.bootstrap import resolve_bootstrap
 from barnabas.client.broker_versions import BrokerVersions
 from barnabas.client.clock import Clock
-from barnabas.client.cluster import Node
+from barnabas.client.cluster import COORDINATOR_IDS, Node
 from barnabas.client.config import ClientConfig
-from barnabas.client.connection import Done, completing
+from barnabas.client.connection import ClosedHere, Done, completing
 from barnabas.client.connections import Connections, Link
-from barnabas.client.errors import AuthenticationError, Disconnected, IllegalState, KafkaError, Timeout, error_for
+from barnabas.client.errors import AuthenticationError, IllegalState, KafkaError, Timeout, error_for
 from barnabas.client.metadata import Metadata
 from barnabas.client.metadata_updater import MetadataUpdater
 from barnabas.client.metrics import Metrics
@@ -31,7 +31,6 @@ from barnabas.protocol.messages.find_coordinator_response import FindCoordinator
 from barnabas.protocol.registry import BY_NAME, Api
 
 IN_FLIGHT_MAX: Final = 100  # of clients without the setting max.in.flight.requests.per.connection
-COORDINATOR_IDS: Final = 2**31 - 1  # a coordinator's connection of its own has the id COORDINATOR_IDS - broker id, as in Java
 GROUP_COORDINATOR: Final = 0
 TRANSACTION_COORDINATOR: Final = 1
 _BATCHED_COORDINATORS_VERSION: Final = 4
@@ -73,6 +72,7 @@ class NetworkClient:
             metrics=NetworkMetrics(metrics, metric_group, lambda: len(self._connections.links)),
             random=self._random,
             in_flight_max=config.get("max.in.flight.requests.per.connection", IN_FLIGHT_MAX),
+            failures=metadata.failures,
         )
         self._links = self._connections.links
         self._states = self._connections.states
@@ -291,13 +291,16 @@ class NetworkClient:
             if isinstance(failure, AuthenticationError):
                 raise failure
             if now_ms >= deadline_ms:
-                reason = "" if failure is None else f"; the last failure: {failure}"
-                raise Timeout(f"Timed out waiting for a node: no broker could be reached in time{reason}")
+                raise self.timeout("Timed out waiting for a node: no broker could be reached in time")
             delays = [self._states.delay_ms(node.id, now_ms) for node in self.metadata.cluster.nodes]
             wait_ms = deadline_ms - now_ms
             if node_id is None and delays:
                 wait_ms = min(wait_ms, max(min(delays), 1))
             await self.wait_for_change(wait_ms)
+
+    def timeout(self, message: str, cause: BaseException | None = None) -> Timeout:
+        """A Timeout with the last connection error in its text and as its cause: see `ConnectionFailures.timeout`."""
+        return self.metadata.failures.timeout(message, cause=cause)
 
     def any_connecting(self) -> bool:
         return self._states.any_connecting()
@@ -311,11 +314,13 @@ class NetworkClient:
 
     def forget_nodes(self) -> None:
         """Forgets the failures of nodes that the cluster does not have any more."""
-        self._states.keep_only([node.id for node in self.metadata.cluster.nodes] + list(self._coordinators))
+        nodes = self.metadata.cluster.nodes
+        self._states.keep_only([node.id for node in nodes] + list(self._coordinators))
+        self.metadata.failures.keep_only({node.address for node in (*nodes, *self._coordinators.values())})
 
     def disconnect(self, node_id: int, error: KafkaError | None = None) -> None:
         """Gives up the connection to a node; who waits for an answer gets the error."""
-        self._connections.disconnect(node_id, error or Disconnected(f"The client disconnected from node {node_id}"))
+        self._connections.disconnect(node_id, error or ClosedHere(f"The client disconnected from node {node_id}"))
 
     def disconnect_all(self, error: KafkaError) -> None:
         self._connections.disconnect_all(error)

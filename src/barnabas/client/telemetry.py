@@ -47,6 +47,8 @@ class Network(Protocol):
 
     def is_ready(self, node_id: int) -> bool: ...
 
+    def timeout(self, message: str) -> Timeout: ...
+
 
 class ClientTelemetry:
     """The task. `start` it once the network is started, `close` it before the network is closed."""
@@ -106,7 +108,7 @@ class ClientTelemetry:
             except TimeoutError:
                 pass
         if self.sender.subscription is None:
-            raise Timeout(f"The broker gave this client no instance id within {timeout_ms} ms")
+            raise self._network.timeout(f"The broker gave this client no instance id within {timeout_ms} ms")
         return self.sender.subscription.client_instance_id
 
     async def close(self, timeout_ms: int) -> None:

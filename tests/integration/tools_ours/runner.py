@@ -190,7 +190,8 @@ REPLACEMENTS = [
     (re.compile(r"^Caused by: Value \[.*\n?", re.MULTILINE), ""),
     (re.compile(r"Epoch: \d+$", re.MULTILINE), "Epoch: N"),  # of the features, which counts all changes of the metadata
     (re.compile(r"\b\d{13} +\t\d+ +\t"), "TIME\tDURATION\t"),  # of a transaction
-    (re.compile(r"Call: findAllBrokers"), "Call: listGroups"),  # the names of the clients' own steps
+    (re.compile(r"\b(Call: |callName=)\w+"), r"\1NAME"),  # the names of the clients' own steps, Java's and Python's
+    (re.compile(r"; the last connection error: .*"), ""),  # which Java's client only logs
     (re.compile(r"\(api=METADATA\)"), ""),
     (re.compile(r" \(Commit:\w+\)"), ""),
     (re.compile(r"(Valid types are: )Consumer, Classic"), r"\1Classic, Consumer"),

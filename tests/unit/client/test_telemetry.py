@@ -387,6 +387,9 @@ class FakeNetwork:
     def is_ready(self, node_id: int) -> bool:
         return True
 
+    def timeout(self, message: str) -> Timeout:
+        return Timeout(message)
+
     async def send(self, node_id: int, request: Message, *, timeout_ms: int | None = None) -> Message:
         assert node_id == 3
         self.requests.append(request)

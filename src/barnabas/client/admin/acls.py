@@ -63,7 +63,7 @@ class AclCalls:
                 for acl in resource.acls
             ]  # fmt: skip
 
-        call = self._calls.begin("describeAcls", timeout_ms)
+        call = self._calls.begin("describe_acls", timeout_ms)
         return await self._calls.ask(call, self._calls.any_node, lambda _: request, read)
 
     async def create_acls(self, acls: Iterable[AclBinding], *, timeout_ms: int | None = None) -> Outcomes[AclBinding, None]:
@@ -87,7 +87,7 @@ class AclCalls:
                     answer.done[binding] = None
             return answer
 
-        call = self._calls.begin("createAcls", timeout_ms)
+        call = self._calls.begin("create_acls", timeout_ms)
         return await self._calls.ask_about(call, wanted, self._calls.any_node, build, read, refused)
 
     async def delete_acls(
@@ -111,7 +111,7 @@ class AclCalls:
                     answer.done[one] = [_deleted(acl) for acl in result.matching_acls]
             return answer
 
-        call = self._calls.begin("deleteAcls", timeout_ms)
+        call = self._calls.begin("delete_acls", timeout_ms)
         return await self._calls.ask_about(call, wanted, self._calls.any_node, build, read, refused)
 
 

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from barnabas.client.admin.async_admin import AsyncAdmin
-from barnabas.client.errors import IllegalState
+from barnabas.client.errors import IllegalState, KafkaError
 from barnabas.client.loop_thread import LoopThread
 from barnabas.client.metrics import Metric, MetricName
 
@@ -54,6 +54,13 @@ class Admin:
             pass  # a child process: the thread was not taken along
         finally:
             self._thread.close()
+
+    def last_connection_error(self) -> KafkaError | None:
+        """Why a broker could not be reached: the last failure of an address that has not been connected to since. None if there is none.
+
+        Every Timeout of this client has it as its cause.
+        """
+        return self._admin.last_connection_error()
 
     def metrics(self) -> dict[MetricName, Metric]:
         """What the client measures of itself."""

@@ -37,7 +37,7 @@ from barnabas.client.admin.transactions import TransactionCalls
 from barnabas.client.backoff import ExponentialBackoff
 from barnabas.client.client_metrics import client_metrics
 from barnabas.client.clock import SystemClock
-from barnabas.client.errors import IllegalArgument
+from barnabas.client.errors import IllegalArgument, KafkaError
 from barnabas.client.metadata import Metadata
 from barnabas.client.metrics import Metric, MetricName
 from barnabas.client.network_client import NetworkClient
@@ -87,6 +87,7 @@ class AsyncAdmin(
             CallSettings(self._config["default.api.timeout.ms"], self._config["request.timeout.ms"], self._config["retries"]),
             time,
             ExponentialBackoff(self._config["retry.backoff.ms"], self._config["retry.backoff.max.ms"]),
+            failures=self._metadata.failures,
         )
         self._telemetry = ClientTelemetry.of(self._config, self._network, self._metrics, clock=time)
         self._started = False
@@ -97,7 +98,11 @@ class AsyncAdmin(
         """Begins to look for the cluster. The first call does it, too."""
         if not self._started:
             self._started = True
-            await self._network.start()
+            try:
+                await self._network.start()
+            except BaseException:
+                self._started = False
+                raise
             if self._telemetry is not None:
                 self._telemetry.start()
 
@@ -113,6 +118,13 @@ class AsyncAdmin(
             await self._telemetry.close(LAST_PUSH_TIMEOUT_MS if timeout_ms is None else timeout_ms)
         await self._network.close()
         self._metrics.close()
+
+    def last_connection_error(self) -> KafkaError | None:
+        """Why a broker could not be reached: the last failure of an address that has not been connected to since. None if there is none.
+
+        Every Timeout of this client has it as its cause.
+        """
+        return self._metadata.failures.last()
 
     def metrics(self) -> dict[MetricName, Metric]:
         """What the client measures of itself."""

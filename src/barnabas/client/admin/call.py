@@ -9,6 +9,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
+from barnabas.client.connection_failures import ConnectionFailures
 from barnabas.client.errors import Disconnected, Timeout
 from barnabas.errors import KafkaError
 
@@ -79,18 +80,15 @@ class Call:
         twin.api = self.api
         return twin
 
-    def timed_out(self, cause: BaseException | None = None, *, assigned: bool = True) -> Timeout:
+    def timed_out(self, failures: ConnectionFailures, cause: BaseException | None = None, *, assigned: bool = True) -> Timeout:
         """Kafka's words for a call that took too long; what stood in the way is its cause."""
         name = self.name if self.api is None else f"{self.name}(api={self.api})"
         if not assigned:
-            error = Timeout(f"Timed out waiting for a node assignment. Call: {name}")
-        elif isinstance(cause, Timeout):
-            error = cause
-        else:
-            error = Timeout(
-                f"Call(callName={name}, deadlineMs={self._wall_deadline_ms}, tries={self.tries}, "
-                f"nextAllowedTryMs={self._next_try_ms}) timed out at {self._clock.now_ms()} after {self.tries} attempt(s)"
-            )
-        if error is not cause:
-            error.__cause__ = cause
-        return error
+            return failures.timeout(f"Timed out waiting for a node assignment. Call: {name}", cause=cause)
+        if isinstance(cause, Timeout):
+            return cause
+        return failures.timeout(
+            f"Call(callName={name}, deadlineMs={self._wall_deadline_ms}, tries={self.tries}, "
+            f"nextAllowedTryMs={self._next_try_ms}) timed out at {self._clock.now_ms()} after {self.tries} attempt(s)",
+            cause=cause,
+        )

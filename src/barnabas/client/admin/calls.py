@@ -20,6 +20,7 @@ from barnabas.client.admin.call import Answer, Call, Located, NotAssigned, Time
 from barnabas.client.admin.keys import each_of
 from barnabas.client.admin.outcomes import Outcomes, failed
 from barnabas.client.cluster import Node
+from barnabas.client.connection_failures import NO_FAILURES, ConnectionFailures
 from barnabas.client.errors import Disconnected, IllegalArgument, IllegalState, Timeout, UnknownServerError, error_for, refreshes_metadata
 from barnabas.errors import KafkaError, NotController
 from barnabas.protocol.errors import UnsupportedVersion
@@ -89,6 +90,7 @@ class Calls:
         clock: Time,
         backoff: Backoff,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        failures: ConnectionFailures = NO_FAILURES,
     ) -> None:
         self.directory = directory
         self._channel = channel
@@ -96,6 +98,7 @@ class Calls:
         self._clock = clock
         self._backoff = backoff
         self._sleep = sleep
+        self._failures = failures
         self._under_way = 0
         self._closed = False
         self._idle: asyncio.Event | None = None
@@ -107,7 +110,7 @@ class Calls:
     def begin(self, name: str, timeout_ms: int | None) -> Call:
         """A call with its deadline: the given one, or default.api.timeout.ms from now."""
         if self._closed:
-            raise IllegalState("Cannot accept new calls when AdminClient is closing.")
+            raise IllegalState("Cannot accept new calls when the admin client is closing.")
         if timeout_ms is not None and timeout_ms < 0:
             raise IllegalArgument(f"timeout_ms must not be negative, but is {timeout_ms}")
         return Call(name, self._settings.default_api_timeout_ms if timeout_ms is None else timeout_ms, self._clock)
@@ -292,7 +295,7 @@ class Calls:
     async def back_off(self, call: Call, error: KafkaError, wait_at_least_ms: int = 0) -> None:
         """Waits before the next attempt; raises when there is to be none, because of the error, the deadline, `retries`, or the end."""
         if self._closed and isinstance(error, IllegalState):
-            raise Timeout(f"The AdminClient thread has exited. Call: {call.name}") from error
+            raise self._failures.timeout(f"The admin client was closed. Call: {call.name}", cause=error)
         if self._closed or not error.retriable:
             raise error
         if isinstance(error, NotController) or refreshes_metadata(error):
@@ -310,7 +313,7 @@ class Calls:
 
     def _timed_out(self, call: Call) -> Timeout:
         assigned = self.directory.known and not isinstance(call.last_error, NotAssigned)
-        return call.timed_out(call.last_error, assigned=assigned)
+        return call.timed_out(self._failures, call.last_error, assigned=assigned)
 
     async def _locate(
         self, call: Call, keys: list[K], locate: Callable[[Call, Sequence[K]], Awaitable[Located[K]]]

@@ -31,6 +31,6 @@ class ClientMetricsCalls(ConfigCalls):
         """The id that a broker has given to this client, the same for as long as it lives; needs enable.metrics.push=true."""
         if self._telemetry is None:
             raise not_enabled()
-        call = self._calls.begin("clientInstanceId", timeout_ms)
+        call = self._calls.begin("client_instance_id", timeout_ms)
         await self._calls.brokers(call)  # begins to speak to them, if nobody has yet
         return await self._telemetry.client_instance_id(call.remaining_ms())

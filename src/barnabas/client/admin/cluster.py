@@ -72,7 +72,7 @@ class ClusterCalls:
         self, *, include_authorized_operations: bool = False, include_fenced_brokers: bool = False, timeout_ms: int | None = None
     ) -> ClusterDescription:
         """The brokers that are alive (and those that are fenced, if wanted), the controller, and the cluster's id."""
-        call = self._calls.begin("listNodes", timeout_ms)
+        call = self._calls.begin("describe_cluster", timeout_ms)
         return await fetch_cluster(
             self._calls,
             call,
@@ -87,13 +87,13 @@ class ClusterCalls:
     ) -> Outcomes[int, NodeApiVersions]:
         """Which versions of which APIs each broker understands; of all brokers unless some are named. Java's Admin has no such method,
         only its tool."""
-        call = self._calls.begin("apiVersions", timeout_ms)
+        call = self._calls.begin("describe_api_versions", timeout_ms)
         wanted = await self._calls.brokers(call) if node_ids is None else list(node_ids)
         return await self._calls.ask_each(call, wanted, self._calls.each_at_itself, self._api_versions)
 
     async def unregister_broker(self, broker_id: int, *, timeout_ms: int | None = None) -> None:
         """Strikes a broker that is gone for good from the list of those that are expected."""
-        call = self._calls.begin("unregisterBroker", timeout_ms)
+        call = self._calls.begin("unregister_broker", timeout_ms)
 
         def read(response: UnregisterBrokerResponse) -> None:
             if response.error_code:

@@ -75,7 +75,7 @@ class ConfigCalls:
     ) -> Outcomes[ConfigResource, Config]:
         """All settings of resources, also those at their defaults. Those of a broker are asked of that broker."""
         wanted = list(dict.fromkeys(config_resources))
-        call = self._calls.begin("describeConfigs", timeout_ms)
+        call = self._calls.begin("describe_configs", timeout_ms)
 
         def build(_: int, resources: Sequence[ConfigResource]) -> Message:
             asked = [DescribeConfigsResource(resource.type, resource.name, None) for resource in resources]
@@ -118,7 +118,7 @@ class ConfigCalls:
                 validate_only,
             )
 
-        call = self._calls.begin("incrementalAlterConfigs", timeout_ms)
+        call = self._calls.begin("incremental_alter_configs", timeout_ms)
         return await self._alter(call, list(changes), build)
 
     async def alter_configs(
@@ -143,7 +143,7 @@ class ConfigCalls:
                 validate_only,
             )
 
-        call = self._calls.begin("alterConfigs", timeout_ms)
+        call = self._calls.begin("alter_configs", timeout_ms)
         return await self._alter(call, list(wanted), build)
 
     async def list_config_resources(
@@ -159,7 +159,7 @@ class ConfigCalls:
                 ConfigResource(ConfigResourceType.for_id(found.resource_type), found.resource_name) for found in response.config_resources
             ]
 
-        call = self._calls.begin("listConfigResources", timeout_ms)
+        call = self._calls.begin("list_config_resources", timeout_ms)
         try:
             return await self._calls.ask(call, self._calls.any_node, lambda _: ListConfigResourcesRequest(wanted), read)
         except UnsupportedVersion:

@@ -53,7 +53,7 @@ class ElectionCalls:
                         done[partition] = None
             return Outcomes([*done, *errors], done, errors)
 
-        call = self._calls.begin("electLeaders", timeout_ms)
+        call = self._calls.begin("elect_leaders", timeout_ms)
         return await self._calls.ask(
             call, self._calls.controller, lambda timeout: ElectLeadersRequest(election_type, topics, timeout), read
         )

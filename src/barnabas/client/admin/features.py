@@ -78,7 +78,7 @@ class FeatureCalls:
                 raise error_for(response.error_code)
             return _features(response)
 
-        call = self._calls.begin("describeFeatures", timeout_ms)
+        call = self._calls.begin("describe_features", timeout_ms)
         return await self._calls.ask(call, route, lambda _: ApiVersionsRequest(SOFTWARE_NAME, SOFTWARE_VERSION), read)
 
     async def update_features(
@@ -121,7 +121,7 @@ class FeatureCalls:
                     answer.done[result.feature] = None
             return answer
 
-        call = self._calls.begin("updateFeatures", timeout_ms)
+        call = self._calls.begin("update_features", timeout_ms)
         return await self._calls.ask_about(call, feature_updates, self._calls.controller, build, read, older=older)
 
 

@@ -68,7 +68,7 @@ class GroupOffsetCalls:
         given: Mapping[str, ListConsumerGroupOffsetsSpec | Iterable[TopicPartition] | None]
         given = {group_specs: None} if isinstance(group_specs, str) else group_specs
         wanted = {group: _partitions(spec) for group, spec in given.items()}
-        call = self._calls.begin("offsetFetch", timeout_ms)
+        call = self._calls.begin("list_consumer_group_offsets", timeout_ms)
 
         async def ask(call: Call, node_id: int, groups: Sequence[str]) -> Answer[str, GroupOffsets]:
             request = OffsetFetchRequest(groups=[_group(group, wanted[group]) for group in groups], require_stable=require_stable)
@@ -101,7 +101,7 @@ class GroupOffsetCalls:
         self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata], *, timeout_ms: int | None = None
     ) -> Outcomes[TopicPartition, None]:
         """Sets offsets of a group that has no members (of one that has, only those of topics that nobody has subscribed to)."""
-        call = self._calls.begin("offsetCommit", timeout_ms)
+        call = self._calls.begin("alter_consumer_group_offsets", timeout_ms)
         topics: dict[str, list[OffsetCommitRequestPartition]] = {}
         for partition, offset in offsets.items():
             epoch = -1 if offset.leader_epoch is None else offset.leader_epoch
@@ -130,7 +130,7 @@ class GroupOffsetCalls:
         self, group_id: str, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None
     ) -> Outcomes[TopicPartition, None]:
         """Deletes offsets of a group, of topics that none of its members has subscribed to."""
-        call = self._calls.begin("offsetDelete", timeout_ms)
+        call = self._calls.begin("delete_consumer_group_offsets", timeout_ms)
         wanted = list(dict.fromkeys(partitions))
         topics: dict[str, list[OffsetDeleteRequestPartition]] = {}
         for partition in wanted:

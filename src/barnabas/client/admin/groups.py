@@ -67,7 +67,7 @@ class GroupCalls:
         timeout_ms: int | None = None,
     ) -> Listing[GroupListing]:
         """All groups of all types, or those in some states, of some types, of some protocols (`""` is that of simple consumers)."""
-        call = self._calls.begin("listGroups", timeout_ms)
+        call = self._calls.begin("list_groups", timeout_ms)
         request = ListGroupsRequest([str(state) for state in group_states], [str(kind) for kind in types])
         protocols = frozenset(protocol_types)
 
@@ -94,7 +94,7 @@ class GroupCalls:
         self, group_ids: Iterable[str], *, include_authorized_operations: bool = False, timeout_ms: int | None = None
     ) -> Outcomes[str, ConsumerGroupDescription]:
         """Groups of consumers, of either protocol, with their members and what is assigned to them."""
-        call = self._calls.begin("describeConsumerGroups", timeout_ms)
+        call = self._calls.begin("describe_consumer_groups", timeout_ms)
         classic: set[str] = set()
 
         async def ask(call: Call, node_id: int, groups: Sequence[str]) -> Answer[str, ConsumerGroupDescription]:
@@ -109,7 +109,7 @@ class GroupCalls:
         self, group_ids: Iterable[str], *, include_authorized_operations: bool = False, timeout_ms: int | None = None
     ) -> Outcomes[str, ClassicGroupDescription]:
         """Groups of the classic protocol, also those that are not of consumers (Connect's workers, for instance)."""
-        call = self._calls.begin("describeClassicGroups", timeout_ms)
+        call = self._calls.begin("describe_classic_groups", timeout_ms)
 
         async def ask(call: Call, node_id: int, groups: Sequence[str]) -> Answer[str, ClassicGroupDescription]:
             request = DescribeGroupsRequest(list(groups), include_authorized_operations)
@@ -127,15 +127,15 @@ class GroupCalls:
 
     async def delete_consumer_groups(self, group_ids: Iterable[str], *, timeout_ms: int | None = None) -> Outcomes[str, None]:
         """Deletes groups that have no members, and their offsets with them."""
-        return await self._delete_groups("deleteConsumerGroups", group_ids, timeout_ms)
+        return await self._delete_groups("delete_consumer_groups", group_ids, timeout_ms)
 
     async def delete_share_groups(self, group_ids: Iterable[str], *, timeout_ms: int | None = None) -> Outcomes[str, None]:
         """Deletes share groups that have no members."""
-        return await self._delete_groups("deleteShareGroups", group_ids, timeout_ms)
+        return await self._delete_groups("delete_share_groups", group_ids, timeout_ms)
 
     async def delete_streams_groups(self, group_ids: Iterable[str], *, timeout_ms: int | None = None) -> Outcomes[str, None]:
         """Deletes streams groups that have no members."""
-        return await self._delete_groups("deleteStreamsGroups", group_ids, timeout_ms)
+        return await self._delete_groups("delete_streams_groups", group_ids, timeout_ms)
 
     async def remove_members_from_consumer_group(
         self,
@@ -147,7 +147,7 @@ class GroupCalls:
     ) -> Outcomes[str, None]:
         """Takes static members out of a group without waiting for their sessions to end; all members, also dynamic ones, unless some are
         named. The outcomes are by group.instance.id, or by member id for members without one."""
-        call = self._calls.begin("removeMembersFromConsumerGroup", timeout_ms)
+        call = self._calls.begin("remove_members_from_consumer_group", timeout_ms)
         given = reason[:_REASON_SIZE_MAX] if reason else _REMOVED
         if members is None:
             identities = await self._all_members(group_id, given, timeout_ms)

@@ -71,14 +71,14 @@ class LogDirCalls:
         self, brokers: Iterable[int], *, timeout_ms: int | None = None
     ) -> Outcomes[int, dict[str, LogDirDescription]]:
         """The log directories of brokers, by their paths, with all replicas in them."""
-        call = self._calls.begin("describeLogDirs", timeout_ms)
+        call = self._calls.begin("describe_log_dirs", timeout_ms)
         return await self._calls.ask_each(call, brokers, self._calls.each_at_itself, self._describe_broker)
 
     async def describe_replica_log_dirs(
         self, replicas: Iterable[TopicPartitionReplica], *, timeout_ms: int | None = None
     ) -> Outcomes[TopicPartitionReplica, ReplicaLogDirInfo]:
         """In which directory each of these replicas is."""
-        call = self._calls.begin("describeReplicaLogDirs", timeout_ms)
+        call = self._calls.begin("describe_replica_log_dirs", timeout_ms)
         return await self._calls.ask_each(call, replicas, self._at_their_brokers, self._describe_replicas)
 
     async def alter_replica_log_dirs(
@@ -86,7 +86,7 @@ class LogDirCalls:
     ) -> Outcomes[TopicPartitionReplica, None]:
         """Moves replicas to other directories of their brokers. A replica that is not there yet will be made in that directory, though
         the answer is REPLICA_NOT_AVAILABLE."""
-        call = self._calls.begin("alterReplicaLogDirs", timeout_ms)
+        call = self._calls.begin("alter_replica_log_dirs", timeout_ms)
 
         async def ask(call: Call, broker_id: int, replicas: Sequence[TopicPartitionReplica]) -> Answer[TopicPartitionReplica, None]:
             request = _moves({replica: replica_assignment[replica] for replica in replicas})

@@ -97,7 +97,7 @@ class OffsetCalls:
         timeout_ms: int | None = None,
     ) -> Outcomes[TopicPartition, ListOffsetsResultInfo]:
         """The offset that each partition's OffsetSpec asks for, with the time of its record. A topic that is not there fails at once."""
-        call = self._calls.begin("listOffsets", timeout_ms)
+        call = self._calls.begin("list_offsets", timeout_ms)
         total_ms = call.remaining_ms()
         specs = dict(topic_partition_offsets)
 

@@ -38,7 +38,7 @@ class ProducerCalls:
         self, partitions: Iterable[TopicPartition], *, broker_id: int | None = None, timeout_ms: int | None = None
     ) -> Outcomes[TopicPartition, list[ProducerState]]:
         """The producers that are active in partitions, as their leaders know them, or this broker."""
-        call = self._calls.begin("describeProducers", timeout_ms)
+        call = self._calls.begin("describe_producers", timeout_ms)
 
         async def there(call: Call, wanted: Sequence[TopicPartition]) -> Located[TopicPartition]:
             assert broker_id is not None

@@ -70,7 +70,7 @@ class QuorumCalls:
                 raise error_for(partitions[0].error_code, partitions[0].error_message)
             return _quorum(partitions[0], response.nodes)
 
-        call = self._calls.begin("describeMetadataQuorum", timeout_ms)
+        call = self._calls.begin("describe_metadata_quorum", timeout_ms)
         return await self._calls.ask(call, self._calls.any_node, lambda _: request, read)
 
     async def add_raft_voter(
@@ -89,7 +89,7 @@ class QuorumCalls:
             if response.error_code:
                 raise error_for(response.error_code, response.error_message)
 
-        call = self._calls.begin("addRaftVoter", timeout_ms)
+        call = self._calls.begin("add_raft_voter", timeout_ms)
         await self._calls.ask(
             call,
             self._calls.any_node,
@@ -106,7 +106,7 @@ class QuorumCalls:
             if response.error_code:
                 raise error_for(response.error_code, response.error_message)
 
-        call = self._calls.begin("removeRaftVoter", timeout_ms)
+        call = self._calls.begin("remove_raft_voter", timeout_ms)
         request = RemoveRaftVoterRequest(cluster_id, voter_id, voter_directory_id)
         await self._calls.ask(call, self._calls.any_node, lambda _: request, read)
 

@@ -127,7 +127,7 @@ class QuotaCalls:
                 for entry in response.entries or ()
             }
 
-        call = self._calls.begin("describeClientQuotas", timeout_ms)
+        call = self._calls.begin("describe_client_quotas", timeout_ms)
         return await self._calls.ask(call, self._calls.any_node, lambda _: request, read)
 
     async def alter_client_quotas(
@@ -154,7 +154,7 @@ class QuotaCalls:
                     answer.done[entity] = None
             return answer
 
-        call = self._calls.begin("alterClientQuotas", timeout_ms)
+        call = self._calls.begin("alter_client_quotas", timeout_ms)
         return await self._calls.ask_about(call, changes, self._calls.any_node, build, read)
 
 

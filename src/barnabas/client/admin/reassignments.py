@@ -82,7 +82,7 @@ class ReassignmentCalls:
                         answer.done[partition] = None
             return answer
 
-        call = self._calls.begin("alterPartitionReassignments", timeout_ms)
+        call = self._calls.begin("alter_partition_reassignments", timeout_ms)
         return await self._calls.ask_about(call, targets, self._calls.controller, build, read, _refused(targets))
 
     async def list_partition_reassignments(
@@ -110,7 +110,7 @@ class ReassignmentCalls:
                 for row in topic.partitions
             }
 
-        call = self._calls.begin("listPartitionReassignments", timeout_ms)
+        call = self._calls.begin("list_partition_reassignments", timeout_ms)
         return await self._calls.ask(call, self._calls.controller, lambda timeout: ListPartitionReassignmentsRequest(timeout, topics), read)
 
 

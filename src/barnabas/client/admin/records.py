@@ -42,7 +42,7 @@ class RecordCalls:
         self, records_to_delete: Mapping[TopicPartition, RecordsToDelete], *, timeout_ms: int | None = None
     ) -> Outcomes[TopicPartition, DeletedRecords]:
         """Deletes all records before an offset of each partition; done when all replicas that are alive have moved their beginning."""
-        call = self._calls.begin("deleteRecords", timeout_ms)
+        call = self._calls.begin("delete_records", timeout_ms)
         total_ms = call.remaining_ms()
 
         async def ask(call: Call, node_id: int, partitions: Sequence[TopicPartition]) -> Answer[TopicPartition, DeletedRecords]:

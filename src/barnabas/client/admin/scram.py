@@ -105,7 +105,7 @@ class ScramCalls:
                     done[result.user] = UserScramCredentialsDescription(result.user, infos)
             return Outcomes([result.user for result in response.results], done, errors)
 
-        call = self._calls.begin("describeUserScramCredentials", timeout_ms)
+        call = self._calls.begin("describe_user_scram_credentials", timeout_ms)
         return await self._calls.ask(call, self._calls.any_node, lambda _: DescribeUserScramCredentialsRequest(asked), read)
 
     async def alter_user_scram_credentials(
@@ -138,7 +138,7 @@ class ScramCalls:
                     answer.done[result.user] = None
             return answer
 
-        call = self._calls.begin("alterUserScramCredentials", timeout_ms)
+        call = self._calls.begin("alter_user_scram_credentials", timeout_ms)
         return await self._calls.ask_about(call, by_user, self._calls.controller, build, read, refused)
 
 

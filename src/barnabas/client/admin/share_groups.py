@@ -81,7 +81,7 @@ class ShareGroupCalls:
         self, group_ids: Iterable[str], *, include_authorized_operations: bool = False, timeout_ms: int | None = None
     ) -> Outcomes[str, ShareGroupDescription]:
         """Share groups with their members."""
-        call = self._calls.begin("describeShareGroups", timeout_ms)
+        call = self._calls.begin("describe_share_groups", timeout_ms)
 
         async def ask(call: Call, node_id: int, groups: Sequence[str]) -> Answer[str, ShareGroupDescription]:
             request = ShareGroupDescribeRequest(list(groups), include_authorized_operations)
@@ -104,7 +104,7 @@ class ShareGroupCalls:
         timeout_ms: int | None = None,
     ) -> Outcomes[str, ShareGroupOffsets]:
         """From where share groups read, by group and partition; None for a partition that was asked for and has no offset yet."""
-        call = self._calls.begin("describeShareGroupOffsets", timeout_ms)
+        call = self._calls.begin("list_share_group_offsets", timeout_ms)
         wanted = {group: _partitions(spec) for group, spec in group_specs.items()}
 
         async def ask(call: Call, node_id: int, groups: Sequence[str]) -> Answer[str, ShareGroupOffsets]:
@@ -129,7 +129,7 @@ class ShareGroupCalls:
         self, group_id: str, offsets: Mapping[TopicPartition, int], *, timeout_ms: int | None = None
     ) -> Outcomes[TopicPartition, None]:
         """Sets from where a share group without members reads."""
-        call = self._calls.begin("alterShareGroupOffsets", timeout_ms)
+        call = self._calls.begin("alter_share_group_offsets", timeout_ms)
         topics: dict[str, list[altering.AlterShareGroupOffsetsRequestPartition]] = {}
         for partition, offset in offsets.items():
             row = altering.AlterShareGroupOffsetsRequestPartition(partition.partition, offset)
@@ -160,7 +160,7 @@ class ShareGroupCalls:
         self, group_id: str, topics: Iterable[str], *, timeout_ms: int | None = None
     ) -> Outcomes[str, None]:
         """Makes a share group without members forget topics."""
-        call = self._calls.begin("deleteShareGroupOffsets", timeout_ms)
+        call = self._calls.begin("delete_share_group_offsets", timeout_ms)
         wanted = each_of(topics)
         request = DeleteShareGroupOffsetsRequest(group_id, [DeleteShareGroupOffsetsRequestTopic(topic) for topic in wanted])
 

@@ -99,7 +99,7 @@ class StreamsGroupCalls:
         self, group_ids: Iterable[str], *, include_authorized_operations: bool = False, timeout_ms: int | None = None
     ) -> Outcomes[str, StreamsGroupDescription]:
         """Streams groups with their topology and members."""
-        call = self._calls.begin("describeStreamsGroups", timeout_ms)
+        call = self._calls.begin("describe_streams_groups", timeout_ms)
 
         async def ask(call: Call, node_id: int, groups: Sequence[str]) -> Answer[str, StreamsGroupDescription]:
             request = StreamsGroupDescribeRequest(list(groups), include_authorized_operations)

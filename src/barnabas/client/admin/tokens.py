@@ -101,7 +101,7 @@ class TokenCalls:
             )
             return DelegationToken(info, bytes(response.hmac))
 
-        call = self._calls.begin("createDelegationToken", timeout_ms)
+        call = self._calls.begin("create_delegation_token", timeout_ms)
         return await self._calls.ask(call, self._calls.any_node, lambda _: request, read)
 
     async def renew_delegation_token(self, hmac: bytes, *, renew_time_period_ms: int = -1, timeout_ms: int | None = None) -> int:
@@ -112,7 +112,7 @@ class TokenCalls:
                 raise error_for(response.error_code)
             return response.expiry_timestamp_ms
 
-        call = self._calls.begin("renewDelegationToken", timeout_ms)
+        call = self._calls.begin("renew_delegation_token", timeout_ms)
         return await self._calls.ask(call, self._calls.any_node, lambda _: RenewDelegationTokenRequest(hmac, renew_time_period_ms), read)
 
     async def expire_delegation_token(self, hmac: bytes, *, expiry_time_period_ms: int = -1, timeout_ms: int | None = None) -> int:
@@ -123,7 +123,7 @@ class TokenCalls:
                 raise error_for(response.error_code)
             return response.expiry_timestamp_ms
 
-        call = self._calls.begin("expireDelegationToken", timeout_ms)
+        call = self._calls.begin("expire_delegation_token", timeout_ms)
         return await self._calls.ask(call, self._calls.any_node, lambda _: ExpireDelegationTokenRequest(hmac, expiry_time_period_ms), read)
 
     async def describe_delegation_token(
@@ -137,7 +137,7 @@ class TokenCalls:
                 raise error_for(response.error_code)
             return [_token(token) for token in response.tokens]
 
-        call = self._calls.begin("describeDelegationToken", timeout_ms)
+        call = self._calls.begin("describe_delegation_token", timeout_ms)
         return await self._calls.ask(call, self._calls.any_node, lambda _: DescribeDelegationTokenRequest(asked), read)
 
 

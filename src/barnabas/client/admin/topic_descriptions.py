@@ -61,7 +61,7 @@ class TopicDescriptions:
         self, wanted: Sequence[Topic], refused: Mapping[Topic, KafkaError], with_operations: bool, limit: int, timeout_ms: int | None
     ) -> Outcomes[Topic, TopicDescription]:
         pending = [topic for topic in wanted if topic not in refused]
-        call = self._calls.begin("describeTopics", timeout_ms)
+        call = self._calls.begin("describe_topics", timeout_ms)
         total: Answer[Topic, TopicDescription] = Answer(failed=dict(refused))
         names: list[str] = [topic for topic in pending if isinstance(topic, str)]
         try:

@@ -117,7 +117,7 @@ class TopicCalls(TopicDescriptions):
                     answer.done[result.name] = _created(result)
             return answer
 
-        call = self._calls.begin("createTopics", timeout_ms)
+        call = self._calls.begin("create_topics", timeout_ms)
         return await self._calls.ask_about(call, topics, self._calls.controller, build, read, unrepresentable(topics))
 
     async def delete_topics(
@@ -152,7 +152,7 @@ class TopicCalls(TopicDescriptions):
                     answer.done[key] = None
             return answer
 
-        call = self._calls.begin("deleteTopics", timeout_ms)
+        call = self._calls.begin("delete_topics", timeout_ms)
         return await self._calls.ask_about(call, wanted, self._calls.controller, build, read, unrepresentable(wanted), older)
 
     async def list_topics(self, *, list_internal: bool = False, timeout_ms: int | None = None) -> dict[str, TopicListing]:
@@ -165,7 +165,7 @@ class TopicCalls(TopicDescriptions):
                 if topic.name is not None and not topic.error_code and (list_internal or not topic.is_internal)
             }
 
-        call = self._calls.begin("listTopics", timeout_ms)
+        call = self._calls.begin("list_topics", timeout_ms)
         return await self._calls.ask(call, self._calls.any_node, lambda _: MetadataRequest(None, allow_auto_topic_creation=True), read)
 
     async def describe_topics(
@@ -204,7 +204,7 @@ class TopicCalls(TopicDescriptions):
                     answer.done[result.name] = None
             return answer
 
-        call = self._calls.begin("createPartitions", timeout_ms)
+        call = self._calls.begin("create_partitions", timeout_ms)
         return await self._calls.ask_about(call, new_partitions, self._calls.controller, build, read, unrepresentable(new_partitions))
 
 

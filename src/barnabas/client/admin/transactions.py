@@ -104,7 +104,7 @@ class TransactionCalls:
     ) -> Outcomes[int, list[TransactionListing]]:
         """The transactional ids that each broker coordinates, by broker; filtered by state, producer id, for how long a transaction has
         been open, and by a regular expression (RE2/J's) on the id."""
-        call = self._calls.begin("listTransactions", timeout_ms)
+        call = self._calls.begin("list_transactions", timeout_ms)
         request = ListTransactionsRequest(
             [str(state) for state in states], list(producer_ids), duration_ms, transactional_id_pattern or None
         )
@@ -133,7 +133,7 @@ class TransactionCalls:
         self, transactional_ids: Iterable[str], *, timeout_ms: int | None = None
     ) -> Outcomes[str, TransactionDescription]:
         """State, producer and partitions of transactional ids."""
-        call = self._calls.begin("describeTransactions", timeout_ms)
+        call = self._calls.begin("describe_transactions", timeout_ms)
 
         async def ask(call: Call, node_id: int, ids: Sequence[str]) -> Answer[str, TransactionDescription]:
             response: described.DescribeTransactionsResponse = await self._calls.send(call, node_id, DescribeTransactionsRequest(list(ids)))
@@ -150,7 +150,7 @@ class TransactionCalls:
 
     async def abort_transaction(self, spec: AbortTransactionSpec, *, timeout_ms: int | None = None) -> None:
         """Writes an abort marker where a transaction hangs that its coordinator knows nothing of. Dangerous for any other."""
-        call = self._calls.begin("abortTransaction", timeout_ms)
+        call = self._calls.begin("abort_transaction", timeout_ms)
         partition = spec.topic_partition
         marker = WritableTxnMarker(
             spec.producer_id,
@@ -181,7 +181,7 @@ class TransactionCalls:
         self, transactional_ids: Iterable[str], *, timeout_ms: int | None = None
     ) -> Outcomes[str, ProducerIdAndEpoch]:
         """Makes the producers with these transactional ids unable to go on, and aborts what they had open."""
-        call = self._calls.begin("fenceProducers", timeout_ms)
+        call = self._calls.begin("fence_producers", timeout_ms)
         transaction_timeout_ms = self._calls.request_timeout_ms if timeout_ms is None else timeout_ms
 
         async def ask(call: Call, node_id: int, ids: Sequence[str]) -> Answer[str, ProducerIdAndEpoch]:

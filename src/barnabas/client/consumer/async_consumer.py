@@ -37,7 +37,7 @@ from barnabas.client.consumer.options import (
 from barnabas.client.consumer.rebalance_listener import ConsumerRebalanceListener, call_here
 from barnabas.client.consumer.record import ConsumerRecord, ConsumerRecords, OffsetAndTimestamp
 from barnabas.client.consumer.subscription_state import SubscriptionPattern
-from barnabas.client.errors import ConcurrentModification, IllegalArgument, IllegalState
+from barnabas.client.errors import ConcurrentModification, IllegalArgument, IllegalState, KafkaError
 from barnabas.client.metrics import Metric, MetricName
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
@@ -288,6 +288,13 @@ class AsyncConsumer(Generic[K, V]):
     async def list_topics(self, timeout: Seconds | None = None) -> dict[str, list[PartitionInfo]]:
         await self._start()
         return await self._core.list_topics(milliseconds_or_none(timeout))
+
+    def last_connection_error(self) -> KafkaError | None:
+        """Why a broker could not be reached: the last failure of an address that has not been connected to since. None if there is none.
+
+        Every Timeout of this client has it as its cause. `poll` raises no Timeout: a consumer that reads nothing may look here.
+        """
+        return self._core.metadata.failures.last()
 
     def metrics(self) -> dict[MetricName, Metric]:
         return self._core.metrics.all()

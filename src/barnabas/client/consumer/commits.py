@@ -16,7 +16,7 @@ from typing import Final, Protocol
 
 from barnabas.client.backoff import ExponentialBackoff
 from barnabas.client.clock import Clock
-from barnabas.client.consumer.coordinator import Coordinator, end, sleep_until, start, timed_out, wait_until
+from barnabas.client.consumer.coordinator import Coordinator, end, sleep_until, start, wait_until
 from barnabas.client.consumer.group_metrics import CommitMetrics
 from barnabas.client.consumer.interceptors import ConsumerInterceptors
 from barnabas.client.consumer.membership import CommitCallback, Offsets, Subscriptions
@@ -151,15 +151,18 @@ class Commits:
                 break
             await sleep_until(min(deadline_ms, now_ms + self._backoff.backoff_ms(attempts)), self._clock)
             attempts += 1
-        raise timed_out(f"successfully committing offsets {dict(offsets)}", deadline_ms - began_ms)
+        raise self._timed_out(f"successfully committing offsets {dict(offsets)}", deadline_ms - began_ms)
 
     async def wait_for_pending(self, deadline_ms: int) -> None:
         """Until no commit is under way."""
         while self._pending:
             left_ms = deadline_ms - self._clock.monotonic_ms()
             if left_ms <= 0:
-                raise Timeout("Timeout expired before pending asynchronous commits were done")
+                raise self._coordinator.timeout("Timeout expired before pending asynchronous commits were done")
             await asyncio.wait(self._pending, timeout=left_ms / 1000)
+
+    def _timed_out(self, what: str, timeout_ms: int) -> Timeout:
+        return self._coordinator.timeout(f"Timeout of {timeout_ms}ms expired before {what}")
 
     # Commits that it does not wait for
 
@@ -272,7 +275,7 @@ class Commits:
         else:
             return {}
         names = sorted(map(str, partitions))
-        raise timed_out(f"the last committed offset for partitions {names} could be determined", deadline_ms - began_ms)
+        raise self._timed_out(f"the last committed offset for partitions {names} could be determined", deadline_ms - began_ms)
 
     async def _fetch(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata | None]:
         identity = self._committer.fetch_identity()

@@ -122,6 +122,10 @@ class Coordinator:
         if isinstance(error, (CoordinatorNotAvailable, NotCoordinator)):
             self.mark_unknown(f"error response {type(error).__name__}")
 
+    def timeout(self, message: str) -> Timeout:
+        """A Timeout with the last connection error."""
+        return self._client.timeout(message)
+
     async def close(self) -> None:
         if self._lookup is not None:
             await end(self._lookup)
@@ -140,7 +144,7 @@ class Coordinator:
                 raise self._client.authentication_error(node_id) or Disconnected("The coordinator could not be connected to")
             left_ms = deadline_ms - self._clock.monotonic_ms()
             if left_ms <= 0:
-                raise Timeout(f"The coordinator could not be connected to within {timeout_ms} ms")
+                raise self._client.timeout(f"The coordinator could not be connected to within {timeout_ms} ms")
             await self._client.wait_for_change(left_ms)
         return versions
 
@@ -190,7 +194,3 @@ async def wait_for(event: asyncio.Event, timeout_ms: int) -> None:
 
 async def sleep_until(deadline_ms: int, clock: Clock) -> None:
     await asyncio.sleep(max(0, deadline_ms - clock.monotonic_ms()) / 1000)
-
-
-def timed_out(what: str, timeout_ms: int) -> Timeout:
-    return Timeout(f"Timeout of {timeout_ms}ms expired before {what}")

@@ -155,8 +155,8 @@ class ConsumerCore:
 
     async def start(self) -> None:
         if not self._started:
-            self._started = True
             await self.network.start()
+            self._started = True
             if self.telemetry is not None:
                 self.telemetry.start()
 
@@ -302,7 +302,9 @@ class ConsumerCore:
             now_ms = self.clock.monotonic_ms()
             if now_ms >= deadline_ms:
                 waited = self.default_timeout_ms if timeout_ms is None else timeout_ms
-                raise Timeout(f"Timeout of {waited}ms expired before the position for partition {partition} could be determined")
+                raise self.metadata.failures.timeout(
+                    f"Timeout of {waited}ms expired before the position for partition {partition} could be determined"
+                )
             await self._wait(min(deadline_ms, now_ms + max(1, self.retry_backoff_ms)))
 
     # Subscriptions
@@ -381,10 +383,12 @@ class ConsumerCore:
                 found = await self.interruptible(membership.fetch_committed(partitions, self.deadline_ms(timeout_ms)))
         except Timeout as error:
             waited = self.default_timeout_ms if timeout_ms is None else timeout_ms
-            raise Timeout(
+            late = self.metadata.failures.timeout(
                 f"Timeout of {waited}ms expired before the last committed offset for partitions {_listed(partitions)} could be "
-                "determined. Try tuning default.api.timeout.ms larger to relax the threshold."
-            ) from error
+                "determined. Try tuning default.api.timeout.ms larger to relax the threshold.",
+                cause=error,
+            )
+            raise late from late.__cause__
         for partition, offset in found.items():
             if offset is not None and offset.leader_epoch is not None:
                 self.metadata.update_last_seen_epoch_if_newer(partition, offset.leader_epoch)

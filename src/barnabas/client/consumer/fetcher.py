@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
 from barnabas.client.clock import Clock
-from barnabas.client.cluster import Node
+from barnabas.client.cluster import COORDINATOR_IDS, Node
 from barnabas.client.consumer.completed_fetch import CompletedFetch
 from barnabas.client.consumer.config import FetchConfig
 from barnabas.client.consumer.fetch_buffer import FetchBuffer
@@ -23,7 +23,7 @@ from barnabas.client.consumer.partition_state import FetchPosition
 from barnabas.client.consumer.subscription_state import SubscriptionState
 from barnabas.client.errors import AuthenticationError, error_for
 from barnabas.client.metadata import Metadata
-from barnabas.client.network_client import COORDINATOR_IDS, NetworkClient
+from barnabas.client.network_client import NetworkClient
 from barnabas.errors import KafkaError
 from barnabas.protocol.api_keys import FETCH
 from barnabas.protocol.errors import ErrorCode

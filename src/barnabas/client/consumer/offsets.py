@@ -234,7 +234,7 @@ class OffsetFinder:
             while waiting:
                 left_ms = deadline_ms - self._clock.monotonic_ms()
                 if left_ms <= 0:
-                    raise Timeout(f"Failed to get offsets by times in {asked_ms}ms")
+                    raise self._metadata.failures.timeout(f"Failed to get offsets by times in {asked_ms}ms")
                 version = self._metadata.update_version
                 by_leader = self._by_leader(waiting)
                 results = await asyncio.gather(

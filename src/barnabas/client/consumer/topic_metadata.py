@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.client.clock import Clock
 from barnabas.client.cluster import Node, PartitionInfo
-from barnabas.client.errors import InvalidTopic, Timeout, TopicAuthorization, error_for
+from barnabas.client.errors import InvalidTopic, TopicAuthorization, error_for
 from barnabas.errors import KafkaError
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
@@ -34,7 +34,7 @@ async def topic_metadata(
     while True:
         left_ms = deadline_ms - clock.monotonic_ms()
         if left_ms <= 0:
-            raise Timeout("Timeout expired while fetching topic metadata")
+            raise network.timeout("Timeout expired while fetching topic metadata")
         try:
             response = await network.send_to_any(
                 MetadataRequest(named, allow_auto_create and named is not None), timeout_ms=min(left_ms, network.request_timeout_ms)

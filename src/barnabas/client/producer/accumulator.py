@@ -16,6 +16,7 @@ from mypy_extensions import i64
 
 from barnabas.client.backoff import ExponentialBackoff
 from barnabas.client.cluster import Cluster
+from barnabas.client.connection_failures import NO_FAILURES, ConnectionFailures
 from barnabas.client.producer.batch import Delivery, ProducerBatch, size_upper_bound
 from barnabas.client.producer.buffer_pool import BufferPool
 from barnabas.client.producer.partitioners import StickyPartitioner
@@ -94,10 +95,11 @@ class RecordAccumulator:
         random: Callable[[], int],
         wakeup: Callable[[], None],
         unseen: UnseenFailures | None = None,
+        failures: ConnectionFailures = NO_FAILURES,
     ) -> None:
         """`now_ms` is a steady clock, asked when a batch begins; `wakeup` tells the sender that there is something to look at.
 
-        `unseen` counts the records that fail and that nobody looks at.
+        `unseen` counts the records that fail and that nobody looks at. `failures` says which brokers cannot be reached.
         """
         self.config = config
         self.pool = pool
@@ -112,6 +114,7 @@ class RecordAccumulator:
         self._backoff = backoff
         self._transactions = transactions
         self.unseen = unseen
+        self.failures = failures
         self._now_ms = now_ms
         self._random = random
         self._wakeup = wakeup
@@ -216,7 +219,9 @@ class RecordAccumulator:
         if queue.batches:
             queue.batches[-1].closed_for_appends = True
         now_ms: i64 = self._now_ms()
-        batch = ProducerBatch(queue.topic_partition, self.lock, self._codec, self._level, size, reserved, now_ms, self.unseen)
+        batch = ProducerBatch(
+            queue.topic_partition, self.lock, self._codec, self._level, size, reserved, now_ms, self.unseen, self.failures
+        )
         if self._codec != NONE:
             batch.expect_ratio(topic_queues.compression_ratio)
         queue.batches.append(batch)

@@ -55,7 +55,11 @@ class AsyncProducer:
         """Begins to connect. Not needed: whatever is called first does it."""
         if not self._started:
             self._started = True
-            await self._core.start(asyncio.get_running_loop().call_soon)
+            try:
+                await self._core.start(asyncio.get_running_loop().call_soon)
+            except BaseException:
+                self._started = False
+                raise
 
     async def __aenter__(self) -> AsyncProducer:
         await self.start()
@@ -161,6 +165,13 @@ class AsyncProducer:
         await self.start()
         return await self._core.wait_on_metadata(topic, None, self._core.max_block_ms)
 
+    def last_connection_error(self) -> KafkaError | None:
+        """Why a broker could not be reached: the last failure of an address that has not been connected to since. None if there is none.
+
+        Every Timeout of this client has it as its cause.
+        """
+        return self._core.metadata.failures.last()
+
     def metrics(self) -> dict[MetricName, Metric]:
         return self._core.metrics.all()
 
@@ -240,7 +251,7 @@ class AsyncProducer:
         core.wakeup()
         await asyncio.wait([future], timeout=core.max_block_ms / 1000)
         if not result.completed:
-            raise result.timed_out(core.max_block_ms)
+            raise result.timed_out(core.max_block_ms, core.metadata.failures)
         result.take()
         core.producer_metrics.waited(what, core.clock.monotonic_ms() - began_ms)
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 from librt.strings import BytesWriter
 from mypy_extensions import i64
 
-from barnabas.client.errors import Timeout
+from barnabas.client.connection_failures import NO_FAILURES, ConnectionFailures
 from barnabas.client.producer.record import INVALID_OFFSET, RecordMetadata
 from barnabas.client.producer.unseen_failures import UnseenFailures
 from barnabas.errors import KafkaError
@@ -97,7 +97,7 @@ class Delivery:
         """
         batch = self._placed()
         if batch.state == PENDING and not self._wait(timeout):
-            raise Timeout(f"Timeout after waiting for {round((timeout or 0) * 1000)} ms.")
+            raise batch.failures.timeout(f"Timeout after waiting for {round((timeout or 0) * 1000)} ms.")
         return self._outcome()
 
     def exception(self, timeout: float | None = None) -> KafkaError | None:
@@ -240,8 +240,11 @@ class ProducerBatch:
         reserved: i64,
         now_ms: i64,
         unseen: UnseenFailures | None = None,
+        failures: ConnectionFailures = NO_FAILURES,
     ) -> None:
-        """`unseen` counts the records that fail and that nobody looks at; without it they are not counted."""
+        """`unseen` counts the records that fail and that nobody looks at; without it they are not counted. `failures` says which brokers
+        cannot be reached."""
+        self.failures = failures
         self.topic_partition = topic_partition
         self.lock = lock
         self.reserved = reserved  # of buffer.memory
@@ -472,7 +475,9 @@ class ProducerBatch:
             key, value, headers = record.key, record.value, record.headers
             if not parts or parts[-1].try_append(record.timestamp, key, value, headers) is None:
                 limit = max(target_size, size_upper_bound(key, value, headers))
-                part = ProducerBatch(self.topic_partition, self.lock, self._codec, self._level, limit, 0, self.created_ms, self._unseen)
+                part = ProducerBatch(
+                    self.topic_partition, self.lock, self._codec, self._level, limit, 0, self.created_ms, self._unseen, self.failures
+                )
                 part.try_append(record.timestamp, key, value, headers)
                 part.drained_ms = self.drained_ms
                 parts.append(part)

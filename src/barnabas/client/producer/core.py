@@ -72,6 +72,7 @@ class ProducerCore:
             random=partial(random.getrandbits, 31),
             wakeup=self.wakeup,
             unseen=self._unseen,
+            failures=self.metadata.failures,
         )
         self.client = NetworkClient(config, self.metadata, clock=self.clock, metrics=self.metrics, random=random, metric_group="producer")
         self.telemetry = ClientTelemetry.of(config, self.client, self.metrics, clock=self.clock, random=random)
@@ -109,8 +110,8 @@ class ProducerCore:
 
     async def start(self, call_soon: Callable[[Callable[[], None]], object]) -> None:
         """On the loop that everything will run on."""
-        self.sender.start(asyncio.get_running_loop(), call_soon)
         await self.client.start()
+        self.sender.start(asyncio.get_running_loop(), call_soon)
         if self.telemetry is not None:
             self.telemetry.start()
 
@@ -131,13 +132,14 @@ class ProducerCore:
                 self.producer_metrics.waited("metadata-wait", waited_ms)
                 return list(metadata.cluster.partitions_for_topic(topic))
             if waited_ms >= wait_max_ms:
-                raise Timeout(_not_present(topic, partition, count, wait_max_ms))
+                raise metadata.failures.timeout(_not_present(topic, partition, count, wait_max_ms))
             metadata.add(topic)
             version = metadata.update_version if metadata.update_requested else metadata.request_update(False)
             try:
                 await metadata.wait_for_update(version, max(wait_max_ms - waited_ms, 1))
             except Timeout:
-                raise Timeout(_not_present(topic, partition, count, wait_max_ms)) from None
+                late = metadata.failures.timeout(_not_present(topic, partition, count, wait_max_ms))
+                raise late from late.__cause__
             metadata.raise_for_topic(topic)
 
     async def close(self, timeout_s: float | None) -> None:

@@ -150,6 +150,13 @@ class Producer:
         """The partitions of a topic; blocks for max.block.ms at most."""
         return self._network.run(self._core.wait_on_metadata(topic, None, self._core.max_block_ms))
 
+    def last_connection_error(self) -> KafkaError | None:
+        """Why a broker could not be reached: the last failure of an address that has not been connected to since. None if there is none.
+
+        Every Timeout of this client has it as its cause.
+        """
+        return self._core.metadata.failures.last()
+
     def metrics(self) -> dict[MetricName, Metric]:
         return self._core.metrics.all()
 
@@ -224,7 +231,7 @@ class Producer:
         core = self._core
         began_ms = core.clock.monotonic_ms()
         core.wakeup()
-        result.wait(core.max_block_ms)
+        result.wait(core.max_block_ms, core.metadata.failures)
         core.producer_metrics.waited(what, core.clock.monotonic_ms() - began_ms)
 
     def close(self, timeout: float | None = None) -> None:

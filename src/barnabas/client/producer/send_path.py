@@ -178,9 +178,10 @@ class SendPath:
 
     def memory_error(self, size: int, max_block_ms: int) -> BufferExhausted:
         pool = self.accumulator.pool
-        return BufferExhausted(
+        return self._metadata.failures.error(
+            BufferExhausted,
             f"Failed to allocate {size} bytes within the configured max blocking time {max_block_ms} ms. Total memory: {pool.total} bytes. "
-            f"Available memory: {pool.available} bytes. Poolable size: {self.accumulator.config.batch_size} bytes"
+            f"Available memory: {pool.available} bytes. Poolable size: {self.accumulator.config.batch_size} bytes",
         )
 
     def _dispatch(
@@ -302,7 +303,9 @@ class SendPath:
         if self._transactions is not None:
             self._transactions.error_seen(error, poison=False)
         accumulator = self.accumulator
-        batch = ProducerBatch(TopicPartition(topic, partition), accumulator.lock, 0, None, 0, 0, 0, accumulator.unseen)
+        batch = ProducerBatch(
+            TopicPartition(topic, partition), accumulator.lock, 0, None, 0, 0, 0, accumulator.unseen, accumulator.failures
+        )
         return FailedDelivery(batch, error, told=callback is not None)
 
     def _notice(self, callback: Callback | None, headers: Sequence[Header]) -> Callable[[Delivery], None]:

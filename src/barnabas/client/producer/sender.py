@@ -137,7 +137,7 @@ class Sender:
         self._forced = True
         if self._transactions is not None:
             self._transactions.close()
-        self._accumulator.abort_batches(KafkaError("Producer is closed forcefully."))
+        self._accumulator.abort_batches(self._metadata.failures.error(KafkaError, "Producer is closed forcefully."))
         self._end()
 
     @property
@@ -366,7 +366,9 @@ class Sender:
             waited_ms = now_ms - int(batch.created_ms)
             self._fail(
                 batch,
-                Timeout(f"Expiring {batch.count} record(s) for {batch.topic_partition}:{waited_ms} ms has passed since batch creation"),
+                self._metadata.failures.timeout(
+                    f"Expiring {batch.count} record(s) for {batch.topic_partition}:{waited_ms} ms has passed since batch creation"
+                ),
                 adjust_sequences=False,
             )
             if self._transactions is not None and batch.has_sequence:

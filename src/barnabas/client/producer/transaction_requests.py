@@ -14,6 +14,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from barnabas.client.cluster import Node
+from barnabas.client.connection_failures import NO_FAILURES, ConnectionFailures
 from barnabas.client.consumer.group_metadata import ConsumerGroupMetadata
 from barnabas.client.consumer.offset_and_metadata import OffsetAndMetadata
 from barnabas.client.errors import CommitFailed, GroupAuthorization, Timeout, TopicAuthorization, error_for
@@ -82,12 +83,12 @@ class TransactionResult:
                 return
         waiter()
 
-    def wait(self, timeout_ms: int) -> None:
-        """Blocks; raises what went wrong, or Timeout."""
+    def wait(self, timeout_ms: int, failures: ConnectionFailures = NO_FAILURES) -> None:
+        """Blocks; raises what went wrong, or a Timeout with the last connection error."""
         event = threading.Event()
         self.when_done(event.set)
         if not event.wait(timeout_ms / 1000):
-            raise self.timed_out(timeout_ms)
+            raise self.timed_out(timeout_ms, failures)
         self.take()
 
     def take(self) -> None:
@@ -96,8 +97,8 @@ class TransactionResult:
         if self.error is not None:
             raise self.error
 
-    def timed_out(self, timeout_ms: int) -> Timeout:
-        return Timeout(f"Timeout expired after {timeout_ms}ms while awaiting {self.operation}")
+    def timed_out(self, timeout_ms: int, failures: ConnectionFailures) -> Timeout:
+        return failures.timeout(f"Timeout expired after {timeout_ms}ms while awaiting {self.operation}")
 
     def _complete(self, error: KafkaError | None) -> None:
         with self._lock:

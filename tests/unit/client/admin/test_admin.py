@@ -17,7 +17,13 @@ from tests.unit.client.admin.parts import run
 
 SERVERS = {"bootstrap.servers": "localhost:1"}
 OWN = {"start"}  # what only the face on asyncio has
-PLAIN = {"close", "metrics", "register_metric_for_subscription", "unregister_metric_from_subscription"}  # what asks no broker
+PLAIN = {
+    "close",
+    "last_connection_error",
+    "metrics",
+    "register_metric_for_subscription",
+    "unregister_metric_from_subscription",
+}  # what asks no broker
 # Java's Admin 4.2, in the names of Python.
 JAVA = [
     "abort_transaction",

@@ -34,7 +34,7 @@ def error_code(response: ListGroupsResponse) -> str:
 
 def list_groups(cluster: FakeCluster, timeout_ms: int | None = None, **settings: int) -> str:
     calls = calls_of(cluster, **settings)
-    return run(calls.ask(calls.begin("listGroups", timeout_ms), calls.controller, lambda _: ListGroupsRequest(), error_code))
+    return run(calls.ask(calls.begin("list_groups", timeout_ms), calls.controller, lambda _: ListGroupsRequest(), error_code))
 
 
 def test_a_call_that_is_answered_is_sent_once() -> None:
@@ -83,7 +83,7 @@ def test_a_call_ends_at_its_deadline_in_kafkas_words() -> None:
     with pytest.raises(Timeout) as raised:
         list_groups(cluster, timeout_ms=250)
     assert str(raised.value) == (
-        "Call(callName=listGroups, deadlineMs=1000250, tries=3, nextAllowedTryMs=1000300) timed out at 1000250 after 3 attempt(s)"
+        "Call(callName=list_groups, deadlineMs=1000250, tries=3, nextAllowedTryMs=1000300) timed out at 1000250 after 3 attempt(s)"
     )
     assert raised.value.__cause__ is not None
 
@@ -92,7 +92,7 @@ def test_without_any_broker_it_is_a_node_that_was_waited_for() -> None:
     cluster = FakeCluster()
     cluster.known = False
     cluster.on(ListGroupsRequest, Disconnected("no connection"))
-    with pytest.raises(Timeout, match=r"^Timed out waiting for a node assignment\. Call: listGroups$"):
+    with pytest.raises(Timeout, match=r"^Timed out waiting for a node assignment\. Call: list_groups$"):
         list_groups(cluster, timeout_ms=250)
 
 
@@ -122,7 +122,7 @@ def test_an_older_way_to_ask_is_used_where_the_newer_is_not_known() -> None:
     def older(_: int) -> Message:
         return ListGroupsRequest()
 
-    assert run(calls.ask(calls.begin("listGroups", None), calls.any_node, newer, error_code, older)) == "listed"
+    assert run(calls.ask(calls.begin("list_groups", None), calls.any_node, newer, error_code, older)) == "listed"
 
 
 def test_a_version_that_is_needed_and_not_there_is_an_error() -> None:
@@ -130,7 +130,7 @@ def test_a_version_that_is_needed_and_not_there_is_an_error() -> None:
     cluster.limits[16] = 3
     calls = calls_of(cluster)
     with pytest.raises(UnsupportedVersion):
-        run(calls.send(calls.begin("listGroups", None), 1, ListGroupsRequest(), at_least=4))
+        run(calls.send(calls.begin("list_groups", None), 1, ListGroupsRequest(), at_least=4))
 
 
 # Keys that live on different nodes
@@ -306,7 +306,7 @@ def test_a_closed_client_takes_no_calls() -> None:
     calls = calls_of(FakeCluster())
     run(calls.close(None))
     with pytest.raises(IllegalState):
-        calls.begin("listGroups", None)
+        calls.begin("list_groups", None)
 
 
 def test_nothing_is_tried_again_while_closing() -> None:
@@ -319,7 +319,7 @@ def test_nothing_is_tried_again_while_closing() -> None:
             return 1
 
         cluster.on(ListGroupsRequest, ListGroupsResponse(error_code=14))
-        await calls.ask(calls.begin("listGroups", None), route, lambda _: ListGroupsRequest(), error_code)
+        await calls.ask(calls.begin("list_groups", None), route, lambda _: ListGroupsRequest(), error_code)
 
     with pytest.raises(CoordinatorLoadInProgress):
         run(scenario())
@@ -334,8 +334,8 @@ def test_a_call_that_outlives_the_client_is_told_so() -> None:
         await calls.close(0)
         raise IllegalState("Requested metadata update after close")
 
-    with pytest.raises(Timeout, match=r"^The AdminClient thread has exited\. Call: listGroups$"):
-        run(calls.ask(calls.begin("listGroups", None), route, lambda _: ListGroupsRequest(), error_code))
+    with pytest.raises(Timeout, match=r"^The admin client was closed\. Call: list_groups$"):
+        run(calls.ask(calls.begin("list_groups", None), route, lambda _: ListGroupsRequest(), error_code))
 
 
 def test_closing_waits_for_the_calls_that_are_under_way() -> None:
@@ -350,7 +350,7 @@ def test_closing_waits_for_the_calls_that_are_under_way() -> None:
             return 1
 
         async def ask() -> None:
-            await calls.ask(calls.begin("listGroups", None), route, lambda _: ListGroupsRequest(), error_code)
+            await calls.ask(calls.begin("list_groups", None), route, lambda _: ListGroupsRequest(), error_code)
             events.append("answered")
 
         async def close() -> None:

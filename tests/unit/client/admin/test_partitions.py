@@ -103,7 +103,7 @@ def test_a_topic_that_is_not_there_is_waited_for_to_the_end() -> None:
     cluster.on(MetadataRequest, MetadataResponse(topics=[MetadataResponseTopic(3, "t")]))
     admin = ScriptedAdmin(cluster)
     error = run(admin.delete_records({A: RecordsToDelete(1)}, timeout_ms=500)).errors[A]
-    assert isinstance(error, Timeout) and str(error).startswith("Call(callName=deleteRecords(api=METADATA), deadlineMs=")
+    assert isinstance(error, Timeout) and str(error).startswith("Call(callName=delete_records(api=METADATA), deadlineMs=")
 
 
 def test_but_not_for_its_offsets() -> None:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from barnabas.client.cluster import Node
+from barnabas.client.cluster import COORDINATOR_IDS, Node
 from barnabas.client.consumer.offset_reset import NONE
 from barnabas.client.consumer.partition_state import FetchState
 from barnabas.client.errors import (
@@ -18,7 +18,6 @@ from barnabas.client.errors import (
     TopicAuthorization,
     UnsupportedVersion,
 )
-from barnabas.client.network_client import COORDINATOR_IDS
 from barnabas.errors import KafkaError
 from barnabas.protocol.errors import ErrorCode
 from tests.unit.client.consumer.paper_network import TOPIC, Scene, Sent, asked, data, fetched, partition

@@ -58,7 +58,8 @@ def test_the_example_of_the_readme_fails_without_a_broker() -> None:
     ended = subprocess.run([sys.executable, "-c", impatient], capture_output=True, text=True, env=dict(os.environ), timeout=60)
     assert ended.returncode != 0, ended.stderr
     assert "SendFailed: 1 record was not delivered" in ended.stderr
-    assert "1 for greetings (Timeout: Topic greetings not present in metadata after 100 ms.)" in ended.stderr
+    assert "1 for greetings (Timeout: Topic greetings not present in metadata after 100 ms; " in ended.stderr
+    assert "the last connection error: 127.0.0.1:1 (bootstrap.servers) refused the connection" in ended.stderr
 
 
 def test_a_record_that_is_too_large_does_not_vanish(scripted: ScriptedCluster) -> None:

@@ -102,6 +102,9 @@ class Scripted:
     def mark_unknown(self, reason: object) -> None:
         self.unknown.append(reason)
 
+    def timeout(self, message: str) -> Timeout:
+        return Timeout(message)
+
 
 class Member:
     def __init__(self) -> None:

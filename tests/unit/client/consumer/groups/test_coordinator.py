@@ -50,6 +50,9 @@ class Network:
         self.request_timeout_ms = 50
         self.gate: asyncio.Event | None = None
 
+    def timeout(self, message: str) -> Timeout:
+        return Timeout(message)
+
     async def find_coordinator(self, key: str, key_type: int, *, own_connection: bool) -> Node:
         self.lookups += 1
         if self.gate is not None:
