@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from barnabas.client.admin import Admin, AsyncAdmin, ConfigResource, NewPartitions, NewTopic, OffsetSpec
     from barnabas.client.cluster import Cluster, Node, PartitionInfo
+    from barnabas.client.config_names import AdminClientConfig, ConsumerConfig, ProducerConfig
     from barnabas.client.consumer import (
         AsyncConsumer,
         Consumer,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
         OffsetAndTimestamp,
         SubscriptionPattern,
     )
-    from barnabas.client.errors import KafkaError
+    from barnabas.client.errors import ConfigException, KafkaError
     from barnabas.client.metrics import Metric, MetricName
     from barnabas.client.producer import AsyncProducer, Delivery, Producer, ProducerRecord, RecordMetadata
     from barnabas.topic_partition import TopicPartition
@@ -56,6 +57,10 @@ __all__ = [
     "Node",
     "PartitionInfo",
     "KafkaError",
+    "ConfigException",
+    "ProducerConfig",
+    "ConsumerConfig",
+    "AdminClientConfig",
     "Metric",
     "MetricName",
 ]
@@ -79,7 +84,8 @@ _PLACES = {
     **dict.fromkeys(("Admin", "AsyncAdmin", "NewTopic", "NewPartitions", "ConfigResource", "OffsetSpec"), "barnabas.client.admin"),
     **dict.fromkeys(("Cluster", "Node", "PartitionInfo"), "barnabas.client.cluster"),
     **dict.fromkeys(("Metric", "MetricName"), "barnabas.client.metrics"),
-    "KafkaError": "barnabas.client.errors",
+    **dict.fromkeys(("KafkaError", "ConfigException"), "barnabas.client.errors"),
+    **dict.fromkeys(("ProducerConfig", "ConsumerConfig", "AdminClientConfig"), "barnabas.client.config_names"),
     "TopicPartition": "barnabas.topic_partition",
 }
 

@@ -78,6 +78,7 @@ METRICS: Final[tuple[ConfigKey, ...]] = (
 )
 
 PORT_MAX: Final = 65535
+_HOST: Final = re.compile(r"[0-9a-zA-Z\-._]+|\[[0-9a-fA-F:.%]+]")
 _ADDRESS: Final = re.compile(r"(?:[0-9a-zA-Z\-%._]*://)?\[?([0-9a-zA-Z\-%._:]*)]?:([0-9]+)")
 
 COMMON: Final[tuple[ConfigKey, ...]] = (*NETWORK, *METADATA, *METRICS, *SECURITY, *SSL, *SASL, *OAUTHBEARER)
@@ -113,8 +114,10 @@ def bootstrap_addresses(config: ClientConfig) -> list[tuple[str, int]]:
     found: list[tuple[str, int]] = []
     for entry in config["bootstrap.servers"]:
         match = _ADDRESS.fullmatch(str(entry))
+        if match is None and _HOST.fullmatch(str(entry)):
+            raise InvalidConfig(f"Invalid url in bootstrap.servers: {entry}: the port is missing, write {entry}:9092")
         if match is None or not match[1]:
-            raise InvalidConfig(f"Invalid url in bootstrap.servers: {entry}")
+            raise InvalidConfig(f"Invalid url in bootstrap.servers: {entry}: write host:port")
         if len(match[2]) > 5 or int(match[2]) > PORT_MAX:
             raise InvalidConfig(f"Invalid port in bootstrap.servers: {entry}")
         found.append((match[1], int(match[2])))

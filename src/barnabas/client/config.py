@@ -1,21 +1,22 @@
 """The settings of a client: a table of keys, and what somebody gave for them.
 
-Values come as text, as in a Java properties file, or as Python objects of the right type; by Kafka's dotted names, or as keyword arguments
-with `_` for the dots. They are refused with the words Kafka refuses them with. What the table does not know is kept for plug-ins
-(`originals`). When client and plug-ins are made, `report_unused` refuses a name that looks like a misspelled one and warns of what nobody
-has asked for.
+Values come as text, as in a Java properties file, or as Python objects; by Kafka's dotted names, or as keyword arguments with `_` for the
+dots. None means the default; a timedelta will do for milliseconds, and a number where Kafka has a text (`acks=1`). They are refused with
+the words Kafka refuses them with. What the table does not know is kept for plug-ins (`originals`). When client and plug-ins are made,
+`report_unused` refuses a name that looks like a misspelled one and warns of what nobody has asked for.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from datetime import timedelta
 from importlib import import_module
 from typing import Any, Final
 
 from barnabas.client.plugin_configs import PluginConfigs, Uses
 from barnabas.client.without_effect import WITHOUT_EFFECT
-from barnabas.config_def import ConfigKey, Importance, InvalidConfig, Type, Validator, invalid, parse_type, value_text
+from barnabas.config_def import ConfigKey, Importance, InvalidConfig, OneOf, Type, Validator, invalid, parse_type, value_text
 from barnabas.config_providers import resolve_providers
 from barnabas.near_names import near_name
 
@@ -70,7 +71,7 @@ class ClientConfig:
 
     def is_given(self, name: str) -> bool:
         """Whether it was set, and is not just the default."""
-        return name in self._given
+        return self._given.get(name) is not None
 
     def given(self, name: str) -> object:
         """The value as it was given; None if it was not."""
@@ -120,6 +121,11 @@ class ClientConfig:
     def __repr__(self) -> str:
         shown = {name: _shown(definition, self._values[name]) for name, definition in self.keys.items()}
         return f"ClientConfig({', '.join(f'{name}={value}' for name, value in shown.items())})"
+
+
+def given_plugins(**plugins: object) -> dict[str, object]:
+    """Those keyword arguments of a client that were given; the rest is left to its settings."""
+    return {name: value for name, value in plugins.items() if value is not None}
 
 
 def _misspelled(names: Iterable[str], known: Iterable[str]) -> dict[str, str]:
@@ -199,10 +205,10 @@ def _from_elsewhere(names: Mapping[str, object]) -> dict[str, str]:
 
 def _value(definition: ConfigKey, given: Mapping[str, object]) -> Any:
     name = definition.name
-    if name in given:
+    if given.get(name) is not None:  # None means the default
         value = _typed(definition, given[name])
     elif definition.default is REQUIRED:
-        misspelled = next((each for each in given if near_name(each, (name,))), None)
+        misspelled = next((each for each in given if each != name and near_name(each, (name,))), None)
         hint = "" if misspelled is None else f" {_unknown(misspelled, name)}"
         raise InvalidConfig(f'Missing required configuration "{name}" which has no default value.{hint}')
     else:
@@ -212,6 +218,7 @@ def _value(definition: ConfigKey, given: Mapping[str, object]) -> Any:
     return value
 
 
+_MILLISECOND: Final = timedelta(milliseconds=1)
 _NUMBERS: Final = {
     Type.INT: "a 32-bit integer",
     Type.SHORT: "a 16-bit integer (short)",
@@ -223,8 +230,8 @@ _NUMBERS: Final = {
 def _typed(definition: ConfigKey, value: object) -> Any:
     """A value as it was given, as one of the setting's type."""
     name, kind = definition.name, definition.type
-    if value is None or isinstance(value, str):
-        return value if value is None else parse_type(name, value, kind)
+    if isinstance(value, str):
+        return parse_type(name, value, kind)
     if kind is Type.BOOLEAN:
         if not isinstance(value, bool):
             raise invalid(name, value, "Expected value to be either true or false")
@@ -235,11 +242,17 @@ def _typed(definition: ConfigKey, value: object) -> Any:
         return _listed(name, value)
     if kind is Type.CLASS:
         return value
+    if isinstance(definition.validator, OneOf) and type(value) is int:
+        return str(value)  # acks=1
     shown = "[hidden]" if kind is Type.PASSWORD else value
     raise invalid(name, shown, f"Expected value to be a string, but it was a {type(value).__name__}")
 
 
 def _number(name: str, kind: Type, value: object) -> Any:
+    if isinstance(value, timedelta) and name.endswith(".ms"):
+        value = value / _MILLISECOND
+    if isinstance(value, float) and value.is_integer() and kind is not Type.DOUBLE:
+        value = int(value)
     numeric = isinstance(value, int | float) if kind is Type.DOUBLE else isinstance(value, int)
     if isinstance(value, bool) or not numeric:
         raise invalid(name, value, f"Expected value to be {_NUMBERS[kind]}, but it was a {type(value).__name__}")

@@ -12,25 +12,13 @@ from typing import Final, TypeVar
 
 from barnabas.client.clock import SystemClock
 from barnabas.client.errors import KafkaError, Timeout
+from barnabas.client.repeated_warnings import RepeatedWarnings
 
-FIRST_QUIET_MS: Final = 10_000  # after the first warning about an address; twice as long after each further one
-QUIET_MS_MAX: Final = 600_000
 SLOW_MS: Final = 1000  # an attempt that has taken so long is a failure for whoever gives up meanwhile
 
 E = TypeVar("E", bound=KafkaError)
 
 _VARYING: Final = re.compile(r" \([^)]*\)|\d+")  # the setting of an address, and limits that grow from attempt to attempt
-
-
-class _Unreachable:
-    """One address, from its first failure to the next connection that is ready."""
-
-    def __init__(self, since_ms: int) -> None:
-        self.since_ms = since_ms
-        self.attempts = 0
-        self.reason = ""
-        self.quiet_ms = 0
-        self.warn_at_ms = since_ms
 
 
 class _Attempt:
@@ -49,7 +37,7 @@ class ConnectionFailures:
         self._now_ms = now_ms or SystemClock().monotonic_ms
         self._last: KafkaError | None = None
         self._errors: dict[str, KafkaError] = {}  # the oldest first
-        self._unreachable: dict[str, _Unreachable] = {}
+        self._warnings = RepeatedWarnings()
         self._attempts: dict[str, _Attempt] = {}
 
     def begun(self, address: str, place: str) -> None:
@@ -70,20 +58,13 @@ class ConnectionFailures:
         now_ms = self._now_ms()
         self.given_up(address)
         self.lost(address, error)
-        state = self._unreachable.get(address)
-        if state is None:
-            state = self._unreachable[address] = _Unreachable(now_ms)
-        state.attempts += 1
         reason = f"{type(error).__name__}: {_VARYING.sub('', str(error))}"
-        if reason == state.reason and now_ms < state.warn_at_ms:
+        trouble = self._warnings.due(address, reason, now_ms)
+        if trouble is None:
             return None
-        if reason == state.reason:
-            count = f"{state.attempts} attempts in {(now_ms - state.since_ms) // 1000} s failed"
-        else:
-            state.reason, state.quiet_ms, count = reason, 0, "the client tries again"
-        state.quiet_ms = min(max(2 * state.quiet_ms, FIRST_QUIET_MS), QUIET_MS_MAX)
-        state.warn_at_ms = now_ms + state.quiet_ms
-        return f"{error}; {count}"
+        if trouble.warned_count == 1:
+            return f"{error}; the client tries again"
+        return f"{error}; {trouble.seen_count} attempts in {(now_ms - trouble.since_ms) // 1000} s failed"
 
     def lost(self, address: str, error: KafkaError) -> None:
         """A connection that was ready has ended with an error."""
@@ -94,7 +75,7 @@ class ConnectionFailures:
         """A connection is ready: what went wrong with this address before is over."""
         self._attempts.pop(address, None)
         if self._errors:
-            self._unreachable.pop(address, None)
+            self._warnings.over(address)
             if self._errors.pop(address, None) is not None:
                 self._last = next(reversed(self._errors.values()), None)
 

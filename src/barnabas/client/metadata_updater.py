@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from barnabas.client.connection import ClosedHere, Idle
 from barnabas.client.errors import AuthenticationError, Disconnected, KafkaError, UnsupportedVersion
 from barnabas.client.metadata import Metadata, MetadataQuestion
+from barnabas.client.repeated_warnings import RepeatedWarnings
 from barnabas.protocol import api_keys
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.metadata_response import MetadataResponse
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _NAMES: Final = {int(code): code.name for code in ErrorCode}
+
+TOPIC_PATIENCE_MS: Final = 5000
+_BEING_CREATED: Final = (ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
 class MetadataUpdater:
@@ -35,6 +39,7 @@ class MetadataUpdater:
         self._task: asyncio.Task[None] | None = None
         self._woken = asyncio.Event()
         self._is_asking = False
+        self._topic_warnings = RepeatedWarnings()
 
     def start(self) -> None:
         loop = asyncio.get_running_loop()
@@ -114,15 +119,25 @@ class MetadataUpdater:
             self._metadata.failed_update(now_ms)
             self._rebootstrap("a broker asked for it")
             return
-        failed = {topic.name: _NAMES.get(topic.error_code, topic.error_code) for topic in response.topics if topic.error_code != 0}
-        if failed:
-            _log.warning("The metadata response from the cluster reported a recoverable issue: %s", failed)
+        self._warn_of_topics(response, now_ms)
         if not response.brokers:
             self._metadata.failed_update(now_ms)  # a broker that is only starting
             return
         self._metadata.update(response, version, question, now_ms)
         self._client.forget_nodes()
         self._asking_since_ms = None
+
+    def _warn_of_topics(self, response: MetadataResponse, now_ms: int) -> None:
+        """A topic that is being created has no leader yet, or is not known to the broker that was asked: that is no news for a while."""
+        failed = {topic.name or str(topic.topic_id): topic.error_code for topic in response.topics if topic.error_code != 0}
+        due: dict[str, str] = {}
+        for topic, code in failed.items():
+            name = str(_NAMES.get(code, code))
+            if self._topic_warnings.due(topic, name, now_ms, TOPIC_PATIENCE_MS if code in _BEING_CREATED else 0) is not None:
+                due[topic] = name
+        self._topic_warnings.keep_only(failed)
+        if due:
+            _log.warning("The metadata response from the cluster reported a recoverable issue: %s", due)
 
     async def _choose(self) -> int | None:
         """A node that is ready; None after having waited for something to change."""

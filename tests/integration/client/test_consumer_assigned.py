@@ -286,7 +286,7 @@ def test_a_second_thread_is_refused(bootstrap: str, new_topic: TopicMaker) -> No
         with pytest.raises(Wakeup):
             consumer.poll(20)
         timer.join()
-    assert "KafkaConsumer is not safe for multi-threaded access" in str(refused[0])
+    assert "Consumer is not safe for multi-threaded access" in str(refused[0])
 
 
 def test_a_closed_consumer_refuses_everything(bootstrap: str) -> None:

@@ -47,14 +47,12 @@ def test_types_defaults_and_limits_are_kafkas(definition: Any) -> None:
 REFUSALS = [
     ({"bootstrap.servers": ""}, "Configuration 'bootstrap.servers' must not be empty. Valid values include: any non-empty value"),
     ({"bootstrap.servers": []}, "Configuration 'bootstrap.servers' must not be empty. Valid values include: any non-empty value"),
-    ({"bootstrap.servers": None}, "Configuration 'bootstrap.servers' values must not be null."),
-    ({"bootstrap.servers": "localhost"}, "Invalid url in bootstrap.servers: localhost"),
-    ({"bootstrap.servers": "localhost:http"}, "Invalid url in bootstrap.servers: localhost:http"),
+    ({"bootstrap.servers": "localhost"}, "Invalid url in bootstrap.servers: localhost: the port is missing, write localhost:9092"),
+    ({"bootstrap.servers": "localhost:http"}, "Invalid url in bootstrap.servers: localhost:http: write host:port"),
     ({"bootstrap.servers": "localhost:99999"}, "Invalid port in bootstrap.servers: localhost:99999"),
     ({"bootstrap.servers": "localhost:9092,,"}, "Configuration 'bootstrap.servers' values must not be empty."),
     ({"request.timeout.ms": "abc"}, "Invalid value abc for configuration request.timeout.ms: Not a number of type INT"),
     ({"request.timeout.ms": -1}, "Invalid value -1 for configuration request.timeout.ms: Value must be at least 0"),
-    ({"request.timeout.ms": None}, "Invalid value null for configuration request.timeout.ms: Value must be non-null"),
     (
         {"request.timeout.ms": 1.5},
         "Invalid value 1.5 for configuration request.timeout.ms: Expected value to be a 32-bit integer, but it was a float",

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from barnabas.client.consumer.arrow_fetch import ARROW_SCHEMA
     from barnabas.client.consumer.async_consumer import AsyncConsumer
     from barnabas.client.consumer.consumer import Consumer
     from barnabas.client.consumer.group_metadata import ConsumerGroupMetadata
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from barnabas.client.consumer.subscription_state import SubscriptionPattern
 
 __all__ = [
+    "ARROW_SCHEMA",
     "AsyncConsumer",
     "CloseOptions",
     "Consumer",
@@ -36,6 +38,7 @@ __all__ = [
 ]
 
 _PLACES = {
+    "ARROW_SCHEMA": "arrow_fetch",
     "AsyncConsumer": "async_consumer",
     "CloseOptions": "options",
     "Consumer": "consumer",

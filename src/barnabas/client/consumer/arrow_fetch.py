@@ -13,8 +13,8 @@ import pyarrow as pa
 from barnabas.client.consumer.completed_fetch import CompletedFetch
 from barnabas.records.columns import HEADERS_TYPE, TIMESTAMP_TYPE, decode
 
-# The names and types of Spark's Kafka source, and the leader epoch.
-SCHEMA: Final = pa.schema(
+# What poll_arrow gives: the names and types of Spark's Kafka source, and the leader epoch.
+ARROW_SCHEMA: Final = pa.schema(
     [
         pa.field("topic", pa.dictionary(pa.int32(), pa.string())),
         pa.field("partition", pa.int32()),
@@ -58,4 +58,6 @@ class ArrowTaker:
     def _batch(self, fetch: CompletedFetch, records: pa.RecordBatch, count: int) -> pa.RecordBatch:
         topic = pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, dtype=np.int32)), pa.array([fetch.topic]))
         partition = pa.array(np.full(count, fetch.partition, dtype=np.int32))
-        return pa.RecordBatch.from_arrays([topic, partition, *(records.column(name) for name in SCHEMA.names[2:])], schema=SCHEMA)
+        return pa.RecordBatch.from_arrays(
+            [topic, partition, *(records.column(name) for name in ARROW_SCHEMA.names[2:])], schema=ARROW_SCHEMA
+        )

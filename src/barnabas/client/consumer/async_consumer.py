@@ -14,9 +14,10 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Iterable, Mapping
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar, overload
+from typing import Any, Generic, Self, overload
 
 from barnabas.client.cluster import PartitionInfo
+from barnabas.client.config import given_plugins
 from barnabas.client.consumer.config import consumer_config
 from barnabas.client.consumer.core import ConsumerCore
 from barnabas.client.consumer.fetch_collector import Collected
@@ -39,11 +40,10 @@ from barnabas.client.consumer.record import ConsumerRecord, ConsumerRecords, Off
 from barnabas.client.consumer.subscription_state import SubscriptionPattern
 from barnabas.client.errors import ConcurrentModification, IllegalArgument, IllegalState, KafkaError
 from barnabas.client.metrics import Metric, MetricName
+from barnabas.client.serialization.api import GivenDeserializer
+from barnabas.client.type_parameters import K, V
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 Topics = Iterable[str] | re.Pattern[str] | SubscriptionPattern
 
@@ -54,10 +54,22 @@ class AsyncConsumer(Generic[K, V]):
     """Settings by Kafka's names: `AsyncConsumer({"group.id": "g"}, bootstrap_servers="…")`. Nothing is connected before the first await.
 
     Timeouts are seconds, or a timedelta; where one may be left out it is default.api.timeout.ms.
+
+    K and V are the types of `record.key` and `record.value`, for type checkers. They follow from deserializers that are given as keywords;
+    with those of a mapping write AsyncConsumer[str, bytes](…), otherwise they are Any. Without a deserializer both are bytes, or None.
     """
 
-    def __init__(self, config: Mapping[str, object] | None = None, /, **settings: object) -> None:
-        self._made_of(ConsumerCore(consumer_config(config, settings), call_here))
+    def __init__(
+        self,
+        config: Mapping[str, object] | None = None,
+        /,
+        *,
+        key_deserializer: GivenDeserializer[K] | None = None,
+        value_deserializer: GivenDeserializer[V] | None = None,
+        **settings: object,
+    ) -> None:
+        given = given_plugins(key_deserializer=key_deserializer, value_deserializer=value_deserializer)
+        self._made_of(ConsumerCore(consumer_config(config, settings | given), call_here))
 
     @classmethod
     def of(cls, core: ConsumerCore) -> Self:

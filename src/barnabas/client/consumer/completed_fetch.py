@@ -414,8 +414,8 @@ class CompletedFetch:
             error = RecordDeserializationError(
                 TopicPartition(self.topic, self.partition),
                 offset,
-                f"Error deserializing {origin} for partition {self.topic}-{self.partition} at offset {offset}. "
-                "If needed, please seek past the record to continue consumption.",
+                f"Error deserializing {origin} for partition {self.topic}-{self.partition} at offset {offset}: "
+                f"{type(fault).__name__}: {fault}. If needed, please seek past the record to continue consumption.",
                 origin=origin,
                 timestamp=timestamp,
                 timestamp_type=int(timestamp_type),

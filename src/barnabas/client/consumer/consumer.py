@@ -25,6 +25,7 @@ from types import TracebackType
 from typing import Any, Final, Generic, Self, TypeVar, overload
 
 from barnabas.client.cluster import PartitionInfo
+from barnabas.client.config import given_plugins
 from barnabas.client.consumer.async_consumer import ITERATION_POLL_S, Topics
 from barnabas.client.consumer.config import consumer_config
 from barnabas.client.consumer.core import NOT_SUBSCRIBED, ConsumerCore
@@ -49,13 +50,13 @@ from barnabas.client.consumer.subscription_state import SubscriptionPattern
 from barnabas.client.errors import ConcurrentModification, IllegalArgument, IllegalState, KafkaError
 from barnabas.client.loop_thread import LoopThread
 from barnabas.client.metrics import Metric, MetricName
+from barnabas.client.serialization.api import GivenDeserializer
+from barnabas.client.type_parameters import K, V
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
 
 _log: Final = logging.getLogger(__name__)
 
-K = TypeVar("K")
-V = TypeVar("V")
 T = TypeVar("T")
 
 
@@ -63,10 +64,22 @@ class Consumer(Generic[K, V]):
     """Settings by Kafka's names: `Consumer({"group.id": "g"}, bootstrap_servers="…")`.
 
     Timeouts are seconds, or a timedelta; where one may be left out it is default.api.timeout.ms.
+
+    K and V are the types of `record.key` and `record.value`, for type checkers. They follow from deserializers that are given as keywords;
+    with those of a mapping write Consumer[str, bytes](…), otherwise they are Any. Without a deserializer a key or value is bytes, or None.
     """
 
-    def __init__(self, config: Mapping[str, object] | None = None, /, **settings: object) -> None:
-        checked = consumer_config(config, settings)
+    def __init__(
+        self,
+        config: Mapping[str, object] | None = None,
+        /,
+        *,
+        key_deserializer: GivenDeserializer[K] | None = None,
+        value_deserializer: GivenDeserializer[V] | None = None,
+        **settings: object,
+    ) -> None:
+        given = given_plugins(key_deserializer=key_deserializer, value_deserializer=value_deserializer)
+        checked = consumer_config(config, settings | given)
         self._thread = LoopThread(f"barnabas-consumer-{checked['client.id']}")
         self._caller = _Caller(self._thread)
         try:
@@ -78,7 +91,13 @@ class Consumer(Generic[K, V]):
         self._thread.start()
         # One that nobody closes ends with its last reference, or with the program: as if its process had died.
         self._abandoned = weakref.finalize(self, _abandon, self._thread)
-        self._thread.run(self._core.start())
+        try:
+            self._thread.run(self._core.start())
+        except BaseException:
+            self._abandoned.detach()
+            self._thread.close()
+            self._core.close_plugins()
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -389,7 +408,7 @@ class _Alone:
     def __enter__(self) -> None:
         if not self._lock.acquire(blocking=False):
             raise ConcurrentModification(
-                f"KafkaConsumer is not safe for multi-threaded access. currentThread(name: {threading.current_thread().name}, "
+                f"Consumer is not safe for multi-threaded access. currentThread(name: {threading.current_thread().name}, "
                 f"id: {threading.get_ident()})"
             )
         if self.closed:

@@ -72,6 +72,7 @@ class AccumulatorConfig:
         delivery_timeout_ms: int = 120000,
         adaptive_partitioning: bool = True,
         availability_timeout_ms: int = 0,
+        switches_at_new_batch: bool = False,
     ) -> None:
         self.batch_size: i64 = batch_size
         self.codec: i64 = codec
@@ -80,6 +81,7 @@ class AccumulatorConfig:
         self.delivery_timeout_ms: i64 = delivery_timeout_ms
         self.adaptive_partitioning = adaptive_partitioning
         self.availability_timeout_ms: i64 = availability_timeout_ms
+        self.switches_at_new_batch = switches_at_new_batch  # records without a partition: KIP-480 instead of KIP-794
 
 
 class RecordAccumulator:
@@ -170,6 +172,14 @@ class RecordAccumulator:
                 size: i64 = -batch.estimated_size
                 delivery = batch.try_append(timestamp, key, value, headers)
                 size += batch.estimated_size
+            if delivery is None and partition < 0 and self.config.switches_at_new_batch:
+                chosen = topic_queues.sticky.switch(cluster)
+                queue = topic_queues.queues.get(chosen) or self._new_queue(topic_queues, TopicPartition(topic, chosen))
+                if queue.batches:
+                    batch = queue.batches[-1]
+                    size = -batch.estimated_size
+                    delivery = batch.try_append(timestamp, key, value, headers)
+                    size += batch.estimated_size
             if delivery is not None:
                 wake = batch.is_full
                 if reserved:
@@ -185,7 +195,7 @@ class RecordAccumulator:
                 wake = True
             if on_done is not None:
                 batch.watch(batch.count - 1, delivery, on_done)
-            if partition < 0:
+            if partition < 0 and not self.config.switches_at_new_batch:
                 topic_queues.sticky.appended(size, cluster, batch.is_full)
         finally:
             self._release()

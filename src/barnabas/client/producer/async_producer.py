@@ -15,9 +15,10 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from types import TracebackType
-from typing import Any
+from typing import Any, Generic
 
 from barnabas.client.cluster import PartitionInfo
+from barnabas.client.config import given_plugins
 from barnabas.client.consumer.group_metadata import ConsumerGroupMetadata
 from barnabas.client.consumer.offset_and_metadata import GivenOffsets, whole_offsets
 from barnabas.client.errors import IllegalArgument, SendFailed
@@ -27,20 +28,35 @@ from barnabas.client.producer.core import ProducerCore, check_group
 from barnabas.client.producer.record import GivenHeaders, ProducerRecord, RecordMetadata
 from barnabas.client.producer.send_path import Outgoing
 from barnabas.client.producer.transaction_requests import TransactionResult
+from barnabas.client.serialization.api import GivenSerializer
+from barnabas.client.type_parameters import K, V
 from barnabas.errors import KafkaError
 from barnabas.uuid import Uuid
 
 logger = logging.getLogger(__name__)
 
 
-class AsyncProducer:
-    """Settings by Kafka's names, in a mapping or as keywords with `_` for `.`: AsyncProducer(bootstrap_servers="localhost:9092")."""
+class AsyncProducer(Generic[K, V]):
+    """Settings by Kafka's names, in a mapping or as keywords with `_` for `.`: AsyncProducer(bootstrap_servers="localhost:9092").
 
-    def __init__(self, config: Mapping[str, object] | None = None, /, **settings: object) -> None:
-        self._made_of(ProducerCore(config, settings))
+    K and V are what `send` takes as key and value, for type checkers. They follow from serializers that are given as keywords; with those
+    of a mapping write AsyncProducer[str, bytes](…), otherwise they are Any. Without a serializer a key or value is bytes, or None.
+    """
+
+    def __init__(
+        self,
+        config: Mapping[str, object] | None = None,
+        /,
+        *,
+        key_serializer: GivenSerializer[K] | None = None,
+        value_serializer: GivenSerializer[V] | None = None,
+        **settings: object,
+    ) -> None:
+        given = given_plugins(key_serializer=key_serializer, value_serializer=value_serializer)
+        self._made_of(ProducerCore(config, settings | given))
 
     @classmethod
-    def of(cls, core: ProducerCore) -> AsyncProducer:
+    def of(cls, core: ProducerCore) -> AsyncProducer[K, V]:
         """One whose parts are there already: with other clocks, or another chance, than the machine's."""
         producer = cls.__new__(cls)
         producer._made_of(core)
@@ -61,7 +77,7 @@ class AsyncProducer:
                 self._started = False
                 raise
 
-    async def __aenter__(self) -> AsyncProducer:
+    async def __aenter__(self) -> AsyncProducer[K, V]:
         await self.start()
         return self
 
@@ -79,8 +95,8 @@ class AsyncProducer:
     async def send(
         self,
         record: ProducerRecord | str,
-        value: Any = None,
-        key: Any = None,
+        value: V | None = None,
+        key: K | None = None,
         *,
         partition: int | None = None,
         timestamp: int | None = None,
@@ -97,7 +113,9 @@ class AsyncProducer:
         sent = self._core.path.send(record, value, key, partition, timestamp, headers, callback)
         return sent if isinstance(sent, Delivery) else await self._finish(sent)
 
-    async def send_and_wait(self, record: ProducerRecord | str, value: Any = None, key: Any = None, **fields: Any) -> RecordMetadata:
+    async def send_and_wait(
+        self, record: ProducerRecord | str, value: V | None = None, key: K | None = None, **fields: Any
+    ) -> RecordMetadata:
         """Sends and waits for the acknowledgement."""
         return await (await self.send(record, value, key, **fields))
 
@@ -208,13 +226,17 @@ class AsyncProducer:
         manager.begin()
         self._core.producer_metrics.waited("txn-begin", self._core.clock.monotonic_ms() - began_ms)
 
-    async def send_offsets_to_transaction(self, offsets: GivenOffsets, group_metadata: ConsumerGroupMetadata) -> None:
-        """Offsets of a consumer that are committed with the transaction, or not at all; `group_metadata` is the consumer's."""
-        check_group(group_metadata)
+    async def send_offsets_to_transaction(self, offsets: GivenOffsets, group_metadata: ConsumerGroupMetadata | str) -> None:
+        """Offsets of a consumer that are committed with the transaction, or not at all.
+
+        `group_metadata` is the consumer's, or the id of the group as a text. With an id alone the coordinator cannot tell that the consumer
+        has lost its partitions meanwhile: that is for consumers that `assign` them.
+        """
+        group = check_group(group_metadata)
         whole = whole_offsets(offsets)
         manager = self._core.transaction_manager()
         if whole:
-            await self._await("txn-send-offsets", manager.send_offsets(whole, group_metadata))
+            await self._await("txn-send-offsets", manager.send_offsets(whole, group))
 
     async def commit_transaction(self) -> None:
         await self._await("txn-commit", self._core.transaction_manager().begin_commit())
@@ -223,7 +245,7 @@ class AsyncProducer:
         await self._await("txn-abort", self._core.transaction_manager().begin_abort())
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[AsyncProducer]:
+    async def transaction(self) -> AsyncIterator[AsyncProducer[K, V]]:
         """Commits at the end of the block; aborts if it raises, or if committing fails in a way that leaves the choice."""
         self.begin_transaction()
         try:

@@ -40,6 +40,9 @@ from barnabas.records.compression import GZIP, LZ4, ZSTD, codec_id
 from barnabas.uuid import Uuid
 
 _PARTITIONERS = {"RoundRobinPartitioner": RoundRobinPartitioner}
+# Of Kafka 2.4 to 3.9: both keep to a partition until a batch is full or sent (KIP-480); the second does so for records with a key, too.
+_STICKY_PARTITIONERS = {"DefaultPartitioner", "UniformStickyPartitioner"}
+_JAVA_PACKAGES = ("org.apache.kafka.clients.producer", "org.apache.kafka.clients.producer.internals")
 _LEVELS = {GZIP: "compression.gzip.level", LZ4: "compression.lz4.level", ZSTD: "compression.zstd.level"}
 
 
@@ -55,6 +58,7 @@ class ProducerCore:
         self.clock = clock or SystemClock()
         self.max_block_ms: int = config["max.block.ms"]
         random = random or Random()
+        sticky = _sticky_partitioner(config)
         lock = threading.RLock()
         self.metrics = client_metrics(config, self.clock)
         self.pool = BufferPool(config["buffer.memory"])
@@ -83,7 +87,7 @@ class ProducerCore:
         originals = config.originals()
         self.key_serializer = resolve_serializer(config["key.serializer"], originals, is_key=True)
         self.value_serializer = resolve_serializer(config["value.serializer"], originals, is_key=False)
-        self.partitioner = config.instance("partitioner.class", _PARTITIONERS)
+        self.partitioner = _partitioner(config)
         if hasattr(self.partitioner, "configure"):
             self.partitioner.configure(originals)
         self.interceptors = ProducerInterceptors(config.instances("interceptor.classes"))
@@ -97,7 +101,7 @@ class ProducerCore:
             self.value_serializer,
             self.partitioner,
             self.clock,
-            ignore_keys=config["partitioner.ignore.keys"],
+            ignore_keys=sticky == "UniformStickyPartitioner" if sticky else config["partitioner.ignore.keys"],
             request_size_max=config["max.request.size"],
         )
         self._updated_ms = self.clock.monotonic_ms()
@@ -193,11 +197,14 @@ class ProducerCore:
         self._updated_ms = self.clock.monotonic_ms()
 
 
-def check_group(group: ConsumerGroupMetadata | None) -> ConsumerGroupMetadata:
-    if group is None:
-        raise IllegalArgument("Consumer group metadata could not be null")
+def check_group(group: ConsumerGroupMetadata | str | None) -> ConsumerGroupMetadata:
+    """The group of a transaction's offsets; an id alone commits without looking at who is a member."""
+    if isinstance(group, str):
+        return ConsumerGroupMetadata(group)
+    if not isinstance(group, ConsumerGroupMetadata):
+        raise IllegalArgument(f"The group must be consumer.group_metadata() or a group id, not {group!r}")
     if group.generation_id > 0 and group.member_id == "":
-        raise IllegalArgument(f"Passed in group metadata {group} has generationId > 0 but member.id ")
+        raise IllegalArgument(f"The group metadata {group} has a generation_id but no member_id: use consumer.group_metadata()")
     return group
 
 
@@ -230,7 +237,19 @@ def _accumulator_config(config: ClientConfig) -> AccumulatorConfig:
         delivery_timeout_ms=config["delivery.timeout.ms"],
         adaptive_partitioning=config["partitioner.adaptive.partitioning.enable"] and config["partitioner.class"] is None,
         availability_timeout_ms=config["partitioner.availability.timeout.ms"],
+        switches_at_new_batch=_sticky_partitioner(config) is not None,
     )
+
+
+def _partitioner(config: ClientConfig) -> Any:
+    return None if _sticky_partitioner(config) else config.instance("partitioner.class", _PARTITIONERS)
+
+
+def _sticky_partitioner(config: ClientConfig) -> str | None:
+    """Which of _STICKY_PARTITIONERS partitioner.class names, in full or without its package."""
+    value = config["partitioner.class"]
+    name = value.rpartition(".")[2] if isinstance(value, str) else ""
+    return name if name in _STICKY_PARTITIONERS and value in (name, *(f"{package}.{name}" for package in _JAVA_PACKAGES)) else None
 
 
 def _sender_config(config: ClientConfig) -> SenderConfig:

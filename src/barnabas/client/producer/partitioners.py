@@ -102,6 +102,16 @@ class StickyPartitioner:
             self._current = self._next(cluster)
         return self._current
 
+    def switch(self, cluster: Cluster) -> i64:
+        """Moves to another partition than the current one, if there is another with a leader: a new batch begins (KIP-480)."""
+        available = [info.partition for info in cluster.available_partitions_for_topic(self._topic)]
+        others = [partition for partition in available if partition != self._current]
+        if others:
+            self._current = others[self._random() % len(others)]
+        elif not available:
+            self._current = self._random() % (cluster.partition_count(self._topic) or 1)
+        return self._current
+
     def appended(self, size: i64, cluster: Cluster, may_switch: bool) -> None:
         """So many bytes were appended. A switch waits for a full batch (`may_switch`), but not beyond twice the batch size."""
         self._produced += size

@@ -15,11 +15,12 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any
+from typing import Generic
 
 from mypy_extensions import mypyc_attr
 
 from barnabas.client.cluster import PartitionInfo
+from barnabas.client.config import given_plugins
 from barnabas.client.consumer.group_metadata import ConsumerGroupMetadata
 from barnabas.client.consumer.offset_and_metadata import GivenOffsets, whole_offsets
 from barnabas.client.errors import IllegalArgument, IllegalState, SendFailed
@@ -30,6 +31,8 @@ from barnabas.client.producer.core import ProducerCore, check_group
 from barnabas.client.producer.record import GivenHeaders, ProducerRecord
 from barnabas.client.producer.send_path import Outgoing
 from barnabas.client.producer.transaction_requests import TransactionResult
+from barnabas.client.serialization.api import GivenSerializer
+from barnabas.client.type_parameters import K, V
 from barnabas.errors import KafkaError
 from barnabas.uuid import Uuid
 
@@ -37,11 +40,24 @@ logger = logging.getLogger(__name__)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Producer:
-    """Settings by Kafka's names, in a mapping or as keywords with `_` for `.`: Producer(bootstrap_servers="localhost:9092")."""
+class Producer(Generic[K, V]):
+    """Settings by Kafka's names, in a mapping or as keywords with `_` for `.`: Producer(bootstrap_servers="localhost:9092").
 
-    def __init__(self, config: Mapping[str, object] | None = None, /, **settings: object) -> None:
-        self._core = ProducerCore(config, settings)
+    K and V are what `send` takes as key and value, for type checkers. They follow from serializers that are given as keywords; with those
+    of a mapping write Producer[str, bytes](…), otherwise they are Any. Without a serializer a key or value is bytes, or None.
+    """
+
+    def __init__(
+        self,
+        config: Mapping[str, object] | None = None,
+        /,
+        *,
+        key_serializer: GivenSerializer[K] | None = None,
+        value_serializer: GivenSerializer[V] | None = None,
+        **settings: object,
+    ) -> None:
+        given = given_plugins(key_serializer=key_serializer, value_serializer=value_serializer)
+        self._core = ProducerCore(config, settings | given)
         self._path = self._core.path
         self._closed = False
         self._closing = threading.Lock()
@@ -53,7 +69,7 @@ class Producer:
             self._network.close()
             raise
 
-    def __enter__(self) -> Producer:
+    def __enter__(self) -> Producer[K, V]:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -70,8 +86,8 @@ class Producer:
     def send(
         self,
         record: ProducerRecord | str,
-        value: Any = None,
-        key: Any = None,
+        value: V | None = None,
+        key: K | None = None,
         *,
         partition: int | None = None,
         timestamp: int | None = None,
@@ -190,13 +206,17 @@ class Producer:
         manager.begin()
         self._core.producer_metrics.waited("txn-begin", self._core.clock.monotonic_ms() - began_ms)
 
-    def send_offsets_to_transaction(self, offsets: GivenOffsets, group_metadata: ConsumerGroupMetadata) -> None:
-        """Offsets of a consumer that are committed with the transaction, or not at all; `group_metadata` is the consumer's."""
-        check_group(group_metadata)
+    def send_offsets_to_transaction(self, offsets: GivenOffsets, group_metadata: ConsumerGroupMetadata | str) -> None:
+        """Offsets of a consumer that are committed with the transaction, or not at all.
+
+        `group_metadata` is the consumer's, or the id of the group as a text. With an id alone the coordinator cannot tell that the consumer
+        has lost its partitions meanwhile: that is for consumers that `assign` them.
+        """
+        group = check_group(group_metadata)
         whole = whole_offsets(offsets)
         manager = self._core.transaction_manager()
         if whole:
-            self._await("txn-send-offsets", manager.send_offsets(whole, group_metadata))
+            self._await("txn-send-offsets", manager.send_offsets(whole, group))
 
     def commit_transaction(self) -> None:
         """Sends what is left and commits; after a Timeout it may be called again, and only it."""
@@ -206,7 +226,7 @@ class Producer:
         self._await("txn-abort", self._core.transaction_manager().begin_abort())
 
     @contextmanager
-    def transaction(self) -> Iterator[Producer]:
+    def transaction(self) -> Iterator[Producer[K, V]]:
         """Commits at the end of the block; aborts if it raises, or if committing fails in a way that leaves the choice."""
         self.begin_transaction()
         try:

@@ -75,11 +75,11 @@ def headers_of(given: GivenHeaders) -> list[Header]:
 def check_record(topic: Any, partition: int | None, timestamp: int | None) -> None:
     """Refuses what no record can have, in Kafka's words."""
     if topic is None:
-        raise IllegalArgument("Topic cannot be null.")
+        raise IllegalArgument("The topic must not be None.")
     if timestamp is not None and timestamp < 0:
-        raise IllegalArgument(f"Invalid timestamp: {timestamp}. Timestamp should always be non-negative or null.")
+        raise IllegalArgument(f"Invalid timestamp: {timestamp}. Timestamp should always be non-negative or None.")
     if partition is not None and partition < 0:
-        raise IllegalArgument(f"Invalid partition: {partition}. Partition number should always be non-negative or null.")
+        raise IllegalArgument(f"Invalid partition: {partition}. Partition number should always be non-negative or None.")
 
 
 class RecordMetadata:
@@ -115,4 +115,6 @@ class RecordMetadata:
         return f"RecordMetadata(topic={self.topic!r}, partition={self.partition}, offset={self.offset}, timestamp={self.timestamp})"
 
     def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}@{self.offset}"
+        """topic-partition@offset, as far as they are known: a record that failed early has no partition (-1)."""
+        place = self.topic if self.partition == UNKNOWN_PARTITION else f"{self.topic}-{self.partition}"
+        return f"{place}@{self.offset}" if self.has_offset() else place

@@ -215,7 +215,7 @@ class Sender:
             self._accumulator.abort_batches(error)
 
     def _not_authorized(self, transactions: TransactionManager) -> bool:
-        """Rights may be given later: the producer goes back to where initTransactions can be tried again."""
+        """Rights may be given later: the producer goes back to where init_transactions can be tried again."""
         error = transactions.last_error
         if not isinstance(error, TransactionalIdAuthorization | ClusterAuthorization):
             return False

@@ -106,30 +106,30 @@ class TransactionManager:
     def initialize(self) -> TransactionResult:
         with self.lock:
             self._fail_if_in_error()
-            return self._once(self._begin_initialize, State.INITIALIZING, "initTransactions")
+            return self._once(self._begin_initialize, State.INITIALIZING, "init_transactions")
 
     def begin(self) -> None:
         with self.lock:
             self._ensure_transactional()
-            self._refuse_while_pending("beginTransaction")
+            self._refuse_while_pending("begin_transaction")
             self._fail_if_in_error()
             self._transition(State.IN_TRANSACTION)
 
     def begin_commit(self) -> TransactionResult:
         with self.lock:
-            return self._once(self._begin_commit, State.COMMITTING_TRANSACTION, "commitTransaction")
+            return self._once(self._begin_commit, State.COMMITTING_TRANSACTION, "commit_transaction")
 
     def begin_abort(self) -> TransactionResult:
         with self.lock:
-            return self._once(self._begin_abort, State.ABORTING_TRANSACTION, "abortTransaction")
+            return self._once(self._begin_abort, State.ABORTING_TRANSACTION, "abort_transaction")
 
     def send_offsets(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: ConsumerGroupMetadata) -> TransactionResult:
         with self.lock:
             self._ensure_transactional()
-            self._refuse_while_pending("sendOffsetsToTransaction")
+            self._refuse_while_pending("send_offsets_to_transaction")
             self._fail_if_in_error()
             if self.state is not State.IN_TRANSACTION:
-                raise IllegalState(f"Cannot send offsets if a transaction is not in progress (currentState= {self.state.name})")
+                raise IllegalState(f"Cannot send offsets if a transaction is not in progress (state {self.state.name})")
             request: TransactionRequest
             if self.is_version_2:
                 self.pending_offsets.update(offsets)
@@ -150,11 +150,11 @@ class TransactionManager:
         with self.lock:
             self._fail_if_in_error()
             self._refuse_while_pending("send")
-            name = TopicPartition(topic, partition)
+            name = f"topic {topic}" if partition < 0 else f"partition {TopicPartition(topic, partition)}"
             if not self.has_producer_id:
-                raise IllegalState(f"Cannot add partition {name} to transaction before completing a call to initTransactions")
+                raise IllegalState(f"Cannot add {name} to transaction before completing a call to init_transactions")
             if self.state is not State.IN_TRANSACTION:
-                raise IllegalState(f"Cannot add partition {name} to transaction while in state  {self.state.name}")
+                raise IllegalState(f"Cannot add {name} to transaction while in state {self.state.name}: call begin_transaction first")
 
     def maybe_add_partition(self, partition: TopicPartition) -> None:
         """For every record after it was appended: its partition becomes part of the transaction."""
@@ -313,7 +313,7 @@ class TransactionManager:
                 self.abortable_error(error, poison=poison)
 
     def uninitialize(self, error: KafkaError) -> None:
-        """Not allowed yet: initTransactions may be tried again when it is."""
+        """Not allowed yet: init_transactions may be tried again when it is."""
         with self.lock:
             self._transition(State.UNINITIALIZED, poison=True)
             if self._pending is not None:
@@ -355,9 +355,9 @@ class TransactionManager:
         if not self.has_error:
             return
         error = self.last_error
-        who = f"Producer with transactionalId '{self.transactional_id}' and {self.identity.producer}"
+        who = f"Producer with transactional.id '{self.transactional_id}' and {self.identity.producer}"
         if isinstance(error, ProducerFenced):
-            raise ProducerFenced(f"{who} has been fenced by another producer with the same transactionalId")
+            raise ProducerFenced(f"{who} has been fenced by another producer with the same transactional.id")
         if isinstance(error, InvalidProducerEpoch):
             raise InvalidProducerEpoch(f"{who} attempted to produce with an old epoch")
         if isinstance(error, IllegalState):

@@ -7,7 +7,7 @@ must not keep them, nor do anything that waits longer than a call to a schema re
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 T = TypeVar("T")
@@ -38,6 +38,11 @@ class Deserializer(Protocol[T_co]):
     def deserialize(self, topic: str, data: bytes | None, headers: Headers | None = None) -> T_co | None: ...
 
     def close(self) -> None: ...
+
+
+# What a client takes for key.serializer, value.deserializer …: an instance, a class, a function, or a dotted name.
+GivenSerializer: TypeAlias = Serializer[T] | type[Serializer[T]] | Callable[[T], bytes | None] | str
+GivenDeserializer: TypeAlias = Deserializer[T] | type[Deserializer[T]] | Callable[[bytes], T] | str
 
 
 class BaseSerializer(Generic[T]):

@@ -147,7 +147,8 @@ def test_what_cannot_be_deserialized_is_raised_after_the_good_records_and_again_
             fetch.take(10, failing_on(b"v1"))
     assert (raised.value.offset, raised.value.origin, raised.value.key, raised.value.value) == (1, "VALUE", b"k1", b"v1")
     assert str(raised.value) == (
-        "Error deserializing VALUE for partition t-3 at offset 1. If needed, please seek past the record to continue consumption."
+        "Error deserializing VALUE for partition t-3 at offset 1: ValueError: no good. "
+        "If needed, please seek past the record to continue consumption."
     )
     assert fetch.next_fetch_offset == 1
     assert [record.offset for record in fetch.take(10, BYTES)] == [1, 2]  # a retry may succeed

@@ -242,6 +242,15 @@ def test_records_without_a_partition_move_on_when_the_batch_is_full() -> None:
     assert partitions == [0, 0, 1, 1]  # the second record finds the batch full
 
 
+def test_the_sticky_partitioners_of_kafka_3_move_on_when_a_batch_begins() -> None:
+    random = iter([0, 0, 1, 0])
+    setup = Setup(leaders={"t": [1, 1, 1]}, linger_ms=0, batch_size=1000, random=lambda: next(random), switches_at_new_batch=True)
+    assert [setup.append(partition=-1).topic_partition.partition for _ in range(3)] == [1, 1, 1]
+    setup.drain_batches()
+    assert [setup.append(partition=-1).topic_partition.partition for _ in range(2)] == [2, 2]  # the first batch is sent, though not full
+    assert [setup.append(bytes(900), partition=-1).topic_partition.partition for _ in range(2)] == [2, 0]
+
+
 def test_partitions_with_long_queues_are_chosen_less() -> None:
     setup = Setup(leaders={"t": [1, 1]}, linger_ms=0, batch_size=0, random=lambda: 1)
     setup.append(bytes(30), partition=0)

@@ -82,7 +82,7 @@ def test_interceptors_come_before_the_callback_in_the_thread_of_the_network(scri
         sending.flush()
     assert scripted.written() == [b"prefix1-kafka"]
     thread = "kafka-producer-network-thread"
-    assert prefix.seen == [f"t-0@0 NoneType {thread}", "callback", f"t-0@-1 InvalidRecord {thread}", "closed"]
+    assert prefix.seen == [f"t-0@0 NoneType {thread}", "callback", f"t-0 InvalidRecord {thread}", "closed"]
     assert prefix.settings["custom"] == "own"
 
 
@@ -93,7 +93,7 @@ def test_interceptors_hear_of_records_that_are_refused_before_they_are_sent(scri
         assert isinstance(delivery.exception(0), RecordTooLarge)
         with pytest.raises(SerializationError):
             sending.send("t", "x", key=object())
-    assert [line.rpartition(" ")[0] for line in prefix.seen[:3]] == ["t-2@-1 RecordTooLarge", "", "t--1@-1 SerializationError"]
+    assert [line.rpartition(" ")[0] for line in prefix.seen[:3]] == ["t-2 RecordTooLarge", "", "t SerializationError"]
     assert prefix.seen[1] == "callback"
 
 

@@ -22,8 +22,8 @@ def test_headers_can_be_given_without_key_and_partition() -> None:
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"partition": -1}, "Invalid partition: -1. Partition number should always be non-negative or null."),
-        ({"timestamp": -1}, "Invalid timestamp: -1. Timestamp should always be non-negative or null."),
+        ({"partition": -1}, "Invalid partition: -1. Partition number should always be non-negative or None."),
+        ({"timestamp": -1}, "Invalid timestamp: -1. Timestamp should always be non-negative or None."),
     ],
 )
 def test_negative_partitions_and_timestamps_are_refused(fields: dict[str, int], words: str) -> None:
@@ -32,7 +32,7 @@ def test_negative_partitions_and_timestamps_are_refused(fields: dict[str, int], 
 
 
 def test_a_record_without_a_topic_is_refused() -> None:
-    with pytest.raises(IllegalArgument, match="Topic cannot be null"):
+    with pytest.raises(IllegalArgument, match="The topic must not be None"):
         ProducerRecord(None)  # type: ignore[arg-type]
 
 

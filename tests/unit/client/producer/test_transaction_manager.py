@@ -139,9 +139,9 @@ def test_commit_comes_after_begin() -> None:
 
 
 def test_records_are_only_sent_in_a_transaction() -> None:
-    with pytest.raises(IllegalState, match="before completing a call to initTransactions"):
+    with pytest.raises(IllegalState, match="before completing a call to init_transactions"):
         TransactionManager("x").check_send("t", 0)
-    with pytest.raises(IllegalState, match="to transaction while in state  READY"):
+    with pytest.raises(IllegalState, match="to transaction while in state READY: call begin_transaction first"):
         ready().check_send("t", 0)
     in_transaction().check_send("t", 0)
 
@@ -252,8 +252,8 @@ def test_a_call_that_timed_out_can_be_made_again_and_only_it() -> None:
     result = manager.begin_commit()
     with pytest.raises(Timeout, match=r"Timeout expired after 1ms while awaiting EndTxn\(true\)"):
         result.wait(1)
-    for name, call in (("abortTransaction", manager.begin_abort), ("beginTransaction", manager.begin)):
-        with pytest.raises(IllegalState, match=f"`{name}` because the previous call to `commitTransaction` timed out and must be retried"):
+    for name, call in (("abort_transaction", manager.begin_abort), ("begin_transaction", manager.begin)):
+        with pytest.raises(IllegalState, match=f"`{name}` because the previous call to `commit_transaction` timed out and must be retried"):
             call()
     assert manager.begin_commit() is result
     answered(manager, EndTxnResponse(producer_id=7, producer_epoch=1))
@@ -334,7 +334,7 @@ def test_a_fenced_producer_is_at_its_end(call: Any, code: int) -> None:
     assert manager.has_fatal_error
     with pytest.raises(ProducerFenced):
         request.result.wait(0)
-    with pytest.raises(ProducerFenced, match="has been fenced by another producer with the same transactionalId"):
+    with pytest.raises(ProducerFenced, match=r"has been fenced by another producer with the same transactional\.id"):
         manager.begin()
 
 

@@ -90,7 +90,7 @@ def test_group_metadata_of_no_member_is_refused() -> None:
     with ScriptedCluster() as cluster, producer(cluster) as sending:
         sending.init_transactions()
         sending.begin_transaction()
-        with pytest.raises(IllegalArgument, match=r"has generationId > 0 but member\.id"):
+        with pytest.raises(IllegalArgument, match=r"has a generation_id but no member_id"):
             sending.send_offsets_to_transaction({TopicPartition("t", 0): OffsetAndMetadata(5)}, ConsumerGroupMetadata("g", 1))
 
 
@@ -211,7 +211,7 @@ def test_init_that_times_out_can_be_called_again() -> None:
         cluster.answers[api_keys.INIT_PRODUCER_ID] = [DROP]
         with pytest.raises(Timeout, match="Timeout expired after 600ms while awaiting InitProducerId"):
             sending.init_transactions()
-        with pytest.raises(IllegalState, match="previous call to `initTransactions` timed out and must be retried"):
+        with pytest.raises(IllegalState, match="previous call to `init_transactions` timed out and must be retried"):
             sending.begin_transaction()
         sending.init_transactions()
         sending.begin_transaction()
