@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 from confluent_kafka import Producer as TransactionalProducer
 
-from barnabas.client.consumer.arrow_fetch import SCHEMA
+from barnabas.client.consumer.arrow_fetch import ARROW_SCHEMA
 from barnabas.client.consumer.consumer import Consumer
 from tests.broker import TopicMaker
 from tests.integration.client.records import DEADLINE_S, numbered, partitions, poll_until, produce
@@ -24,7 +24,7 @@ def table_of(consumer: Consumer[Any, Any], rows: int, **options: Any) -> pa.Tabl
     while sum(batch.num_rows for batch in batches) < rows:
         assert time.monotonic() < deadline
         batches += consumer.poll_arrow(1, **options)
-    return pa.Table.from_batches(batches, SCHEMA)
+    return pa.Table.from_batches(batches, ARROW_SCHEMA)
 
 
 def test_columns_hold_what_records_hold(bootstrap: str, new_topic: TopicMaker) -> None:

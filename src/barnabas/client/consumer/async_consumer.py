@@ -147,7 +147,8 @@ class AsyncConsumer(Generic[K, V]):
     async def poll_arrow(self, timeout: Seconds = 0, *, max_records: int | None = None) -> list[Any]:
         """The same as Arrow record batches, each of one partition: keys and values are bytes, and no deserializer or interceptor is called.
 
-        All batches have the schema `arrow_fetch.SCHEMA`. Without `max_records` everything that has come is returned.
+        All batches have the schema `barnabas.client.consumer.ARROW_SCHEMA`; there are none if nothing has come. Without
+        `max_records` everything that has come is returned.
         """
         from barnabas.client.consumer.arrow_fetch import ArrowTaker
 

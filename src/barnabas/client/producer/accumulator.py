@@ -113,6 +113,7 @@ class RecordAccumulator:
         self._batch_size: i64 = config.batch_size
         self._codec: i64 = config.codec
         self._level = config.level
+        self._switches_at_new_batch = config.switches_at_new_batch
         self._backoff = backoff
         self._transactions = transactions
         self.unseen = unseen
@@ -172,7 +173,7 @@ class RecordAccumulator:
                 size: i64 = -batch.estimated_size
                 delivery = batch.try_append(timestamp, key, value, headers)
                 size += batch.estimated_size
-            if delivery is None and partition < 0 and self.config.switches_at_new_batch:
+            if delivery is None and partition < 0 and self._switches_at_new_batch:
                 chosen = topic_queues.sticky.switch(cluster)
                 queue = topic_queues.queues.get(chosen) or self._new_queue(topic_queues, TopicPartition(topic, chosen))
                 if queue.batches:
@@ -195,7 +196,7 @@ class RecordAccumulator:
                 wake = True
             if on_done is not None:
                 batch.watch(batch.count - 1, delivery, on_done)
-            if partition < 0 and not self.config.switches_at_new_batch:
+            if partition < 0 and not self._switches_at_new_batch:
                 topic_queues.sticky.appended(size, cluster, batch.is_full)
         finally:
             self._release()
