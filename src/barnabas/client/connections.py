@@ -60,10 +60,10 @@ class Connections:
         metrics: NetworkMetrics,
         random: Random,
         in_flight_max: int,
-        failures: ConnectionFailures,
+        failures: ConnectionFailures | None = None,
     ) -> None:
         self.clock = clock
-        self.failures = failures
+        self.failures = failures or ConnectionFailures(clock.monotonic_ms)
         self.links: dict[int, Link] = {}
         self.on_ready: list[Callable[[int], None]] = []
         self.on_disconnect: list[Callable[[int, KafkaError], None]] = []

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from barnabas.client.cluster import COORDINATOR_IDS
 from barnabas.client.errors import CoordinatorNotAvailable, Disconnected, IllegalState, KafkaError, UnsupportedVersion
-from barnabas.client.network_client import COORDINATOR_IDS, NetworkClient
+from barnabas.client.network_client import NetworkClient
 from barnabas.protocol import api_keys
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.describe_cluster_response import DescribeClusterResponse

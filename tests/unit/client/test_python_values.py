@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shutil
 import subprocess
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from barnabas import client
-from barnabas.client import AdminClientConfig, AsyncConsumer, AsyncProducer, Consumer, ConsumerConfig, Producer, ProducerConfig
+from barnabas.client import Admin, AdminClientConfig, AsyncConsumer, AsyncProducer, Consumer, ConsumerConfig, Producer, ProducerConfig
 from barnabas.client.admin.config import KEYS as ADMIN_KEYS
 from barnabas.client.config import ClientConfig
 from barnabas.client.consumer.config import KEYS as CONSUMER_KEYS
@@ -91,6 +92,25 @@ def test_constants_are_those_of_java(kind: type, keys: dict[str, object]) -> Non
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     java = dict(re.findall(r'String (\w+) = "(.*)";', printed))
     assert {name: value for name, value in java.items() if value in keys and not name.endswith("_DOC")}.items() <= constants(kind).items()
+
+
+def camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(word.capitalize() for word in others)
+
+
+def test_messages_name_methods_as_python_does() -> None:
+    methods = {name for kind in (Producer, Consumer, Admin) for name in dir(kind) if "_" in name.strip("_") and not name.startswith("_")}
+    java = {camel(name) for name in methods - {"client_id"}} | {"KafkaProducer", "KafkaConsumer", "KafkaAdminClient"}
+    found = set()
+    for path in Path(client.__file__).parent.rglob("*.py"):
+        nodes = list(ast.walk(ast.parse(path.read_text())))
+        documentation = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+        texts = [
+            node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation
+        ]
+        found |= {(path.name, word) for text in texts for word in re.findall(r"\w+", text) if word in java}
+    assert found == set()
 
 
 @pytest.mark.parametrize("kind", [Producer, AsyncProducer, Consumer, AsyncConsumer])

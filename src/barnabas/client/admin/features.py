@@ -86,7 +86,7 @@ class FeatureCalls:
     ) -> Outcomes[str, None]:
         """Changes the levels of features for the whole cluster. Kafka 4 does all or none of them."""
         if not feature_updates:
-            raise IllegalArgument("Feature updates can not be null or empty.")
+            raise IllegalArgument("Feature updates cannot be None or empty.")
         if any(not name.strip() for name in feature_updates):
             raise IllegalArgument("Provided feature can not be empty.")
 

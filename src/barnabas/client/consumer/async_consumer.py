@@ -17,7 +17,6 @@ from types import TracebackType
 from typing import Any, Generic, Self, overload
 
 from barnabas.client.cluster import PartitionInfo
-from barnabas.client.config import given_plugins
 from barnabas.client.consumer.config import consumer_config
 from barnabas.client.consumer.core import ConsumerCore
 from barnabas.client.consumer.fetch_collector import Collected
@@ -59,6 +58,7 @@ class AsyncConsumer(Generic[K, V]):
     with those of a mapping write AsyncConsumer[str, bytes](…), otherwise they are Any. Without a deserializer both are bytes, or None.
     """
 
+    @overload
     def __init__(
         self,
         config: Mapping[str, object] | None = None,
@@ -67,9 +67,13 @@ class AsyncConsumer(Generic[K, V]):
         key_deserializer: GivenDeserializer[K] | None = None,
         value_deserializer: GivenDeserializer[V] | None = None,
         **settings: object,
-    ) -> None:
-        given = given_plugins(key_deserializer=key_deserializer, value_deserializer=value_deserializer)
-        self._made_of(ConsumerCore(consumer_config(config, settings | given), call_here))
+    ) -> None: ...
+
+    @overload
+    def __init__(self, config: Mapping[str, object] | None = None, /, **settings: object) -> None: ...
+
+    def __init__(self, config: Mapping[str, object] | None = None, /, **settings: object) -> None:
+        self._made_of(ConsumerCore(consumer_config(config, settings), call_here))
 
     @classmethod
     def of(cls, core: ConsumerCore) -> Self:
@@ -121,7 +125,7 @@ class AsyncConsumer(Generic[K, V]):
             await self.unsubscribe()
             return
         if any(not partition.topic.strip() for partition in wanted):
-            raise IllegalArgument("Topic partitions to assign to cannot have null or empty topic")
+            raise IllegalArgument("Topic partitions to assign to cannot have an empty topic")
         await self._start()
         await self._core.assign(wanted)
 

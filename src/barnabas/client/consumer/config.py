@@ -119,7 +119,7 @@ def consumer_config(given: Mapping[str, object] | None, keywords: Mapping[str, o
         if not config.is_given("enable.auto.commit"):
             config.override("enable.auto.commit", False)
         elif config["enable.auto.commit"]:
-            raise InvalidConfig("enable.auto.commit cannot be set to true when default group id (null) is used.")
+            raise InvalidConfig("enable.auto.commit cannot be set to true without a group.id.")
     return config
 
 

@@ -25,7 +25,6 @@ from types import TracebackType
 from typing import Any, Final, Generic, Self, TypeVar, overload
 
 from barnabas.client.cluster import PartitionInfo
-from barnabas.client.config import given_plugins
 from barnabas.client.consumer.async_consumer import ITERATION_POLL_S, Topics
 from barnabas.client.consumer.config import consumer_config
 from barnabas.client.consumer.core import NOT_SUBSCRIBED, ConsumerCore
@@ -69,6 +68,7 @@ class Consumer(Generic[K, V]):
     with those of a mapping write Consumer[str, bytes](…), otherwise they are Any. Without a deserializer a key or value is bytes, or None.
     """
 
+    @overload
     def __init__(
         self,
         config: Mapping[str, object] | None = None,
@@ -77,9 +77,13 @@ class Consumer(Generic[K, V]):
         key_deserializer: GivenDeserializer[K] | None = None,
         value_deserializer: GivenDeserializer[V] | None = None,
         **settings: object,
-    ) -> None:
-        given = given_plugins(key_deserializer=key_deserializer, value_deserializer=value_deserializer)
-        checked = consumer_config(config, settings | given)
+    ) -> None: ...
+
+    @overload
+    def __init__(self, config: Mapping[str, object] | None = None, /, **settings: object) -> None: ...
+
+    def __init__(self, config: Mapping[str, object] | None = None, /, **settings: object) -> None:
+        checked = consumer_config(config, settings)
         self._thread = LoopThread(f"barnabas-consumer-{checked['client.id']}")
         self._caller = _Caller(self._thread)
         try:
@@ -135,7 +139,7 @@ class Consumer(Generic[K, V]):
         with self._alone:
             wanted = partitions_of(partitions)
             if any(not partition.topic.strip() for partition in wanted):
-                raise IllegalArgument("Topic partitions to assign to cannot have null or empty topic")
+                raise IllegalArgument("Topic partitions to assign to cannot have an empty topic")
             self._caller.run(self._core.assign(wanted) if wanted else self._core.unsubscribe())
 
     def unsubscribe(self) -> None:
@@ -409,8 +413,8 @@ class _Alone:
     def __enter__(self) -> None:
         if not self._lock.acquire(blocking=False):
             raise ConcurrentModification(
-                f"Consumer is not safe for multi-threaded access. currentThread(name: {threading.current_thread().name}, "
-                f"id: {threading.get_ident()})"
+                f"Consumer is not safe for multi-threaded access: thread {threading.current_thread().name} called it during a call of "
+                "another thread; only wakeup() may come from anywhere"
             )
         if self.closed:
             self._lock.release()

@@ -53,7 +53,7 @@ def close_options(given: CloseOptions | Seconds | None) -> CloseOptions:
 def partitions_of(given: Iterable[TopicPartition] | TopicPartition | None) -> list[TopicPartition]:
     """One partition, or several; None is refused as in Kafka."""
     if given is None:
-        raise IllegalArgument("Partitions collection cannot be null")
+        raise IllegalArgument("The partitions must not be None")
     if isinstance(given, TopicPartition):
         return [given]
     return [TopicPartition(*partition) for partition in given]
@@ -70,5 +70,5 @@ def topics_of(given: Iterable[str]) -> list[str]:
     topics = [given] if isinstance(given, str) else list(given)
     for topic in topics:
         if not isinstance(topic, str) or not topic.strip():
-            raise IllegalArgument("Topic collection to subscribe to cannot contain null or empty topic")
+            raise IllegalArgument("Topic collection to subscribe to cannot contain None or an empty topic")
     return topics

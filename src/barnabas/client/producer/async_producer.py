@@ -15,10 +15,9 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from types import TracebackType
-from typing import Any, Generic
+from typing import Any, Generic, overload
 
 from barnabas.client.cluster import PartitionInfo
-from barnabas.client.config import given_plugins
 from barnabas.client.consumer.group_metadata import ConsumerGroupMetadata
 from barnabas.client.consumer.offset_and_metadata import GivenOffsets, whole_offsets
 from barnabas.client.errors import IllegalArgument, SendFailed
@@ -43,6 +42,7 @@ class AsyncProducer(Generic[K, V]):
     of a mapping write AsyncProducer[str, bytes](…), otherwise they are Any. Without a serializer a key or value is bytes, or None.
     """
 
+    @overload
     def __init__(
         self,
         config: Mapping[str, object] | None = None,
@@ -51,9 +51,13 @@ class AsyncProducer(Generic[K, V]):
         key_serializer: GivenSerializer[K] | None = None,
         value_serializer: GivenSerializer[V] | None = None,
         **settings: object,
-    ) -> None:
-        given = given_plugins(key_serializer=key_serializer, value_serializer=value_serializer)
-        self._made_of(ProducerCore(config, settings | given))
+    ) -> None: ...
+
+    @overload
+    def __init__(self, config: Mapping[str, object] | None = None, /, **settings: object) -> None: ...
+
+    def __init__(self, config: Mapping[str, object] | None = None, /, **settings: object) -> None:
+        self._made_of(ProducerCore(config, settings))
 
     @classmethod
     def of(cls, core: ProducerCore) -> AsyncProducer[K, V]:

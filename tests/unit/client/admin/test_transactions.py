@@ -140,7 +140,7 @@ def test_updates_that_make_no_sense_are_refused() -> None:
         FeatureUpdate(0)
     with pytest.raises(IllegalArgument):
         FeatureUpdate(-1, UpgradeType.SAFE_DOWNGRADE)
-    with pytest.raises(IllegalArgument, match=r"Feature updates can not be null or empty."):
+    with pytest.raises(IllegalArgument, match=r"Feature updates cannot be None or empty\."):
         run(ScriptedAdmin(FakeCluster()).update_features({}))
     with pytest.raises(IllegalArgument, match=r"Provided feature can not be empty."):
         run(ScriptedAdmin(FakeCluster()).update_features({" ": FeatureUpdate(1)}))

@@ -91,14 +91,14 @@ def test_partitions_may_be_one_or_several_but_not_null() -> None:
     assert partitions_of(P0) == [P0]
     assert partitions_of({P0}) == [P0]
     assert partitions_of([("p", 1)]) == [P1]  # type: ignore[list-item]
-    with pytest.raises(IllegalArgument, match="Partitions collection cannot be null"):
+    with pytest.raises(IllegalArgument, match="The partitions must not be None"):
         partitions_of(None)
 
 
 @pytest.mark.parametrize("bad", [[""], ["a", " "], [None]])
 def test_topics_have_names(bad: list[Any]) -> None:
     assert topics_of("t") == ["t"]
-    with pytest.raises(IllegalArgument, match="cannot contain null or empty topic"):
+    with pytest.raises(IllegalArgument, match="cannot contain None or an empty topic"):
         topics_of(bad)
 
 
