@@ -1,5 +1,5 @@
 #!/bin/sh
-# Apache Kafka's name for `barnabas broker-api-versions`: of this checkout where it is installed, else the one on the PATH.
+# `barnabas kafka-broker-api-versions`, which is `barnabas broker-api-versions` exactly as Apache Kafka has it: of this checkout where it is installed, else the one on the PATH.
 here=$(cd "$(dirname "$0")/.." && pwd)
 [ -x "$here/.venv/bin/barnabas" ] && PATH="$here/.venv/bin:$PATH"
-exec barnabas broker-api-versions "$@"
+exec barnabas kafka-broker-api-versions "$@"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Apache Kafka's name for `barnabas client-metrics`: of this checkout where it is installed, else the one on the PATH.
+# `barnabas kafka-client-metrics`, which is `barnabas client-metrics` exactly as Apache Kafka has it: of this checkout where it is installed, else the one on the PATH.
 here=$(cd "$(dirname "$0")/.." && pwd)
 [ -x "$here/.venv/bin/barnabas" ] && PATH="$here/.venv/bin:$PATH"
-exec barnabas client-metrics "$@"
+exec barnabas kafka-client-metrics "$@"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Apache Kafka's name for `barnabas console-consumer`: of this checkout where it is installed, else the one on the PATH.
+# `barnabas kafka-console-consumer`, which is `barnabas console-consumer` exactly as Apache Kafka has it: of this checkout where it is installed, else the one on the PATH.
 here=$(cd "$(dirname "$0")/.." && pwd)
 [ -x "$here/.venv/bin/barnabas" ] && PATH="$here/.venv/bin:$PATH"
-exec barnabas console-consumer "$@"
+exec barnabas kafka-console-consumer "$@"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Apache Kafka's name for `barnabas console-producer`: of this checkout where it is installed, else the one on the PATH.
+# `barnabas kafka-console-producer`, which is `barnabas console-producer` exactly as Apache Kafka has it: of this checkout where it is installed, else the one on the PATH.
 here=$(cd "$(dirname "$0")/.." && pwd)
 [ -x "$here/.venv/bin/barnabas" ] && PATH="$here/.venv/bin:$PATH"
-exec barnabas console-producer "$@"
+exec barnabas kafka-console-producer "$@"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Apache Kafka's name for `barnabas consumer-perf-test`: of this checkout where it is installed, else the one on the PATH.
+# `barnabas kafka-consumer-perf-test`, which is `barnabas consumer-perf-test` exactly as Apache Kafka has it: of this checkout where it is installed, else the one on the PATH.
 here=$(cd "$(dirname "$0")/.." && pwd)
 [ -x "$here/.venv/bin/barnabas" ] && PATH="$here/.venv/bin:$PATH"
-exec barnabas consumer-perf-test "$@"
+exec barnabas kafka-consumer-perf-test "$@"

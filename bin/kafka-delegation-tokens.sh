@@ -1,5 +1,5 @@
 #!/bin/sh
-# Apache Kafka's name for `barnabas delegation-tokens`: of this checkout where it is installed, else the one on the PATH.
+# `barnabas kafka-delegation-tokens`, which is `barnabas delegation-tokens` exactly as Apache Kafka has it: of this checkout where it is installed, else the one on the PATH.
 here=$(cd "$(dirname "$0")/.." && pwd)
 [ -x "$here/.venv/bin/barnabas" ] && PATH="$here/.venv/bin:$PATH"
-exec barnabas delegation-tokens "$@"
+exec barnabas kafka-delegation-tokens "$@"

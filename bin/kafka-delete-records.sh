@@ -1,5 +1,5 @@
 #!/bin/sh
-# Apache Kafka's name for `barnabas delete-records`: of this checkout where it is installed, else the one on the PATH.
+# `barnabas kafka-delete-records`, which is `barnabas delete-records` exactly as Apache Kafka has it: of this checkout where it is installed, else the one on the PATH.
 here=$(cd "$(dirname "$0")/.." && pwd)
 [ -x "$here/.venv/bin/barnabas" ] && PATH="$here/.venv/bin:$PATH"
-exec barnabas delete-records "$@"
+exec barnabas kafka-delete-records "$@"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Apache Kafka's name for `barnabas dump-log`: of this checkout where it is installed, else the one on the PATH.
+# `barnabas kafka-dump-log`, which is `barnabas dump-log` exactly as Apache Kafka has it: of this checkout where it is installed, else the one on the PATH.
 here=$(cd "$(dirname "$0")/.." && pwd)
 [ -x "$here/.venv/bin/barnabas" ] && PATH="$here/.venv/bin:$PATH"
-exec barnabas dump-log "$@"
+exec barnabas kafka-dump-log "$@"

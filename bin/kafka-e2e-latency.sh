@@ -1,5 +1,5 @@
 #!/bin/sh
-# Apache Kafka's name for `barnabas e2e-latency`: of this checkout where it is installed, else the one on the PATH.
+# `barnabas kafka-e2e-latency`, which is `barnabas e2e-latency` exactly as Apache Kafka has it: of this checkout where it is installed, else the one on the PATH.
 here=$(cd "$(dirname "$0")/.." && pwd)
 [ -x "$here/.venv/bin/barnabas" ] && PATH="$here/.venv/bin:$PATH"
-exec barnabas e2e-latency "$@"
+exec barnabas kafka-e2e-latency "$@"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Apache Kafka's name for `barnabas leader-election`: of this checkout where it is installed, else the one on the PATH.
+# `barnabas kafka-leader-election`, which is `barnabas leader-election` exactly as Apache Kafka has it: of this checkout where it is installed, else the one on the PATH.
 here=$(cd "$(dirname "$0")/.." && pwd)
 [ -x "$here/.venv/bin/barnabas" ] && PATH="$here/.venv/bin:$PATH"
-exec barnabas leader-election "$@"
+exec barnabas kafka-leader-election "$@"

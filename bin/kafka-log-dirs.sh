@@ -1,5 +1,5 @@
 #!/bin/sh
-# Apache Kafka's name for `barnabas log-dirs`: of this checkout where it is installed, else the one on the PATH.
+# `barnabas kafka-log-dirs`, which is `barnabas log-dirs` exactly as Apache Kafka has it: of this checkout where it is installed, else the one on the PATH.
 here=$(cd "$(dirname "$0")/.." && pwd)
 [ -x "$here/.venv/bin/barnabas" ] && PATH="$here/.venv/bin:$PATH"
-exec barnabas log-dirs "$@"
+exec barnabas kafka-log-dirs "$@"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Apache Kafka's name for `barnabas metadata-shell`: of this checkout where it is installed, else the one on the PATH.
+# `barnabas kafka-metadata-shell`, which is `barnabas metadata-shell` exactly as Apache Kafka has it: of this checkout where it is installed, else the one on the PATH.
 here=$(cd "$(dirname "$0")/.." && pwd)
 [ -x "$here/.venv/bin/barnabas" ] && PATH="$here/.venv/bin:$PATH"
-exec barnabas metadata-shell "$@"
+exec barnabas kafka-metadata-shell "$@"

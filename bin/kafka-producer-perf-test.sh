@@ -1,5 +1,5 @@
 #!/bin/sh
-# Apache Kafka's name for `barnabas producer-perf-test`: of this checkout where it is installed, else the one on the PATH.
+# `barnabas kafka-producer-perf-test`, which is `barnabas producer-perf-test` exactly as Apache Kafka has it: of this checkout where it is installed, else the one on the PATH.
 here=$(cd "$(dirname "$0")/.." && pwd)
 [ -x "$here/.venv/bin/barnabas" ] && PATH="$here/.venv/bin:$PATH"
-exec barnabas producer-perf-test "$@"
+exec barnabas kafka-producer-perf-test "$@"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Apache Kafka's name for `barnabas replica-verification`: of this checkout where it is installed, else the one on the PATH.
+# `barnabas kafka-replica-verification`, which is `barnabas replica-verification` exactly as Apache Kafka has it: of this checkout where it is installed, else the one on the PATH.
 here=$(cd "$(dirname "$0")/.." && pwd)
 [ -x "$here/.venv/bin/barnabas" ] && PATH="$here/.venv/bin:$PATH"
-exec barnabas replica-verification "$@"
+exec barnabas kafka-replica-verification "$@"

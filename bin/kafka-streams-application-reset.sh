@@ -1,5 +1,5 @@
 #!/bin/sh
-# Apache Kafka's name for `barnabas streams-application-reset`: of this checkout where it is installed, else the one on the PATH.
+# `barnabas kafka-streams-application-reset`, which is `barnabas streams-application-reset` exactly as Apache Kafka has it: of this checkout where it is installed, else the one on the PATH.
 here=$(cd "$(dirname "$0")/.." && pwd)
 [ -x "$here/.venv/bin/barnabas" ] && PATH="$here/.venv/bin:$PATH"
-exec barnabas streams-application-reset "$@"
+exec barnabas kafka-streams-application-reset "$@"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Apache Kafka's name for `barnabas topics`: of this checkout where it is installed, else the one on the PATH.
+# `barnabas kafka-topics`, which is `barnabas topics` exactly as Apache Kafka has it: of this checkout where it is installed, else the one on the PATH.
 here=$(cd "$(dirname "$0")/.." && pwd)
 [ -x "$here/.venv/bin/barnabas" ] && PATH="$here/.venv/bin:$PATH"
-exec barnabas topics "$@"
+exec barnabas kafka-topics "$@"

@@ -1,7 +1,9 @@
 """The `barnabas` command: `barnabas TOOL …` runs one module of `barnabas.tools`.
 
 A tool is a file there whose name does not begin with an underscore; it opens with a sentence that `barnabas --help` shows and has
-`main(arguments) -> exit code`. Nothing is registered anywhere else, and this module knows no tool by name.
+`main(arguments) -> exit code`, and `OPTIONS` or `build_parser()`. Nothing is registered anywhere else, and this module knows no tool by
+name. `barnabas kafka-TOOL` is the tool exactly as Kafka's script has it; `barnabas TOOL` adds a default cluster, suggestions, and help on
+stdout.
 """
 
 from __future__ import annotations
@@ -12,8 +14,11 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
+from typing import Final
 
 from barnabas import tools
+
+KAFKA_PREFIX: Final = "kafka-"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -26,10 +31,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         print(version("barnabas"))
         return 0
-    if words[0] not in tool_names():
-        print(f"barnabas: there is no tool '{words[0]}'; `barnabas --help` lists them", file=sys.stderr)
+    name = words[0].removeprefix(KAFKA_PREFIX)
+    if name not in tool_names():
+        print(_no_such_tool(name), file=sys.stderr)
         return 1
-    return run(_load(words[0]), words[1:])
+    if name != words[0]:
+        return run(_load(name), words[1:])
+    from barnabas.tools._guide import run_guided
+
+    return run_guided(_load(name), words[1:], run)
+
+
+def _no_such_tool(name: str) -> str:
+    from barnabas.tools._suggestions import nearest
+
+    near = nearest(name, tool_names())
+    return f"barnabas: there is no tool '{name}'" + (f"; did you mean {near}?" if near else "; `barnabas --help` lists them")
 
 
 def run(tool: ModuleType, arguments: Sequence[str]) -> int:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from barnabas.broker.config import BrokerConfig
+from barnabas.broker.config.synonyms import near_config_name
 from barnabas.config_providers import resolve_providers
 from barnabas.properties import parse_properties
 from barnabas.tools._exit_codes import CannotRun, ExitCode
@@ -55,8 +56,12 @@ def settings(properties: Mapping[str, str], remarks: Sequence[str] = ()) -> Sett
     """`remarks` are said before those about the settings themselves. Raises InvalidConfig."""
     resolved = resolve_providers(properties)
     config = BrokerConfig.from_properties(resolved)
-    unknown = (f"The setting {name} is not known and has no effect" for name in config.unknown)
-    return Settings(config, (*remarks, *_remarks(config), *unknown))
+    return Settings(config, (*remarks, *_remarks(config), *map(_unknown, config.unknown)))
+
+
+def _unknown(name: str) -> str:
+    near = near_config_name(name)
+    return f"The setting {name} is not known and has no effect" + (f"; did you mean {near}?" if near else "")
 
 
 def _remarks(config: BrokerConfig) -> list[str]:

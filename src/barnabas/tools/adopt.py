@@ -23,6 +23,16 @@ from barnabas.tools._run import tell
 
 
 def main(arguments: Sequence[str]) -> int:
+    given = build_parser().parse_args(arguments)
+    try:
+        return _adopt(given)
+    except NotAdoptable as error:
+        return tell(CannotRun(ExitCode.FOREIGN_DIRECTORY, str(error)))
+    except Exception as error:
+        return tell(error)
+
+
+def build_parser() -> ArgumentParser:
     parser = ArgumentParser("barnabas adopt", description=__doc__.partition("\n")[0], allow_abbrev=False)
     parser.add_argument("dirs", nargs="+", metavar="DIR", help="all log.dirs of one node, in the order in which the broker will have them")
     parser.add_argument("--metadata-dir", metavar="DIR", help="the node's metadata.log.dir, if it has one; default: the first DIR")
@@ -33,13 +43,7 @@ def main(arguments: Sequence[str]) -> int:
         help="let topics without a retention.ms of their own follow the broker's; without this they get -1, and keep all they have",
     )
     parser.add_argument("--dry-run", action="store_true", help="only show what would be taken over")
-    given = parser.parse_args(arguments)
-    try:
-        return _adopt(given)
-    except NotAdoptable as error:
-        return tell(CannotRun(ExitCode.FOREIGN_DIRECTORY, str(error)))
-    except Exception as error:
-        return tell(error)
+    return parser
 
 
 def _adopt(given: Namespace) -> int:

@@ -30,20 +30,7 @@ _FAULT_COLUMNS: Final = ("topic", "partition", "place", "file", "what", "positio
 
 
 def main(arguments: Sequence[str]) -> int:
-    parser = ArgumentParser("barnabas audit", description=__doc__.partition("\n")[0], allow_abbrev=False)
-    parser.add_argument(
-        "dirs",
-        nargs="+",
-        metavar="DIR",
-        help="log directories: paths, or addresses such as s3://…; of several brokers to compare replicas",
-    )
-    parser.add_argument("--topic", action="append", metavar="NAME", help="only this topic; may be given several times")
-    parser.add_argument("--master", default="local[*]", help="the Spark to run on; default: this machine, local[*]")
-    parser.add_argument("--output", metavar="DIR", help="write both tables there, as DIR/segments and DIR/faults")
-    parser.add_argument("--format", default="parquet", choices=("parquet", "json", "csv", "orc"), help="the format of --output")
-    parser.add_argument("--limit", type=int, default=100, metavar="N", help="show so many faults at most; default: 100")
-    parser.add_argument("--json", action="store_true", help="print the result as JSON, for programs")
-    given = parser.parse_args(arguments)
+    given = build_parser().parse_args(arguments)
     try:
         from pyspark_barnabas.errors import DataSourceError
         from pyspark_barnabas.segments.audit import find_logs
@@ -60,6 +47,23 @@ def main(arguments: Sequence[str]) -> int:
             spark.stop()
     except (DataSourceError, OSError) as error:
         return _cannot_look(str(error))
+
+
+def build_parser() -> ArgumentParser:
+    parser = ArgumentParser("barnabas audit", description=__doc__.partition("\n")[0], allow_abbrev=False)
+    parser.add_argument(
+        "dirs",
+        nargs="+",
+        metavar="DIR",
+        help="log directories: paths, or addresses such as s3://…; of several brokers to compare replicas",
+    )
+    parser.add_argument("--topic", action="append", metavar="NAME", help="only this topic; may be given several times")
+    parser.add_argument("--master", default="local[*]", help="the Spark to run on; default: this machine, local[*]")
+    parser.add_argument("--output", metavar="DIR", help="write both tables there, as DIR/segments and DIR/faults")
+    parser.add_argument("--format", default="parquet", choices=("parquet", "json", "csv", "orc"), help="the format of --output")
+    parser.add_argument("--limit", type=int, default=100, metavar="N", help="show so many faults at most; default: 100")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON, for programs")
+    return parser
 
 
 def run(spark: SparkSession, logs: Sequence[PartitionLog], given: Namespace) -> int:

@@ -28,11 +28,7 @@ from barnabas.tools._run import tell
 
 
 def main(arguments: Sequence[str]) -> int:
-    parser = ArgumentParser("barnabas convert", description=__doc__.partition("\n")[0], allow_abbrev=False)
-    parser.add_argument("--data", metavar="DIR", default=None, help=f"of brokers that are stopped; default: {data_home()}")
-    parser.add_argument("--brokers", type=broker_count, required=True, metavar="N", help="for how many brokers the directory is to be")
-    parser.add_argument("--dry-run", action="store_true", help="only show what would be moved")
-    given = parser.parse_args(arguments)
+    given = build_parser().parse_args(arguments)
     try:
         return _convert(given)
     except DirectoryInUse as error:
@@ -41,6 +37,14 @@ def main(arguments: Sequence[str]) -> int:
         return tell(CannotRun(ExitCode.FOREIGN_DIRECTORY, str(error)))
     except Exception as error:
         return tell(error)
+
+
+def build_parser() -> ArgumentParser:
+    parser = ArgumentParser("barnabas convert", description=__doc__.partition("\n")[0], allow_abbrev=False)
+    parser.add_argument("--data", metavar="DIR", default=None, help=f"of brokers that are stopped; default: {data_home()}")
+    parser.add_argument("--brokers", type=broker_count, required=True, metavar="N", help="for how many brokers the directory is to be")
+    parser.add_argument("--dry-run", action="store_true", help="only show what would be moved")
+    return parser
 
 
 def _convert(given: Namespace) -> int:

@@ -73,14 +73,19 @@ class DemoFailed(Exception):
 
 
 def main(arguments: Sequence[str]) -> int:
-    parser = ArgumentParser("barnabas demo", description=__doc__.partition("\n")[0], allow_abbrev=False)
-    parser.add_argument("--records", type=int, default=0, metavar="N", help="end after so many orders; default: go on until Ctrl-C")
-    parser.add_argument("--rate", type=int, default=RATE, metavar="N", help="orders a second, 0 for as many as go; default: %(default)s")
-    parser.add_argument("--data", metavar="DIR", default=None, help="keep the broker's data, Spark's checkpoint and log in this directory")
+    parser = build_parser()
     given = parser.parse_args(arguments)
     if given.records < 0 or given.rate < 0:
         parser.error("--records and --rate are numbers of orders: 0 or more")
     return or_missing(lambda: _run(given))
+
+
+def build_parser() -> ArgumentParser:
+    parser = ArgumentParser("barnabas demo", description=__doc__.partition("\n")[0], allow_abbrev=False)
+    parser.add_argument("--records", type=int, default=0, metavar="N", help="end after so many orders; default: go on until Ctrl-C")
+    parser.add_argument("--rate", type=int, default=RATE, metavar="N", help="orders a second, 0 for as many as go; default: %(default)s")
+    parser.add_argument("--data", metavar="DIR", default=None, help="keep the broker's data, Spark's checkpoint and log in this directory")
+    return parser
 
 
 def _run(given: Namespace) -> int:

@@ -24,7 +24,7 @@ _USES: Final = {
 
 
 def main(arguments: Sequence[str]) -> int:
-    given = _parser().parse_args(arguments)
+    given = build_parser().parse_args(arguments)
     commands = {"new": _new, "run": lambda each: or_missing(lambda: _run(each)), "package": _package}
     try:
         return commands[given.command](given)
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str]) -> int:
         return 1
 
 
-def _parser() -> ArgumentParser:
+def build_parser() -> ArgumentParser:
     parser = ArgumentParser("barnabas pipeline", description=__doc__.partition("\n")[0], allow_abbrev=False)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     templates = "\n".join(f"  {name:10}{about}" for name, about in template_names().items())

@@ -15,10 +15,7 @@ from barnabas.tools._settings import Settings, read_properties_file, settings
 
 
 def main(arguments: Sequence[str]) -> int:
-    parser = ArgumentParser("barnabas server", description=__doc__.partition("\n")[0], allow_abbrev=False)
-    parser.add_argument("file", nargs="?", metavar="FILE.properties", help="Kafka's server.properties; without it, Kafka's defaults")
-    add_run_options(parser, log_level="info")
-    given = parser.parse_args(arguments)
+    given = build_parser().parse_args(arguments)
 
     def make_settings() -> Settings:
         properties = read_properties_file(given.file) if given.file is not None else {}
@@ -26,3 +23,10 @@ def main(arguments: Sequence[str]) -> int:
         return settings({**properties, **overrides.properties}, overrides.remarks)
 
     return run(make_settings, given.log_level, given.log_format)
+
+
+def build_parser() -> ArgumentParser:
+    parser = ArgumentParser("barnabas server", description=__doc__.partition("\n")[0], allow_abbrev=False)
+    parser.add_argument("file", nargs="?", metavar="FILE.properties", help="Kafka's server.properties; without it, Kafka's defaults")
+    add_run_options(parser, log_level="info")
+    return parser

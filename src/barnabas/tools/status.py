@@ -32,6 +32,7 @@ _DEFAULT_SERVER: Final = "localhost:9092"
 _TIMEOUTS: Final = {"request.timeout.ms": "5000", "default.api.timeout.ms": "10000"}
 _INTERVAL_S: Final = 2
 _TO_THE_TOP: Final = "\x1b[H\x1b[J"
+RUNS_ALONE: Final = True  # without any option, it shows the default cluster
 OPTIONS: Final = (
     Option("bootstrap-server", f"The broker to connect to. (default: {_DEFAULT_SERVER})", "required", described_as="server to connect to"),
     command_config_option(),

@@ -42,16 +42,20 @@ _ONE_NODE: Final = {
 
 
 def main(arguments: Sequence[str]) -> int:
+    given = build_parser().parse_args(arguments)
+    overrides = cache(lambda: read_overrides(given))  # once for all brokers: a file may be a pipe
+    serve = None if given.brokers == 1 else _several(given, overrides)
+    return run(lambda: _settings(given, overrides()), given.log_level, given.log_format, serve)
+
+
+def build_parser() -> ArgumentParser:
     parser = ArgumentParser("barnabas up", description=__doc__.partition("\n")[0], allow_abbrev=False)
     parser.add_argument("--port", type=_port, default=9092, help="0 takes any that is free; default: %(default)s")
     parser.add_argument("--host", default="localhost", help="the name or address to listen on, IPv6 too; default: %(default)s")
     parser.add_argument("--data", metavar="DIR", default=None, help=f"default: {data_home()}")
     parser.add_argument("--brokers", type=broker_count, default=1, metavar="N", help="a cluster of so many, on ports from --port on")
     add_run_options(parser, log_level="warning")
-    given = parser.parse_args(arguments)
-    overrides = cache(lambda: read_overrides(given))  # once for all brokers: a file may be a pipe
-    serve = None if given.brokers == 1 else _several(given, overrides)
-    return run(lambda: _settings(given, overrides()), given.log_level, given.log_format, serve)
+    return parser
 
 
 def _several(given: Namespace, overrides: Callable[[], Overrides]) -> Serve:

@@ -26,12 +26,7 @@ CANNOT_RUN: Final = 1
 
 
 def main(arguments: Sequence[str]) -> int:
-    parser = ArgumentParser("barnabas zookeeper", description=__doc__.partition("\n")[0], allow_abbrev=False)
-    parser.add_argument("--port", type=int, default=2181, help="default: %(default)s")
-    parser.add_argument("--host", default="localhost", help="the name or address to listen on; default: %(default)s")
-    parser.add_argument("--data", metavar="DIR", default=None, help=f"default: {_default_data()}")
-    parser.add_argument("--tick-ms", type=int, default=TICK_MS, metavar="MS", help="sessions last at least two ticks; default: %(default)s")
-    given = parser.parse_args(arguments)
+    given = build_parser().parse_args(arguments)
     class_path = next(_class_paths(), None)
     if class_path is None:
         return _cannot("No ZooKeeper was found. Install one: apt-get install zookeeper, or pip install pyspark, or set ZOOKEEPER_HOME")
@@ -46,6 +41,15 @@ def main(arguments: Sequence[str]) -> int:
     print(f"ZooKeeper on {given.host}:{given.port}, data in {data}\nstop it with Ctrl-C", flush=True)
     command = ["java", f"-Xmx{HEAP}", "-Dzookeeper.admin.enableServer=false", "-cp", class_path, MAIN_CLASS, str(config)]
     os.execvp(command[0], command)
+
+
+def build_parser() -> ArgumentParser:
+    parser = ArgumentParser("barnabas zookeeper", description=__doc__.partition("\n")[0], allow_abbrev=False)
+    parser.add_argument("--port", type=int, default=2181, help="default: %(default)s")
+    parser.add_argument("--host", default="localhost", help="the name or address to listen on; default: %(default)s")
+    parser.add_argument("--data", metavar="DIR", default=None, help=f"default: {_default_data()}")
+    parser.add_argument("--tick-ms", type=int, default=TICK_MS, metavar="MS", help="sessions last at least two ticks; default: %(default)s")
+    return parser
 
 
 def _class_paths() -> Iterator[str]:

@@ -101,7 +101,7 @@ def run_ours(command: Command, target: Target) -> str:
     logging.disable(logging.CRITICAL)  # Kafka's tools do not log here either
     try:
         with redirect_stdout(stream), redirect_stderr(stream):
-            code = cli.main([command.tool, *command.arguments])
+            code = cli.main([f"{cli.KAFKA_PREFIX}{command.tool}", *command.arguments])
     except SystemExit as ended:  # argparse, once it has shown its help
         code = int(ended.code or 0)
     finally:

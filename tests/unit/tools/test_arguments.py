@@ -83,7 +83,7 @@ def test_an_option_that_there_is_not_is_complained_of_before_anything_is_missed(
 
 
 def test_help_ends_with_1_as_kafkas_does(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["cluster", "--help"]) == 1
+    assert cli.main(["kafka-cluster", "--help"]) == 1
     assert "list-endpoints" in capsys.readouterr().out
 
 
