@@ -48,9 +48,15 @@ Serve = Callable[["BrokerConfig", str], Coroutine[Any, Any, int]]
 _log = logging.getLogger(__name__)
 
 
-def run(make_settings: Callable[[], Settings], log_level: str, log_format: str, serve: Serve | None = None) -> int:
+def run(
+    make_settings: Callable[[], Settings],
+    log_level: str,
+    log_format: str,
+    serve: Serve | None = None,
+    reword: Callable[[str], str] = str,
+) -> int:
     """The exit code. Whatever stops the broker is told in one line that begins with `barnabas:`. `serve` runs another thing than one broker
-    with these settings."""
+    with these settings; `reword` gives that line the words of a command whose users do not write settings."""
     _logs.configure(log_level, log_format)
     try:
         settings = make_settings()
@@ -59,16 +65,16 @@ def run(make_settings: Callable[[], Settings], log_level: str, log_format: str, 
         _prepare_process()
         return event_loop.run((serve or _serve)(settings.config, log_format))
     except Exception as error:
-        return tell(error, log_format)
+        return tell(error, log_format, reword)
 
 
-def tell(error: Exception, log_format: str = "text") -> int:
+def tell(error: Exception, log_format: str = "text", reword: Callable[[str], str] = str) -> int:
     """Says on standard error what the error means and gives the exit code for it."""
     known = explain(error)
     if known is None:
         _log.error("%s is a fault in Barnabas itself", type(error).__name__, exc_info=error)
         known = CannotRun(ExitCode.INTERNAL_ERROR, f"{type(error).__name__}: {error}; please report this, with the last line of the log")
-    text = " ".join(str(known).split())
+    text = reword(" ".join(str(known).split()))
     if log_format == "json":
         _log.critical("%s", text, extra={"exit_code": int(known.code)})
     else:

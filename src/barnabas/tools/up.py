@@ -40,12 +40,22 @@ _ONE_NODE: Final = {
     "group.initial.rebalance.delay.ms": "0",
 }
 
+# What errors say about settings, and the option of this command that is meant.
+_OPTIONS: Final = {
+    "another directory in log.dirs": "another directory with --data",
+    "a directory on another disk in log.dirs": "a directory on another disk with --data",
+    "this broker a directory of its own in log.dirs": "this one a directory of its own with --data",
+    "another port in listeners": "another port with --port",
+    "correct it in listeners": "correct --host",
+    "correct the host or port in listeners": "correct --host or --port",
+}
+
 
 def main(arguments: Sequence[str]) -> int:
     given = build_parser().parse_args(arguments)
     overrides = cache(lambda: read_overrides(given))  # once for all brokers: a file may be a pipe
     serve = None if given.brokers == 1 else _several(given, overrides)
-    return run(lambda: _settings(given, overrides()), given.log_level, given.log_format, serve)
+    return run(lambda: _settings(given, overrides()), given.log_level, given.log_format, serve, in_options)
 
 
 def build_parser() -> ArgumentParser:
@@ -56,6 +66,13 @@ def build_parser() -> ArgumentParser:
     parser.add_argument("--brokers", type=broker_count, default=1, metavar="N", help="a cluster of so many, on ports from --port on")
     add_run_options(parser, log_level="warning")
     return parser
+
+
+def in_options(text: str) -> str:
+    """What is wrong with the broker's settings, in the options that set them."""
+    for setting, option in _OPTIONS.items():
+        text = text.replace(setting, option)
+    return text
 
 
 def _several(given: Namespace, overrides: Callable[[], Overrides]) -> Serve:
@@ -75,7 +92,7 @@ def _settings(given: Namespace, overrides: Overrides, number: int = 1) -> Settin
     host = given.host.removeprefix("[").removesuffix("]")
     data = os.path.abspath(os.path.expanduser(given.data or data_home()))
     if "," in data:
-        raise CannotRun(ExitCode.INVALID_CONFIG, f"{data}: log.dirs is a list with commas, so a directory's name cannot have one")
+        raise CannotRun(ExitCode.INVALID_CONFIG, f"--data {data}: log.dirs is a list with commas, so a directory's name cannot have one")
     if "log.dirs" not in overrides.properties:
         refuse_other_layout(data, Layout(given.brokers))
     if given.brokers > 1:

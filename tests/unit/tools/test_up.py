@@ -3,17 +3,36 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 from argparse import Namespace
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from barnabas.broker.config import BrokerConfig
+from barnabas.storage.files import Files
+from barnabas.storage.log_dir import LogDir
 from barnabas.tools import up
 from barnabas.tools._data_home import data_home
 from barnabas.tools._exit_codes import CannotRun, ExitCode
 from barnabas.tools._overrides import Overrides
 from barnabas.tools._settings import parse_overrides
+
+UpFails = Callable[..., str]
+
+
+@pytest.fixture
+def up_fails() -> UpFails:
+    """Runs `barnabas up`, which has to end with this code; what it said on stderr."""
+
+    def run(code: ExitCode, *options: str) -> str:
+        done = subprocess.run([sys.executable, "-m", "barnabas", "up", *options], timeout=60, check=False, capture_output=True, text=True)
+        assert done.returncode == code
+        return done.stderr
+
+    return run
 
 
 def config(
@@ -88,3 +107,35 @@ def test_a_directory_of_another_number_of_brokers_is_refused(tmp_path: Path, bro
     with pytest.raises(CannotRun, match=f"or move the data with: barnabas convert --data .* --brokers {brokers}") as refused:
         config(tmp_path, brokers=brokers)
     assert refused.value.code == ExitCode.FOREIGN_DIRECTORY
+
+
+def taken_port() -> tuple[socket.socket, int]:
+    listening = socket.create_server(("127.0.0.1", 0))
+    return listening, listening.getsockname()[1]
+
+
+def test_a_port_in_use_is_told_with_the_option_for_another(tmp_path: Path, up_fails: UpFails) -> None:
+    listening, port = taken_port()
+    with listening:
+        told = up_fails(ExitCode.ADDRESS_UNAVAILABLE, "--host", "127.0.0.1", "--port", str(port), "--data", str(tmp_path))
+    assert told.endswith("Address already in use; stop what listens there, or set another port with --port\n")
+
+
+def test_a_host_that_is_not_here_is_told_with_the_option_for_it(tmp_path: Path, up_fails: UpFails) -> None:
+    told = up_fails(ExitCode.ADDRESS_UNAVAILABLE, "--host", "192.0.2.1", "--port", "0", "--data", str(tmp_path))
+    assert told.endswith("the host is not an address of this machine, correct --host\n")
+
+
+def test_a_directory_in_use_is_told_with_the_option_for_another(tmp_path: Path, up_fails: UpFails) -> None:
+    lock = LogDir(Files(), str(tmp_path))
+    try:
+        told = up_fails(ExitCode.DIRECTORY_IN_USE, "--port", "0", "--data", str(tmp_path))
+    finally:
+        lock.release()
+    assert told.endswith("is using this directory; stop it, or give this one a directory of its own with --data\n")
+
+
+def test_a_file_in_place_of_the_directory_is_told_with_the_option_for_another(tmp_path: Path, up_fails: UpFails) -> None:
+    (tmp_path / "file").touch()
+    told = up_fails(ExitCode.DISK_UNUSABLE, "--port", "0", "--data", str(tmp_path / "file"))
+    assert told.endswith("Not a directory; name another directory with --data\n")
