@@ -105,14 +105,22 @@ class LogDir:
         return claimed.directory_id
 
     def partition_dirs(self) -> list[str]:
-        """The names of the partition directories; anything else in here is an error the operator must see."""
+        """The names of the partition directories. Raises KafkaStorageError for a directory with segments under another kind of name: a
+        partition that somebody has renamed. One without segments is plainly something else, such as `lost+found`, and is left out."""
+        return [name for name in self._directories() if names.parse_partition_dir(name) is not None]
+
+    def other_dirs(self) -> list[str]:
+        """The names of the directories that partition_dirs() leaves out because they are plainly something else."""
+        return [name for name in self._directories() if names.parse_partition_dir(name) is None]
+
+    def _directories(self) -> list[str]:
         found: list[str] = []
         for entry in self.files.list_dir(self.path):
             if not entry.is_dir or entry.name == CLUSTER_METADATA_DIR or self._is_of_conversion(entry.name):
                 continue
             if names.NODE_DIR.fullmatch(entry.name) and self._is_of_broker(entry.name):
                 continue
-            if names.parse_partition_dir(entry.name) is None:
+            if names.parse_partition_dir(entry.name) is None and self._has_segments(entry.name):
                 raise KafkaStorageError(
                     f"Found directory {self.path}/{entry.name}, '{entry.name}' is not in the form of topic-partition or "
                     "topic-partition.uniqueId-delete (if marked for deletion).\n"
@@ -120,6 +128,13 @@ class LogDir:
                 )
             found.append(entry.name)
         return found
+
+    def _has_segments(self, name: str) -> bool:
+        try:
+            entries = self.files.list_dir(f"{self.path}/{name}")
+        except PermissionError:  # lost+found is for root alone
+            return False
+        return any(names.offset_of(entry.name) is not None and entry.name.endswith(names.LOG_SUFFIX) for entry in entries)
 
     def _is_of_conversion(self, name: str) -> bool:
         """Raises InvalidMetaProperties where a conversion was begun: some of the logs are elsewhere."""

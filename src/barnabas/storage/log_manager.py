@@ -234,6 +234,10 @@ class LogManager:
         start_offsets = log_dir.read_checkpoint(log_dir.log_start_offsets, "Log start offsets fall back to the first segments.")
         cleaned = log_dir.read_checkpoint(log_dir.cleaner_offsets, "Compacted logs will be cleaned from their start.")
         requests: list[LoadRequest] = []
+        for name in log_dir.other_dirs():
+            _log.warning(
+                "%s/%s is not the directory of a partition and is ignored; move it away from the log directory", log_dir.path, name
+            )
         for name in log_dir.partition_dirs():
             partition = names.parse_partition_dir(name)
             assert partition is not None

@@ -32,7 +32,7 @@ def main(arguments: Sequence[str]) -> int:
         return _cannot("No ZooKeeper was found. Install one: apt-get install zookeeper, or pip install pyspark, or set ZOOKEEPER_HOME")
     if shutil.which("java") is None:
         return _cannot("ZooKeeper needs Java, and there is no `java` here. Install it: apt-get install openjdk-17-jre-headless")
-    data = Path(given.data or _default_data()).expanduser().absolute()
+    data = Path(given.data or default_data()).expanduser().absolute()
     keep_files_private()
     try:
         config = _write_config(data, given.host, given.port, given.tick_ms)
@@ -47,7 +47,7 @@ def build_parser() -> ArgumentParser:
     parser = ArgumentParser("barnabas zookeeper", description=__doc__.partition("\n")[0], allow_abbrev=False)
     parser.add_argument("--port", type=int, default=2181, help="default: %(default)s")
     parser.add_argument("--host", default="localhost", help="the name or address to listen on; default: %(default)s")
-    parser.add_argument("--data", metavar="DIR", default=None, help=f"default: {_default_data()}")
+    parser.add_argument("--data", metavar="DIR", default=None, help=f"default: {default_data()}")
     parser.add_argument("--tick-ms", type=int, default=TICK_MS, metavar="MS", help="sessions last at least two ticks; default: %(default)s")
     return parser
 
@@ -75,8 +75,11 @@ def _write_config(data: Path, host: str, port: int, tick_ms: int) -> Path:
     return config
 
 
-def _default_data() -> str:
-    return os.path.join(data_home(), "zookeeper")
+def default_data() -> str:
+    """Beside the data of `barnabas up`, and not inside it: there each directory is a partition. Data that is there already stays there."""
+    earlier = os.path.join(data_home(), "zookeeper")
+    own = f"{data_home()}-zookeeper"
+    return earlier if os.path.isdir(os.path.join(earlier, "version-2")) and not os.path.exists(own) else own
 
 
 def _cannot(message: str) -> int:

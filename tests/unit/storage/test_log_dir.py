@@ -68,3 +68,22 @@ def test_a_file_in_place_of_a_directory_is_refused() -> None:
     disk.open("/data", create=True)
     with pytest.raises(NotADirectoryError):
         LogDir(disk, "/data")
+
+
+def test_a_directory_that_is_plainly_no_partition_is_left_out() -> None:
+    disk = SimulatedFiles()
+    directory = LogDir(disk, "/data")
+    for path in ("/data/orders-0", "/data/zookeeper/version-2", "/data/lost+found"):
+        disk.make_dirs(path)
+    disk.open("/data/zookeeper/version-2/log.1", create=True)
+    assert directory.partition_dirs() == ["orders-0"]
+    assert directory.other_dirs() == ["lost+found", "zookeeper"]
+
+
+def test_a_partition_under_another_name_is_refused() -> None:
+    disk = SimulatedFiles()
+    directory = LogDir(disk, "/data")
+    disk.make_dirs("/data/orders-0.old")
+    disk.open("/data/orders-0.old/00000000000000000000.log", create=True)
+    with pytest.raises(KafkaStorageError, match="'orders-0.old' is not in the form of topic-partition"):
+        directory.partition_dirs()

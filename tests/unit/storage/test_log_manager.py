@@ -21,6 +21,7 @@ from barnabas.storage.log_config import LONG_MAX, LogConfig
 from barnabas.storage.log_manager import AllLogDirsFailed, LogManager, LogManagerConfig
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
+from tests.logged import lines_of
 from tests.unit.storage.logs import NOW, append, append_many, batch, commit_all, config, names_in, path, records, values, watch, write_file
 
 A, B = "/a", "/b"
@@ -136,9 +137,21 @@ def test_a_manager_without_a_directory_has_to_stop(disk: SimulatedFiles) -> None
         manage(disk, A)
 
 
-@pytest.mark.parametrize("name", ["lost+found", "backup", "orders-x", "orders-0-delete", "remote-log-index-cache"])
-def test_a_foreign_directory_is_refused_by_name(disk: SimulatedFiles, name: str) -> None:
+FOREIGN = ["lost+found", "backup", "orders-x", "orders-0-delete", "remote-log-index-cache"]
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_a_foreign_directory_is_warned_of(disk: SimulatedFiles, name: str, caplog: pytest.LogCaptureFixture) -> None:
     disk.make_dirs(f"{A}/{name}")
+    manage(disk)
+    told = f"{A}/{name} is not the directory of a partition and is ignored; move it away from the log directory"
+    assert lines_of(caplog, log_manager, logging.WARNING) == [told]
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_a_foreign_directory_with_segments_is_refused_by_name(disk: SimulatedFiles, name: str) -> None:
+    disk.make_dirs(f"{A}/{name}")
+    write_file(disk, f"{A}/{name}/00000000000000000000.log", b"")
     with pytest.raises(KafkaStorageError, match="should only contain Kafka topic data"):
         manage(disk)
 
