@@ -22,6 +22,7 @@ class Broker:
     replicas: int
     apis: int | None  # how many requests it understands; None if it did not answer
     version: str | None  # of the metadata that it supports at most, where it says so
+    is_down: bool = False  # nothing listens at its address, although the cluster still names it
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Partition:
     leader: int | None
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
-    min_isr: int
+    min_isr: int  # min.insync.replicas as it is set
 
     @property
     def is_offline(self) -> bool:
@@ -41,13 +42,18 @@ class Partition:
         return len(self.isr) < len(self.replicas)
 
     @property
+    def min_isr_asked(self) -> int:
+        """How many in-sync replicas a leader asks for with acks=all: never more than the partition has, in Kafka too."""
+        return min(self.min_isr, len(self.replicas))
+
+    @property
     def is_under_min_isr(self) -> bool:
-        return len(self.isr) < self.min_isr
+        return len(self.isr) < self.min_isr_asked
 
     @property
     def is_at_min_isr(self) -> bool:
         """One replica fewer, and producers with acks=all would be refused; a partition that never had more replicas is not meant."""
-        return len(self.isr) == self.min_isr < len(self.replicas)
+        return len(self.isr) == self.min_isr_asked < len(self.replicas)
 
     @property
     def has_other_leader(self) -> bool:
@@ -140,6 +146,10 @@ class Health:
                 yield Problem("critical", f"log directory {where} is offline: {log_dir.error}")
             elif share is not None and share >= _FULL_SHARE:
                 yield Problem("warning", f"the disk of {where} is {share:.0%} full")
+        for broker in self.brokers:
+            if broker.is_down:
+                leads = f"; it leads {_counted(broker.leads, 'partition')} until the cluster notices" if broker.leads else ""
+                yield Problem("critical", f"broker {broker.id} is down: {broker.address} refuses connections{leads}")
         fenced = [str(broker.id) for broker in self.brokers if broker.is_fenced]
         if fenced:
             yield Problem("warning", f"{_counted(len(fenced), 'broker')} fenced: {_some(fenced)}")

@@ -65,6 +65,8 @@ def _brokers(health: Health) -> Iterator[Sequence[str]]:
 
 
 def _state(broker: Broker) -> str:
+    if broker.is_down:
+        return coloured("down", "red")
     return coloured("fenced", "yellow") if broker.is_fenced else coloured("up", "green")
 
 

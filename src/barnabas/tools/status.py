@@ -7,10 +7,12 @@ the exit code is 0 for a healthy cluster, 2 for one with problems, and 1 where n
 from __future__ import annotations
 
 import json
+import socket
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.errors import KafkaError
@@ -30,6 +32,9 @@ ABOUT: Final = "Shows how a cluster is."
 _METADATA_VERSION: Final = "metadata.version"
 _DEFAULT_SERVER: Final = "localhost:9092"
 _TIMEOUTS: Final = {"request.timeout.ms": "5000", "default.api.timeout.ms": "10000"}
+_TIMEOUT_MS_IN_VAIN: Final = 2_000
+_PROBE_TIMEOUT_S: Final = 2.0
+_PROBES_MAX: Final = 16
 _INTERVAL_S: Final = 2
 _TO_THE_TOP: Final = "\x1b[H\x1b[J"
 RUNS_ALONE: Final = True  # without any option, it shows the default cluster
@@ -92,23 +97,45 @@ def _show(health: Health, options: Options, *, watching: bool) -> None:
 def look(admin: Admin) -> Health:
     """One look at the cluster. Raises only where nobody can be asked at all."""
     cluster = admin.describe_cluster()
-    health = Health(cluster.cluster_id, _controller(admin, cluster))
+    down = refusing(cluster.nodes)
+    health = Health(cluster.cluster_id, _controller(admin, cluster, down))
     _try(health, "partitions", lambda: _look_at_topics(admin, health))
-    _try(health, "brokers", lambda: _look_at_brokers(admin, health, cluster.nodes))
+    _try(health, "brokers", lambda: _look_at_brokers(admin, health, cluster.nodes, down))
     _try(health, "features", lambda: _look_at_features(admin, health))
-    _try(health, "reassignments", lambda: _look_at_reassignments(admin, health))
+    if health.controller is not None:  # which alone knows of them
+        _try(health, "reassignments", lambda: _look_at_reassignments(admin, health))
     _try(health, "log directories", lambda: _look_at_log_dirs(admin, health))
     _try(health, "groups", lambda: _look_at_groups(admin, health))
     return health
 
 
-def _controller(admin: Admin, cluster: Any) -> int | None:
+def refusing(nodes: Sequence[Any]) -> frozenset[int]:
+    """The ids of the brokers at whose address nothing listens. A cluster names a broker that was killed until its session expires, and a
+    client tries such a broker until its time is up: one connection tells as much at once."""
+    with ThreadPoolExecutor(_PROBES_MAX) as pool:
+        return frozenset(node.id for node, refuses in zip(nodes, pool.map(_refuses, nodes), strict=True) if refuses)
+
+
+def _refuses(node: Any) -> bool:
+    try:
+        socket.create_connection((node.host, node.port), _PROBE_TIMEOUT_S).close()
+    except ConnectionRefusedError:
+        return True
+    except OSError:
+        return False  # the client, which has more patience, finds out
+    return False
+
+
+def _controller(admin: Admin, cluster: Any, down: Collection[int]) -> int | None:
     """The leader of the Raft quorum, where there is one: brokers beside a quorum name any of them as their controller."""
+    named = None if cluster.controller is None else cluster.controller.id
+    if named in down:
+        return None
     try:
         leader: int = admin.describe_metadata_quorum().leader_id
         return None if leader < 0 else leader
     except KafkaError:
-        return None if cluster.controller is None else cluster.controller.id
+        return named
 
 
 def _try(health: Health, part: str, ask: Callable[[], None]) -> None:
@@ -140,13 +167,13 @@ def _look_at_topics(admin: Admin, health: Health) -> None:
     ]
 
 
-def _look_at_brokers(admin: Admin, health: Health, alive: Sequence[Any]) -> None:
+def _look_at_brokers(admin: Admin, health: Health, alive: Sequence[Any], down: Collection[int]) -> None:
     nodes = {node.id: node for node in alive}
     try:
         nodes |= {node.id: node for node in admin.describe_cluster(include_fenced_brokers=True).nodes}
     except KafkaError:
         pass  # a broker that cannot tell which are fenced
-    versions = admin.describe_api_versions([node.id for node in alive]).successes
+    versions = admin.describe_api_versions([node.id for node in alive if node.id not in down]).successes
     leads = Counter(partition.leader for partition in health.partitions)
     replicas = Counter(broker for partition in health.partitions for broker in partition.replicas)
     for node in sorted(nodes.values(), key=lambda each: each.id):
@@ -162,6 +189,7 @@ def _look_at_brokers(admin: Admin, health: Health, alive: Sequence[Any]) -> None
                 replicas[node.id],
                 None if told is None else len(told.api_versions),
                 None if highest is None else metadata_name(highest[1]) or str(highest[1]),
+                node.id in down,
             )
         )
 
@@ -182,7 +210,7 @@ def _look_at_reassignments(admin: Admin, health: Health) -> None:
 
 
 def _look_at_log_dirs(admin: Admin, health: Health) -> None:
-    outcomes = admin.describe_log_dirs([broker.id for broker in health.brokers if not broker.is_fenced])
+    outcomes = admin.describe_log_dirs([broker.id for broker in health.brokers if not broker.is_fenced and not broker.is_down])
     for broker, dirs in sorted(outcomes.successes.items()):
         for path, found in sorted(dirs.items()):
             size = sum(info.size for info in found.replica_infos.values())
@@ -193,13 +221,15 @@ def _look_at_log_dirs(admin: Admin, health: Health) -> None:
 
 
 def _look_at_groups(admin: Admin, health: Health) -> None:
-    listing = admin.list_groups()
+    # Every broker is asked for its groups. One that is down is asked in vain, and briefly.
+    patience_ms = _TIMEOUT_MS_IN_VAIN if any(broker.is_down for broker in health.brokers) else None
+    listing = admin.list_groups(timeout_ms=patience_ms)
     if listing.errors:
         health.unknown["some groups"] = message_of(listing.errors[0])
     consumers = [group.group_id for group in listing.valid if group.is_consumer_group]
-    described = admin.describe_consumer_groups(consumers).successes if consumers else {}
-    offsets = admin.list_consumer_group_offsets(dict.fromkeys(consumers)).successes if consumers else {}
-    ends = _ends(admin, offsets)
+    described = admin.describe_consumer_groups(consumers, timeout_ms=patience_ms).successes if consumers else {}
+    offsets = admin.list_consumer_group_offsets(dict.fromkeys(consumers), timeout_ms=patience_ms).successes if consumers else {}
+    ends = _ends(admin, offsets, patience_ms)
     for group in sorted(listing.valid, key=lambda each: each.group_id):
         found = described.get(group.group_id)
         health.groups.append(
@@ -213,11 +243,12 @@ def _look_at_groups(admin: Admin, health: Health) -> None:
         )
 
 
-def _ends(admin: Admin, offsets: Mapping[str, Mapping[TopicPartition, Any]]) -> dict[TopicPartition, int]:
+def _ends(admin: Admin, offsets: Mapping[str, Mapping[TopicPartition, Any]], patience_ms: int | None) -> dict[TopicPartition, int]:
     from barnabas.client.admin.offsets import OffsetSpec
 
     partitions = {partition for committed in offsets.values() for partition, offset in committed.items() if offset is not None}
-    found = admin.list_offsets(dict.fromkeys(sorted(partitions), OffsetSpec.latest())).successes if partitions else {}
+    latest = dict.fromkeys(sorted(partitions), OffsetSpec.latest())
+    found = admin.list_offsets(latest, timeout_ms=patience_ms).successes if partitions else {}
     return {partition: info.offset for partition, info in found.items()}
 
 

@@ -62,6 +62,19 @@ def test_status_counts_what_there_is(running: Running) -> None:
     assert health["features"]["group.version"] == "1"
 
 
+def test_more_in_sync_replicas_than_there_are_replicas_are_not_asked_for(running: Running) -> None:
+    """Neither by the broker, which takes a record with acks=all, nor by status."""
+    at = ("--bootstrap-server", running.bootstrap)
+    assert tool("topics", *at, "--create", "--topic", "one", "--replication-factor", "1", "--config", "min.insync.replicas=2").code == 0
+    sent = tool("console-producer", *at, "--topic", "one", "--request-required-acks", "all", stdin="a\n")
+    assert (sent.code, sent.err) == (0, "")
+    offsets = tool("get-offsets", *at, "--topic", "one")
+    health = json.loads(tool("status", *at, "--json").out)
+    assert tool("topics", *at, "--delete", "--topic", "one").code == 0
+    assert offsets.out == "one:0:1\n"
+    assert (health["status"], health["underMinIsrPartitions"]) == ("HEALTHY", [])
+
+
 def test_status_shows_how_far_a_group_is_behind(running: Running) -> None:
     health = json.loads(tool("status", "--bootstrap-server", running.bootstrap, "--json").out)
     (group,) = [each for each in health["groups"] if each["name"] == "late"]

@@ -85,5 +85,5 @@ def test_a_partition_under_another_name_is_refused() -> None:
     directory = LogDir(disk, "/data")
     disk.make_dirs("/data/orders-0.old")
     disk.open("/data/orders-0.old/00000000000000000000.log", create=True)
-    with pytest.raises(KafkaStorageError, match="'orders-0.old' is not in the form of topic-partition"):
+    with pytest.raises(KafkaStorageError, match=r"'orders-0\.old' is not in the form of topic-partition"):
         directory.partition_dirs()

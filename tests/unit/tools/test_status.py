@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from types import SimpleNamespace
 
 import pytest
@@ -52,6 +53,28 @@ def test_only_some_names_are_told() -> None:
 def test_a_partition_with_as_few_replicas_as_it_ever_had_is_not_at_its_minimum() -> None:
     assert not Partition("t-0", 1, (1,), (1,), 1).is_at_min_isr
     assert partition(isr=(1, 2)).is_at_min_isr
+
+
+def test_one_replica_is_enough_for_acks_all_where_a_partition_has_one() -> None:
+    found = health(Partition("t-0", 1, (1,), (1,), 2))
+    assert (found.verdict, found.problems()) == ("HEALTHY", [])
+
+
+def test_a_broker_that_is_down_is_critical_and_shown_as_down() -> None:
+    found = health(partition())
+    found.brokers[1] = Broker(2, "host2:9092", None, False, 3, 5, None, None, is_down=True)
+    assert found.verdict == "CRITICAL"
+    assert found.problems()[0].text == ("broker 2 is down: host2:9092 refuses connections; it leads 3 partitions until the cluster notices")
+    assert "host2:9092  -     down" in screen(found)
+    assert found.as_json()["brokers"][1]["isDown"] is True
+
+
+def test_a_broker_is_down_as_soon_as_its_port_refuses_connections() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        node = SimpleNamespace(id=7, host="127.0.0.1", port=port)
+        assert status.refusing([node]) == frozenset()
+    assert status.refusing([node]) == {7}
 
 
 def test_another_leader_than_the_preferred_one_is_counted() -> None:

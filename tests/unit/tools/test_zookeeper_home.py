@@ -1,4 +1,4 @@
-"""`barnabas zookeeper` keeps its data outside the directory of `barnabas up`, and that one starts with whatever else lies in its directory."""
+"""`barnabas zookeeper` keeps its data outside the directory of `barnabas up`, which starts with whatever else lies in its directory."""
 
 from __future__ import annotations
 
