@@ -111,8 +111,12 @@ class BrokerProcess:
     def stop(self) -> int:
         """Cleanly; its exit code."""
         self.signal(signal.SIGTERM)
+        return self.wait()
+
+    def wait(self, timeout_s: float = STOP_TIMEOUT_S) -> int:
+        """Until it has ended by itself; its exit code."""
         assert self._process is not None
-        return self._process.wait(STOP_TIMEOUT_S)
+        return self._process.wait(timeout_s)
 
     def signal(self, number: int) -> None:
         os.kill(self.pid, number)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 VERSION: Final = 3
 NO_CONTROLLER_RETRY_S: Final = 0.2
+ALONE_CHECK_S: Final = 0.1
 
 _log = logging.getLogger(__name__)
 
@@ -27,7 +28,7 @@ async def controlled_shutdown(broker: Broker, cluster: ClusterMember, config: Br
     cluster.leave()
     backoff_s = config.number("controlled.shutdown.retry.backoff.ms") / 1000
     for left in range(config.number("controlled.shutdown.max.retries"), 0, -1):
-        if all(each.id == broker.broker_id for each in broker.metadata_cache.alive_brokers()):
+        if _is_alone(broker):
             return False
         request = ControlledShutdownRequest(broker.broker_id, cluster.broker_epoch)
         try:
@@ -43,6 +44,18 @@ async def controlled_shutdown(broker: Broker, cluster: ClusterMember, config: Br
         _log.info("Remaining partitions to move: %d, error %d", len(response.remaining_partitions), response.error_code)
         if left > 1:
             is_elsewhere = response.error_code == ErrorCode.NOT_CONTROLLER
-            await asyncio.sleep(min(backoff_s, NO_CONTROLLER_RETRY_S) if is_elsewhere else backoff_s)
+            await _back_off(broker, min(backoff_s, NO_CONTROLLER_RETRY_S) if is_elsewhere else backoff_s)
     _log.warning("Proceeding to do an unclean shutdown as all the controlled shutdown attempts failed")
     return False
+
+
+async def _back_off(broker: Broker, backoff_s: float) -> None:
+    """Gives the other brokers time to take over, as long as there are any. Brokers that are stopped together leave partitions to the last
+    of them, for which no other broker is going to take over."""
+    end = asyncio.get_running_loop().time() + backoff_s
+    while not _is_alone(broker) and (left := end - asyncio.get_running_loop().time()) > 0:
+        await asyncio.sleep(min(left, ALONE_CHECK_S))
+
+
+def _is_alone(broker: Broker) -> bool:
+    return all(each.id == broker.broker_id for each in broker.metadata_cache.alive_brokers())

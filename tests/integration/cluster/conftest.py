@@ -19,8 +19,13 @@ def ensemble(tmp_path_factory: pytest.TempPathFactory) -> Generator[zookeeper.Zo
         yield server
 
 
+def next_chroot(ensemble: zookeeper.ZooKeeper) -> str:
+    """The address of a tree that no other cluster has."""
+    return f"{ensemble.address}/cluster-{next(_numbers)}"
+
+
 @pytest.fixture
 def three(ensemble: zookeeper.ZooKeeper, tmp_path: Path) -> Generator[cluster.Cluster, None, None]:
     """Three brokers."""
-    with cluster.running(tmp_path, f"{ensemble.address}/cluster-{next(_numbers)}") as running:
+    with cluster.running(tmp_path, next_chroot(ensemble)) as running:
         yield running
