@@ -14,6 +14,7 @@ from barnabas.broker.clock import Clock
 from barnabas.client.cluster import Node
 from barnabas.client.common_config import COMMON
 from barnabas.client.config import ClientConfig
+from barnabas.client.connection_failures import ConnectionFailures
 from barnabas.client.connections import Connections
 from barnabas.client.errors import Disconnected
 from barnabas.client.metrics import Metrics
@@ -51,6 +52,7 @@ class BrokerLinks:
             metrics=NetworkMetrics(metrics, client_id, lambda: len(self._connections.links)),
             random=random,
             in_flight_max=in_flight_max,
+            failures=ConnectionFailures(clock.monotonic_ms),
         )
 
     def know(self, broker_id: int, endpoint: EndPoint) -> None:

@@ -16,6 +16,7 @@ from barnabas.errors import KafkaError
 from barnabas.properties import parse_properties
 from barnabas.tools._failures import BadArgument, ClientNotMade, ConfigRefused, NoSuchFile, ToolError, Unreadable
 from barnabas.tools._options import Option
+from barnabas.tools._reachable import require_reachable
 from barnabas.tools._text import Waiting
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ def open_admin(
     if bootstrap is not None:
         config[BOOTSTRAP_SERVERS] = bootstrap
     config |= {name.replace("_", "."): value for name, value in settings.items() if value is not None}
+    require_reachable(config)
     made: Any = _made(Admin, config)
     return cast("Admin", PatientAdmin(made) if sys.stderr.isatty() else made)
 
@@ -104,6 +106,7 @@ class PatientAdmin:
 def open_producer(config: Mapping[str, Any]) -> Producer:
     from barnabas.client.producer.producer import Producer
 
+    require_reachable(config)
     made: Producer = _made(Producer, config)
     return made
 
@@ -111,6 +114,7 @@ def open_producer(config: Mapping[str, Any]) -> Producer:
 def open_consumer(config: Mapping[str, Any]) -> Consumer[Any, Any]:
     from barnabas.client.consumer.consumer import Consumer
 
+    require_reachable(config)
     made: Consumer[Any, Any] = _made(Consumer, config)
     return made
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from barnabas.tools._connect import BOOTSTRAP_SERVERS, load_properties
+from barnabas.tools._failures import ToolError
 from barnabas.tools._grammar import Grammar
 
 SERVERS_VARIABLE: Final = "BARNABAS_BOOTSTRAP_SERVERS"
@@ -64,6 +65,15 @@ def with_default_cluster(
     return [*words[:position], *added, *words[position:]], _told(cluster, file_option in added)
 
 
+def client_settings(grammar: Grammar, words: Sequence[str]) -> dict[str, str]:
+    """Of the file for the client on a command line; none where there is no such file."""
+    given = grammar.given(words)
+    try:
+        return load_properties(next((given[name] for name in CLIENT_FILES if name in given), None))
+    except (ToolError, OSError):
+        return {}  # the tool says it
+
+
 def _position(grammar: Grammar, words: Sequence[str], runs_alone: bool) -> int | None:
     """Where the address belongs among the words; None where the tool takes none, has one, or only shows its usage."""
     given = grammar.given(words)
@@ -94,7 +104,7 @@ def _of_file(path: str | None) -> DefaultCluster | None:
     """Of a file that was named on the command line; the tool itself says what is wrong with one that cannot be read."""
     try:
         servers = load_properties(path).get(BOOTSTRAP_SERVERS, "").strip()
-    except Exception:
+    except (ToolError, OSError):
         return None
     return DefaultCluster(servers, str(path)) if servers else None
 

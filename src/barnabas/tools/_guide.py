@@ -1,4 +1,5 @@
-"""What `barnabas TOOL` does beyond the tool itself: help on stdout, a default cluster, and a suggestion after a misspelt word.
+"""What `barnabas TOOL` does beyond the tool itself: help on stdout, a default cluster, one line where no broker answers, and a suggestion
+after a misspelt word.
 
 A tool answers as Kafka's script does, also in how it shows its options: on stderr, with exit code 1. Scripts rely on that and call the tool
 by Kafka's name. Nothing here changes what a tool does with a complete command line.
@@ -12,9 +13,10 @@ from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr
 from types import ModuleType
 
-from barnabas.tools._default_cluster import with_default_cluster
+from barnabas.tools._default_cluster import client_settings, with_default_cluster
 from barnabas.tools._failures import ToolError
 from barnabas.tools._grammar import grammar_of
+from barnabas.tools._reachable import giving_up_after, patience_ms
 from barnabas.tools._suggestions import suggestions
 
 
@@ -30,7 +32,8 @@ def run_guided(tool: ModuleType, words: Sequence[str], run: Callable[[ModuleType
     if told:
         print(told, file=sys.stderr)
     try:
-        code = run(tool, complete)
+        with giving_up_after(patience_ms(grammar, complete, client_settings(grammar, complete))):
+            code = run(tool, complete)
     except SystemExit as refused:  # of argparse
         code = refused.code if isinstance(refused.code, int) else 1
     if code:

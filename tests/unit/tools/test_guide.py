@@ -15,6 +15,7 @@ import pytest
 from barnabas import cli
 from barnabas.tools._default_cluster import with_default_cluster
 from barnabas.tools._grammar import grammar_of
+from barnabas.tools._reachable import patience_ms
 
 BIN = Path(__file__).parents[3] / "bin"
 
@@ -183,3 +184,22 @@ def test_kafkas_script_runs_the_tool_by_kafkas_name(script: str, tmp_path: Path)
     tool = re.sub(r"\.sh$", "", script)
     assert told.stdout == f"{tool} --x\n"
     assert tool.removeprefix("kafka-") in cli.tool_names()
+
+
+@pytest.mark.parametrize(
+    ("line", "settings", "waited_ms"),
+    [
+        ("topics --list", {}, 10_000),
+        ("topics --list", {"default.api.timeout.ms": "3000"}, 3_000),
+        ("topics --list", {"request.timeout.ms": "4000"}, 4_000),
+        ("consumer-groups --list --timeout 2000", {}, 2_000),
+        ("console-consumer --topic t --timeout-ms 2000", {}, 2_000),
+        ("console-consumer --topic t --command-property default.api.timeout.ms=2000", {}, 2_000),
+        ("console-producer --topic t --timeout 2000", {}, 10_000),  # which is linger.ms there
+        ("console-producer --topic t --max-block-ms 2000", {}, 2_000),
+    ],
+)
+def test_a_tool_waits_ten_seconds_for_a_broker_unless_it_is_told_otherwise(line: str, settings: dict[str, str], waited_ms: int) -> None:
+    tool, *words = line.split()
+    grammar = grammar_of(import_module(f"barnabas.tools.{tool.replace('-', '_')}"))
+    assert patience_ms(grammar, words, settings) == waited_ms
