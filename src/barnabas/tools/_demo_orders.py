@@ -65,6 +65,10 @@ class Shop:
     def is_over(self) -> bool:
         return not self._thread.is_alive()
 
+    def orders_among(self, records: int) -> int:
+        """How many of so many records that were read are orders: the record that closes the windows is not one."""
+        return min(records, self.sent) if self._pace.is_over(self.sent) else records
+
     def _run(self) -> None:
         try:
             self._send_all()

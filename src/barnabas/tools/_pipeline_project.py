@@ -11,6 +11,7 @@ SPEC: Final = "spark-pipeline.yml"
 DEFINITIONS: Final = "transformations"
 SERVERS_KEY: Final = "spark.barnabas.servers"
 GROUP_KEY: Final = "spark.barnabas.group"
+_LOCAL_HOSTS: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 _SPEC_TEXT: Final = """\
 # What to run, and with which settings. Definitions ask for those under `configuration` with spark.conf.get.
@@ -36,11 +37,12 @@ Run it as often as you like: each run takes what is new and ends.
     barnabas pipeline run              # here, with progress
     barnabas pipeline run --dry-run    # only check the definitions
 
-The topics it reads must be there. To try it with a broker on this machine:
+The topics it reads must be there. {where}
 
-    barnabas up &
 {trial}
 """
+_ON_THIS_MACHINE: Final = "To try it with a broker on this machine:"
+_ELSEWHERE: Final = "To try it with the brokers at {servers}:"
 # What to send, to see a template work: topics, each with a record as KEY|VALUE.
 _ORDER: Final = ("orders", 'apples|{"product": "apples", "quantity": 3}')
 _RECORDS: Final = {
@@ -82,8 +84,12 @@ def make_project(parent: Path, name: str, template: str, servers: str) -> Path:
         "spec": SPEC,
         "template": template,
         "about": templates[template],
+        "where": _ELSEWHERE.format(servers=servers) if (port := local_port(servers)) is None else _ON_THIS_MACHINE,
         "trial": "\n".join(
-            _TRIAL_TEXT.format(servers=servers, topic=topic, record=record) for topic, record in _RECORDS.get(template, [_ORDER])
+            [
+                *([] if port is None else [f"    barnabas up --port {port} &"]),
+                *(_TRIAL_TEXT.format(servers=servers, topic=topic, record=record) for topic, record in _RECORDS.get(template, [_ORDER])),
+            ]
         ),
     }
     (directory / DEFINITIONS).mkdir(parents=True)
@@ -91,6 +97,12 @@ def make_project(parent: Path, name: str, template: str, servers: str) -> Path:
     (directory / "README.md").write_text(_README_TEXT.format(**names))
     (directory / DEFINITIONS / f"{template}.py").write_text((_templates() / f"{template}.py").read_text())
     return directory
+
+
+def local_port(servers: str) -> int | None:
+    """The port of the first broker, if `barnabas up` on this machine would be that broker; None for a broker elsewhere."""
+    host, _, port = servers.partition(",")[0].strip().rpartition(":")
+    return int(port) if host.strip("[]") in _LOCAL_HOSTS and port.isdecimal() else None
 
 
 def find_spec_file(start: Path) -> Path:

@@ -7,14 +7,17 @@ import os
 import random
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from barnabas import testing
+from barnabas.client import Consumer, Producer, TopicPartition
 from barnabas.tools import _process_memory, demo
-from barnabas.tools._demo_orders import AHEAD_MAX, PRODUCTS, Pace, made_up_orders
+from barnabas.tools._demo_orders import AHEAD_MAX, PRODUCTS, Pace, Shop, made_up_orders
 from barnabas.tools._demo_screen import Figures, Tally, line, screen
 
 
@@ -41,6 +44,29 @@ def test_orders_wait_for_those_who_read_them() -> None:
 def test_a_demo_without_an_end_is_never_over() -> None:
     assert not Pace(10, 0).is_over(10**9)
     assert Pace(10, 5).is_over(5)
+
+
+def test_the_record_that_closes_the_windows_is_not_counted_as_an_order() -> None:
+    with testing.broker(topics=["orders"]) as broker, Producer(bootstrap_servers=broker.bootstrap_servers) as producer:
+        shop = Shop(producer, "orders", Pace(0, 700))
+        assert shop.orders_among(300) == 300
+        shop.start()
+        keys = keys_until_closing_time(broker.bootstrap_servers)
+        shop.stop()
+    assert (shop.sent, len(keys)) == (700, 701)
+    assert shop.orders_among(701) == 700
+
+
+def keys_until_closing_time(servers: str) -> list[bytes | None]:
+    keys: list[bytes | None] = []
+    deadline = time.monotonic() + 60
+    with Consumer(bootstrap_servers=servers) as consumer:
+        consumer.assign([TopicPartition("orders", 0)])
+        consumer.seek_to_beginning([TopicPartition("orders", 0)])
+        while b"closing time" not in keys:
+            assert time.monotonic() < deadline
+            keys += [record.key for record in consumer.poll(1.0)]
+    return keys
 
 
 def test_orders_are_json_of_known_products() -> None:

@@ -47,6 +47,14 @@ def test_a_project_of_each_template_is_whole(tmp_path: Path, template: str) -> N
     assert template_names()[template] in (project / "README.md").read_text()
 
 
+def test_the_readme_starts_the_broker_that_the_project_uses(tmp_path: Path) -> None:
+    readme = (make_project(tmp_path, "shop", "windows", "localhost:9192") / "README.md").read_text()
+    assert "    barnabas up --port 9192 &\n    barnabas topics --bootstrap-server localhost:9192 --create --topic orders\n" in readme
+    readme = (make_project(tmp_path, "far", "windows", "kafka1:9092,kafka2:9092") / "README.md").read_text()
+    assert "barnabas up" not in readme
+    assert "To try it with the brokers at kafka1:9092,kafka2:9092:" in readme
+
+
 def test_new_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
     assert pipeline.main(["new", "shop", "--template", "archive"]) == 0
