@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 JAVA_MIN: Final = 17
 SPARK_MIN: Final = (4, 0)
 PIPELINES_MIN: Final = (4, 1)
-_INSTALL: Final = "pip install 'barnabas[spark]'"
+# The packages of the extra `spark` in pyproject.toml, by name: no index has a barnabas whose extra could be installed.
+_INSTALL: Final = "pip install 'pyspark[pipelines]>={least}' 'pandas>=2,<3' 'pyarrow>=17'"
 _INSTALL_JAVA: Final = "install one (on Debian or Ubuntu: apt install openjdk-17-jre-headless) or set JAVA_HOME to where it is"
 # What each is for, and from where; `pyspark` alone brings none of them.
 _NEEDED: Final = {"numpy": "numpy", "pyarrow": "pyarrow", "pandas": "pandas"}
@@ -40,18 +41,19 @@ class SparkMissing(Exception):
 
 def require_spark(*, pipelines: bool = False) -> str:
     """The version of the Spark that is here. Raises SparkMissing, where something that it needs is not."""
+    least = PIPELINES_MIN if pipelines else SPARK_MIN
+    install = _INSTALL.format(least=".".join(map(str, least)))
     try:
         found = version("pyspark")
     except PackageNotFoundError:
-        raise SparkMissing(f"pyspark is not installed: {_INSTALL}") from None
-    least = PIPELINES_MIN if pipelines else SPARK_MIN
+        raise SparkMissing(f"pyspark is not installed: {install}") from None
     if _numbers(found) < least:
         purpose = "declarative pipelines need" if pipelines else "this needs"
-        raise SparkMissing(f"pyspark {found} is too old, {purpose} {'.'.join(map(str, least))} or newer: {_INSTALL}")
+        raise SparkMissing(f"pyspark {found} is too old, {purpose} {'.'.join(map(str, least))} or newer: {install}")
     needed = {**_NEEDED, **(_NEEDED_BY_PIPELINES if pipelines else {})}
     missing = [package for module, package in needed.items() if not _is_there(module)]
     if missing:
-        raise SparkMissing(f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed, and Spark needs it: {_INSTALL}")
+        raise SparkMissing(f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed, and Spark needs it: {install}")
     _require_java()
     return found
 

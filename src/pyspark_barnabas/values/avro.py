@@ -1,7 +1,7 @@
 """`value.format=avro`: Avro records as columns, by a schema that is given or by those of a schema registry.
 
 Given a schema, a value is one datum written with it. With a registry each value names its writer's schema, and is read into the subject's
-(or the given) one, as Avro resolves them: so one query reads what several versions wrote. Needs `pip install barnabas[avro]`.
+(or the given) one, as Avro resolves them: so one query reads what several versions wrote. Needs the package fastavro.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ try:
     import fastavro
     from fastavro.schema import load_schema
 except ImportError as missing:
-    raise ImportError("value.format=avro needs the package fastavro: pip install 'barnabas[avro]'") from missing
+    raise ImportError("value.format=avro needs the package fastavro: pip install fastavro") from missing
 
 _ROOT: Final = "\0root"  # no name in Avro
 PARSED_MAX: Final = 1000

@@ -2,7 +2,7 @@
 
 A descriptor file (`protoc --include_imports --descriptor_set_out=…`) is read on the driver and travels with the query. With a registry
 values have the frame of its serializers, and the subject's latest schema (or a chosen version) says the columns; Protobuf itself lets older
-and newer messages be read by it. Needs `pip install barnabas[protobuf]`.
+and newer messages be read by it. Needs the package protobuf.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ try:
     from google.protobuf.message import DecodeError
     from google.protobuf.message_factory import GetMessageClass
 except ImportError as missing:
-    raise ImportError("value.format=protobuf needs the package protobuf: pip install 'barnabas[protobuf]'") from missing
+    raise ImportError("value.format=protobuf needs the package protobuf: pip install protobuf") from missing
 
 _SERIALIZED: Final = "serialized"
 _ROOT: Final = "the-schema-itself.proto"

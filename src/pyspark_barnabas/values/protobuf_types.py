@@ -32,7 +32,7 @@ from pyspark_barnabas.errors import SchemaError
 try:
     from google.protobuf.descriptor import Descriptor, FieldDescriptor
 except ImportError as missing:
-    raise ImportError("value.format=protobuf needs the package protobuf: pip install 'barnabas[protobuf]'") from missing
+    raise ImportError("value.format=protobuf needs the package protobuf: pip install protobuf") from missing
 
 TIMESTAMP: Final = "google.protobuf.Timestamp"
 DURATION: Final = "google.protobuf.Duration"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
+import tomllib
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
@@ -16,6 +18,13 @@ OPENJDK_17 = 'openjdk version "17.0.15" 2025-04-15\nOpenJDK Runtime Environment 
 JAVA_8 = 'java version "1.8.0_202"\nJava(TM) SE Runtime Environment (build 1.8.0_202-b08)'
 
 
+PYPROJECT = Path(__file__).parents[3] / "pyproject.toml"
+
+
+def install(least: str) -> str:
+    return _spark._INSTALL.format(least=least)
+
+
 def no_spark(name: str) -> str:
     raise PackageNotFoundError(name)
 
@@ -23,7 +32,12 @@ def no_spark(name: str) -> str:
 def test_without_pyspark_the_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(_spark, "version", no_spark)
     assert demo.main([]) == 1
-    assert capsys.readouterr().err == "barnabas: pyspark is not installed: pip install 'barnabas[spark]'\n"
+    assert capsys.readouterr().err == f"barnabas: pyspark is not installed: {install('4.0')}\n"
+
+
+def test_what_to_install_is_what_the_extra_spark_has() -> None:
+    extras = tomllib.loads(PYPROJECT.read_text())["project"]["optional-dependencies"]
+    assert install("4.0") == f"pip install {' '.join(repr(requirement) for requirement in extras['spark'])}"
 
 
 @pytest.mark.parametrize(
@@ -42,7 +56,7 @@ def test_a_spark_that_is_too_old_is_named(monkeypatch: pytest.MonkeyPatch, versi
 def test_a_package_that_spark_needs_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_spark, "version", lambda name: "4.3.0")
     monkeypatch.setattr(_spark, "_is_there", lambda module: module not in ("pandas", "yaml", "grpc"))
-    with pytest.raises(SparkMissing, match=r"^pandas is not installed, and Spark needs it: pip install 'barnabas\[spark\]'$"):
+    with pytest.raises(SparkMissing, match=f"^pandas is not installed, and Spark needs it: {re.escape(install('4.0'))}$"):
         require_spark()
     with pytest.raises(SparkMissing, match=r"^pandas and PyYAML and grpcio are not installed"):
         require_spark(pipelines=True)
