@@ -1,50 +1,91 @@
 """What planning asks of a cluster, on the driver: topics and their partitions, offsets, and commits to a group.
 
-One admin client on a thread of its own, made when it is first needed and kept as long as the reader plans. Broker losses and elections are
-waited out (fetchOffset.numRetries, fetchOffset.retryIntervalMs, and the client's own default.api.timeout.ms). It never goes to a worker.
+One admin client on a thread of its own, made when it is first needed and kept as long as the reader plans. A cluster that has never
+answered is given up after ten seconds: its address is wrong, or nothing runs there. Later broker losses and elections are waited out
+(fetchOffset.numRetries, fetchOffset.retryIntervalMs, and the client's own default.api.timeout.ms). It never goes to a worker.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from barnabas.client.admin.config import KEYS
 from barnabas.client.admin.offsets import IsolationLevel, OffsetSpec
-from barnabas.client.errors import Timeout
+from barnabas.client.errors import SslAuthentication, Timeout
 from barnabas.client.loop_thread import LoopThread
 from barnabas.config_def import InvalidConfig
 from barnabas.errors import InvalidTopic, KafkaError, UnknownTopicOrPartition
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
 from pyspark_barnabas.errors import ClusterError, OptionError
-from pyspark_barnabas.options import BOOTSTRAP, KAFKA
+from pyspark_barnabas.options import BOOTSTRAP, FIRST_ANSWER_MS, KAFKA
 from pyspark_barnabas.planning_admin import PlanningAdmin
 from pyspark_barnabas.read.offsets import PartitionOffsets
 from pyspark_barnabas.read.subscription import Subscription, Topic
+
+if TYPE_CHECKING:
+    from pyspark_barnabas.read.read_options import ReadOptions
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 CLOSE_TIMEOUT_MS: Final = 5_000
+_API_TIMEOUT: Final = "default.api.timeout.ms"
+_SETTING: Final = re.compile(rf"(?<![\w.])({'|'.join(sorted((re.escape(name) for name in KEYS if '.' in name), reverse=True))})(?!\w)")
 _PLUGINS: Final = ("config.providers.", "sasl.", "ssl.", "metric.reporters.")
 
 
 class Cluster:
     """To be closed; `with Cluster(settings) as cluster:`."""
 
-    def __init__(self, settings: Mapping[str, str], *, attempts: int = 3, interval_ms: int = 1000) -> None:
+    def __init__(
+        self,
+        settings: Mapping[str, str],
+        *,
+        attempts: int = 3,
+        interval_ms: int = 1000,
+        first_answer_ms: int | None = FIRST_ANSWER_MS,
+        patience_option: str = KAFKA + _API_TIMEOUT,
+    ) -> None:
+        """`first_answer_ms` None: the first answer is waited for like all others, `attempts` times default.api.timeout.ms.
+        `patience_option` is what a user sets to wait longer for it."""
         self._settings = {name: value for name, value in settings.items() if name in KEYS or name.startswith(_PLUGINS)}
         committed = settings.get("isolation.level", "read_committed").lower() != "read_uncommitted"
         self._isolation = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
         self._attempts = attempts
         self._interval_ms = interval_ms
+        self._patience_option = patience_option
+        self._first_answer_ms = None if _API_TIMEOUT in settings else first_answer_ms
         self._thread: LoopThread | None = None
         self._admin: PlanningAdmin | None = None
+
+    @classmethod
+    def of(cls, options: ReadOptions) -> Self:
+        """The cluster that a query reads from, with the patience that its options ask for."""
+        return cls(
+            options.settings,
+            attempts=options.attempts,
+            interval_ms=options.retry_interval_ms,
+            first_answer_ms=options.first_answer_ms,
+        )
+
+    def reach(self) -> None:
+        """Returns once a broker has answered. Raises ClusterError if none does in time, and OptionError if there is no such host."""
+        limit_ms = self._first_answer_ms
+        if limit_ms is None:
+            self._retried(lambda admin: admin.reach(None))
+            return
+        try:
+            self._run(lambda admin: admin.reach(limit_ms))
+        except Timeout as error:
+            raise self._no_answer(error, f" within {limit_ms} ms", f"set the option '{self._patience_option}'") from error
+        self._first_answer_ms = None
 
     def topics(self, subscription: Subscription) -> dict[str, Topic]:
         """Those of the subscription that there are."""
@@ -100,24 +141,34 @@ class Cluster:
         return self._thread
 
     def _retried(self, ask: Callable[[PlanningAdmin], Coroutine[Any, Any, T]]) -> T:
-        admin = self._client()
+        if self._first_answer_ms is not None:
+            self.reach()
         for left in range(self._attempts - 1, -1, -1):
             try:
-                return self._started().run(ask(admin))
+                return self._run(ask)
             except KafkaError as error:
                 if not left and isinstance(error, Timeout):
-                    raise self._no_answer(error) from error
+                    longer = f"raise the options 'fetchOffset.numRetries' (now {self._attempts}) or '{KAFKA}{_API_TIMEOUT}'"
+                    raise self._no_answer(error, "", longer) from error
                 if not left or not error.retriable or isinstance(error, UnknownTopicOrPartition):
                     raise
                 _log.warning("Asking for offsets failed and is tried again: %s", error)
                 time.sleep(self._interval_ms / 1000)
         raise AssertionError("there is at least one attempt")
 
-    def _no_answer(self, error: Timeout) -> ClusterError:
+    def _run(self, ask: Callable[[PlanningAdmin], Coroutine[Any, Any, T]]) -> T:
+        try:
+            return self._started().run(ask(self._client()))
+        except InvalidConfig as error:  # hosts are looked up when the client starts
+            raise _refused(error, self._settings) from error
+        except SslAuthentication as error:
+            raise ClusterError(f"{as_options(str(error))}.") from error
+
+    def _no_answer(self, error: Timeout, within: str, longer: str) -> ClusterError:
+        reason = as_options(str(error.__cause__ or error))
         return ClusterError(
-            f"The cluster at {self._settings['bootstrap.servers']} did not answer: {error}. Are the brokers running, and is the option "
-            f"'{BOOTSTRAP}' right? If they may be away for longer, raise the options 'fetchOffset.numRetries' (now {self._attempts}) or "
-            "'kafka.default.api.timeout.ms'."
+            f"The cluster at {self._settings['bootstrap.servers']} did not answer{within}: {reason}. Are the brokers running, and is the "
+            f"option '{BOOTSTRAP}' right? If they may be away for longer, {longer}."
         )
 
 
@@ -143,3 +194,8 @@ def _refused(error: InvalidConfig, settings: Mapping[str, str]) -> OptionError:
     text = str(error)
     named = sorted((name for name in settings if name in text), key=len, reverse=True)
     return OptionError(KAFKA + named[0] if named else BOOTSTRAP, text)
+
+
+def as_options(text: str) -> str:
+    """The client's words, in which settings have the names that they have as options: kafka.security.protocol."""
+    return _SETTING.sub(rf"{KAFKA}\1", text).removesuffix(".")

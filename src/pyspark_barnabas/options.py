@@ -16,6 +16,7 @@ from pyspark_barnabas.errors import OptionError
 
 KAFKA: Final = "kafka."
 BOOTSTRAP: Final = "kafka.bootstrap.servers"
+FIRST_ANSWER_MS: Final = 10_000  # of a cluster that has never answered, unless the options say how long to wait
 
 _OFFSETS: Final = "Set the option 'startingOffsets' to 'earliest' or 'latest' instead. The query keeps track of its offsets itself"
 _TYPED: Final = "Keys and values are binary columns; cast or decode them with DataFrame operations, or set the option 'value.format'"

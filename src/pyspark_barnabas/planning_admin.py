@@ -38,6 +38,10 @@ class PlanningAdmin(TopicCalls, OffsetCalls):
             ExponentialBackoff(config["retry.backoff.ms"], config["retry.backoff.max.ms"]),
         )
 
+    async def reach(self, timeout_ms: int | None) -> None:
+        """Returns once a broker has answered. Raises Timeout; None: after default.api.timeout.ms."""
+        await self._calls.brokers(self._calls.begin("reach", timeout_ms))
+
     async def commit(self, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:
         """Commits offsets to a group that has no members."""
         from barnabas.client.admin.group_offsets import GroupOffsetCalls

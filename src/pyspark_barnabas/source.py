@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import DataSource
 
+from pyspark_barnabas.error_first import error_first
+
 if TYPE_CHECKING:
     from pyspark.sql.datasource import (
         DataSourceReader,
@@ -31,6 +33,7 @@ class DefaultSource(DataSource):
     def name(cls) -> str:
         return "barnabas"
 
+    @error_first()
     def schema(self) -> StructType:
         """The columns of Spark's own connector; those of a decoded value stand for `value`."""
         if LOG_DIRS in self.options:
@@ -41,6 +44,7 @@ class DefaultSource(DataSource):
 
         return ReadOptions.of(self.options).schema()
 
+    @error_first()
     def reader(self, schema: StructType) -> DataSourceReader:
         if LOG_DIRS in self.options:
             from pyspark_barnabas.segments.segment_reader import FilteringSegmentReader, SegmentReader
@@ -52,6 +56,7 @@ class DefaultSource(DataSource):
         kind = FilteringReader if _pushes_filters() else BatchReader
         return kind(ReadOptions.of(self.options, streaming=False), schema)
 
+    @error_first()
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         from pyspark_barnabas.errors import OptionError
         from pyspark_barnabas.read.read_options import ReadOptions
@@ -65,11 +70,13 @@ class DefaultSource(DataSource):
         kind = StreamReader if ADMISSION_CONTROL else OlderStreamReader
         return kind(ReadOptions.of(self.options, streaming=True), schema)
 
+    @error_first()
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         from pyspark_barnabas.write.batch_writer import BatchWriter
 
         return BatchWriter(self.options, schema, overwrite)
 
+    @error_first()
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         from pyspark_barnabas.options import boolean
 

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Final
 from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 
+from pyspark_barnabas.error_first import error_first
 from pyspark_barnabas.errors import OptionError
 from pyspark_barnabas.exactly_once.errors import ExactlyOnceError
 from pyspark_barnabas.exactly_once.steps import Report, RunOf, Steps, abort, commit
+from pyspark_barnabas.write.first_contact import require_answer
 from pyspark_barnabas.write.rows import check_schema
 from pyspark_barnabas.write.stream_arrow import DataSourceStreamArrowWriter, arrow_batches
 from pyspark_barnabas.write.write_options import WriteOptions
@@ -52,9 +54,11 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):
         self.schema = schema
         self.token = uuid.uuid4().hex
         check_schema(schema, self.options.topic)
+        require_answer(self.options)
 
     # On executors
 
+    @error_first()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Reported:
         query, batch, partition = task_identity()
         run = RunOf(query, batch, self.token, limit_ms(self.options))
@@ -67,9 +71,11 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):
 
     # On the driver
 
+    @error_first()
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         self._take(messages, batchId, lambda run, reports, names: commit(run, reports, names, self.options.verify))
 
+    @error_first()
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         self._take(messages, batchId, abort)
 

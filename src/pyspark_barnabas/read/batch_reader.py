@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSourceReader
 
 from barnabas.topic_partition import TopicPartition
+from pyspark_barnabas.error_first import error_first
 from pyspark_barnabas.errors import OptionError
 from pyspark_barnabas.read.filters import pushed
 from pyspark_barnabas.read.offsets import EARLIEST, LATEST, PartitionOffsets
@@ -35,17 +36,19 @@ class BatchReader(DataSourceReader):
         self._options = options
         self._records = RecordReader(options, schema)
 
+    @error_first()
     def partitions(self) -> list[InputPartition]:
         from pyspark_barnabas.cluster import Cluster
 
         options = self._options
-        with Cluster(options.settings, attempts=options.attempts, interval_ms=options.retry_interval_ms) as cluster:
+        with Cluster.of(options) as cluster:
             ranges = self._ranges(cluster)
         pieces = split_ranges(ranges, options.min_partitions, options.max_records_per_partition)
         return [RangePartition(piece) for piece in pieces]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return self._records.read(partition)
+        with error_first():  # a generator: what is raised, is raised while it runs
+            yield from self._records.read(partition)
 
     def _ranges(self, cluster: Cluster) -> list[OffsetRange]:
         options, record_filter = self._options, self._records.record_filter
@@ -86,6 +89,7 @@ class BatchReader(DataSourceReader):
 class FilteringReader(BatchReader):
     """The same for sessions in which Spark hands filters to Python sources."""
 
+    @error_first()
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
         """Takes what it can answer for every record, and gives back the rest."""
         self._records.record_filter, rest = pushed(self._records.record_filter, filters)

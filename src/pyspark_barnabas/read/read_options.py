@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from pyspark_barnabas.errors import OptionError
-from pyspark_barnabas.options import boolean, choice, client_settings, duration_ms, given, integer, refuse_unknown, text
+from pyspark_barnabas.options import FIRST_ANSWER_MS, boolean, choice, client_settings, duration_ms, given, integer, refuse_unknown, text
 from pyspark_barnabas.read.filters import FILTER, RecordFilter, parse_filter
 from pyspark_barnabas.read.offsets import Bound, check_order, ending_bound, ending_options, starting_bound
 from pyspark_barnabas.read.subscription import STRATEGIES, Subscription, parse_subscription
@@ -35,6 +35,7 @@ GROUP_ID: Final = "kafka.group.id"
 GROUP_ID_PREFIX: Final = "groupIdPrefix"
 COMMIT_OFFSETS: Final = "commitOffsets"
 POLL_TIMEOUT: Final = "kafkaConsumer.pollTimeoutMs"
+NUM_RETRIES: Final = "fetchOffset.numRetries"
 POLL_TIMEOUT_MS_DEFAULT: Final = 120_000
 MAX_DELAY_MS_DEFAULT: Final = 900_000
 
@@ -55,7 +56,7 @@ KNOWN: Final = (
     GROUP_ID_PREFIX,
     COMMIT_OFFSETS,
     POLL_TIMEOUT,
-    "fetchOffset.numRetries",
+    NUM_RETRIES,
     "fetchOffset.retryIntervalMs",
     FILTER,
 )
@@ -80,6 +81,7 @@ class ReadOptions:
     group_id: str | None = None
     poll_timeout_ms: int = POLL_TIMEOUT_MS_DEFAULT
     attempts: int = 3
+    first_answer_ms: int | None = FIRST_ANSWER_MS
     retry_interval_ms: int = 1000
     record_filter: RecordFilter = field(default_factory=RecordFilter)
     source: Mapping[str, str] = field(default_factory=dict)
@@ -118,7 +120,8 @@ class ReadOptions:
             include_headers=boolean(options, "includeHeaders", False),
             group_id=_group_id(options, subscription),
             poll_timeout_ms=integer(options, POLL_TIMEOUT, POLL_TIMEOUT_MS_DEFAULT) or POLL_TIMEOUT_MS_DEFAULT,
-            attempts=integer(options, "fetchOffset.numRetries", 3) or 3,
+            attempts=integer(options, NUM_RETRIES, 3) or 3,
+            first_answer_ms=FIRST_ANSWER_MS if given(options, NUM_RETRIES) is None else None,
             retry_interval_ms=integer(options, "fetchOffset.retryIntervalMs", 1000, least=0) or 0,
             record_filter=parse_filter(given(options, FILTER)),
             source=options,

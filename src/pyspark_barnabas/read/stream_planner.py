@@ -31,7 +31,7 @@ class StreamPlanner:
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
-        self._cluster = Cluster(options.settings, attempts=options.attempts, interval_ms=options.retry_interval_ms)
+        self._cluster = Cluster.of(options)
         self._losses = Losses(options.fail_on_data_loss)
         self._topics: dict[str, Topic] = {}
         self._initial: StreamOffset | None = None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader
 
+from pyspark_barnabas.error_first import error_first
 from pyspark_barnabas.errors import OptionError
 from pyspark_barnabas.read.offsets import StreamOffset
 from pyspark_barnabas.read.ranges import RangePartition
@@ -37,9 +38,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_planner": None}
 
+    @error_first()
     def initialOffset(self) -> dict[str, Any]:
         return self._planning().initial().to_json()
 
+    @error_first()
     def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:
         return self._planning().latest(StreamOffset.of(start), limit).to_json()
 
@@ -52,19 +55,24 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return ReadMinRows(options.min_offsets_per_trigger)
         return ReadAllAvailable()
 
+    @error_first()
     def prepareForTriggerAvailableNow(self) -> None:
         self._planning().fix_target()
 
+    @error_first()
     def reportLatestOffset(self) -> dict[str, Any] | None:
         return self._planning().report()
 
+    @error_first()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         pieces = self._planning().ranges(StreamOffset.of(start), StreamOffset.of(end))
         return [RangePartition(piece) for piece in pieces]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return self._records.read(partition)
+        with error_first():  # a generator: what is raised, is raised while it runs
+            yield from self._records.read(partition)
 
+    @error_first()
     def commit(self, end: dict[str, Any]) -> None:
         self._planning().finished(StreamOffset.of(end))
 
@@ -90,5 +98,6 @@ class OlderStreamReader(StreamReader):
                 raise OptionError(option, "needs Spark 4.2 or later: before, Spark does not let Python sources limit a trigger.")
         super().__init__(options, schema)
 
+    @error_first()
     def latestOffset(self) -> dict[str, Any]:  # type: ignore[override]
         return self._planning().latest(None, ReadAllAvailable()).to_json()

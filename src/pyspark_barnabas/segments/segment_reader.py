@@ -18,6 +18,7 @@ from barnabas.errors import KafkaError
 from barnabas.records.batch import MAGIC_V2, Batch
 from barnabas.records.columns import decode
 from pyspark_barnabas import values
+from pyspark_barnabas.error_first import error_first
 from pyspark_barnabas.read.arrow_rows import COLUMNS, HEADERS, RowMaker
 from pyspark_barnabas.read.batch_cuts import Chunk, Damage, chunks, next_offset_and_cuts
 from pyspark_barnabas.read.filters import OFFSET, TIMESTAMP, pushed
@@ -62,12 +63,17 @@ class SegmentReader(DataSourceReader):
         self._wanted = tuple(wanted_columns(schema, full))
         self.record_filter = self._options.record_filter
 
+    @error_first()
     def partitions(self) -> list[InputPartition]:
         logs = find_partitions(self._options.log_dirs, self._options.wants)
         groups = plan(logs, self._options, self.record_filter)
         return [GroupPartition(group) for group in groups]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        with error_first():  # a generator: what is raised, is raised while it runs
+            yield from self._rows(partition)
+
+    def _rows(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if not isinstance(partition, GroupPartition):
             return  # the empty one that Spark makes where there is nothing to read
         for rows in read_group(
@@ -90,6 +96,7 @@ class SegmentReader(DataSourceReader):
 class FilteringSegmentReader(SegmentReader):
     """The same for sessions in which Spark hands filters to Python sources."""
 
+    @error_first()
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
         """Takes what it can answer for every record, and gives back the rest."""
         self.record_filter, rest = pushed(self.record_filter, filters)

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
+from pyspark_barnabas.error_first import error_first
 from pyspark_barnabas.errors import OptionError
+from pyspark_barnabas.write.first_contact import require_answer
 from pyspark_barnabas.write.rows import check_schema
 from pyspark_barnabas.write.write_options import WriteOptions
 
@@ -33,7 +35,9 @@ class BatchWriter(DataSourceArrowWriter):
             raise OptionError("mode", "must be 'append': records of a topic cannot be overwritten.")
         self.options = WriteOptions.of(options, streaming=False)
         check_schema(schema, self.options.topic)
+        require_answer(self.options)
 
+    @error_first()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         from pyspark_barnabas.write.write_task import write_rows  # not where a query is planned: it takes a while to load
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from pyspark_barnabas.error_first import error_first
 from pyspark_barnabas.errors import OptionError
 from pyspark_barnabas.write.batch_writer import Written
+from pyspark_barnabas.write.first_contact import require_answer
 from pyspark_barnabas.write.rows import check_schema
 from pyspark_barnabas.write.stream_arrow import DataSourceStreamArrowWriter, arrow_batches
 from pyspark_barnabas.write.write_options import WriteOptions
@@ -27,7 +29,9 @@ class StreamWriter(DataSourceStreamArrowWriter):
         self.options = WriteOptions.of(options, streaming=True)
         self.schema = schema
         check_schema(schema, self.options.topic)
+        require_answer(self.options)
 
+    @error_first()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         from pyspark_barnabas.write.write_task import write_rows  # not where a query is planned: it takes a while to load
 

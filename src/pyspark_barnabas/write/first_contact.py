@@ -1,0 +1,43 @@
+"""The first time that a driver writes to a cluster, it asks whether the cluster is there: a wrong address is told before any task runs.
+
+Without this every task would try for as long as a broker may be away, minutes, and fail with a page of Spark's words around the reason. A
+cluster that has answered once is not asked again: a stream that runs waits for its brokers. Spark makes a writer for every micro-batch, in
+a process of its own; that the cluster has answered is noted in the driver's directory of files, which goes with the driver.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pyspark import SparkFiles
+
+from pyspark_barnabas.error_first import is_spark_worker
+from pyspark_barnabas.options import FIRST_ANSWER_MS
+
+if TYPE_CHECKING:
+    from pyspark_barnabas.write.write_options import WriteOptions
+
+_MAX_BLOCK: Final = "max.block.ms"  # how long a producer waits for a cluster
+
+
+def require_answer(options: WriteOptions) -> None:
+    """Raises ClusterError, or OptionError for a host that is not known, unless the cluster has answered or answers in time."""
+    if not is_spark_worker():
+        return
+    note = _note(options.settings)
+    if note.exists():
+        return
+    from pyspark_barnabas.cluster import Cluster  # only now: it takes half a second to load
+
+    limit_ms = int(options.settings.get(_MAX_BLOCK, FIRST_ANSWER_MS))
+    with Cluster(options.settings, first_answer_ms=limit_ms, patience_option=f"kafka.{_MAX_BLOCK}") as cluster:
+        cluster.reach()
+    note.touch()
+
+
+def _note(settings: Mapping[str, str]) -> Path:
+    digest = hashlib.sha256(repr(sorted(settings.items())).encode()).hexdigest()[:16]
+    return Path(SparkFiles.getRootDirectory(), f".barnabas-answered-{digest}")
