@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -13,6 +14,7 @@ from pyspark.errors import PySparkException, StreamingQueryException
 
 from barnabas.client import Admin, NewPartitions
 from pyspark_barnabas.errors import DataSourceError
+from pyspark_barnabas.query_progress import readable
 from pyspark_barnabas.read.progress_listener import GroupProgressListener
 from tests.broker import TopicMaker
 from tests.spark.reader_world import FIRST_MS, fill, planned
@@ -148,7 +150,9 @@ def test_what_is_available_is_read_within_the_limit_and_committed_to_the_last(
     ends, their_ends = ([source["endOffset"][topic] for source in sources_of(one)] for one in (query, theirs))
     assert ends == their_ends
     assert [len(batches[number]) for number in sorted(batches)] == [79, 66]
-    assert sources_of(query)[0]["latestOffset"]["#metrics"]["offsetsBehindLatest"] == 66
+    shown = readable(query.recentProgress[0]).sources[0]
+    assert shown.description == f"barnabas: subscribe {topic} at {bootstrap}"
+    assert shown.metrics["offsetsBehindLatest"] == "66"
 
 
 def test_a_restarted_query_goes_on_and_repeats_a_batch_that_was_not_finished(
@@ -256,7 +260,9 @@ def test_what_sparks_connector_refuses_is_refused(spark: SparkSession, our_broke
 def test_spark_shows_what_is_wrong(spark: SparkSession, our_broker: str, options: dict[str, str], message: str) -> None:
     with pytest.raises(PySparkException) as caught:
         batch(spark, OURS, our_broker, **options).count()
-    assert message in str(caught.value)
+    first_line, _, rest = str(caught.value).partition("\n")
+    assert message in first_line
+    assert "Traceback (most recent call last)" in rest
 
 
 def test_the_checkpoint_of_another_query_is_refused(spark: SparkSession, our_broker: str, our_topic: TopicMaker, tmp_path: Path) -> None:
@@ -264,5 +270,6 @@ def test_the_checkpoint_of_another_query_is_refused(spark: SparkSession, our_bro
     fill(our_broker, other, (1,))
     finish(started(stream(spark, our_broker, subscribe=other), {}, tmp_path))
     query = started(stream(spark, our_broker, subscribe=one), {}, tmp_path)
-    with pytest.raises(StreamingQueryException, match=f"{other}-0, which this query does not read .*checkpointLocation"):
+    with pytest.raises(StreamingQueryException) as caught:
         query.awaitTermination(DEADLINE_S)
+    assert re.search(f"{other}-0, which this query does not read .*checkpointLocation", str(caught.value).partition("\n")[0])

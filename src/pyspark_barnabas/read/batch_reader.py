@@ -53,7 +53,7 @@ class BatchReader(DataSourceReader):
     def _ranges(self, cluster: Cluster) -> list[OffsetRange]:
         options, record_filter = self._options, self._records.record_filter
         topics = cluster.topics(options.subscription)
-        options.subscription.check(topics)
+        options.subscription.check(topics, options.servers)
         partitions = options.subscription.partitions(topics.values())
         for bound in (options.starting, options.ending):
             bound.check(partitions)

@@ -23,6 +23,7 @@ PartitionOffsets = dict[TopicPartition, int]
 
 TOPIC_IDS: Final = "#topicIds"
 METRICS: Final = "#metrics"
+SOURCE: Final = "#source"
 STRATEGY: Final = "startingOffsetsByTimestampStrategy"
 _LONG_MAX: Final = 2**63 - 1
 _OFFSETS_EXAMPLE: Final = '{"topicA":{"0":23,"1":-1},"topicB":{"0":-2}}'

@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from typing import Any, Final
 
 from barnabas.topic_partition import TopicPartition
-from pyspark_barnabas.read.offsets import METRICS, StreamOffset
+from pyspark_barnabas.read.offsets import METRICS, SOURCE, StreamOffset
 
 _log = logging.getLogger(__name__)
 
@@ -106,6 +106,9 @@ class ArrivalRate:
         return round(came * 1000 / (now_ms - before[0]), 3)
 
 
-def with_metrics(document: dict[str, Any], metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """The latest offsets as they are shown in a query's progress, with the metrics beside them."""
-    return {**document, METRICS: dict(metrics)} if metrics else document
+def with_metrics(document: dict[str, Any], source: str, metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """The latest offsets as they are shown in a query's progress, with what is read and the metrics beside them.
+
+    Spark has no other place for them: see `query_progress`.
+    """
+    return {**document, SOURCE: source, **({METRICS: dict(metrics)} if metrics else {})}

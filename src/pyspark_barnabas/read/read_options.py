@@ -133,6 +133,14 @@ class ReadOptions:
 
         return values.decoder(self.source, schema)
 
+    @property
+    def servers(self) -> str:
+        return self.settings["bootstrap.servers"]
+
+    def description(self) -> str:
+        """What is read from where, for a query's progress."""
+        return f"barnabas: {self.subscription} at {self.servers}"
+
     def schema(self) -> StructType:
         """All columns of the source."""
         decoder = self.decoder()

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from pyspark_barnabas.errors import CheckpointError, DataLossError, DataSourceError, TopicRecreatedError, UnknownTopicError
+from pyspark_barnabas.read.subscription import no_topic
 
 if TYPE_CHECKING:
     from barnabas.topic_partition import TopicPartition
@@ -39,10 +40,8 @@ class Losses:
                 _log.warning("%s", loss)
 
 
-def not_there(names: Sequence[str], option: str) -> DataSourceError:
-    return UnknownTopicError(
-        f"Option '{option}': there is no topic {', '.join(names)} on the cluster. Create it, or correct the name. {_GO_ON}"
-    )
+def not_there(names: Sequence[str], option: str, servers: str) -> DataSourceError:
+    return UnknownTopicError(f"{no_topic(option, names, servers)}. {_GO_ON}")
 
 
 def recreated(topic: str) -> DataSourceError:

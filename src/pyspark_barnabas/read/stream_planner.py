@@ -51,7 +51,7 @@ class StreamPlanner:
         """Where a new query begins."""
         starting = self._options.starting
         self._look()
-        self._options.subscription.check(self._topics)
+        self._options.subscription.check(self._topics, self._options.servers)
         partitions = self._options.subscription.partitions(self._topics.values())
         starting.check(partitions)
         partitions = self._wanted(partitions)
@@ -118,7 +118,7 @@ class StreamPlanner:
         metrics = lag_metrics(end.offsets, latest)
         if rate is not None:
             metrics["recordsArrivedPerSecond"] = rate
-        return with_metrics(StreamOffset(latest, end.topic_ids).to_json(), metrics)
+        return with_metrics(StreamOffset(latest, end.topic_ids).to_json(), self._options.description(), metrics)
 
     def close(self) -> None:
         if self._progress is not None:
@@ -175,7 +175,7 @@ class StreamPlanner:
         missing = sorted(partition for partition in start.offsets if partition not in newer.offsets)
         losses += gone(missing, subscription, self._options.record_filter)
         if never := sorted((subscription.names() or frozenset()) - self._topics.keys() - {p.topic for p in missing}):
-            losses.append(not_there(never, subscription.option))
+            losses.append(not_there(never, subscription.option, self._options.servers))
         for partition, offset in newer.offsets.items():
             if _continues(start, newer, partition) and offset < start.offsets[partition]:
                 losses.append(receded(partition, start.offsets[partition], offset))

@@ -7,7 +7,7 @@ named and is not there is an error, not an empty result.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -67,13 +67,12 @@ class Subscription:
         found = [partition for topic in topics for partition in topic.partitions()]
         return sorted(partition for partition in found if self.includes(partition))
 
-    def check(self, topics: Mapping[str, Topic]) -> None:
+    def check(self, topics: Mapping[str, Topic], servers: str) -> None:
         """Raises if something that was named is not there."""
         missing = sorted((self.names() or frozenset()) - topics.keys())
         if missing:
             raise UnknownTopicError(
-                f"Option '{self.option}': there is no topic {', '.join(missing)} on the cluster. Create it, or correct the name; topics "
-                f"that come later are found by '{SUBSCRIBE_PATTERN}'."
+                f"{no_topic(self.option, missing, servers)}; topics that come later are found by '{SUBSCRIBE_PATTERN}'."
             )
         lost = sorted(partition for partition in self.assigned if partition.partition not in topics[partition.topic].numbers)
         if lost:
@@ -85,6 +84,12 @@ class Subscription:
     def __str__(self) -> str:
         value = self.pattern or ", ".join(sorted(self.topics)) or ", ".join(str(partition) for partition in sorted(self.assigned))
         return f"{self.option} {value}"
+
+
+def no_topic(option: str, names: Sequence[str], servers: str) -> str:
+    """What to tell of topics that were named and are not there; without a full stop, for more to follow."""
+    create = f"barnabas topics --bootstrap-server {servers} --create --topic {names[0]}"
+    return f"Option '{option}': there is no topic {', '.join(names)} on the cluster at {servers}. Create it ({create}), or correct the name"
 
 
 def parse_subscription(options: Mapping[str, str]) -> Subscription:

@@ -59,7 +59,7 @@ def sample(options: Mapping[str, str], count: int) -> list[bytes]:
     with Cluster(clients) as cluster:
         subscription = parse_subscription(options)
         topics = cluster.topics(subscription)
-        subscription.check(topics)
+        subscription.check(topics, clients["bootstrap.servers"])
         partitions = subscription.partitions(topics.values())
         starts = cluster.offsets(dict.fromkeys(partitions, _EARLIEST))
         ends = cluster.offsets(dict.fromkeys(partitions, _LATEST))

@@ -127,8 +127,8 @@ def test_arrivals_are_counted_from_one_look_to_the_next() -> None:
 
 
 def test_metrics_stand_beside_the_topics() -> None:
-    assert with_metrics({"a": {"0": 1}}, {"x": 1}) == {"a": {"0": 1}, "#metrics": {"x": 1}}
-    assert with_metrics({"a": {"0": 1}}, {}) == {"a": {"0": 1}}
+    assert with_metrics({"a": {"0": 1}}, "a at b:1", {"x": 1}) == {"a": {"0": 1}, "#source": "a at b:1", "#metrics": {"x": 1}}
+    assert with_metrics({"a": {"0": 1}}, "a at b:1", {}) == {"a": {"0": 1}, "#source": "a at b:1"}
 
 
 def test_a_loss_ends_the_query_or_is_told_once(caplog: pytest.LogCaptureFixture) -> None:

@@ -154,10 +154,14 @@ def test_a_pattern_matches_anywhere_in_a_name() -> None:
 
 def test_named_topics_and_partitions_must_be_there() -> None:
     topics = {"a": Topic("a", None, frozenset({0, 1}))}
-    with pytest.raises(UnknownTopicError, match="Option 'subscribe': there is no topic b on the cluster"):
-        parse_subscription({"subscribe": "a,b"}).check(topics)
+    with pytest.raises(UnknownTopicError) as missing:
+        parse_subscription({"subscribe": "a,b"}).check(topics, "h:1")
+    assert str(missing.value) == (
+        "Option 'subscribe': there is no topic b on the cluster at h:1. Create it (barnabas topics --bootstrap-server h:1 --create "
+        "--topic b), or correct the name; topics that come later are found by 'subscribePattern'."
+    )
     with pytest.raises(UnknownTopicError, match="Option 'assign': there is no partition a-2; topic a has 2 partitions"):
-        parse_subscription({"assign": '{"a":[1,2]}'}).check(topics)
+        parse_subscription({"assign": '{"a":[1,2]}'}).check(topics, "h:1")
     assert parse_subscription({"assign": '{"a":[1]}'}).partitions(topics.values()) == [TopicPartition("a", 1)]
 
 
