@@ -18,18 +18,24 @@ import threading
 import time
 from argparse import Namespace
 from collections import deque
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import IO, Any, Final
 
-from barnabas.tools._pipeline_progress import ask_flows, ask_lag, progress_line
+from barnabas.tools._pipeline_progress import Flows, ask_lag, failure_in, progress_line, short_name
 from barnabas.tools._pipeline_project import GROUP_KEY, SERVERS_KEY, ProjectRefused
 from barnabas.tools._spark import environment
+from barnabas.tools._spark_event_log import PREFIX as EVENT_LOG
+from barnabas.tools._spark_event_log import SparkEventLog, log_settings
 from barnabas.tools._spark_home import HOME, home_settings, is_local
 from barnabas.tools._text import coloured
 
 _EVENT: Final = re.compile(r"\d{4}-\d\d-\d\d (\d\d:\d\d:\d\d): (.*)")
+_FLOW_STATE: Final = re.compile(r"Flow (\S+) (is QUEUED|has COMPLETED)\.")
+# Spark says of such a flow that it has completed, before it says that it has failed.
+_FAILED_QUERY: Final = re.compile(r"ERROR MicroBatchExecution: Query (\S+) \[id = .* terminated with error")
 # Where a Spark that spark-pipelines starts is told the definitions; no other port can be chosen.
 CONNECT_PORT: Final = 15002
 _SERVER: Final = "sc://"
@@ -42,16 +48,35 @@ _LAG_TIMEOUTS: Final = {"request.timeout.ms": "2000", "default.api.timeout.ms": 
 
 def run_pipeline(given: Namespace, spec: Path) -> int:
     configuration = read_configuration(spec)
-    port = _free_port()
-    environ = {**os.environ, **environment(), "PYSPARK_SUBMIT_ARGS": submit_arguments(given, spec.parent, configuration, port)}
     where = where_it_runs(given, configuration)
     if not where.startswith(_SERVER):
         require_free(CONNECT_PORT)
+    with ExitStack() as stack:
+        log = Path(stack.enter_context(TemporaryDirectory(prefix="barnabas-pipeline-")))
+        process = stack.enter_context(_started(given, spec, configuration, where, log))
+        assert process.stdout is not None
+        admin = _admin(stack, configuration) if not given.dry_run else None
+        output = Output(process.stdout, verbose=given.verbose)
+        group = configuration.get(GROUP_KEY, "")
+        run = Run(process, output, SparkEventLog(log), lambda: ask_lag(admin, group) if admin is not None and group else None)
+        is_ended_early = run.watch()
+        _stop(process)
+        output.finish()
+        run.look()
+    return run.report(is_ended_early, verbose=given.verbose)
+
+
+@contextmanager
+def _started(
+    given: Namespace, spec: Path, configuration: Mapping[str, str], where: str, log: Path
+) -> Generator[subprocess.Popen[str], None, None]:
+    """The process of spark-pipelines; it ends with the block."""
+    environ = {**os.environ, **environment(), "PYSPARK_SUBMIT_ARGS": submit_arguments(given, spec.parent, configuration, log)}
     if is_local(where):
         environ |= home_settings()
-    command = [_script(environ), "dry-run" if given.dry_run else "run", *cluster_options(given)]
     if given.master is None and given.remote is None:
         environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    command = [_script(environ), "dry-run" if given.dry_run else "run", *cluster_options(given)]
     process = subprocess.Popen(
         [*command, "--spec", str(spec), *_refreshes(given)],
         cwd=spec.parent,
@@ -62,16 +87,10 @@ def run_pipeline(given: Namespace, spec: Path) -> int:
         errors="replace",
         start_new_session=True,
     )
-    assert process.stdout is not None
-    with ExitStack() as stack:
-        stack.callback(_stop, process)
-        admin = _admin(stack, configuration) if not given.dry_run else None
-        output = Output(process.stdout, verbose=given.verbose)
-        _watch(process, output, admin, configuration.get(GROUP_KEY, ""), port)
-        output.finish()
-    if process.returncode != 0 and not given.verbose:
-        print(f"barnabas: the pipeline failed; the end of what Spark printed:\n{output.tail()}", file=sys.stderr)
-    return 0 if process.returncode == 0 else 1
+    try:
+        yield process
+    finally:
+        _stop(process)
 
 
 def _refreshes(given: Namespace) -> list[str]:
@@ -103,11 +122,14 @@ def cluster_options(given: Namespace) -> list[str]:
     return [*options, *(word for setting in given.conf for word in ("--conf", setting))]
 
 
-def submit_arguments(given: Namespace, directory: Path, configuration: Mapping[str, str], port: int) -> str:
+def submit_arguments(given: Namespace, directory: Path, configuration: Mapping[str, str], log: Path) -> str:
     """The same, and what must be set, for the Spark that spark-pipelines starts: of a long command line it passes on only the last ten."""
     settings: dict[str, str] = {}
+    chosen = [*configuration, *given.conf]
     if given.remote is None:
-        settings |= {"spark.sql.streaming.metricsEnabled": "true", "spark.ui.port": str(port), "spark.ui.showConsoleProgress": "false"}
+        settings |= {"spark.ui.showConsoleProgress": "false"}
+    if given.remote is None and not any(name.startswith(EVENT_LOG) for name in chosen):  # a log that the user keeps stays as it is
+        settings |= log_settings(log)
     if given.remote is None and given.master is None:
         settings |= {
             "spark.sql.shuffle.partitions": str(os.cpu_count() or 1),  # Spark's 200 are for clusters: each costs time in every batch
@@ -128,6 +150,9 @@ class Output:
         self._verbose = verbose
         self._lines: deque[str] = deque(maxlen=_TAIL_LINES)
         self._status = ""
+        self.unfinished: set[str] = set()  # flows that Spark has announced, and not called completed
+        self._failed: set[str] = set()
+        self._is_quiet = False
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._read, args=(stream,), daemon=True)
         self._thread.start()
@@ -143,6 +168,10 @@ class Output:
                 self._status = line
                 print(line, flush=True)
 
+    def hush(self) -> None:
+        """Nothing of what comes now is of interest: the run is being ended."""
+        self._is_quiet = True
+
     def finish(self) -> None:
         self._thread.join()
         with self._lock:
@@ -157,12 +186,30 @@ class Output:
 
     def _take(self, line: str) -> None:
         event = _EVENT.fullmatch(line)
-        if event is None and not self._verbose:
+        is_news = event is not None and self._note(event[2])
+        if event is None:
             self._lines.append(line)
+            if (failed := _FAILED_QUERY.search(line)) is not None:
+                self._failed.add(short_name(failed[1]))
+        if not self._verbose and (self._is_quiet or not is_news):
             return
         with self._lock:
             self._clear()
             print(line if event is None else f"{event[1]}  {event[2]}", flush=True)
+
+    def _note(self, event: str) -> bool:
+        """Takes in what an event says of a flow; whether it is worth showing."""
+        state = _FLOW_STATE.fullmatch(event)
+        if state is None:
+            return True
+        name = short_name(state[1])
+        if state[2] == "is QUEUED":
+            self.unfinished.add(name)
+            self._failed.discard(name)
+        elif state[2] == "has COMPLETED":
+            self.unfinished.discard(name)
+            return name not in self._failed
+        return True
 
     def _clear(self) -> None:
         if self._status and sys.stdout.isatty():
@@ -170,20 +217,52 @@ class Output:
             self._status = ""
 
 
-def _watch(process: subprocess.Popen[str], output: Output, admin: Any, group: str, port: int) -> None:
-    shown_at = time.monotonic()
-    while True:
-        try:
-            process.wait(_LOOK_S)
-            return
-        except subprocess.TimeoutExpired:
-            pass
-        if not sys.stdout.isatty() and time.monotonic() - shown_at < _PIPE_EVERY_S:
-            continue
-        flows = ask_flows(port)
-        if flows:
-            shown_at = time.monotonic()
-            output.show_status(progress_line(flows, ask_lag(admin, group) if admin is not None and group else None))
+class Run:
+    """A run of a pipeline: what Spark's event log and the broker say of it, shown while it lasts and when it has ended."""
+
+    def __init__(self, process: subprocess.Popen[str], output: Output, log: SparkEventLog, lag: Callable[[], int | None]) -> None:
+        self._process = process
+        self._output = output
+        self._log = log
+        self._lag = lag
+        self._flows = Flows()
+
+    def watch(self) -> bool:
+        """Shows progress until Spark ends. True: it need not go on, since what failed would fail again."""
+        shown_at = time.monotonic()
+        while True:
+            try:
+                self._process.wait(_LOOK_S)
+                return False
+            except subprocess.TimeoutExpired:
+                self.look()
+            if self._flows.are_hopeless(self._output.unfinished):
+                self._output.hush()
+                return True
+            running = self._flows.running()
+            if running and (sys.stdout.isatty() or time.monotonic() - shown_at >= _PIPE_EVERY_S):
+                shown_at = time.monotonic()
+                self._output.show_status(progress_line(running, self._lag()))
+
+    def look(self) -> None:
+        """Takes in what has happened since the last look."""
+        for kind, event in self._log.events():
+            self._flows.take(kind, event)
+
+    def report(self, is_ended_early: bool, *, verbose: bool) -> int:
+        """Says how it went; the exit code."""
+        if self._process.returncode == 0 and not is_ended_early:
+            for line in (line for flow in self._flows.all for line in flow.summary()):
+                print(line, flush=True)
+            return 0
+        failures = self._flows.failures()
+        if not failures and (failure := failure_in(self._output.tail())) is not None:
+            failures = [failure.message]  # the definitions, before any flow has started
+        for line in failures:
+            print(f"barnabas: {line}", file=sys.stderr)
+        if not failures and not verbose:
+            print(f"barnabas: the pipeline failed; the end of what Spark printed:\n{self._output.tail()}", file=sys.stderr)
+        return 1
 
 
 def _admin(stack: ExitStack, configuration: Mapping[str, str]) -> Any:
@@ -245,10 +324,3 @@ def _script(environ: Mapping[str, str]) -> str:
 
 def _flag(option: str) -> str:
     return f"--{option.replace('_', '-')}"
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        number: int = probe.getsockname()[1]
-        return number

@@ -1,4 +1,4 @@
-"""`barnabas pipeline`: what a new project holds, what Spark is given, and what progress shows."""
+"""`barnabas pipeline`: what a new project holds, and what Spark is given."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ import pytest
 import yaml
 
 from barnabas.tools import pipeline
-from barnabas.tools._pipeline_progress import Flow, flows_of, progress_line
 from barnabas.tools._pipeline_project import ProjectRefused, find_spec_file, make_project, template_names
 from barnabas.tools._pipeline_run import cluster_options, read_configuration, require_free, submit_arguments, where_it_runs
+
+LOG = Path("/tmp/log")
 
 
 def run_options(**given: object) -> Namespace:
@@ -97,21 +98,21 @@ def test_a_spec_that_cannot_be_read_is_refused(tmp_path: Path, text: str, proble
 
 def test_on_this_machine_tables_are_kept_with_the_project(tmp_path: Path) -> None:
     project = tmp_path / "with a blank"
-    found = settings(submit_arguments(run_options(), project, {}, 4711))
+    found = settings(submit_arguments(run_options(), project, {}, LOG))
     assert found["spark.sql.catalogImplementation"] == "hive"
     assert found["spark.hadoop.javax.jdo.option.ConnectionURL"] == f"jdbc:derby:;databaseName={project}/catalog;create=true"
     assert found["spark.sql.warehouse.dir"] == (project / "tables").as_uri()
-    assert found["spark.ui.port"] == "4711"
+    assert found["spark.eventLog.dir"] == "file:///tmp/log"
     assert found["spark.sql.shuffle.partitions"] == str(os.cpu_count())
 
 
 def test_the_project_and_then_the_command_line_have_the_last_word(tmp_path: Path) -> None:
-    given = run_options(conf=["spark.ui.port=1", "spark.x=y"])
-    found = settings(submit_arguments(given, tmp_path, {"spark.sql.warehouse.dir": "s3://w"}, 4711))
-    assert found["spark.ui.port"] == "1"
+    given = run_options(conf=["spark.eventLog.enabled=false", "spark.x=y"])
+    found = settings(submit_arguments(given, tmp_path, {"spark.sql.warehouse.dir": "s3://w"}, LOG))
+    assert [name for name in found if name.startswith("spark.eventLog.")] == ["spark.eventLog.enabled"]
     assert found["spark.x"] == "y"
     assert "spark.sql.warehouse.dir" not in found
-    assert cluster_options(given) == ["--conf", "spark.ui.port=1", "--conf", "spark.x=y"]
+    assert cluster_options(given) == ["--conf", "spark.eventLog.enabled=false", "--conf", "spark.x=y"]
 
 
 def test_a_second_pipeline_on_a_machine_is_refused_before_it_starts() -> None:
@@ -134,13 +135,13 @@ def test_where_a_pipeline_runs_is_what_the_user_has_said_last(monkeypatch: pytes
 def test_a_cluster_keeps_its_own_catalog(tmp_path: Path) -> None:
     given = run_options(master="spark://there:7077")
     assert cluster_options(given) == ["--master", "spark://there:7077"]
-    assert "spark.sql.catalogImplementation" not in settings(submit_arguments(given, tmp_path, {}, 4711))
+    assert "spark.sql.catalogImplementation" not in settings(submit_arguments(given, tmp_path, {}, LOG))
 
 
 def test_a_server_elsewhere_is_told_nothing(tmp_path: Path) -> None:
     given = run_options(remote="sc://there")
     assert cluster_options(given) == ["--remote", "sc://there"]
-    assert settings(submit_arguments(given, tmp_path, {}, 4711)) == {}
+    assert settings(submit_arguments(given, tmp_path, {}, LOG)) == {}
 
 
 def test_a_zip_is_plain_python_that_can_be_imported_from_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -170,20 +171,3 @@ def test_a_package_of_another_kind_is_refused(tmp_path: Path, capsys: pytest.Cap
     assert "name it .zip, for --py-files, or .tar.gz, for --archives" in capsys.readouterr().err
     assert pipeline.main(["package", str(tmp_path / "nowhere" / "b.zip")]) == 1
     assert "No such file or directory" in capsys.readouterr().err
-
-
-def test_flows_are_read_from_sparks_metrics() -> None:
-    prefix = "local-17.driver.spark.streaming.spark_catalog.default.sales"
-    gauges = {
-        f"{prefix}.processingRate-total": {"value": 1234.5},
-        f"{prefix}.latency": {"value": 1500},
-        f"{prefix}.inputRate-total": {"value": 1.0},
-        "local-17.driver.jvm.heap.used": {"value": 5},
-    }
-    assert flows_of({"gauges": gauges}) == [Flow("sales", 1234.5, 1500)]
-
-
-def test_progress_is_one_line() -> None:
-    flows = [Flow("a", 1234.5, 1500), Flow("b", 0.0, 0)]
-    assert progress_line(flows, 70_000) == "a: 1,234 rows/s, batch 1.5 s; b: 0 rows/s, batch 0.0 s; lag 70,000"
-    assert progress_line(flows[:1], None) == "a: 1,234 rows/s, batch 1.5 s"
