@@ -36,6 +36,7 @@ class PlanningAdmin(TopicCalls, OffsetCalls):
             CallSettings(config["default.api.timeout.ms"], config["request.timeout.ms"], config["retries"]),
             clock,
             ExponentialBackoff(config["retry.backoff.ms"], config["retry.backoff.max.ms"]),
+            failures=metadata.failures,
         )
 
     async def reach(self, timeout_ms: int | None) -> None:
@@ -59,4 +60,8 @@ class PlanningAdmin(TopicCalls, OffsetCalls):
     async def _start(self) -> None:
         if not self._started:
             self._started = True
-            await self._network.start()
+            try:
+                await self._network.start()
+            except BaseException:
+                self._started = False
+                raise
