@@ -111,7 +111,7 @@ class Flow:
         if self.lateness is None or self.newest is None:
             return f"{what}. A window closes when the watermark passes its end; the watermark follows the newest record by the lateness"
         late = f"{self.lateness.total_seconds():g} s"
-        return f"{what} ({late} before the newest record). A window closes when a record arrives that is {late} younger than its end"
+        return f"{what} ({late} before the newest record). A window closes when a record arrives whose time is {late} or more after its end"
 
 
 class Flows:

@@ -69,7 +69,7 @@ def test_an_open_window_says_what_has_to_arrive() -> None:
     )
     assert list(flow.summary())[1] == (
         "sales: 2 groups are in windows that are still open, which end after the watermark, 2025-11-16 12:01:50 UTC (10 s before the "
-        "newest record). A window closes when a record arrives that is 10 s younger than its end"
+        "newest record). A window closes when a record arrives whose time is 10 s or more after its end"
     )
 
 
