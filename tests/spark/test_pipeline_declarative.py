@@ -82,9 +82,7 @@ def test_a_project_runs_and_goes_on_where_it_was(our_broker: str, our_topic: Top
     assert ran.returncode == 0, ran.stderr
     assert "Run is COMPLETED." in ran.stdout
     assert re.search(r"^sales_by_minute: 4 rows in 2 batches, [\d.]+ rows/s, the slowest batch took [\d.]+ s$", ran.stdout, re.MULTILINE)
-    assert (
-        "sales_by_minute: 1 group is in windows that are still open, which end after the watermark, 2025-11-16 12:01:50 UTC" in ran.stdout
-    )
+    assert "sales_by_minute: 1 group is in windows that are still open, which end after the watermark, 2025-11-16 12:01:50" in ran.stdout
     assert {record.key for record in read(our_broker, topics["sales"])} == {"apples", "pears", None}  # what is no JSON has no product
     assert [record.value for record in read(our_broker, topics["wrong-orders"])] == ["no JSON"]
     assert [record.key for record in read(our_broker, topics["small-orders"])] == ["apples", "pears", "apples"]
