@@ -162,12 +162,12 @@ class Cluster:
         except InvalidConfig as error:  # hosts are looked up when the client starts
             raise _refused(error, self._settings) from error
         except SslAuthentication as error:
-            raise ClusterError(f"{as_options(str(error))}.") from error
+            raise ClusterError(as_options(str(error))) from error
 
     def _no_answer(self, error: Timeout, within: str, longer: str) -> ClusterError:
         reason = as_options(str(error.__cause__ or error))
         return ClusterError(
-            f"The cluster at {self._settings['bootstrap.servers']} did not answer{within}: {reason}. Are the brokers running, and is the "
+            f"The cluster at {self._settings['bootstrap.servers']} did not answer{within}: {reason} Are the brokers running, and is the "
             f"option '{BOOTSTRAP}' right? If they may be away for longer, {longer}."
         )
 
@@ -197,5 +197,6 @@ def _refused(error: InvalidConfig, settings: Mapping[str, str]) -> OptionError:
 
 
 def as_options(text: str) -> str:
-    """The client's words, in which settings have the names that they have as options: kafka.security.protocol."""
-    return _SETTING.sub(rf"{KAFKA}\1", text).removesuffix(".")
+    """The client's words as a sentence, in which settings have the names that they have as options: kafka.security.protocol."""
+    words = _SETTING.sub(rf"{KAFKA}\1", text)
+    return words if words.endswith((".", "?")) else f"{words}."

@@ -76,7 +76,7 @@ CASES: dict[str, str] = {
     "refused": REFUSED,
     "unknown": r"^Option 'kafka\.bootstrap\.servers': .*the host name no-such-host\.invalid is not known",
     "dropped": r"127\.0\.0\.1:\d+ \(kafka\.bootstrap\.servers\) did not answer within \d+ ms "
-    r"\(kafka\.socket\.connection\.setup\.timeout\.ms\): is a firewall in the way, or the host down\?\. " + ASKED,
+    r"\(kafka\.socket\.connection\.setup\.timeout\.ms\): is a firewall in the way, or the host down\? " + ASKED,
     "plain_port": r"closed the connection during the TLS handshake: if the port does not speak TLS set kafka\.security\.protocol=PLAINTEXT",
     "tls_port": r"if the broker speaks TLS on this port set kafka\.security\.protocol=SSL",
 }
@@ -160,5 +160,5 @@ def test_a_cluster_that_has_answered_once_is_waited_for_by_the_tasks(spark: Spar
         write(spark, broker.bootstrap_servers, **{"kafka.max.block.ms": 60_000})
         address = broker.bootstrap_servers
     with pytest.raises(PySparkException) as caught:
-        write(spark, address, **{"kafka.max.block.ms": 500})
+        write(spark, address, **{"kafka.max.block.ms": 500, "kafka.request.timeout.ms": 400, "kafka.delivery.timeout.ms": 500})
     assert "ClusterError" not in str(caught.value)
