@@ -1,4 +1,4 @@
-"""What tests take out of the pages of docs/ and the README: blocks of Python, and tables."""
+"""What tests take out of the pages of docs/ and the README: blocks of code, prose, and tables."""
 
 from __future__ import annotations
 
@@ -8,24 +8,33 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-COMPILED_ONLY = "# The tests only compile this"
+PAGES = ("README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")))
 
-_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_INDENTED_PYTHON = re.compile(r"^    (from \w[\w.]* import |import \w|def \w+\(|class \w|with \w+\(|async )")
+_FENCE = re.compile(r"^(?P<indent> *)```(?P<language>\w*)(?P<output> output)?$")
+_NOT_RUN = re.compile(r"^ *<!-- not run: (.+) -->$")
+_HEADING = re.compile(r"^#+ (.+)$")
 _CODE = re.compile(r"`([^`]+)`")
 
 
 @dataclass(frozen=True)
 class Block:
-    """A block of Python; `line` is where it begins in its page."""
+    """What stands between two fences; `line` is where `source` begins in its page, `section` the heading above it.
+
+    A block that begins with "```text output" is what the block before it prints. `not_run` is the reason that the page gives in a comment
+    right above a block that no test runs.
+    """
 
     page: str
     line: int
     source: str
+    language: str
+    section: str = ""
+    is_output: bool = False
+    not_run: str | None = None
 
     @property
     def is_run(self) -> bool:
-        return not self.source.startswith(COMPILED_ONLY)
+        return self.not_run is None
 
     def __str__(self) -> str:
         return f"{Path(self.page).name}:{self.line}"
@@ -35,23 +44,38 @@ def text(page: str) -> str:
     return (ROOT / page).read_text(encoding="utf-8")
 
 
+def blocks(page: str) -> list[Block]:
+    found: list[Block] = []
+    section, above, fence, begin = "", "", None, 0
+    lines = text(page).splitlines()
+    for number, line in enumerate(lines, 1):
+        if fence is None:
+            fence, begin = _FENCE.match(line), number
+            if fence is None:
+                section = heading[1] if (heading := _HEADING.match(line)) else section
+                above = line
+        elif line == f"{fence['indent']}```":
+            source = "".join(f"{within.removeprefix(fence['indent'])}\n" for within in lines[begin : number - 1])
+            reason = mark[1] if (mark := _NOT_RUN.match(above)) else None
+            found.append(Block(page, begin + 1, source, fence["language"], section, bool(fence["output"]), reason))
+            fence, above = None, ""
+    return found
+
+
 def python_blocks(page: str) -> list[Block]:
-    content = text(page)
-    return [Block(page, content.count("\n", 0, found.start()) + 2, found[1]) for found in _BLOCK.finditer(content)]
+    return [block for block in blocks(page) if block.language == "python"]
 
 
-def unmarked_python(page: str) -> list[str]:
-    """Lines of Python that stand in a block without a language, where no test would find them."""
-    outside = _BLOCK.sub("", text(page))
-    return [line for line in outside.splitlines() if _INDENTED_PYTHON.match(line)]
+def prose(page: str) -> list[tuple[int, str]]:
+    """The lines outside of blocks, with their numbers."""
+    inside = {number for block in blocks(page) for number in range(block.line - 1, block.line + block.source.count("\n") + 1)}
+    return [(number, line) for number, line in enumerate(text(page).splitlines(), 1) if number not in inside]
 
 
 def remarks(page: str) -> set[str]:
     """All code in the text of a page and in the last cells of its tables; neither in blocks nor in the other cells."""
-    prose = []
-    for line in _BLOCK.sub("", text(page)).splitlines():
-        prose.append(line.split("|")[-2] if line.startswith("|") else line)
-    return {code for line in prose for code in _CODE.findall(line)}
+    shown = [line.split("|")[-2] if line.startswith("|") else line for _, line in prose(page)]
+    return {code for line in shown for code in _CODE.findall(line)}
 
 
 @dataclass(frozen=True)

@@ -239,8 +239,8 @@ def _fields(text: str) -> dict[str, bool]:
 
 
 @contextmanager
-def running(*, tls: ssl.SSLContext | None = None, **settings: Any) -> Generator[Registry, None, None]:
-    """A registry on a free port, for as long as the block lasts."""
+def running(*, port: int = 0, tls: ssl.SSLContext | None = None, **settings: Any) -> Generator[Registry, None, None]:
+    """A registry on a port, 0 for any that is free, for as long as the block lasts."""
     registry = Registry(**settings)
     lock = threading.Lock()
 
@@ -275,7 +275,7 @@ def running(*, tls: ssl.SSLContext | None = None, **settings: Any) -> Generator[
         def log_message(self, format: str, *args: Any) -> None:
             return
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     registry.url = f"{'http' if tls is None else 'https'}://localhost:{server.server_address[1]}"
     if tls is not None:
         server.socket = tls.wrap_socket(server.socket, server_side=True)

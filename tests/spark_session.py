@@ -37,16 +37,19 @@ def python_environment() -> None:
 
 
 @contextmanager
-def running(directory: Path, settings: dict[str, str] | None = None) -> Generator[SparkSession, None, None]:
-    """A Spark session that lives as long as the block does, with its warehouse and scratch files in `directory`."""
-    jars = kafka.available(kafka.spark_connector)
+def running(directory: Path, settings: dict[str, str] | None = None, connector: bool = True) -> Generator[SparkSession, None, None]:
+    """A Spark session that lives as long as the block does, with its warehouse and scratch files in `directory`.
+
+    `connector` says whether it has Spark's own Kafka connector, too.
+    """
+    jars = sorted(kafka.available(kafka.spark_connector).glob("*.jar")) if connector else []
     python_environment()
     from pyspark.sql import SparkSession  # starting a JVM: only once a test wants it
 
     builder = SparkSession.builder.master("local[2]").appName("barnabas tests")
     everything = {
         **SETTINGS,
-        "spark.jars": ",".join(str(jar) for jar in sorted(jars.glob("*.jar"))),
+        "spark.jars": ",".join(map(str, jars)),
         "spark.sql.warehouse.dir": str(directory / "warehouse"),
         "spark.local.dir": str(directory / "scratch"),
         **(settings or {}),
