@@ -35,6 +35,7 @@ NOTHING_BEFORE = ("docs/running.md",)
 CLUSTER_BEFORE = ("docs/tools.md",)
 CLUSTER = ("docs/running.md", "A cluster")  # the section that sets it up
 KAFKA_LOGS = ROOT / "tests/data/golden-logs/kafka-4.2.0/first"  # data of Apache Kafka: `kafka-logs` in the reader's directory
+STAND_ALONE = ("docs/clients.md", "docs/serializers.md", "docs/testing.md")  # pages whose examples do not continue each other
 OPTIONAL_PROGRAMS = ("kcat",)
 REGISTRY_PORT = 8081
 
@@ -77,7 +78,7 @@ def _outcomes(page: str, directory: Path, spark: SparkSession | None) -> list[Ou
         os.chdir(directory)
     shutil.copytree(KAFKA_LOGS, directory / "kafka-logs")
     terminal = Terminal(directory)
-    reader = _Reader(page, terminal, Snippets(spark))
+    reader = _Reader(page, terminal, Snippets(spark, stand_alone=page in STAND_ALONE))
     try:
         with schema_registry.running(port=REGISTRY_PORT):
             reader.prepare()
@@ -123,10 +124,14 @@ class _Reader:
         return self._try(f"{block.page}:{block.line}", block.source, lambda: self._python.run(block), snippets.prints(block))
 
     def _type(self, block: Block) -> str:
-        """A block that starts services ends those that earlier blocks have started."""
-        if any(command.starts_broker for command in commands(block)):
-            self._try(f"{block.page}:{block.line}", "Ctrl-C, before the next services are started", self._stop)
-        return "".join(self._enter(block.page, command) for command in commands(block))
+        """The first service that a block starts ends those that earlier blocks have started."""
+        printed, has_started = "", False
+        for command in commands(block):
+            if command.starts_broker and not has_started:
+                has_started = True
+                self._try(f"{block.page}:{command.line}", "Ctrl-C, before the next services are started", self._stop)
+            printed += self._enter(block.page, command)
+        return printed
 
     def _enter(self, page: str, command: Command) -> str:
         place = f"{page}:{command.line}"

@@ -45,11 +45,10 @@ class Company:
 
 
 class Snippets:
-    def __init__(self, spark: SparkSession | None = None) -> None:
-        given = (self.handle, self.stopping, self.count_orders, self.send, self.read)
-        self.names: dict[str, Any] = {"__name__": "shown", "Company": Company, "spark": spark}
-        self.names |= {function.__name__: function for function in given}
+    def __init__(self, spark: SparkSession | None = None, *, stand_alone: bool = False) -> None:
+        self.names = self._given(spark)
         self._spark = spark
+        self._stand_alone = stand_alone  # whether a block must not use names of the blocks before it
         self._handled: list[tuple[Any, ...]] = []
         self._ends_at_first = True
         self._deadline = 0.0
@@ -67,6 +66,8 @@ class Snippets:
 
     def run(self, block: Block) -> str:
         """What the block prints. Raises SnippetFailed."""
+        if self._stand_alone:
+            self.names = self._given(self._spark)
         self._handled, self._ends_at_first = [], "stopping()" not in block.source
         self._deadline = time.monotonic() + TIMEOUT_S
         before = set(self.names)
@@ -91,6 +92,11 @@ class Snippets:
                 if isinstance(value, StreamingQueryListener):
                     self._spark.streams.removeListener(value)
         return ""
+
+    def _given(self, spark: SparkSession | None) -> dict[str, Any]:
+        functions = (self.handle, self.stopping, self.count_orders, self.send, self.read)
+        names = {"__name__": "shown", "Company": Company, "spark": spark}
+        return names | {function.__name__: function for function in functions}
 
     def handle(self, *seen: Any) -> None:
         self._handled.append(seen)

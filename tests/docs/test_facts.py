@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 import pytest
 
@@ -15,6 +16,20 @@ HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 MAKE = re.compile(r"`make ([a-z][a-z-]*)")
 TARGET = re.compile(r"^([a-z-]+):", re.MULTILINE)
 ROW_OF_A_COMMAND = re.compile(r"^\| `([a-z0-9-]+)` \| ", re.MULTILINE)
+DOTTED = re.compile(r"[a-z][a-z0-9]*(?:\.[a-z0-9]+)+")
+QUOTED = re.compile(rf"[\"']({DOTTED.pattern})[\"']")
+# What looks like a setting and is not in the sources as it stands.
+MADE_OF_PARTS = {
+    "default.list.value.serde.inner",
+    "key.serializer.encoding",
+    "key.subject.name.strategy",
+    "listener.name.ssl.ssl.keystore.location",
+}
+OF_SPARK = {"emit.default.values", "enums.as.ints"}
+NO_SETTINGS = {
+    *("a.b", "server.properties"),
+    *("barnabas.client", "barnabas.client.serialization", "error.retriable", "spark.read.csv", "spark.read.json", "str.encode"),
+}
 every_page = pytest.mark.parametrize("page", PAGES)
 
 
@@ -44,3 +59,22 @@ def test_every_command_has_one_line_in_the_page_of_tools() -> None:
 @every_page
 def test_every_target_of_make_that_is_named_exists(page: str) -> None:
     assert set(MAKE.findall(text(page))) <= set(TARGET.findall((ROOT / "Makefile").read_text()))
+
+
+@every_page
+def test_every_setting_that_is_named_exists(page: str) -> None:
+    """The tables of docs/clients.md have settings of other clients, and a test of their own (test_docs_names.py)."""
+    lines = [(number, line) for number, line in prose(page) if page != "docs/clients.md" or not line.startswith("|")]
+    named = [(number, code.partition("=")[0]) for number, line in lines for code in CODE.findall(line)]
+    unknown = [f"{page}:{number}: {name}" for number, name in named if DOTTED.fullmatch(name) and not _is_known(name)]
+    assert unknown == []
+
+
+def _is_known(name: str) -> bool:
+    bare = name.removeprefix("kafka.").removeprefix("value.")  # prefixes of options of the Spark source
+    return bool({name, bare} & (_names_in_the_sources() | MADE_OF_PARTS | OF_SPARK | NO_SETTINGS))
+
+
+@cache
+def _names_in_the_sources() -> frozenset[str]:
+    return frozenset(name for path in (ROOT / "src").rglob("*.py") for name in QUOTED.findall(path.read_text()))

@@ -22,15 +22,15 @@ SPARK_PAGES = [page for page in RUN_PAGES if needs_spark(page)]
 @pytest.mark.timeout(TIMEOUT_S + 20)
 @pytest.mark.parametrize("page", [page for page in RUN_PAGES if page not in SPARK_PAGES])
 def test_what_a_page_shows_works(page: str, tmp_path: Path) -> None:
-    _check(_read(tmp_path, page))
+    _check(read_pages(tmp_path, page))
 
 
 @pytest.mark.timeout(TIMEOUT_S + 20)
 def test_what_the_pages_about_spark_show_works_in_one_session(tmp_path: Path) -> None:
-    _check(_read(tmp_path, *SPARK_PAGES))
+    _check(read_pages(tmp_path, *SPARK_PAGES))
 
 
-def _read(directory: Path, *pages: str) -> list[Outcome]:
+def read_pages(directory: Path, *pages: str) -> list[Outcome]:
     """The outcome of each command and each snippet, in a network where the ports of the pages are free."""
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     with own_network() as prefix:
