@@ -19,7 +19,7 @@ FORM  := $(if $(filter 1,$(BARNABAS_PURE)),pure,compiled)
 export PYTHON
 export BARNABAS_EXPECT := $(FORM)
 .DEFAULT_GOAL := help
-.PHONY: help run install test check lint unit unit-pure integration bench crash chaos transactions simulate spark-crash fuzz attack kafka protocol clean
+.PHONY: help run install install-check test check lint unit unit-pure integration bench crash chaos transactions simulate spark-crash fuzz attack kafka protocol clean
 
 help:  ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/make \1 \t\2/p' Makefile | expand -t 20
@@ -74,6 +74,9 @@ fuzz: $(VENV)/tested  ## 200,000 hostile frames against a broker, from a seed: m
 
 attack: $(VENV)/tested  ## What one client can do to the others, measured: make attack ATTACKS="produce-partitions quiet"
 	$(BIN)/python -m tests.attack $(ATTACKS)
+
+install-check: $(VENV)/tested  ## pip install of a clone and of an sdist into empty environments, compiled and pure: minutes
+	$(BIN)/python -m tests.install
 
 # Apache Kafka's own classes, which the integration tests run against ours, and clients that cannot live in .venv.
 kafka: $(VENV)/tested

@@ -1,7 +1,8 @@
 """What setuptools cannot read from pyproject.toml: the lists of hot modules, and how they are compiled.
 
 HOT are the modules that mypyc compiles to C. All are ordinary typed Python: where they are not compiled, the same source runs as it is.
-`BARNABAS_PURE=1` installs without compiling; a machine without a C compiler gets there by itself, since each extension is optional.
+`BARNABAS_PURE=1` installs without compiling; a machine without a C compiler or Python's headers gets there by itself.
+A build needs what pyproject.toml requires for it and no run-time dependency: mypy takes a package that is not there for Any.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import sys
 from pathlib import Path
 
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 
 STORAGE = [
     "barnabas/records/batch.py",
@@ -209,11 +211,35 @@ CLIENT = [
 
 HOT = {"storage": STORAGE, "protocol": PROTOCOL, "broker": BROKER, "coordinator": COORDINATOR, "client": CLIENT}
 
-METADATA_ONLY = {"egg_info", "dist_info"}  # pip asks for these first, and they need no compiled module
+NOT_COMPILING = {"egg_info", "dist_info", "sdist"}  # metadata, and the sources alone, without the C that is made of them
+
+
+class AllOrNone(build_ext):
+    """Compiles every extension, or leaves every module plain Python.
+
+    A compiled module is a shim around the library of its group. Where one of the two is missing, importing the module fails.
+    """
+
+    def build_extensions(self) -> None:
+        self.built: set[str] = set()
+        super().build_extensions()
+        failed = [extension.name for extension in self.extensions if extension.name not in self.built]
+        if failed:
+            for extension in self.extensions:
+                Path(self.get_ext_fullpath(extension.name)).unlink(missing_ok=True)
+            self.warn(
+                f"{len(failed)} of {len(self.extensions)} extensions were not compiled ({failed[0]} first): Barnabas is installed as "
+                "plain Python and needs more CPU. To compile it, first install a C compiler and Python's headers (Debian: gcc python3-dev)"
+            )
+            self.extensions = []
+
+    def build_extension(self, ext: Extension) -> None:
+        super().build_extension(ext)
+        self.built.add(ext.name)
 
 
 def extensions() -> list[Extension]:
-    if os.environ.get("BARNABAS_PURE") == "1" or METADATA_ONLY & set(sys.argv):
+    if os.environ.get("BARNABAS_PURE") == "1" or NOT_COMPILING & set(sys.argv):
         return []
     from mypyc.build import mypycify
 
@@ -226,9 +252,9 @@ def extensions() -> list[Extension]:
         target_dir="build/mypyc",
     )
     for extension in compiled:
-        extension.optional = True
+        extension.optional = True  # a failure is a warning; AllOrNone sees to the rest
         extension.extra_compile_args.append("-fno-semantic-interposition")  # or calls through the shared library are not inlined
     return compiled
 
 
-setup(ext_modules=extensions(), options={"build_ext": {"parallel": os.cpu_count() or 1}})
+setup(ext_modules=extensions(), cmdclass={"build_ext": AllOrNone}, options={"build_ext": {"parallel": os.cpu_count() or 1}})

@@ -23,7 +23,8 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
         import uvloop
     except ImportError:
         return asyncio.new_event_loop()
-    return uvloop.new_event_loop()
+    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()  # Any to mypy where uvloop is not installed, as in an isolated build
+    return loop
 
 
 class LoopThread:

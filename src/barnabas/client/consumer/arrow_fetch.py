@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import numpy as np
-import pyarrow as pa
+try:
+    import numpy as np
+    import pyarrow as pa
+except ImportError as missing:
+    raise ImportError("poll_arrow needs the packages pyarrow and numpy: pip install 'barnabas[arrow]'") from missing
 
 from barnabas.client.consumer.completed_fetch import CompletedFetch
 from barnabas.records.columns import HEADERS_TYPE, TIMESTAMP_TYPE, decode
