@@ -211,6 +211,10 @@ CLIENT = [
 
 HOT = {"storage": STORAGE, "protocol": PROTOCOL, "broker": BROKER, "coordinator": COORDINATOR, "client": CLIENT}
 
+COMPILER_FLAGS = [
+    "-fno-semantic-interposition",  # or calls through the shared library are not inlined
+    "-Wno-error",  # mypyc adds -Werror: a warning that another compiler has would leave everything plain Python
+]
 NOT_COMPILING = {"egg_info", "dist_info", "sdist"}  # metadata, and the sources alone, without the C that is made of them
 
 
@@ -253,7 +257,7 @@ def extensions() -> list[Extension]:
     )
     for extension in compiled:
         extension.optional = True  # a failure is a warning; AllOrNone sees to the rest
-        extension.extra_compile_args.append("-fno-semantic-interposition")  # or calls through the shared library are not inlined
+        extension.extra_compile_args = [*extension.extra_compile_args, *COMPILER_FLAGS]  # a list of its own: mypyc gives all the same one
     return compiled
 
 
