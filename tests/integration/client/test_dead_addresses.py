@@ -229,8 +229,9 @@ def test_transactions_that_cannot_begin_say_why(refused: Case) -> None:
 
 def test_records_of_a_broker_that_went_away_say_why_they_expired() -> None:
     with broker(topics=["t"]) as kafka:
-        settings: dict[str, Any] = {"delivery_timeout_ms": 300, "request_timeout_ms": 200, "linger_ms": 0, "buffer_memory": 40_000}
-        producer = Producer(bootstrap_servers=kafka.bootstrap_servers, max_block_ms=100, **settings)
+        settings: dict[str, Any] = {"delivery_timeout_ms": 300, "request_timeout_ms": 200, "linger_ms": 0}
+        # With rebootstrap the topic would be forgotten, and the send wait for metadata.
+        producer = Producer(bootstrap_servers=kafka.bootstrap_servers, metadata_recovery_strategy="none", **settings)
         producer.send("t", b"arrives").result(WAIT_S)
         port = kafka.bootstrap_servers.rpartition(":")[2]
     reason = rf"127\.0\.0\.1:{port} \((bootstrap\.servers|advertised\.listeners of broker \d+)\) refused the connection: .*"
