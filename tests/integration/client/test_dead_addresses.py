@@ -229,7 +229,7 @@ def test_transactions_that_cannot_begin_say_why(refused: Case) -> None:
 
 def test_records_of_a_broker_that_went_away_say_why_they_expired() -> None:
     with broker(topics=["t"]) as kafka:
-        settings: dict[str, Any] = {"delivery_timeout_ms": 300, "request_timeout_ms": 200, "linger_ms": 0}
+        settings: dict[str, Any] = {"delivery_timeout_ms": 3000, "request_timeout_ms": 2500, "linger_ms": 0}
         # With rebootstrap the topic would be forgotten, and the send wait for metadata.
         producer = Producer(bootstrap_servers=kafka.bootstrap_servers, metadata_recovery_strategy="none", **settings)
         producer.send("t", b"arrives").result(WAIT_S)
