@@ -70,7 +70,7 @@ class Snippets:
             self.names = self._given(self._spark)
         self._handled, self._ends_at_first = [], "stopping()" not in block.source
         self._deadline = time.monotonic() + TIMEOUT_S
-        before = set(self.names)
+        before = dict(self.names)
         printed = io.StringIO()
         with _failures(block.page, printed), redirect_stdout(printed):
             try:
@@ -80,7 +80,8 @@ class Snippets:
             assert self._handled or "handle(" not in block.source, "no record was given to handle()"
             for name in [name for name in self.names if name.startswith("test_") and name not in before]:
                 self._call(self.names[name])
-            self._finish_queries()
+            if self._spark is not None:
+                self._finish_queries(self._spark, block, before)
         return printed.getvalue()
 
     def finish(self) -> str:
@@ -143,8 +144,13 @@ class Snippets:
             fixtures = {"broker": running, "broker_topic": "of-one-test"}
             function(**{name: fixtures[name] for name in asked})
 
-    def _finish_queries(self) -> None:
-        for query in self._spark.streams.active if self._spark is not None else ():
+    def _finish_queries(self, spark: SparkSession, block: Block, before: dict[str, Any]) -> None:
+        """A stream that the block has only defined is read once, so that its options and columns are tried."""
+        new = [value for name, value in self.names.items() if value is not before.get(name)]
+        for rows in new if "writeStream" not in block.source else ():
+            if getattr(rows, "isStreaming", False):
+                rows.writeStream.format("noop").trigger(availableNow=True).start().awaitTermination()
+        for query in spark.streams.active:
             query.processAllAvailable()
             query.stop()
 
