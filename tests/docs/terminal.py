@@ -46,7 +46,7 @@ class _Running:
             port = match[1] if (match := re.search(r"--port (\d+)", self.command.text)) else "2181"
             with socket.socket() as probe:
                 return probe.connect_ex(("localhost", int(port))) == 0
-        return re.search("^ready ", self.output.read_text(errors="replace"), re.MULTILINE) is not None
+        return _says_ready(self.output)
 
     def interrupt(self) -> None:
         """Ctrl-C; the process has to end as the tool promises."""
@@ -116,7 +116,17 @@ class Terminal:
             raise running.failed(f"did not end within {COMMAND_TIMEOUT_S} s") from None
         if code != 0:
             raise running.failed(f"ended with exit code {code}")
+        if running in self._daemons:
+            self._await_daemon(running)
         return running.output.read_text(errors="replace")
+
+    def _await_daemon(self, started: _Running) -> None:
+        """A reader who types the next command gives the broker a moment; on a busy machine that may be many seconds."""
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not _says_ready(self.directory / "logs" / "kafkaServer.out"):
+            if time.monotonic() > deadline:
+                raise started.failed(f"did not bring up a broker within {START_TIMEOUT_S} s")
+            time.sleep(0.05)
 
     def _start(self, command: Command) -> str:
         service = self._spawn(command, f"exec {command.text}\n")
@@ -143,3 +153,7 @@ class Terminal:
                 start_new_session=True,
             )
         return _Running(command, process, output, messages)
+
+
+def _says_ready(output: Path) -> bool:
+    return output.exists() and re.search("^ready ", output.read_text(errors="replace"), re.MULTILINE) is not None
