@@ -83,8 +83,12 @@ class AutoTopicCreation:
 
     def _code_meanwhile(self, name: str, monotonic_ms: int) -> int:
         """What Metadata says of a topic while it is being created: with a last attempt that has failed, why."""
+        return self._failure(name, monotonic_ms) or ErrorCode.LEADER_NOT_AVAILABLE
+
+    def _failure(self, name: str, monotonic_ms: int) -> int:
+        """The error code of the last attempt, 0 if it did not fail or is long ago."""
         code, failed_ms = self._failures.get(name, (0, 0))
-        return code if code and monotonic_ms - failed_ms < FAILURE_TOLD_MS else ErrorCode.LEADER_NOT_AVAILABLE
+        return code if monotonic_ms - failed_ms < FAILURE_TOLD_MS else 0
 
     def _may_create(self, name: str, monotonic_ms: int) -> bool:
         if is_internal(name):
@@ -134,24 +138,31 @@ class AutoTopicCreation:
         except (KafkaError, TreeError) as error:
             _log.warning("Automatic creation of %s failed: %r", _some(names), error)
         else:
-            failed = {topic.name: topic.error for topic in created if topic.error is not None}
             self._note(created)
-            if failed:
-                _log.warning("Automatic creation of %s failed, the first with: %r", _some(list(failed)), next(iter(failed.values())))
-            if len(failed) < len(created):
-                _log.info("Created %s, which clients asked for", _some([topic.name for topic in created if topic.error is None]))
+            made = [topic.name for topic in created if topic.error is None]
+            if made:
+                _log.info("Created %s, which clients asked for", _some(made))
         finally:
             self._in_flight.difference_update(names)
 
     def _note(self, created: list[TopicCreation]) -> None:
-        """Which topics could not be created, for the next client that asks. At most as many as may be under way are kept."""
+        """Which topics could not be created, for the next client that asks, and for the log: a client asks ten times a second, and the same
+        error is logged once. At most as many as may be under way are kept."""
         monotonic_ms = self._monotonic_ms()
+        failed: dict[str, KafkaError] = {}
         for topic in created:
+            before = self._failure(topic.name, monotonic_ms)
             self._failures.pop(topic.name, None)
-            if topic.error is not None and topic.error.code not in _SOON_THERE:
+            if topic.error is None:
+                continue
+            if topic.error.code != before:
+                failed[topic.name] = topic.error
+            if topic.error.code not in _SOON_THERE:
                 self._failures[topic.name] = (topic.error.code, monotonic_ms)
         while len(self._failures) > IN_FLIGHT_MAX:
             del self._failures[next(iter(self._failures))]
+        if failed:
+            _log.warning("Automatic creation of %s failed, the first with: %r", _some(list(failed)), next(iter(failed.values())))
 
 
 _SOON_THERE: Final = frozenset({int(ErrorCode.TOPIC_ALREADY_EXISTS), int(ErrorCode.REQUEST_TIMED_OUT)})

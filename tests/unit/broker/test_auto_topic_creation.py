@@ -159,6 +159,18 @@ def test_failures_are_logged_with_their_reason(caplog: pytest.LogCaptureFixture)
     assert "creation of a failed, the first with: PolicyViolation('no such names')" in caplog.text
 
 
+def test_a_failure_is_logged_once_however_often_a_client_asks(caplog: pytest.LogCaptureFixture) -> None:
+    times = [0]
+
+    async def scenario(creation: AutoTopicCreation, admin: Admin) -> None:
+        for times[0] in (0, 100, 4_000, 8_000, 8_000 + FAILURE_TOLD_MS):
+            creation.create_topics(["a"])
+            await finished(creation, admin)
+
+    creating(scenario, outcome=PolicyViolation("no"), now_ms=lambda: times[0])
+    assert caplog.text.count("creation of a failed") == 2, "and again when it is asked for after a while"
+
+
 def test_a_log_line_does_not_grow_with_what_clients_ask_for(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
 
