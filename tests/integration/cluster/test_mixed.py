@@ -24,6 +24,7 @@ from barnabas.protocol.messages.offset_commit_request import OffsetCommitRequest
 from tests import zookeeper
 from tests.cluster import BrokerProcess, Cluster
 from tests.integration.cluster.apache_kafka import PROTOCOL, ApacheKafka
+from tests.integration.cluster.asking import all_in_sync
 from tests.integration.cluster.describing import Description, until
 from tests.integration.cluster.records import consumed, segment_bytes
 from tests.integration.transactions.wire import Connection
@@ -119,6 +120,8 @@ class Story:
 def test_both_kinds_lead_follow_and_control_each_other(mixed: Cluster, ensemble: zookeeper.ZooKeeper) -> None:
     story = Story(mixed)
     described = story.described
+    # Kafka's broker says that it has started before the controller has told it who that is; librdkafka does not ask it again for minutes.
+    until(lambda: all_in_sync(mixed.brokers.values()), "every broker knows the others and the controller")
     until(lambda: described.controller() in OURS, "ours, who were first, control")
     story.create("ours")
     until(lambda: (described.leader("ours", 0), described.leader("ours", 1)) == (1, KAFKA), "a leader of each kind")
