@@ -1,6 +1,6 @@
 """Whether a broker answers at the address that a tool was given, found out before the tool begins its work.
 
-`barnabas TOOL` gives up after ten seconds without any broker and says in one line why. Kafka's names of the tools wait as long as Kafka's do:
+`barnabas TOOL` gives up after ten seconds without any broker and says in one line why. Kafka's names of the tools wait as long as Kafka's:
 scripts use them to wait for a broker that is about to start. A tool that has once reached a broker has all the time that its client has.
 """
 

@@ -53,7 +53,7 @@ def dropped() -> Iterator[Case]:
 def plain_port() -> Iterator[Case]:
     with broker() as kafka:
         reason = r"closed the connection during the TLS handshake: if the port does not speak TLS set security\.protocol=PLAINTEXT.*"
-        yield Case(kafka.bootstrap_servers, rf"localhost:\d+ \(--bootstrap-server\) {reason}", "security.protocol=SSL\n")
+        yield Case(kafka.bootstrap_servers, rf"\S+:\d+ \(--bootstrap-server\) {reason}", "security.protocol=SSL\n")
 
 
 @pytest.fixture
