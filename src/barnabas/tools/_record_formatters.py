@@ -13,6 +13,7 @@ from typing import IO, Any, Final, Protocol
 
 from barnabas.tools._failures import BadArgument, ToolError
 from barnabas.tools._java_numbers import double_text
+from barnabas.tools._old_formatters import OldGroupMetadataFormatter, OldOffsetsFormatter, OldTransactionLogFormatter
 from barnabas.tools._schema_json import COORDINATOR_RECORDS, json_text, read_json, schemas
 
 _LOG: Final = logging.getLogger(__name__)
@@ -169,10 +170,20 @@ _NAMED: Final[dict[str, Callable[[], Formatter]]] = {
     "group.share.ShareGroupStateMessageFormatter": lambda: CoordinatorFormatter(_SHARE_STATES),
 }
 
+# The names up to Kafka 3.9.
+_OLD: Final[dict[str, Callable[[], Formatter]]] = {
+    "kafka.tools.DefaultMessageFormatter": DefaultFormatter,
+    "kafka.tools.LoggingMessageFormatter": LoggingFormatter,
+    "kafka.tools.NoOpMessageFormatter": NoOpFormatter,
+    "kafka.coordinator.group.GroupMetadataManager$OffsetsMessageFormatter": OldOffsetsFormatter,
+    "kafka.coordinator.group.GroupMetadataManager$GroupMetadataMessageFormatter": OldGroupMetadataFormatter,
+    "kafka.coordinator.transaction.TransactionLog$TransactionLogMessageFormatter": OldTransactionLogFormatter,
+}
+
 
 def load_formatter(name: str) -> Formatter:
     """By Kafka's name, or `module.Class` in Python."""
-    known = _NAMED.get(name.removeprefix(_PACKAGE)) if name.startswith(_PACKAGE) else None
+    known = _NAMED.get(name.removeprefix(_PACKAGE)) if name.startswith(_PACKAGE) else _OLD.get(name)
     if known is not None:
         return known()
     module, _, attribute = name.replace(":", ".").rpartition(".")

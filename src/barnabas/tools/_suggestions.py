@@ -15,8 +15,8 @@ _NOT_IN_BRACKETS: Final = r",(?=[^\]]*(?:\[|$))"
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Like near_name, for names with hyphens on both sides."""
-    plain = {each.replace("-", "."): each for each in known}
+    """Like near_name, for known names with hyphens or capitals."""
+    plain = {each.lower().replace("-", "."): each for each in known}
     near = near_name(name, plain)
     return None if near is None else plain[near]
 

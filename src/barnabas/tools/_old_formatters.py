@@ -1,0 +1,123 @@
+"""The formatters for internal topics that Kafka had up to 3.9, in Scala, with the lines that they print.
+
+Scripts read `[group,topic,partition]::OffsetAndMetadata(…)`. Kafka's newer formatters of the same purpose print JSON, under other names.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from typing import IO, Any, Final
+
+from barnabas.tools._failures import ToolError
+from barnabas.tools._schema_json import COORDINATOR_RECORDS, read_json, schemas
+
+_OFFSET_KINDS: Final = (0, 1)
+_GROUP_KIND: Final = 2
+_NO_EPOCH: Final = -1
+_NO_TIME: Final = -1
+# By their ids in the transaction log.
+_STATES: Final = ("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "Dead", "PrepareEpochFence")
+
+
+class _OldFormatter:
+    """A line `what::value` for each record of some types; `NULL` is the value of a tombstone."""
+
+    kinds: tuple[int, ...]
+    schema: str
+
+    def configure(self, properties: Mapping[str, str]) -> None:
+        return None
+
+    def write(self, record: Any, output: IO[bytes]) -> None:
+        if record.key is None:
+            return
+        try:
+            (kind,) = struct.unpack_from(">h", record.key)
+            if kind not in self.kinds:
+                return
+            key = read_json(schemas(COORDINATOR_RECORDS)[f"{self.schema}Key"], record.key[2:], 0)
+            text = "NULL" if record.value is None else self.value_text(key, self._value(record.value))
+        except Exception as error:
+            raise ToolError(f"Could not read record at offset {record.offset} due to: {error}") from error
+        output.write(f"{self.key_text(key)}::{text}\n".encode())
+
+    def close(self) -> None:
+        return None
+
+    def key_text(self, key: Mapping[str, Any]) -> str:
+        raise NotImplementedError
+
+    def value_text(self, key: Mapping[str, Any], value: Mapping[str, Any]) -> str:
+        raise NotImplementedError
+
+    def _value(self, data: bytes) -> dict[str, Any]:
+        (version,) = struct.unpack_from(">h", data)
+        return read_json(schemas(COORDINATOR_RECORDS)[f"{self.schema}Value"], data[2:], version)
+
+
+class OldOffsetsFormatter(_OldFormatter):
+    kinds = _OFFSET_KINDS
+    schema = "OffsetCommit"
+
+    def key_text(self, key: Mapping[str, Any]) -> str:
+        return f"[{key['group']},{key['topic']},{key['partition']}]"
+
+    def value_text(self, key: Mapping[str, Any], value: Mapping[str, Any]) -> str:
+        epoch = value.get("leaderEpoch", _NO_EPOCH)
+        expires = value.get("expireTimestamp", _NO_TIME)
+        return (
+            f"OffsetAndMetadata(offset={value['offset']}, leaderEpoch={'Optional.empty' if epoch == _NO_EPOCH else f'Optional[{epoch}]'}, "
+            f"metadata={value['metadata']}, commitTimestamp={value['commitTimestamp']}, "
+            f"expireTimestamp={'None' if expires == _NO_TIME else f'Some({expires})'})"
+        )
+
+
+class OldGroupMetadataFormatter(_OldFormatter):
+    kinds = (_GROUP_KIND,)
+    schema = "GroupMetadata"
+
+    def key_text(self, key: Mapping[str, Any]) -> str:
+        return str(key["group"])
+
+    def value_text(self, key: Mapping[str, Any], value: Mapping[str, Any]) -> str:
+        members: Sequence[Mapping[str, Any]] = value["members"]
+        shown = ", ".join(f"{member['memberId']} -> {_member(member, value)}" for member in members)
+        return (
+            f"GroupMetadata(groupId={key['group']}, generation={value['generation']}, "
+            f"protocolType={_option(value['protocolType'] or None)}, "
+            f"currentState={'Stable' if members else 'Empty'}, members={'HashMap' if members else 'Map'}({shown}))"
+        )
+
+
+def _member(member: Mapping[str, Any], group: Mapping[str, Any]) -> str:
+    rebalance_ms = member.get("rebalanceTimeout", -1)
+    return (
+        f"MemberMetadata(memberId={member['memberId']}, groupInstanceId={_option(member.get('groupInstanceId'))}, "
+        f"clientId={member['clientId']}, clientHost={member['clientHost']}, sessionTimeoutMs={member['sessionTimeout']}, "
+        f"rebalanceTimeoutMs={member['sessionTimeout'] if rebalance_ms == -1 else rebalance_ms}, "
+        f"supportedProtocols=List({group['protocol']}), )"
+    )
+
+
+class OldTransactionLogFormatter(_OldFormatter):
+    kinds = (0,)
+    schema = "TransactionLog"
+
+    def key_text(self, key: Mapping[str, Any]) -> str:
+        return str(key["transactionalId"])
+
+    def value_text(self, key: Mapping[str, Any], value: Mapping[str, Any]) -> str:
+        partitions = [f"{each['topic']}-{number}" for each in value["transactionPartitions"] or () for number in each["partitionIds"]]
+        return (
+            f"TransactionMetadata(transactionalId={key['transactionalId']}, producerId={value['producerId']}, "
+            f"producerEpoch={value['producerEpoch']}, txnTimeoutMs={value['transactionTimeoutMs']}, "
+            f"state={_STATES[value['transactionStatus']]}, pendingState=None, "
+            f"topicPartitions=HashSet({', '.join(partitions)}), txnStartTimestamp={value['transactionStartTimestampMs']}, "
+            f"txnLastUpdateTimestamp={value['transactionLastUpdateTimestampMs']})"
+        )
+
+
+def _option(value: str | None) -> str:
+    """Scala's Option."""
+    return "None" if value is None else f"Some({value})"
