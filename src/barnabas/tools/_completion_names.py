@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from barnabas.tools._connect import open_admin
 from barnabas.tools._default_cluster import BOOTSTRAP_OPTION, CLIENT_FILES, with_default_cluster
 from barnabas.tools._grammar import Grammar, grammar_of
+from barnabas.tools._reachable import giving_up_after
 
 if TYPE_CHECKING:
     from barnabas.client.admin.admin import Admin
@@ -43,7 +44,8 @@ def _asked(kind: str, words: Sequence[str]) -> list[str]:
     complete, _ = with_default_cluster(grammar, words[1:], os.environ, runs_alone=True)
     given = grammar.given(complete)
     file = next((given[name] for name in CLIENT_FILES if name in given), None)
-    with open_admin(given[BOOTSTRAP_OPTION], file, **{name.replace(".", "_"): value for name, value in _PATIENCE.items()}) as admin:
+    settings = {name.replace(".", "_"): value for name, value in _PATIENCE.items()}
+    with giving_up_after(None), open_admin(given[BOOTSTRAP_OPTION], file, **settings) as admin:
         return list(_ASK[kind](admin, words))
 
 

@@ -86,7 +86,7 @@ class OldGroupMetadataFormatter(_OldFormatter):
         return (
             f"GroupMetadata(groupId={key['group']}, generation={value['generation']}, "
             f"protocolType={_option(value['protocolType'] or None)}, "
-            f"currentState={'Stable' if members else 'Empty'}, members={'HashMap' if members else 'Map'}({shown}))"
+            f"currentState={'Stable' if members else 'Empty'}, members=HashMap({shown}))"
         )
 
 

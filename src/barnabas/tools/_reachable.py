@@ -30,8 +30,8 @@ _patience_ms: ContextVar[int | None] = ContextVar("patience_ms", default=None)
 
 
 @contextmanager
-def giving_up_after(patience_ms: int) -> Generator[None, None, None]:
-    """Tools that run inside end after so long without a broker."""
+def giving_up_after(patience_ms: int | None) -> Generator[None, None, None]:
+    """Tools that run inside end after so long without a broker; with None, a client finds out itself."""
     token = _patience_ms.set(patience_ms)
     try:
         yield

@@ -61,7 +61,7 @@ def test_records_of_other_types_are_left_out() -> None:
 def test_a_group_without_members_is_empty() -> None:
     value = struct.pack(">h", 0) + text("consumer") + struct.pack(">i", 4) + struct.pack(">hh", -1, -1) + struct.pack(">i", 0)
     assert printed(METADATA, GROUP_KEY, value) == (
-        "g::GroupMetadata(groupId=g, generation=4, protocolType=Some(consumer), currentState=Empty, members=Map())\n"
+        "g::GroupMetadata(groupId=g, generation=4, protocolType=Some(consumer), currentState=Empty, members=HashMap())\n"
     )
 
 
