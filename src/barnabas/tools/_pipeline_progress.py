@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from barnabas.client.admin.admin import Admin
 
 # One of our errors in what Spark prints: the class, and the message up to the end of the line.
-_OUR_ERROR: Final = re.compile(r"(?:pyspark_)?barnabas\.[\w.]*?(\w+): ([^\n]+)")
+_OUR_ERROR: Final = re.compile(r"\b(?:pyspark_)?barnabas\.(?:\w+\.)*([A-Z]\w+): ([^\n]+)")
 # Running the flow again cannot help; other errors are left to Spark, which tries three times.
 _PERMANENT: Final = frozenset(
     {"UnknownTopicError", "OptionError", "SchemaError", "ClusterError", "CheckpointError", "DataLossError", "TopicRecreatedError"}

@@ -89,6 +89,7 @@ def test_windows_that_are_all_out_are_not_mentioned() -> None:
 def test_our_error_is_found_in_what_spark_says() -> None:
     assert failure_in(MISSING_TOPIC) == Failure("UnknownTopicError", MISSING)
     assert failure_in("java.lang.OutOfMemoryError: heap") is None
+    assert failure_in("WARNING barnabas.client.connections: the client tries again") is None
     assert failure_in("barnabas.client.errors.Timeout: no answer\nTraceback") == Failure("Timeout", "no answer")
 
 
