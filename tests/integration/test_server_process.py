@@ -262,13 +262,13 @@ def test_a_port_in_use(tmp_path: Path) -> None:
         code, _, told = failed("up", "--host", "127.0.0.1", "--port", str(taken.getsockname()[1]), "--data", str(tmp_path / "data"))
     assert code == ExitCode.ADDRESS_UNAVAILABLE
     assert told.count("\n") == 1
-    assert "stop what listens there, or set another port in listeners" in told
+    assert "stop what listens there, or set another port with --port" in told
 
 
 def test_a_host_that_is_not_here(tmp_path: Path) -> None:
     code, _, told = failed("up", "--host", "192.0.2.1", "--port", "0", "--data", str(tmp_path / "data"))
     assert code == ExitCode.ADDRESS_UNAVAILABLE
-    assert "correct it in listeners" in told
+    assert "correct --host" in told
 
 
 def test_a_directory_in_use(tmp_path: Path) -> None:
@@ -276,7 +276,7 @@ def test_a_directory_in_use(tmp_path: Path) -> None:
         code, _, told = failed(*up(tmp_path))
     assert code == ExitCode.DIRECTORY_IN_USE
     assert told.count("\n") == 1
-    assert "stop it, or give this broker a directory of its own" in told
+    assert "stop it, or give this one a directory of its own with --data" in told
 
 
 def test_a_directory_of_another_node(tmp_path: Path) -> None:
@@ -297,8 +297,9 @@ def test_a_directory_of_apache_kafka(tmp_path: Path) -> None:
     assert f"barnabas adopt {data}" in told
 
 
-def test_a_directory_with_something_else_in_it(tmp_path: Path) -> None:
+def test_a_log_whose_directory_names_no_partition(tmp_path: Path) -> None:
     (tmp_path / "data" / "holiday pictures").mkdir(parents=True)
+    (tmp_path / "data" / "holiday pictures" / "00000000000000000000.log").write_bytes(b"")
     code, _, told = failed(*up(tmp_path))
     assert code == ExitCode.FOREIGN_DIRECTORY
     assert told.count("\n") == 1
@@ -308,7 +309,7 @@ def test_a_disk_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("a file")
     code, _, told = failed("up", "--port", "0", "--data", str(tmp_path / "data" / "logs"))
     assert code == ExitCode.DISK_UNUSABLE
-    assert told.rstrip().splitlines()[-1].endswith("name another directory in log.dirs")
+    assert told.rstrip().splitlines()[-1].endswith("name another directory with --data")
 
 
 @pytest.mark.parametrize(
