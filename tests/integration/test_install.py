@@ -99,7 +99,10 @@ def test_the_installed_broker_starts_takes_and_gives_a_record_and_stops(installe
         ),
         ("import barnabas.client.serialization.protobuf", "Protobuf needs the package protobuf: pip install 'barnabas[protobuf]'"),
         ("import barnabas.client.consumer.arrow_fetch", "poll_arrow needs the packages pyarrow and numpy: pip install 'barnabas[arrow]'"),
-        ("from barnabas.cli import main; raise SystemExit(main(['demo']))", "pyspark is not installed: pip install 'pyspark[pipelines]>=4.0'"),
+        (
+            "from barnabas.cli import main; raise SystemExit(main(['demo']))",
+            "pyspark is not installed: pip install 'pyspark[pipelines]>=4.0'",
+        ),
         (
             "from barnabas.cli import main; raise SystemExit(main(['audit', '.']))",
             "an audit is a Spark job: pip install 'pyspark>=4.0' pyarrow",

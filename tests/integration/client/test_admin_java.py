@@ -51,8 +51,8 @@ from tests.broker import TopicMaker
 pytestmark = pytest.mark.java
 
 ORACLE = Path(__file__).parent / "java" / "AdminOracle.java"
-# What differs from one call to the next.
-_CHANGING = re.compile(r"(deadlineMs|tries|nextAllowedTryMs)=\d+|timed out at \d+ after \d+ attempt")
+# What differs from one call to the next, and the names of calls, which are those of the methods in each language.
+_CHANGING = re.compile(r"(deadlineMs|tries|nextAllowedTryMs)=\d+|timed out at \d+ after \d+ attempt|(?<=Call: )\w+")
 
 _WORDLESS = re.compile(r"! (\d+) $")
 

@@ -192,6 +192,10 @@ REPLACEMENTS = [
     (re.compile(r"\b\d{13} +\t\d+ +\t"), "TIME\tDURATION\t"),  # of a transaction
     (re.compile(r"\b(Call: |callName=)\w+"), r"\1NAME"),  # the names of the clients' own steps, Java's and Python's
     (re.compile(r"; the last connection error: .*"), ""),  # which Java's client only logs
+    (
+        re.compile(r"(Invalid url in bootstrap.servers: \S+): (?:the port is missing, )?write \S+"),
+        r"\1",
+    ),  # Java does not say what is missing
     (re.compile(r"\(api=METADATA\)"), ""),
     (re.compile(r" \(Commit:\w+\)"), ""),
     (re.compile(r"(Valid types are: )Consumer, Classic"), r"\1Classic, Consumer"),
