@@ -195,7 +195,7 @@ REPLACEMENTS = [
     (
         re.compile(r"(Invalid url in bootstrap.servers: \S+): (?:the port is missing, )?write \S+"),
         r"\1",
-    ),  # Java does not say what is missing
+    ),  # Java gives no reason
     (re.compile(r"\(api=METADATA\)"), ""),
     (re.compile(r" \(Commit:\w+\)"), ""),
     (re.compile(r"(Valid types are: )Consumer, Classic"), r"\1Classic, Consumer"),
