@@ -291,10 +291,11 @@ class Connection:
             return
         self._show_life()
         if self._in_place:
+            is_turn_over = self.context.is_turn_over(size)
             if self._frames.received(size):
                 self._release_memory()
                 self.context.loop.call_soon(self._resume)  # the frame is whole, and cannot be taken before the loop lets go of it
-            elif self.context.is_turn_over(size):
+            elif is_turn_over:
                 self._end_turn()
             if self._muted:
                 self._steer_reading()
