@@ -20,6 +20,7 @@ from barnabas.tools._options import Option, Options
 ABOUT: Final = "This tool helps to read data from standard input and publish it to Kafka."
 _LOG: Final = logging.getLogger(__name__)
 LINE_READER: Final = "org.apache.kafka.tools.LineMessageReader"
+_LINE_READER_BEFORE_4: Final = "kafka.tools.ConsoleProducer$LineMessageReader"
 _READER: Final = (
     "A property of the line reader as key=value:\n parse.key, parse.headers, ignore.error (false),\n"
     " key.separator, headers.delimiter (\\t),\n headers.separator (,), headers.key.separator (:),\n null.marker: what stands for null"
@@ -181,7 +182,7 @@ def _reader_properties(options: Options) -> dict[str, str]:
 
 
 def load_reader(name: str) -> Any:
-    if name == LINE_READER:
+    if name in (LINE_READER, _LINE_READER_BEFORE_4):
         return LineReader()
     module, _, attribute = name.replace(":", ".").rpartition(".")
     try:

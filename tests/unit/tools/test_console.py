@@ -18,7 +18,7 @@ from barnabas.tools._record_formatters import load_formatter
 from barnabas.tools.console_consumer import OPTIONS as CONSUMER_OPTIONS
 from barnabas.tools.console_consumer import consumer_settings, parse_offset
 from barnabas.tools.console_producer import OPTIONS as PRODUCER_OPTIONS
-from barnabas.tools.console_producer import LineReader, ReadingFailed, producer_settings
+from barnabas.tools.console_producer import LineReader, ReadingFailed, load_reader, producer_settings
 
 BROKER = ["--bootstrap-server", "h:1", "--topic", "t"]
 CONSUMER = "org.apache.kafka.tools.consumer."
@@ -64,6 +64,11 @@ def test_separators_that_are_equal_are_refused() -> None:
 
 def test_bytes_that_are_no_utf_8_are_sent_as_they_are() -> None:
     assert [record.value for record in reader().read_records(io.BytesIO(b"\xff\nb\n"))] == [b"\xff", b"b"]
+
+
+@pytest.mark.parametrize("name", ["org.apache.kafka.tools.LineMessageReader", "kafka.tools.ConsoleProducer$LineMessageReader"])
+def test_the_line_reader_has_its_name_of_kafka_4_and_that_of_before(name: str) -> None:
+    assert isinstance(load_reader(name), LineReader)
 
 
 def test_a_producers_setting_counts_more_than_the_default_of_its_option() -> None:
