@@ -1,16 +1,21 @@
 """The formatters for internal topics that Kafka had up to 3.9, in Scala, with the lines that they print.
 
 Scripts read `[group,topic,partition]::OffsetAndMetadata(…)`. Kafka's newer formatters of the same purpose print JSON, under other names.
+The lines are those of Kafka 2.8.2; members and partitions stand in the order of Scala's hash tables. Kafka 3.9.1 prints the same lines, but
+no `, ` after `supportedProtocols=List(…)`.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import IO, Any, Final
 
+from barnabas.java_hash import java_hash
+from barnabas.metadata.znodes.ordering import scala_buckets, scala_mutable
 from barnabas.tools._failures import ToolError
 from barnabas.tools._schema_json import COORDINATOR_RECORDS, read_json, schemas
+from barnabas.topic_partition import TopicPartition
 
 _OFFSET_KINDS: Final = (0, 1)
 _GROUP_KIND: Final = 2
@@ -81,8 +86,8 @@ class OldGroupMetadataFormatter(_OldFormatter):
         return str(key["group"])
 
     def value_text(self, key: Mapping[str, Any], value: Mapping[str, Any]) -> str:
-        members: Sequence[Mapping[str, Any]] = value["members"]
-        shown = ", ".join(f"{member['memberId']} -> {_member(member, value)}" for member in members)
+        members: dict[str, Mapping[str, Any]] = {member["memberId"]: member for member in value["members"]}
+        shown = ", ".join(f"{member_id} -> {_member(members[member_id], value)}" for member_id in scala_mutable(members))
         return (
             f"GroupMetadata(groupId={key['group']}, generation={value['generation']}, "
             f"protocolType={_option(value['protocolType'] or None)}, "
@@ -108,14 +113,39 @@ class OldTransactionLogFormatter(_OldFormatter):
         return str(key["transactionalId"])
 
     def value_text(self, key: Mapping[str, Any], value: Mapping[str, Any]) -> str:
-        partitions = [f"{each['topic']}-{number}" for each in value["transactionPartitions"] or () for number in each["partitionIds"]]
+        partitions = [
+            TopicPartition(topic["topic"], number) for topic in value["transactionPartitions"] or () for number in topic["partitionIds"]
+        ]
+        shown = ", ".join(map(str, scala_buckets({partition: _hash_code(partition) for partition in partitions})))
         return (
             f"TransactionMetadata(transactionalId={key['transactionalId']}, producerId={value['producerId']}, "
             f"producerEpoch={value['producerEpoch']}, txnTimeoutMs={value['transactionTimeoutMs']}, "
             f"state={_STATES[value['transactionStatus']]}, pendingState=None, "
-            f"topicPartitions=HashSet({', '.join(partitions)}), txnStartTimestamp={value['transactionStartTimestampMs']}, "
+            f"topicPartitions=HashSet({shown}), txnStartTimestamp={value['transactionStartTimestampMs']}, "
             f"txnLastUpdateTimestamp={value['transactionLastUpdateTimestampMs']})"
         )
+
+
+class ChecksumFormatter:
+    """`checksum:0` for each record: Kafka's console consumer had dropped the checksum before a formatter could print it."""
+
+    def __init__(self) -> None:
+        self._line = b""
+
+    def configure(self, properties: Mapping[str, str]) -> None:
+        topic = f"{properties['topic']}:" if "topic" in properties else ""
+        self._line = f"{topic}checksum:0\n".encode()
+
+    def write(self, record: Any, output: IO[bytes]) -> None:
+        output.write(self._line)
+
+    def close(self) -> None:
+        return None
+
+
+def _hash_code(partition: TopicPartition) -> int:
+    """The hashCode of Java's TopicPartition."""
+    return 31 * (31 + partition.partition) + java_hash(partition.topic)
 
 
 def _option(value: str | None) -> str:

@@ -13,7 +13,7 @@ from typing import IO, Any, Final, Protocol
 
 from barnabas.tools._failures import BadArgument, ToolError
 from barnabas.tools._java_numbers import double_text
-from barnabas.tools._old_formatters import OldGroupMetadataFormatter, OldOffsetsFormatter, OldTransactionLogFormatter
+from barnabas.tools._old_formatters import ChecksumFormatter, OldGroupMetadataFormatter, OldOffsetsFormatter, OldTransactionLogFormatter
 from barnabas.tools._schema_json import COORDINATOR_RECORDS, json_text, read_json, schemas
 
 _LOG: Final = logging.getLogger(__name__)
@@ -170,8 +170,9 @@ _NAMED: Final[dict[str, Callable[[], Formatter]]] = {
     "group.share.ShareGroupStateMessageFormatter": lambda: CoordinatorFormatter(_SHARE_STATES),
 }
 
-# The names up to Kafka 3.9.
+# The names up to Kafka 3.9; that of the checksums up to 2.8.
 _OLD: Final[dict[str, Callable[[], Formatter]]] = {
+    "kafka.tools.ChecksumMessageFormatter": ChecksumFormatter,
     "kafka.tools.DefaultMessageFormatter": DefaultFormatter,
     "kafka.tools.LoggingMessageFormatter": LoggingFormatter,
     "kafka.tools.NoOpMessageFormatter": NoOpFormatter,

@@ -1,68 +1,53 @@
-"""The formatters of Kafka 2.8 for internal topics: their names, and the lines that scripts read."""
+"""The formatters of Kafka 2.8 for internal topics: their names, and the lines that scripts read.
+
+tests/data/kafka-old-formatters-2.8.2.json has records and what Apache Kafka 2.8.2 printed for each (KafkaOldFormatters.java makes it). Some
+records are those that a broker of that version wrote for groups and transactions, others are of older versions of the same schemas, of
+every state of a transaction, and of so many members and partitions that Scala's hash tables grow.
+"""
 
 from __future__ import annotations
 
 import io
-import struct
+import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from barnabas.tools._record_formatters import load_formatter
 
-GROUPS = "kafka.coordinator.group.GroupMetadataManager$"
-OFFSETS = f"{GROUPS}OffsetsMessageFormatter"
-METADATA = f"{GROUPS}GroupMetadataMessageFormatter"
-TRANSACTIONS = "kafka.coordinator.transaction.TransactionLog$TransactionLogMessageFormatter"
+RECORDS = json.loads((Path(__file__).parents[2] / "data" / "kafka-old-formatters-2.8.2.json").read_text())
+NAMES = {
+    "kafka.coordinator.group.GroupMetadataManager$OffsetsMessageFormatter",
+    "kafka.coordinator.group.GroupMetadataManager$GroupMetadataMessageFormatter",
+    "kafka.coordinator.transaction.TransactionLog$TransactionLogMessageFormatter",
+}
 
 
-def text(value: str) -> bytes:
-    return struct.pack(">h", len(value)) + value.encode()
-
-
-def printed(formatter: str, key: bytes, value: bytes | None) -> str:
+def printed(name: str, key: str = "", value: str | None = None, properties: dict[str, str] | None = None) -> str:
+    """The text for a record, whose key and value are in hexadecimal."""
     output = io.BytesIO()
-    load_formatter(formatter).write(SimpleNamespace(key=key, value=value, offset=7), output)
+    formatter = load_formatter(name)
+    formatter.configure(properties or {})
+    formatter.write(SimpleNamespace(key=bytes.fromhex(key), value=None if value is None else bytes.fromhex(value), offset=7), output)
     return output.getvalue().decode()
 
 
-OFFSET_KEY = struct.pack(">h", 1) + text("g") + text("t") + struct.pack(">i", 3)
-GROUP_KEY = struct.pack(">h", 2) + text("g")
-TRANSACTION_KEY = struct.pack(">h", 0) + text("x")
+@pytest.mark.parametrize("record", RECORDS, ids=[f"{number}-{record['printed'][:40].strip()}" for number, record in enumerate(RECORDS)])
+def test_the_text_is_that_of_kafka_2_8(record: dict[str, str]) -> None:
+    assert printed(record["formatter"], record["key"], record["value"]) == record["printed"]
 
 
-@pytest.mark.parametrize(("epoch", "shown"), [(-1, "Optional.empty"), (5, "Optional[5]")])
-def test_an_offset_commit_is_a_line_of_scala(epoch: int, shown: str) -> None:
-    value = struct.pack(">hqi", 3, 42, epoch) + text("note") + struct.pack(">q", 1000)
-    assert printed(OFFSETS, OFFSET_KEY, value) == (
-        f"[g,t,3]::OffsetAndMetadata(offset=42, leaderEpoch={shown}, metadata=note, commitTimestamp=1000, expireTimestamp=None)\n"
-    )
+def test_each_formatter_prints_values_tombstones_and_leaves_records_of_other_types_out() -> None:
+    assert {record["formatter"] for record in RECORDS} == NAMES
+    assert {record["formatter"] for record in RECORDS if record["printed"].endswith("::NULL\n")} == NAMES
+    assert "" in {record["printed"] for record in RECORDS}
 
 
-def test_an_old_offset_commit_says_when_it_expires() -> None:
-    value = struct.pack(">hq", 1, 42) + text("") + struct.pack(">qq", 1000, 2000)
-    assert printed(OFFSETS, OFFSET_KEY, value) == (
-        "[g,t,3]::OffsetAndMetadata(offset=42, leaderEpoch=Optional.empty, metadata=, commitTimestamp=1000, expireTimestamp=Some(2000))\n"
-    )
-
-
-@pytest.mark.parametrize(
-    ("formatter", "key", "line"),
-    [(OFFSETS, OFFSET_KEY, "[g,t,3]::NULL\n"), (METADATA, GROUP_KEY, "g::NULL\n"), (TRANSACTIONS, TRANSACTION_KEY, "x::NULL\n")],
-)
-def test_what_was_deleted_is_null(formatter: str, key: bytes, line: str) -> None:
-    assert printed(formatter, key, None) == line
-
-
-def test_records_of_other_types_are_left_out() -> None:
-    assert printed(OFFSETS, GROUP_KEY, None) == printed(METADATA, OFFSET_KEY, None) == ""
-
-
-def test_a_group_without_members_is_empty() -> None:
-    value = struct.pack(">h", 0) + text("consumer") + struct.pack(">i", 4) + struct.pack(">hh", -1, -1) + struct.pack(">i", 0)
-    assert printed(METADATA, GROUP_KEY, value) == (
-        "g::GroupMetadata(groupId=g, generation=4, protocolType=Some(consumer), currentState=Empty, members=HashMap())\n"
-    )
+def test_the_checksum_of_each_record_is_0() -> None:
+    name = "kafka.tools.ChecksumMessageFormatter"
+    assert printed(name) == "checksum:0\n"  # what the console consumer of Kafka 2.8.2 prints
+    assert printed(name, properties={"topic": "t"}) == "t:checksum:0\n"
 
 
 @pytest.mark.parametrize("name", ["Default", "Logging", "NoOp"])

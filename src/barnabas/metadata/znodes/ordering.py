@@ -6,23 +6,31 @@ our own could only be explained. Each function takes keys in the order in which 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Final, TypeVar
 
 from barnabas.java_hash import java_hash
 
+K = TypeVar("K", bound=Hashable)
 _MASK: Final = 0xFFFFFFFF
 _SMALL_MAP: Final = 4  # Scala's immutable maps of up to four keys keep the order of insertion
 
 
 def scala_mutable(keys: Iterable[str]) -> list[str]:
-    """scala.collection.mutable.HashMap, begun empty: 16 buckets, doubled at three quarters, each bucket sorted by hash."""
-    keys = list(dict.fromkeys(keys))
+    """scala.collection.mutable.HashMap with strings as keys."""
+    return scala_buckets({key: java_hash(key) for key in keys})
+
+
+def scala_buckets(hashes: Mapping[K, int]) -> list[K]:
+    """The keys of a mutable HashMap or HashSet of Scala, begun empty: 16 buckets, doubled at three quarters, each bucket sorted by hash.
+
+    `hashes` has each key's hashCode.
+    """
     buckets = 16
-    while len(keys) >= buckets * 3 // 4:
+    while len(hashes) >= buckets * 3 // 4:
         buckets *= 2
-    spread = {key: _spread(java_hash(key) & _MASK) for key in keys}
-    return sorted(keys, key=lambda key: (spread[key] & (buckets - 1), _signed(spread[key])))
+    spread = {key: _spread(hashed & _MASK) for key, hashed in hashes.items()}
+    return sorted(hashes, key=lambda key: (spread[key] & (buckets - 1), _signed(spread[key])))
 
 
 def scala_immutable(keys: Iterable[str]) -> list[str]:
