@@ -26,7 +26,7 @@ JAVA_MIN: Final = 17
 SPARK_MIN: Final = (4, 0)
 PIPELINES_MIN: Final = (4, 1)
 # The packages of the extra `spark` in pyproject.toml, by name: no index has a barnabas whose extra could be installed.
-_INSTALL: Final = "pip install 'pyspark[pipelines]>={least}' 'pandas>=2,<3' 'pyarrow>=17'"
+_INSTALL: Final = "pip install 'pyspark[pipelines]>={least}' 'numpy>=1.25' 'pandas>=2,<3' 'pyarrow>=17'"
 _INSTALL_JAVA: Final = "install one (on Debian or Ubuntu: apt install openjdk-17-jre-headless) or set JAVA_HOME to where it is"
 # What each is for, and from where; `pyspark` alone brings none of them.
 _NEEDED: Final = {"numpy": "numpy", "pyarrow": "pyarrow", "pandas": "pandas"}
