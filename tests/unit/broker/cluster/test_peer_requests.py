@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+
+import pytest
 
 from barnabas.broker.peer_requests import PeerRequests
 
 
 class Peer:
-    def __init__(self, at_once_max: int = 10, in_flight_max: int = 1) -> None:
+    def __init__(self, at_once_max: int = 10, in_flight_max: int = 1, size_of: Callable[[str], int] = lambda _: 1) -> None:
         self.sent: list[tuple[int, list[str]]] = []
         self.let = asyncio.Event()
-        self.requests: PeerRequests[str] = PeerRequests(self._send, at_once_max, in_flight_max)
+        self.requests: PeerRequests[str] = PeerRequests(self._send, at_once_max, in_flight_max, size_of)
 
     async def _send(self, broker_id: int, what: list[str]) -> None:
         self.sent.append((broker_id, what))
@@ -62,6 +65,27 @@ async def test_beyond_the_bound_of_requests_things_wait_and_go_together() -> Non
     peer.let.set()
     await peer.until(3)
     assert peer.sent == [(1, ["a"]), (1, ["b"]), (1, ["c", "d"])]
+
+
+@pytest.mark.parametrize("in_flight_max", [1, 5])
+async def test_what_comes_when_the_last_answers_have_just_been_heard_is_sent(in_flight_max: int) -> None:
+    peer = Peer(in_flight_max=in_flight_max)
+    for number in range(in_flight_max):
+        peer.requests.put(1, str(number))
+        await peer.until(number + 1)
+    peer.let.set()
+    asyncio.get_running_loop().call_soon(peer.requests.put, 1, "late")
+    await peer.until(in_flight_max + 1)
+    assert peer.sent[-1] == (1, ["late"])
+
+
+async def test_large_things_go_in_several_requests_and_one_that_is_too_large_by_itself() -> None:
+    peer = Peer(at_once_max=4, size_of=len)
+    for what in ("aa", "bb", "c", "ddddd", "e"):
+        peer.requests.put(1, what)
+    peer.let.set()
+    await peer.until(4)
+    assert [what for _, what in peer.sent] == [["aa", "bb"], ["c"], ["ddddd"], ["e"]]
 
 
 async def test_one_that_goes_wrong_does_not_hold_up_the_next() -> None:
