@@ -40,6 +40,7 @@ _ANY_SIZE_AT_ONCE: Final = frozenset({api_keys.PRODUCE, api_keys.API_VERSIONS, *
 class RequestDispatcher:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
+        self._listeners_of_brokers = broker.config.current.listeners_of_brokers
         self.last_request: Request[Any] | None = None
         self._handlers: dict[int, Handler] = {}
         self._running: set[asyncio.Task[None]] = set()  # tasks that nobody holds may be collected
@@ -105,7 +106,8 @@ class RequestDispatcher:
             await cluster.introduction.wait()
         await turns.next(header)
         try:
-            request: Request[Any] = Request(exchange, header, header.message())
+            is_of_broker = exchange.connection.listener_name in self._listeners_of_brokers
+            request: Request[Any] = Request(exchange, header, header.message(header.elements_max(is_of_broker)))
         except MalformedMessage as error:
             _log.warning("Closing connection %s on listener %s: %s", exchange.connection.id, exchange.connection.listener_name, error)
             exchange.close_connection()

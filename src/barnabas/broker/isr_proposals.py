@@ -1,6 +1,7 @@
 """The in-sync replicas that this broker's partitions propose, on their way to the controller (`isr.IsrUpdates`): AlterPartition.
 
-One request at a time, with all that has come together meanwhile. A controller that cannot be reached, or is none any more, is asked again
+One request at a time, with what has come together meanwhile, up to a bound: the controller's broker takes no request of any size, and does
+nothing else while it handles one. A controller that cannot be reached, or is none any more, is asked again
 until it answers or the partition has something newer to say; of what it decides each partition hears for itself.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from itertools import islice
 from typing import Final, NamedTuple, Protocol, cast
 
 from barnabas.broker.isr import IsrResult
@@ -22,6 +24,7 @@ from barnabas.uuid import Uuid
 
 VERSION: Final = 3
 RETRY_S: Final = 0.05
+PARTITIONS_AT_ONCE: Final = 1_000
 
 _log = logging.getLogger(__name__)
 
@@ -82,7 +85,9 @@ class IsrProposals:
     async def _send_all(self) -> None:
         try:
             while self._unsent:
-                sent, self._unsent = list(self._unsent.values()), {}
+                sent = list(islice(self._unsent.values(), PARTITIONS_AT_ONCE))
+                for each in sent:
+                    del self._unsent[each.partition]
                 response = await self._ask(sent)
                 if response is None:
                     for each in sent:

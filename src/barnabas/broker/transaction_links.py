@@ -7,7 +7,7 @@ asked is an error of the passing kind to whoever asked, who asks again; nothing 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from barnabas.broker.broker_links import BrokerLinks
@@ -15,6 +15,7 @@ from barnabas.broker.metadata_cache import MetadataCache
 from barnabas.broker.peer_requests import PeerRequests
 from barnabas.broker.transaction_markers import LocalMarkers, OnDone
 from barnabas.broker.transaction_verification import LocalVerifier
+from barnabas.broker.turns import slices
 from barnabas.coordinator.transaction.markers import Marker
 from barnabas.errors import KafkaError
 from barnabas.protocol.errors import ErrorCode
@@ -36,7 +37,8 @@ if TYPE_CHECKING:
 
 MARKERS_VERSION: Final = 2
 ADD_PARTITIONS_VERSION: Final = 5
-AT_ONCE_MAX: Final = 500
+ELEMENTS_AT_ONCE: Final = 5_000  # of a request; a broker takes 10,000 in AddPartitionsToTxn, and more in WriteTxnMarkers
+PARTITIONS_AT_ONCE: Final = 2_000  # of one marker
 IN_FLIGHT_MAX: Final = 5  # a broker handles so many at once of one connection (`pipelined_requests_max`)
 
 _NETWORK_EXCEPTION: Final = int(ErrorCode.NETWORK_EXCEPTION)
@@ -53,7 +55,9 @@ class ClusterMarkers:
         self._cache = cache
         self._cluster = cluster
         self._links = cluster.new_links(f"broker-{cache.broker_id}-markers", IN_FLIGHT_MAX)
-        self._requests: PeerRequests[tuple[Marker, OnDone]] = PeerRequests(self._tell, AT_ONCE_MAX, IN_FLIGHT_MAX)
+        self._requests: PeerRequests[tuple[Marker, OnDone]] = PeerRequests(
+            self._tell, ELEMENTS_AT_ONCE, IN_FLIGHT_MAX, lambda wanted: _elements(wanted[0].partitions)
+        )
 
     def exists(self, partition: TopicPartition) -> bool:
         return self._local.exists(partition)
@@ -68,7 +72,8 @@ class ClusterMarkers:
             else:
                 elsewhere.setdefault(state.leader, []).append(partition)
         for leader, partitions in elsewhere.items():
-            self._requests.put(leader, (marker._replace(partitions=tuple(partitions)), on_done))
+            for part in slices(partitions, PARTITIONS_AT_ONCE):
+                self._requests.put(leader, (marker._replace(partitions=tuple(part)), on_done))
         if here:
             self._local.send(marker._replace(partitions=tuple(here)), on_done)
 
@@ -77,7 +82,8 @@ class ClusterMarkers:
         await self._links.close()
 
     async def _tell(self, broker_id: int, wanted: list[tuple[Marker, OnDone]]) -> None:
-        """Two markers of one producer are never under way together: its transactions follow each other."""
+        """Two markers of one producer that are under way together are of one transaction and for different partitions: its transactions
+        follow each other."""
         request = WriteTxnMarkersRequest([_writable(marker) for marker, _ in wanted])
         codes: dict[tuple[int, TopicPartition], int] = {}
         try:
@@ -121,7 +127,9 @@ class ClusterVerifier:
         self._cache = cache
         self._cluster = cluster
         self._links = cluster.new_links(f"broker-{cache.broker_id}-transactions", IN_FLIGHT_MAX)
-        self._requests: PeerRequests[_Question] = PeerRequests(self._ask_broker, AT_ONCE_MAX, IN_FLIGHT_MAX)
+        self._requests: PeerRequests[_Question] = PeerRequests(
+            self._ask_broker, ELEMENTS_AT_ONCE, IN_FLIGHT_MAX, lambda question: _elements(question.partitions)
+        )
 
     def add_or_verify(
         self,
@@ -173,6 +181,11 @@ class ClusterVerifier:
         for question in wanted:
             name = question.transaction.transactional_id
             question.on_done({each: codes.get((name, each), missing) for each in question.partitions})
+
+
+def _elements(partitions: Sequence[TopicPartition]) -> int:
+    """So many elements at most has what is said of one transaction: itself, topics and partitions."""
+    return 1 + 2 * len(partitions)
 
 
 async def _ask(links: BrokerLinks, cluster: ClusterMember, broker_id: int, request: Message, version: int) -> Message:

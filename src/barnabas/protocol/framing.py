@@ -27,7 +27,9 @@ REQUEST_MAX_BYTES: Final = 104857600  # socket.request.max.bytes, its default
 CLIENT_ELEMENTS_MAX: Final = 20_000
 _ELEMENTS_MAX: Final = {
     api_keys.PRODUCE: 40_000,
-    api_keys.FETCH: 30_000,  # a session may keep them
+    api_keys.FETCH: 60_000,  # 50,000 partitions that a broker follows
+    api_keys.OFFSET_FOR_LEADER_EPOCH: 60_000,  # the same
+    api_keys.WRITE_TXN_MARKERS: 60_000,  # of all transactions that end while a broker is away
     api_keys.LIST_OFFSETS: 50_000,
     api_keys.METADATA: 50_000,
     api_keys.OFFSET_COMMIT: 50_000,
@@ -45,11 +47,23 @@ _ELEMENTS_MAX: Final = {
     api_keys.LEADER_AND_ISR: ELEMENTS_MAX,
     api_keys.STOP_REPLICA: ELEMENTS_MAX,
     api_keys.UPDATE_METADATA: ELEMENTS_MAX,
+    api_keys.ALTER_PARTITION: ELEMENTS_MAX,
 }
-# And so many bytes, where it brings no data of clients: strings are decoded at less than a gigabyte a second.
+# And so many where only brokers come, whatever they have to say of many partitions or transactions.
+BROKER_ELEMENTS_MAX: Final = 200_000
+_OF_BROKERS: Final = frozenset(
+    {
+        api_keys.FETCH,
+        api_keys.LIST_OFFSETS,
+        api_keys.OFFSET_FOR_LEADER_EPOCH,
+        api_keys.ADD_PARTITIONS_TO_TXN,
+        api_keys.WRITE_TXN_MARKERS,
+    }
+)
+# And so many bytes, where a request brings no data of clients: strings are decoded at less than a gigabyte a second.
 CLIENT_BYTES_MAX: Final = 16 * 1024 * 1024
 _WITH_DATA: Final = frozenset({api_keys.PRODUCE, api_keys.JOIN_GROUP, api_keys.SYNC_GROUP})
-_OF_CONTROLLERS: Final = frozenset({api_keys.LEADER_AND_ISR, api_keys.STOP_REPLICA, api_keys.UPDATE_METADATA})
+_OF_CONTROL: Final = frozenset({api_keys.LEADER_AND_ISR, api_keys.STOP_REPLICA, api_keys.UPDATE_METADATA, api_keys.ALTER_PARTITION})
 _HEADER_SIZE_MIN: Final = 8  # key, version and correlation id stand first in every header
 
 
@@ -81,16 +95,17 @@ class Request:
         """
         reader = self.reader
         start = reader.at
-        reader.elements_left = self.elements_max if elements_max < 0 else elements_max
+        reader.elements_left = self.elements_max() if elements_max < 0 else elements_max
         try:
             return self.api.request.read(reader, self.version)
         except TooManyElements:
             reader.at = start
             raise
 
-    @property
-    def elements_max(self) -> int:
-        """How many elements a request of this API may have."""
+    def elements_max(self, is_of_broker: bool = False) -> int:
+        """How many elements a request of this API may have, of anybody or of who can only be a broker."""
+        if is_of_broker and self.api.key in _OF_BROKERS:
+            return BROKER_ELEMENTS_MAX
         return _ELEMENTS_MAX.get(self.api.key, CLIENT_ELEMENTS_MAX)
 
 
@@ -114,7 +129,7 @@ def parse_request(frame: bytes) -> Request:
         raise MalformedMessage(f"Unknown API key {read_i16_be(frame, 0)}")
     if not api.is_offered(version) and (api.key != api_keys.API_VERSIONS or version < 0):
         raise MalformedMessage(f"Received request for api with key {api.key} ({api.name}) and unsupported version {version}")
-    if len(frame) > CLIENT_BYTES_MAX and api.key not in _WITH_DATA and api.key not in _OF_CONTROLLERS:
+    if len(frame) > CLIENT_BYTES_MAX and api.key not in _WITH_DATA and api.key not in _OF_CONTROL:
         raise MalformedMessage(f"A {api.name} request of {len(frame)} bytes is larger than {CLIENT_BYTES_MAX}")
     header_version = api.request_header_version(version)
     reader = Reader(frame)

@@ -170,6 +170,15 @@ def test_listeners_may_have_names_of_their_own() -> None:
     )
     assert (broker.inter_broker_listener_name, broker.inter_broker_security_protocol) == ("B", SecurityProtocol.SSL)
     assert endpoints(broker.data_plane_listeners) == ["A://h:1", "B://h:2"]
+    assert broker.listeners_of_brokers == {"B", "C"}
+
+
+def test_a_listener_that_brokers_share_with_clients_is_not_one_of_brokers() -> None:
+    assert config().listeners_of_brokers == set()
+    both = config(
+        listeners="PLAINTEXT://h:1,C://h:2", listener_security_protocol_map="PLAINTEXT:PLAINTEXT,C:SSL", control_plane_listener_name="C"
+    )
+    assert both.listeners_of_brokers == {"C"}
 
 
 def test_advertised_listeners_may_share_a_port() -> None:

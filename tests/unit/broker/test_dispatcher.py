@@ -19,7 +19,12 @@ from barnabas.protocol import api_keys
 from barnabas.protocol.errors import ErrorCode, MalformedMessage
 from barnabas.protocol.framing import request_frame
 from barnabas.protocol.message import Message
-from barnabas.protocol.messages.add_partitions_to_txn_request import AddPartitionsToTxnRequest
+from barnabas.protocol.messages.add_partitions_to_txn_request import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
+from barnabas.protocol.messages.add_partitions_to_txn_response import AddPartitionsToTxnResponse
 from barnabas.protocol.messages.api_versions_request import ApiVersionsRequest
 from barnabas.protocol.messages.api_versions_response import ApiVersionsResponse
 from barnabas.protocol.messages.describe_cluster_request import DescribeClusterRequest
@@ -50,6 +55,28 @@ def test_produce_and_what_brokers_ask_about_transactions_may_be_pipelined() -> N
     assert dispatcher.is_pipelinable(frame(WriteTxnMarkersRequest(), 1))
     assert dispatcher.is_pipelinable(frame(AddPartitionsToTxnRequest(), 4))
     assert not dispatcher.is_pipelinable(frame(MetadataRequest(), 9))
+
+
+def test_brokers_may_ask_about_more_than_clients_by_a_listener_of_their_own() -> None:
+    settings = {
+        "listeners": "OURS://h:1,CLIENTS://h:2",
+        "listener.security.protocol.map": "OURS:PLAINTEXT,CLIENTS:PLAINTEXT",
+        "inter.broker.listener.name": "OURS",
+    }
+    asked = [
+        AddPartitionsToTxnTransaction(f"t{number}", number, 0, True, [AddPartitionsToTxnTopic("no such topic", [0])])
+        for number in range(4_000)
+    ]
+
+    async def scenario() -> None:
+        dispatcher = RequestDispatcher(a_broker(settings=settings))
+        request = frame(AddPartitionsToTxnRequest(transactions=asked), 5)
+        answer = read(await dispatched(dispatcher, request, "OURS"), AddPartitionsToTxnResponse, 5)
+        assert len(answer.results_by_transaction) == len(asked)
+        with pytest.raises(Closed):
+            await dispatched(dispatcher, request, "CLIENTS")
+
+    asyncio.run(scenario())
 
 
 def test_a_clients_produce_waits_for_its_adding_of_partitions() -> None:

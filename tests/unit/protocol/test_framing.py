@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from barnabas.protocol import api_keys
 from barnabas.protocol.errors import MalformedMessage
 from barnabas.protocol.framing import CLIENT_ELEMENTS_MAX, frame_size, parse_request, parse_response_header, request_frame, response_frame
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages.alter_partition_request import AlterPartitionRequest, BrokerState, TopicData
+from barnabas.protocol.messages.alter_partition_request import PartitionData as PartitionInSync
 from barnabas.protocol.messages.api_versions_request import ApiVersionsRequest
 from barnabas.protocol.messages.api_versions_response import ApiVersionsResponse
 from barnabas.protocol.messages.controlled_shutdown_request import ControlledShutdownRequest
 from barnabas.protocol.messages.describe_groups_request import DescribeGroupsRequest
+from barnabas.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from barnabas.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from barnabas.protocol.messages.heartbeat_request import HeartbeatRequest
 from barnabas.protocol.messages.heartbeat_response import HeartbeatResponse
 from barnabas.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from barnabas.protocol.messages.metadata_request import MetadataRequest
+from barnabas.protocol.messages.offset_for_leader_epoch_request import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from barnabas.protocol.messages.write_txn_markers_request import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
 from barnabas.protocol.registry import APIS, BY_NAME
 from barnabas.protocol.slices import Records
+from barnabas.uuid import Uuid
 
 HEARTBEAT = APIS[api_keys.HEARTBEAT]
 
@@ -125,6 +138,37 @@ def test_a_client_may_not_send_more_elements_than_any_client_has_a_use_for() -> 
     frame = b"".join(request_frame(DescribeGroupsRequest(groups), BY_NAME["DescribeGroups"], 5, 1, "client"))
     with pytest.raises(MalformedMessage, match="elements"):
         parse_request(frame[4:]).message()
+
+
+def fetch(partitions: int) -> Message:
+    return FetchRequest(topics=[FetchTopic(topic_id=Uuid(b"t" * 16), partitions=[FetchPartition(index) for index in range(partitions)])])
+
+
+def offset_for_leader_epoch(partitions: int) -> Message:
+    return OffsetForLeaderEpochRequest(
+        2, [OffsetForLeaderTopic("t", [OffsetForLeaderPartition(index, 1, 1) for index in range(partitions)])]
+    )
+
+
+def write_txn_markers(partitions: int) -> Message:
+    topics = [WritableTxnMarkerTopic("t", list(range(100)))]
+    return WriteTxnMarkersRequest([WritableTxnMarker(producer_id, 0, True, topics) for producer_id in range(partitions // 100)])
+
+
+def alter_partition(partitions: int) -> Message:
+    isr = [BrokerState(broker_id) for broker_id in range(3)]
+    return AlterPartitionRequest(1, 1, [TopicData(partitions=[PartitionInSync(index, 0, [], isr) for index in range(partitions)])])
+
+
+@pytest.mark.parametrize(
+    ("request_about", "version", "partitions"),
+    [(fetch, 17, 50_000), (offset_for_leader_epoch, 4, 50_000), (write_txn_markers, 2, 50_000), (alter_partition, 3, 10_000)],
+)
+def test_brokers_may_speak_of_very_many_partitions(request_about: Callable[[int], Message], version: int, partitions: int) -> None:
+    message = request_about(partitions)
+    api = BY_NAME[type(message).__name__.removesuffix("Request")]
+    frame = b"".join(request_frame(message, api, version, 1, "broker"))
+    assert parse_request(frame[4:]).message() == message
 
 
 def test_a_version_that_kafka_may_still_change_is_not_to_be_asked_for() -> None:

@@ -119,6 +119,14 @@ class BrokerConfig:
         return [endpoint for endpoint in self.broker_listeners if endpoint.listener_name != self.control_plane_listener_name]
 
     @property
+    def listeners_of_brokers(self) -> frozenset[str]:
+        """Those that are for brokers: of the control plane, and between brokers where clients have another."""
+        names = {self.control_plane_listener_name} if self.control_plane_listener_name is not None else set()
+        if len(self.data_plane_listeners) > 1:
+            names.add(self.inter_broker_listener_name)
+        return frozenset(names)
+
+    @property
     def advertised_listeners(self) -> list[EndPoint]:
         """What others are told. An end point without a host is to be given the name of this machine."""
         if self["advertised.listeners"] is None:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from barnabas.broker.isr import IsrResult
-from barnabas.broker.isr_proposals import IsrProposals
+from barnabas.broker.isr_proposals import PARTITIONS_AT_ONCE, IsrProposals
 from barnabas.client.errors import Disconnected
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.message import Message
@@ -104,6 +104,15 @@ async def test_what_comes_while_one_is_under_way_goes_together_after_it() -> Non
     controller.let.set()
     await leader.until(lambda: len(leader.results) == 3)
     assert [[each.partition_index for each in request.topics[0].partitions] for request in controller.asked] == [[0], [1, 2]]
+
+
+async def test_very_many_go_in_several_requests_and_all_are_told() -> None:
+    controller = Controller(Disconnected("gone"))
+    leader = Leader(controller)
+    for number in range(2 * PARTITIONS_AT_ONCE + 1):
+        leader.submit(number, [1, 2])
+    await leader.until(lambda: len(leader.results) == 2 * PARTITIONS_AT_ONCE + 1)
+    assert [len(request.topics[0].partitions) for request in controller.asked] == [*3 * [PARTITIONS_AT_ONCE], 1]
 
 
 async def test_a_controller_that_does_not_answer_or_is_none_is_asked_again() -> None:
