@@ -6,7 +6,7 @@ log ends.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from barnabas.errors import CorruptRecord, OffsetsOutOfOrder, RecordTooLarge, UnexpectedAppendOffset
@@ -110,3 +110,13 @@ def require_next(replicated: Validated, log_end_offset: int, partition: TopicPar
             replicated.last_offset,
         )
     return first_offset
+
+
+def has_gap(batches: Sequence[Batch], log_end_offset: int) -> bool:
+    """Whether records are missing before one of the batches that a follower was given. A batch of format v0 or v1 does not tell."""
+    expected = log_end_offset
+    for batch in batches:
+        if batch.base_offset > expected and batch.magic >= MAGIC_V2:
+            return True
+        expected = batch.next_offset
+    return False

@@ -19,6 +19,9 @@ class LogHost(Protocol):
     def flush_later(self, log: Log, offset: int) -> None:
         """Make everything below `offset` durable soon, off the event loop."""
 
+    def note_gaps(self, log: Log) -> None:
+        """Make it durable, at once, that records are missing in the log and were not lost. Raises OSError."""
+
     def disk_failed(self, directory: str, message: str, error: OSError) -> None:
         """Take the log directory offline; the other directories go on."""
 
@@ -31,6 +34,9 @@ class DirectHost:
 
     def flush_later(self, log: Log, offset: int) -> None:
         log.flush_below(offset)
+
+    def note_gaps(self, log: Log) -> None:
+        return None
 
     def disk_failed(self, directory: str, message: str, error: OSError) -> None:
         return None

@@ -34,6 +34,7 @@ from barnabas.storage.append import (
     analyze_replicated,
     check_sizes,
     duplicate_of,
+    has_gap,
     nothing_appended,
     require_next,
 )
@@ -99,7 +100,8 @@ class Log:
         self._log_end_offset = log_end_offset
         self._high_watermark = LogOffset(log_start_offset)
         self._first_unstable: LogOffset | None = None
-        self.gaps_are_losses = gaps_are_losses  # nothing has ever been removed from between its records
+        self.gaps_are_losses = gaps_are_losses  # nothing has ever been removed from between its records, here or at its leader
+        self._gaps_noted = False  # where the next start looks
         self._losses_noted: set[int] = set()
         self._closed = False
         self._failure: str | None = None  # what went wrong with the disk: nothing more is read or written then
@@ -340,7 +342,17 @@ class Log:
         if not replicated.batches:
             return nothing_appended(self.log_start_offset)
         first_offset = require_next(replicated, self._log_end_offset, self.partition)
+        if not self._gaps_noted and has_gap(replicated.batches, self._log_end_offset):
+            self._note_gaps()
         return self._append(replicated, first_offset, REPLICATION, now_ms)
+
+    def _note_gaps(self) -> None:
+        """The leader's log was compacted once: a leader does not pass over what is lost. Noted before the records are written, since a
+        start that does not know of it takes what is behind a gap and was not flushed for the remains of a crash."""
+        with self.on_disk("while noting that the log has gaps"):
+            self.host.note_gaps(self)
+        self._gaps_noted = True
+        self.gaps_are_losses = False
 
     def _append(
         self,

@@ -484,6 +484,7 @@ class LogManager:
         self._logs[partition] = future
         self._checkpoint_dir(future.log_dir)
         if current is not None:
+            future.gaps_are_losses = future.gaps_are_losses and current.gaps_are_losses
             self.cleaner.moved(partition, current.log_dir, future.log_dir)
             self._retire(current)
 
@@ -585,6 +586,9 @@ class LogManager:
     def flush_later(self, log: Log, offset: int) -> None:
         self._flushes[log] = max(offset, self._flushes.get(log, 0))
         self.on_flush_wanted()
+
+    def note_gaps(self, log: Log) -> None:
+        self.cleaner.note_gaps(log)
 
     def disk_failed(self, directory: str, message: str, error: Exception) -> None:
         """Stops serving everything in a directory; what is in the others is not touched. Another thread only reports, to the next tick.

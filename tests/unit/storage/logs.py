@@ -42,6 +42,9 @@ class RecordingHost:
     def flush_later(self, log: Log, offset: int) -> None:
         self.flushes.append((log, offset))
 
+    def note_gaps(self, log: Log) -> None:
+        return None
+
     def disk_failed(self, directory: str, message: str, error: Exception) -> None:
         self.failures.append((directory, message))
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+import random
 
 import pytest
 
-from barnabas.errors import CorruptRecord
+from barnabas.errors import CorruptRecord, KafkaStorageError
 from barnabas.simulation.disk import SimulatedFiles
 from barnabas.storage.fetch import FetchIsolation
 from barnabas.storage.log import Log
@@ -15,7 +16,7 @@ from barnabas.storage.log_manager import LogManager, LogManagerConfig
 from barnabas.topic_partition import TopicPartition
 from tests.unit.storage.logs import NOW, append, batch, commit_all, config, path, watch, write_file
 
-A = "/a"
+A, B = "/a", "/b"
 ORDERS = TopicPartition("orders", 0)
 DIRECTORY = f"{A}/orders-0"
 BATCH = 100  # bytes, of one record
@@ -229,3 +230,112 @@ def test_segments_that_are_deleted_while_they_are_looked_at_are_no_matter(caplog
         inspection.run()
         manager.inspected(inspection)
     assert not errors(caplog) and readable(log) == [0, 1, 2, 3]
+
+
+# -- replicas of a log that once was compacted
+
+
+KEPT = (2, 5, 8, 11)
+
+
+def batches(offsets: tuple[int, ...] = KEPT) -> list[bytes]:
+    """What a leader sends of a log whose other batches compaction has removed."""
+    log = log_of(manage(stopped()))
+    found = []
+    for offset in offsets:
+        records = log.read(offset, BATCH, FetchIsolation.LOG_END).records
+        assert records is not None
+        found.append(records.read())
+    return found
+
+
+def follow(manager: LogManager, fetched: list[bytes]) -> Log:
+    log = manager.get_or_create(ORDERS, NOW)
+    for data in fetched:
+        log.append_as_follower(data, NOW)
+    return log
+
+
+@pytest.mark.parametrize(("kept", "at_once"), [(KEPT, 1), (KEPT, 2), ((0, 1, 2, 11), 4)])
+def test_a_new_replica_of_a_log_that_once_was_compacted_takes_its_gaps_for_what_they_are(
+    caplog: pytest.LogCaptureFixture, kept: tuple[int, ...], at_once: int
+) -> None:
+    manager = manage(SimulatedFiles(), config(segment_bytes=400))
+    sent = batches(kept)
+    follow(manager, [b"".join(sent[first : first + at_once]) for first in range(0, len(sent), at_once)])
+    inspect(manager)
+    assert readable(log_of(manager)) == WHOLE and not errors(caplog)
+
+
+def test_a_replica_that_is_killed_keeps_what_is_behind_a_gap(caplog: pytest.LogCaptureFixture) -> None:
+    disk = SimulatedFiles()
+    follow(manage(disk), batches())
+    manager = manage(disk.process_crash())
+    inspect(manager)
+    assert readable(log_of(manager)) == WHOLE and not errors(caplog)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_replica_whose_machine_dies_has_no_holes_where_the_leader_has_gaps(caplog: pytest.LogCaptureFixture, seed: int) -> None:
+    disk = SimulatedFiles()
+    follow(manage(disk), batches()).flush()
+    manager = manage(disk.crash(random.Random(seed)))
+    inspect(manager)
+    assert readable(log_of(manager)) == WHOLE and not errors(caplog)
+
+
+def test_a_replica_takes_nothing_behind_a_gap_before_the_gap_is_noted() -> None:
+    disk = SimulatedFiles()
+    manager = manage(disk)
+    log = follow(manager, batches((0,)))
+    disk.fail_when(lambda event: "cleaner-offset-checkpoint" in event.path)
+    with pytest.raises(KafkaStorageError):
+        log.append_as_follower(batches()[0], NOW)
+    assert log.log_end_offset == 1
+
+
+def test_a_gap_is_noted_once() -> None:
+    disk = SimulatedFiles()
+    manager = manage(disk)
+    written = watch(disk, "rename", "cleaner-offset-checkpoint.tmp")
+    follow(manager, batches())
+    assert len(written) == 1
+
+
+def test_a_compacted_replica_knows_of_its_gaps_when_the_policy_changes_while_its_broker_is_stopped(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    disk = SimulatedFiles()
+    manager = manage(disk, COMPACTED)
+    follow(manager, batches())
+    manager.shutdown(NOW)
+    again = manage(disk.process_crash(), SETTINGS)
+    inspect(again)
+    assert readable(log_of(again)) == WHOLE and not errors(caplog)
+
+
+def test_a_replica_without_gaps_has_a_hole_where_a_segment_is_missing() -> None:
+    disk = SimulatedFiles()
+    manager = manage(disk)
+    follow(manager, batches(tuple(WHOLE)))
+    manager.shutdown(NOW)
+    disk = disk.process_crash()
+    lose(disk, 6)
+    assert readable(log_of(manage(disk))) == [0, 1, 2, 3, 4, 5, 9, 10, 11]
+
+
+def test_a_log_that_moves_to_another_directory_takes_its_gaps_along(caplog: pytest.LogCaptureFixture) -> None:
+    """Also where the copy was made by a broker that did not note them."""
+    disk = stopped(COMPACTED)
+    lose(disk, 6)
+    manager = LogManager(disk, [A, B], COMPACTED, LogManagerConfig(num_recovery_threads_per_data_dir=1))
+    manager.load(NOW)
+    manager.update_topic_config("orders", SETTINGS)
+    future = manager.get_or_create(ORDERS, NOW, is_future=True, directory=B)
+    for data in batches((0, 1, 2, 3, 4, 5, 9, 10, 11)):
+        future.append_as_follower(data, NOW)
+    future.gaps_are_losses = True
+    manager.replace_current_with_future(ORDERS)
+    inspect(manager)
+    assert log_of(manager).log_dir == B
+    assert readable(log_of(manager)) == WHOLE and not errors(caplog)

@@ -191,6 +191,14 @@ class CleanerManager:
         if log.partition in self._logs and log.partition not in self._checkpoints_of(log.log_dir):
             self._checkpoint(log.log_dir, log.host, {log.partition: log.log_start_offset})
 
+    def note_gaps(self, log: Log) -> None:
+        """A log that was copied from one that was compacted: as `retired`, but raises OSError where that cannot be remembered."""
+        known = self._checkpoints_of(log.log_dir)
+        if log.log_dir in self._dirs and log.partition not in known:
+            noted = {**known, log.partition: log.log_start_offset}
+            self._dirs[log.log_dir].cleaner_offsets.write(noted)
+            self._checkpoints[log.log_dir] = noted
+
     def uncleanable_partitions(self, log_dir: str) -> frozenset[TopicPartition]:
         return frozenset(self._uncleanable.get(log_dir, ()))
 
