@@ -60,6 +60,11 @@ class CoordinatorLog:
         found = self._leader_log(partition).read(offset, max_bytes, FetchIsolation.LOG_END, min_one_message=True)
         return b"" if found.records is None else found.records.read()
 
+    def next_segment(self, partition: int, offset: int) -> int:
+        log = self._leader_log(partition)
+        following = log.segments.higher(offset)
+        return log.log_end_offset if following is None else following.base_offset
+
     def _log(self, partition: int) -> Log | None:
         found: Partition | None = self._replica_manager.partition(self._key(partition))
         return None if found is None else found.leader_log

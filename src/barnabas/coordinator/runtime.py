@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 from barnabas.coordinator.result import Clock, Record, Result
-from barnabas.errors import CoordinatorLoadInProgress, KafkaError, NotCoordinator, RecordTooLarge, RequestTimedOut
+from barnabas.errors import CoordinatorLoadInProgress, CorruptRecord, KafkaError, NotCoordinator, RecordTooLarge, RequestTimedOut
 from barnabas.protocol.coordinator_log import GROUP_RECORDS, RecordTypes
 from barnabas.protocol.errors import UnsupportedVersion
-from barnabas.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Batch, read_batches
+from barnabas.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Batch, read_intact_batches
 from barnabas.records.builder import BatchBuilder
 from barnabas.records.control import ABORT, COMMIT, end_txn_marker, parse_control_type
 from barnabas.records.reader import read_records
@@ -64,7 +64,11 @@ class PartitionLog(Protocol):
         """-1 when this broker is not the leader (any more)."""
 
     def read(self, partition: int, offset: int, max_bytes: int) -> bytes:
-        """Whole batches from the one with `offset` on, at least one; empty at the end of the log."""
+        """Whole batches from the one with `offset` on, at least one; empty at the end of the log. Raises CorruptRecord where the log is
+        damaged."""
+
+    def next_segment(self, partition: int, offset: int) -> int:
+        """The offset at which the segment after that of `offset` begins, or the log ends."""
 
 
 class Scheduled(Protocol):
@@ -430,19 +434,26 @@ class CoordinatorRuntime(Generic[S]):
             offset = self._log.log_start_offset(partition)
             unsliced = 0
             while offset < self._log.log_end_offset(partition):
-                data = self._log.read(partition, offset, self._load_buffer_size)
-                if not data:
-                    break
-                for batch in read_batches(data):
-                    if batch.last_offset < offset:
-                        continue
-                    unsliced += self._replay_batch(active, data, batch)
-                    offset = batch.next_offset
-                    if unsliced >= RECORDS_PER_SLICE:
-                        unsliced = 0
-                        yield
-                        if self._active.get(partition) is not active:
-                            return
+                begin = offset
+                try:
+                    data = self._log.read(partition, offset, self._load_buffer_size)
+                    if not data:
+                        break
+                    batches, damage = read_intact_batches(data)
+                    for batch in batches:
+                        if batch.last_offset < offset:
+                            continue
+                        unsliced += self._replay_batch(active, data, batch)
+                        offset = batch.next_offset
+                        if unsliced >= RECORDS_PER_SLICE:
+                            unsliced = 0
+                            yield
+                            if self._active.get(partition) is not active:
+                                return
+                    if offset == begin:
+                        raise damage or CorruptRecord(f"The batch at offset {offset} is cut")
+                except CorruptRecord as error:
+                    offset = self._skip_segment(active, offset, error)
             if self._log.log_end_offset(partition) < 0:
                 raise NotCoordinator
             active.last_written = offset
@@ -457,6 +468,20 @@ class CoordinatorRuntime(Generic[S]):
             if self._active.get(partition) is active:
                 self._drop(active)
                 self._failed.add(partition)
+
+    def _skip_segment(self, active: _Active[S], offset: int, error: CorruptRecord) -> int:
+        """Passes over the rest of a segment that is cut or damaged, which counts as one record: nobody knows how many it held."""
+        following = self._log.next_segment(active.partition, offset)
+        self._count_skipped(active, 1)
+        log.error(
+            "Skipped the offsets from %d up to %d of %s-%d, which cannot be read: %s. What they held is lost",
+            offset,
+            following - 1,
+            self._topic,
+            active.partition,
+            error,
+        )
+        return following
 
     def _replay_batch(self, active: _Active[S], data: bytes, batch: Batch) -> int:
         """Replays the records of a batch and gives how many there are. A record that cannot be read must not take all groups of the
@@ -483,8 +508,7 @@ class CoordinatorRuntime(Generic[S]):
             shard.replay_end_transaction(producer_id, committed=kind == COMMIT)
 
     def _skip(self, active: _Active[S], offset: int, error: Exception, count: int = 1) -> None:
-        active.skipped += count
-        self.skipped_records += count
+        self._count_skipped(active, count)
         if active.skipped > SKIPS_LOGGED_MAX:
             return
         where = f"{self._topic}-{active.partition} at offset {offset}"
@@ -497,6 +521,10 @@ class CoordinatorRuntime(Generic[S]):
                 where,
                 error,
             )
+
+    def _count_skipped(self, active: _Active[S], count: int) -> None:
+        active.skipped += count
+        self.skipped_records += count
 
     def decode(self, key: bytes | None, value: bytes | None) -> Record:
         if key is None:

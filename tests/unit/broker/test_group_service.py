@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from barnabas.broker.group_caller import java_address
 from barnabas.broker.handlers.produce import ADMIN_CLIENT
 from barnabas.config_def import ConfigResourceType
+from barnabas.coordinator import runtime
 from barnabas.coordinator.group.group_metrics import CLASSIC, MODERN
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.framing import SIZE_PREFIX, request_frame
@@ -35,6 +37,7 @@ from barnabas.records.builder import BatchBuilder
 from barnabas.records.compression import GZIP
 from barnabas.topic_name import CONSUMER_OFFSETS
 from barnabas.topic_partition import TopicPartition
+from tests.logged import lines_of
 from tests.unit.broker.grouping import GROUP, PARTITIONS, Groups, turn_of_the_loop, with_groups
 from tests.unit.broker.handlers.asking import exchange, read
 
@@ -275,6 +278,46 @@ def test_what_has_happened_is_counted_under_kafka_s_names(tmp_path: Path) -> Non
         assert metrics[f"{CLASSIC}NumOffsets"] == metrics[f"{CLASSIC}NumGroupsStable"] == 1
 
     with_groups(tmp_path, use)
+
+
+def cut(data: bytes) -> bytes:
+    return data[:-10]
+
+
+def overwrite_last_batch(data: bytes) -> bytes:
+    size = read_batches(data)[-1].size
+    return data[:-size] + b"\xff" * size
+
+
+@pytest.mark.parametrize("damage", [cut, overwrite_last_batch])
+def test_a_segment_of_the_offsets_that_is_damaged_costs_what_was_in_it_and_no_group(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: Callable[[bytes], bytes]
+) -> None:
+    damaged: list[Path] = []
+
+    async def first(groups: Groups) -> None:
+        for topic in ("kept", "lost", "later"):
+            await groups.create_topic(topic)
+        await groups.ready()
+        assert (await groups.commit(1, "kept"), await groups.commit(2, "lost")) == (0, 0)
+        log = groups.broker.replica_manager.log_manager.get(offsets_partition(groups))
+        assert log is not None
+        damaged.append(Path(log.active_segment.file.path))
+        log.roll(0)
+        assert await groups.commit(3, "later") == 0
+
+    async def second(groups: Groups) -> None:
+        await groups.ready()
+        assert await groups.committed() == {("kept", 0): 1, ("later", 0): 3}
+        assert await groups.commit(4, "lost") == 0
+        assert groups.server.groups.metrics()[f"{MODERN}skipped-record-count"] == 1
+
+    with_groups(tmp_path, first)
+    (segment,) = damaged
+    segment.write_bytes(damage(segment.read_bytes()))
+    with_groups(tmp_path, second)
+    (line,) = lines_of(caplog, runtime, logging.ERROR)
+    assert line.startswith("Skipped the offsets from 1 up to 1 of __consumer_offsets-") and "What they held is lost" in line
 
 
 def test_garbage_that_an_admin_client_wrote_into_the_topic_costs_no_group(tmp_path: Path) -> None:

@@ -100,6 +100,10 @@ class MemoryLog:
     def read(self, partition: int, offset: int, max_bytes: int) -> bytes:
         return b"".join(data for _, end, data in self.batches.get(partition, []) if end > offset)
 
+    def next_segment(self, partition: int, offset: int) -> int:
+        """A segment is a batch."""
+        return next((end for _, end, _ in self.batches.get(partition, []) if end > offset), offset)
+
     def _end(self, partition: int) -> int:
         batches = self.batches.get(partition)
         return batches[-1][1] if batches else 0

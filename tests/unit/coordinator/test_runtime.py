@@ -199,6 +199,23 @@ def test_a_batch_that_cannot_be_read_is_skipped() -> None:
     assert host.coordinator.skipped_records == 1
 
 
+class CutLog(MemoryLog):
+    """Its first batch has lost its end, and with it is all that a read from there gives."""
+
+    def read(self, partition: int, offset: int, max_bytes: int) -> bytes:
+        return super().read(partition, offset, max_bytes)[:HEADER_SIZE] if offset == 0 else super().read(partition, offset, max_bytes)
+
+
+def test_a_read_that_gives_no_whole_batch_does_not_hold_up_the_loading() -> None:
+    log = CutLog()
+    host = Host(log)
+    host.commit(1)
+    host.commit(2, partition=1)
+    again = Host(log)
+    assert again.fetch(partition=1) == (2, 0)
+    assert again.coordinator.skipped_records == 1
+
+
 def test_many_records_that_cannot_be_read_are_logged_in_few_lines(caplog: pytest.LogCaptureFixture) -> None:
     log = MemoryLog()
     for _ in range(200):
