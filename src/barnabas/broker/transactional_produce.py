@@ -85,9 +85,14 @@ class TransactionalProduce:
             self._append(self._entries, self._on_done)
             return
         ((producer_id, producer_epoch),) = producers
+        if self._order is not None:
+            # What the client has sent next would be verified as soon as these records are, and overtake them if appending takes long.
+            self._order.hold_next()
         verification.verify(self._support, transactional_id, producer_id, producer_epoch, sequences, self._verified, retries=True)
 
     def _verified(self, errors: Errors, guards: Guards) -> None:
+        if self._order is not None:
+            self._order.release_next()  # a later turn of the loop hands over the next request; a long append holds it again before that
         if not errors:
             self._append(self._entries, self._on_done, guards)
             return

@@ -100,7 +100,12 @@ async def exchange(broker: Broker, frame: bytes, listener_name: str = "PLAINTEXT
 async def dispatched(dispatcher: RequestDispatcher, frame: bytes, listener_name: str = "PLAINTEXT") -> bytes:
     answered = asyncio.Event()
     peer = SimpleNamespace(
-        id="test", remote_ip="127.0.0.1", listener_name=listener_name, answered=answered.set, request_left_queue=lambda size: None
+        id="test",
+        remote_ip="127.0.0.1",
+        listener_name=listener_name,
+        answered=answered.set,
+        request_left_queue=lambda size: None,
+        pipelining_resumed=lambda: None,
     )
     pending = Exchange(cast("Peer", peer), len(frame), False, 0)
     dispatcher.dispatch(pending, frame)
