@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from barnabas.broker.partition_append import PartitionAppend
+from barnabas.network.exchange import Peer
 from barnabas.protocol.slices import Records
 from barnabas.storage.producers.verification import VerificationGuard
 from barnabas.topic_partition import TopicPartition
@@ -17,6 +18,8 @@ from barnabas.topic_partition import TopicPartition
 
 class Order(Protocol):
     """What keeps the requests of one client in order: an Exchange."""
+
+    connection: Peer
 
     def hold_next(self) -> None: ...
 

@@ -14,6 +14,7 @@ from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.append_call import AppendCall, Order
+from barnabas.broker.openings import Openings
 from barnabas.broker.partition_append import PartitionAppend
 from barnabas.errors import NotLeaderOrFollower
 from barnabas.protocol.slices import Records
@@ -34,7 +35,7 @@ class LongAppends:
         self._replica_manager = replica_manager
         self._turns = turns
         self._threads = threads
-        self._openings = asyncio.Semaphore(at_once)
+        self._openings = Openings(at_once)
         self._running: set[asyncio.Future[None]] = set()
         self.begun = 0
 
@@ -59,7 +60,7 @@ class LongAppends:
                 done = len(call.results)
                 self._replica_manager.append_on(call)
                 if len(call.results) == done:
-                    call.results.append(await self._append_long(call))
+                    call.results.append(await self._append_long(call, order))
         except Exception as error:
             _log.error("Appending to %s failed", call.next_entry[0], exc_info=error)
             refused = [self._replica_manager.refused(partition, error) for partition, _ in call.entries[len(call.results) :]]
@@ -68,12 +69,13 @@ class LongAppends:
             order.release_next()
         self._replica_manager.finish_append(call)
 
-    async def _append_long(self, call: AppendCall) -> PartitionAppend:
+    async def _append_long(self, call: AppendCall, order: Order | None) -> PartitionAppend:
         partition, records = call.next_entry
         replica_manager = self._replica_manager
+        address, connection = ("", "") if order is None else (order.connection.remote_ip, order.connection.id)  # "": this broker itself
         try:
             found = replica_manager.partition_or_raise(partition)
-            async with self._openings:
+            async with self._openings.turn_of(address, connection):
                 validated = await self._validate(found, records, call.origin)
             if replica_manager.partition(partition) is not found:
                 raise NotLeaderOrFollower(f"Partition {partition} is another than when its records were received")

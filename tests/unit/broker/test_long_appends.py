@@ -18,10 +18,10 @@ SMALL = build([(NOW, None, b"small", ())])
 LARGE = build([(NOW, None, b"large" * 1000, ())] * 500, codec=GZIP)  # 2.5 MB in a few KB
 
 
-def produce(leader: Leader, *batches: bytes, acks: int = 1) -> Asked:
-    """One batch for each partition from 0 on."""
+def produce(leader: Leader, *batches: bytes, acks: int = 1, remote_ip: str = "10.0.0.1") -> Asked:
+    """One batch for each partition from 0 on, on a connection of its own."""
     data = [PartitionProduceData(index, Records(each)) for index, each in enumerate(batches)]
-    return leader.ask(api_keys.PRODUCE, ProduceRequest(None, acks, 1000, [TopicProduceData("foo", partition_data=data)]), 9)
+    return leader.ask(api_keys.PRODUCE, ProduceRequest(None, acks, 1000, [TopicProduceData("foo", partition_data=data)]), 9, remote_ip)
 
 
 async def offsets(asked: Asked) -> list[tuple[int, int]]:
@@ -101,6 +101,16 @@ def test_many_batches_that_unfold_are_not_opened_in_one_turn(tmp_path: Path) -> 
         assert [leader.log("foo", index).log_end_offset for index in range(20)].count(1) <= 2
         assert await offsets(asked) == [(0, 0)] * 20
         assert leader.turns.taken >= 9
+
+    with_leader(tmp_path, test)
+
+
+def test_a_batch_is_the_next_one_opened_however_many_of_another_client_wait(tmp_path: Path) -> None:
+    async def test(leader: Leader) -> None:
+        leader.create_topic("foo")
+        others = [produce(leader, LARGE, remote_ip="10.0.0.66") for _ in range(6)]
+        assert await offsets(produce(leader, LARGE)) == [(0, 500)]
+        assert sorted([await offsets(each) for each in others]) == [[(0, offset)] for offset in (0, 1000, 1500, 2000, 2500, 3000)]
 
     with_leader(tmp_path, test)
 

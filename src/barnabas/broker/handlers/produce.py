@@ -46,6 +46,7 @@ from barnabas.topic_partition import TopicPartition
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.request import Request
+    from barnabas.network.exchange import Peer
 
 _log = logging.getLogger(__name__)
 
@@ -118,6 +119,7 @@ async def _append_in_slices(
     broker: Broker, request: Request[ProduceRequest], entries: list[tuple[TopicPartition, Records]], answer: _Answer
 ) -> None:
     """Each slice waits for its replicas by itself; the next request of the connection does not overtake the last of them."""
+    order = _HeldAsAWhole(request.connection)
     parts = list(slices(entries))
     gather: Gather[list[PartitionAppend]] = Gather(len(parts), lambda results: answer.appended(list(chain.from_iterable(results))))
     for index, part in enumerate(parts):
@@ -128,8 +130,22 @@ async def _append_in_slices(
             part,
             gather.slot(index),
             internal_topics_allowed=request.client_id == ADMIN_CLIENT,
+            order=order,
         )
     gather.all_asked()
+
+
+class _HeldAsAWhole:
+    """The order of a connection whose next request is held until this one is answered, whichever slice is appended first (`Order`)."""
+
+    __slots__ = ("connection",)
+
+    def __init__(self, connection: Peer) -> None:
+        self.connection = connection
+
+    def hold_next(self) -> None: ...
+
+    def release_next(self) -> None: ...
 
 
 def _append_in_transaction(

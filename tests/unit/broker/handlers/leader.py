@@ -77,9 +77,9 @@ class StandingClock(Clock):
 class Peer:
     """The end of a connection that a handler sees."""
 
-    def __init__(self) -> None:
+    def __init__(self, remote_ip: str = "127.0.0.1") -> None:
         self.id = "peer"
-        self.remote_ip = "127.0.0.1"
+        self.remote_ip = remote_ip
         self.listener_name = LISTENER
         self.has_left_queue = False
         self.answer: asyncio.Event = asyncio.Event()
@@ -106,10 +106,10 @@ def _sent(part: bytes | bytearray | memoryview | Streamed) -> bytes | bytearray 
 class Asked:
     """A request that was handed over, and its answer when it has come."""
 
-    def __init__(self, key: int, version: int) -> None:
+    def __init__(self, key: int, version: int, remote_ip: str = "127.0.0.1") -> None:
         self.api = APIS[key]
         self.version = version
-        self.peer = Peer()
+        self.peer = Peer(remote_ip)
         connection: Any = self.peer
         self.exchange = Exchange(connection, 0, False, 0)
 
@@ -236,8 +236,8 @@ class Leader:
         for purgatory in self.purgatories:
             purgatory.advance(self.clock.steady_ms)
 
-    def ask(self, key: int, message: Message, version: int) -> Asked:
-        asked = Asked(key, version)
+    def ask(self, key: int, message: Message, version: int, remote_ip: str = "127.0.0.1") -> Asked:
+        asked = Asked(key, version, remote_ip)
         frame = b"".join(request_frame(message, asked.api, version, 7, "client"))
         self.dispatcher.dispatch(asked.exchange, frame[4:])
         return asked
