@@ -31,7 +31,8 @@ _log = logging.getLogger(__name__)
 # API keys, the first bytes of a frame; then comes the version.
 _PIPELINABLE: Final = (b"\x00\x00", b"\x00\x1b")  # Produce, WriteTxnMarkers
 _ADD_PARTITIONS_TO_TXN: Final = b"\x00\x18"
-_OF_BROKERS: Final = b"\x00\x04"  # the version of AddPartitionsToTxn from which on brokers send it
+_OF_BROKERS_VERSION: Final = 4  # of AddPartitionsToTxn, from which on brokers send it
+_OF_BROKERS: Final = b"\x00\x04"  # the same, as it stands in a frame
 
 # Produce keeps its records where they were received, and divides its work itself.
 _ANY_SIZE_AT_ONCE: Final = frozenset({api_keys.PRODUCE, api_keys.API_VERSIONS, *CONTROL})
@@ -121,17 +122,17 @@ class RequestDispatcher:
                 result = handler.handle(self._broker, request)
                 response = result if result is None or isinstance(result, Message) else await result
             if response is not None:
-                await turns.next(request)  # writing it takes as long as parsing the request did
+                await turns.next(request, is_broker=_is_broker(request))  # writing it takes as long as parsing the request did
                 await self._respond(request, response)
         except Exception as error:
             self._fail(request, error)
 
     async def _handle_parts(self, handler: Handler, parts: Parts, request: Request[Any], header: framing.Request) -> Message:
         """Each part in a turn of its own. A part that waits, for replicas or for a coordinator, does not keep the next one waiting."""
-        loop = asyncio.get_running_loop()
+        loop, turns, is_broker = asyncio.get_running_loop(), self._broker.turns, _is_broker(request)
         answers: list[asyncio.Future[Message]] = []
         for message in parts.of(request.message):
-            await self._broker.turns.next(request)
+            await turns.next(request, is_broker=is_broker)
             answer: asyncio.Future[Message] = loop.create_future()
             answers.append(answer)
             part: Request[Any] = RequestPart(request.exchange, header, message, answer.set_result)
@@ -143,7 +144,7 @@ class RequestDispatcher:
         joint = parts.joint(await answers[0])
         for answer in answers[1:]:
             part_answer = await answer
-            await self._broker.turns.next(request)
+            await turns.next(request, is_broker=is_broker)
             joint.add(part_answer)
         response: Message = joint.whole
         return response
@@ -179,7 +180,7 @@ class RequestDispatcher:
         header_version = request.api.response_header_version(request.version)
         work = frame_in_slices(response, name, request.correlation_id, request.version, header_version)
         try:
-            frame = await self._broker.turns.run(work, request)
+            frame = await self._broker.turns.run(work, request, is_broker=_is_broker(request))
         except KafkaError as error:
             _log.warning("Closing connection %s: the answer to %s cannot be sent: %s", request.connection.id, request, error)
             request.exchange.close_connection()
@@ -203,3 +204,12 @@ class RequestDispatcher:
             request.exchange.close_connection()
         else:
             request.respond(response)
+
+
+def _is_broker(request: Request[Any]) -> bool:
+    """Whether a request that is handled in parts is one that a broker sends, or says so. Fetch looks for itself."""
+    key = request.api.key
+    if key == api_keys.OFFSET_FOR_LEADER_EPOCH:
+        replica_id: int = request.message.replica_id
+        return replica_id >= 0
+    return key == api_keys.WRITE_TXN_MARKERS or (key == api_keys.ADD_PARTITIONS_TO_TXN and request.version >= _OF_BROKERS_VERSION)

@@ -30,8 +30,9 @@ class LongReads:
             task.cancel()
 
     async def _read(self, reading: LogReading, wanted: Wanted, on_done: Callable[[Fetched], None]) -> None:
+        is_broker = reading.params.is_from_follower
         for part in slices(wanted):
-            await self._turns.next(reading.params)
+            await self._turns.next(reading.params, is_broker=is_broker)
             self._replica_manager.read_on(reading, part)
-        await self._turns.next(reading.params)
+        await self._turns.next(reading.params, is_broker=is_broker)
         on_done(reading.fetched)

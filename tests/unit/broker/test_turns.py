@@ -31,6 +31,46 @@ def test_in_one_iteration_of_the_loop_one_slice_is_done() -> None:
     asyncio.run(run())
 
 
+def test_a_broker_waits_for_one_slice_of_the_clients_before_each_of_its_own() -> None:
+    async def run() -> None:
+        turns = Turns()
+
+        async def client() -> None:
+            while True:
+                await turns.next("client")
+
+        clients = [asyncio.ensure_future(client()) for _ in range(100)]
+        await turns.next("client")  # from here on they all wait
+        before = turns.taken
+        for _ in range(50):
+            await turns.next("broker", is_broker=True)
+        assert turns.taken - before <= 2 * 50
+        for each in clients:
+            each.cancel()
+
+    asyncio.run(run())
+
+
+def test_clients_get_every_second_turn_however_many_say_that_they_are_brokers() -> None:
+    async def run() -> None:
+        turns = Turns()
+
+        async def broker() -> None:
+            while True:
+                await turns.next("broker", is_broker=True)
+
+        brokers = [asyncio.ensure_future(broker()) for _ in range(100)]
+        await turns.next("broker", is_broker=True)
+        before = turns.taken
+        for _ in range(50):
+            await turns.next("client")
+        assert turns.taken - before <= 2 * 50
+        for each in brokers:
+            each.cancel()
+
+    asyncio.run(run())
+
+
 def test_who_does_not_wait_any_more_gets_no_turn() -> None:
     async def run() -> None:
         turns = Turns()

@@ -91,22 +91,24 @@ async def handle_many(broker: Broker, request: Request[FetchRequest]) -> FetchRe
     message, version = request.message, request.version
     if message.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
         return _refusal_of_all(message, version, ErrorCode.UNKNOWN_SERVER_ERROR)
+    is_broker = _is_follower(request)
     wanted: list[Wanted] = []
     for part in PARTS.of(message):
-        await broker.turns.next(request)
+        await broker.turns.next(request, is_broker=is_broker)
         assert isinstance(part, FetchRequest)
         wanted.extend(_wanted(broker, part, version))
-    await broker.turns.next(request)
+    await broker.turns.next(request, is_broker=is_broker)
     return await _handle_in_slices(broker, request, _context(broker, request, wanted, _forgotten(message)))
 
 
 async def _handle_in_slices(broker: Broker, request: Request[FetchRequest], context: FetchContext) -> FetchResponse | None:
     readable: list[Wanted] = []
     unreadable: Answers = []
+    is_broker = _is_follower(request)
     for part in slices(context.wanted):
-        await broker.turns.next(request)
+        await broker.turns.next(request, is_broker=is_broker)
         _sort_out(broker, request.version, part, readable, unreadable)
-    await broker.turns.next(request)
+    await broker.turns.next(request, is_broker=is_broker)
     return _read(broker, request, context, readable, unreadable)
 
 
@@ -327,6 +329,10 @@ def _replica(message: FetchRequest, version: int) -> tuple[int, int]:
     return (-1, -1) if state is None else (state.replica_id, state.replica_epoch)
 
 
+def _is_follower(request: Request[FetchRequest]) -> bool:
+    return _replica(request.message, request.version)[0] >= 0
+
+
 def _wanted(broker: Broker, message: FetchRequest, version: int) -> list[Wanted]:
     topic_name = broker.metadata_cache.topic_name
     uses_ids = version >= TOPIC_IDS_VERSION
@@ -355,7 +361,7 @@ def _forgotten(message: FetchRequest) -> list[TopicIdPartition]:
 
 def _context(broker: Broker, request: Request[FetchRequest], wanted: list[Wanted], forgotten: list[TopicIdPartition]) -> FetchContext:
     message, version = request.message, request.version
-    is_follower = _replica(message, version)[0] >= 0
+    is_follower = _is_follower(request)
     return broker.fetch_sessions.new_context(
         version, message.session_id, message.session_epoch, is_follower, wanted, forgotten, broker.metadata_cache.topic_name
     )

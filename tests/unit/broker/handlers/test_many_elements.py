@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ from barnabas.protocol.messages.offset_for_leader_epoch_request import (
 )
 from barnabas.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.protocol.slices import Records
-from tests.unit.broker.handlers.leader import Leader, batch, with_leader
+from tests.unit.broker.handlers.leader import OTHER_BROKER, Leader, batch, with_leader
 
 MANY = 2 * ELEMENTS_AT_ONCE + 10
 BATCH = Records(batch())
@@ -137,6 +138,30 @@ def test_a_session_of_many_partitions_is_read_in_slices_however_small_the_reques
         response = await leader.ask(api_keys.FETCH, next_one, 12).answer()
         assert len(response.responses[0].partitions) == MANY - 1  # an error is told each time
         assert leader.turns.taken - taken >= MANY // ELEMENTS_PER_SLICE
+
+    with_leader(tmp_path, test)
+
+
+def test_a_follower_waits_for_one_slice_of_the_clients_before_each_of_its_own(tmp_path: Path) -> None:
+    async def client(leader: Leader) -> None:
+        while True:
+            await leader.turns.next("client")
+
+    async def test(leader: Leader) -> None:
+        leader.create_topic("foo", MANY, hosted=False)
+        asked = [FetchTopic("foo", partitions=[FetchPartition(index) for index in range(MANY)])]
+        request = FetchRequest(replica_id=OTHER_BROKER, max_wait_ms=0, topics=asked, session_epoch=0)
+        first = await leader.ask(api_keys.FETCH, request, 12).answer()
+        taken_alone = leader.turns.taken
+        clients = [asyncio.ensure_future(client(leader)) for _ in range(100)]
+        await leader.turns.next()  # from here on they all wait
+        taken = leader.turns.taken
+        next_one = FetchRequest(replica_id=OTHER_BROKER, max_wait_ms=0, session_id=first.session_id, session_epoch=1)
+        response = await leader.ask(api_keys.FETCH, next_one, 12).answer()
+        assert len(response.responses[0].partitions) == MANY
+        assert 4 * MANY // ELEMENTS_PER_SLICE <= leader.turns.taken - taken <= 2 * taken_alone
+        for each in clients:
+            each.cancel()
 
     with_leader(tmp_path, test)
 
