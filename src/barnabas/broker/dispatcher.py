@@ -37,6 +37,9 @@ _OF_BROKERS: Final = b"\x00\x04"  # the same, as it stands in a frame
 # Produce keeps its records where they were received, and divides its work itself.
 _ANY_SIZE_AT_ONCE: Final = frozenset({api_keys.PRODUCE, api_keys.API_VERSIONS, *CONTROL})
 
+# Long requests that wait for their turn hold so many bytes; more of them count as queued (queued.max.requests, queued.max.request.bytes).
+WAITING_BYTES_MAX: Final = 128 << 20
+
 
 class RequestDispatcher:
     def __init__(self, broker: Broker) -> None:
@@ -44,6 +47,7 @@ class RequestDispatcher:
         self._listeners_of_brokers = broker.config.current.listeners_of_brokers
         self.last_request: Request[Any] | None = None
         self._handlers: dict[int, Handler] = {}
+        self._waiting_bytes = 0  # of long requests that are not parsed yet
         self._running: set[asyncio.Task[None]] = set()  # tasks that nobody holds may be collected
 
     def is_pipelinable(self, frame: bytes) -> bool:
@@ -96,8 +100,13 @@ class RequestDispatcher:
             self._fail(request, error)
 
     def _dispatch_later(self, handler: Handler, exchange: Exchange, header: framing.Request) -> None:
+        """Takes the request out of the queue, where long ones would keep short ones out. Where those that wait for their first turn hold
+        many bytes, it stays in the queue until its own: as long as the introduction lasts, no turn is certain."""
         exchange.hold_next()
-        exchange.leave_queue()  # or long requests would keep short ones out
+        cluster = self._broker.cluster
+        if self._waiting_bytes + exchange.size <= WAITING_BYTES_MAX or (cluster is not None and not cluster.introduction.is_over):
+            exchange.leave_queue()
+        self._waiting_bytes += exchange.size
         self._run(self._handle_many(handler, exchange, header))
 
     async def _handle_many(self, handler: Handler, exchange: Exchange, header: framing.Request) -> None:
@@ -106,6 +115,8 @@ class RequestDispatcher:
         if cluster is not None and header.api.key not in AT_ONCE:
             await cluster.introduction.wait()
         await turns.next(header)
+        self._waiting_bytes -= exchange.size
+        exchange.leave_queue()
         try:
             is_of_broker = exchange.connection.listener_name in self._listeners_of_brokers
             request: Request[Any] = Request(exchange, header, header.message(header.elements_max(is_of_broker)))

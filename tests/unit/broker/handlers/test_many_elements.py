@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from barnabas.broker.dispatcher import WAITING_BYTES_MAX
 from barnabas.broker.handlers import HANDLERS, Handler
 from barnabas.broker.handlers.parts import OffsetFetchParts, Parts
 from barnabas.broker.turns import BYTES_AT_ONCE, ELEMENTS_AT_ONCE, ELEMENTS_PER_SLICE
 from barnabas.protocol import api_keys
+from barnabas.protocol.framing import SIZE_PREFIX, request_frame
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.alter_replica_log_dirs_request import (
     AlterReplicaLogDir,
@@ -37,7 +39,7 @@ from barnabas.protocol.messages.offset_for_leader_epoch_request import (
 )
 from barnabas.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.protocol.slices import Records
-from tests.unit.broker.handlers.leader import OTHER_BROKER, Leader, batch, with_leader
+from tests.unit.broker.handlers.leader import BROKER, DEADLINE_S, OTHER_BROKER, Asked, Leader, batch, with_leader
 
 MANY = 2 * ELEMENTS_AT_ONCE + 10
 BATCH = Records(batch())
@@ -123,6 +125,43 @@ def test_a_request_of_megabytes_waits_for_its_turn_before_it_is_parsed(tmp_path:
         response = await asked.answer()
         assert [topic.topic for topic in response.topics] == names
         assert leader.turns.taken > 0
+
+    with_leader(tmp_path, test)
+
+
+def _ask_long(leader: Leader, key: int, message: Message, version: int, size: int) -> Asked:
+    """A request of many elements, of which the connection says that it has so many bytes."""
+    asked = Asked(key, version)
+    asked.exchange.size = size
+    leader.dispatcher.dispatch(asked.exchange, b"".join(request_frame(message, asked.api, version, 7, "client"))[SIZE_PREFIX:])
+    return asked
+
+
+def test_long_requests_that_wait_for_their_turn_are_queued_where_they_hold_many_bytes(tmp_path: Path) -> None:
+    async def test(leader: Leader) -> None:
+        version, request, _ = REQUESTS[api_keys.OFFSET_FOR_LEADER_EPOCH]
+        size = WAITING_BYTES_MAX // 4
+        asked = [_ask_long(leader, api_keys.OFFSET_FOR_LEADER_EPOCH, request, version, size) for _ in range(6)]
+        assert [each.peer.has_left_queue for each in asked] == [True] * 4 + [False] * 2
+        for each in asked:
+            await each.answer()
+        assert all(each.peer.has_left_queue for each in asked)
+        assert _ask_long(leader, api_keys.OFFSET_FOR_LEADER_EPOCH, request, version, size).peer.has_left_queue
+
+    with_leader(tmp_path, test)
+
+
+def test_a_queued_long_request_leaves_the_queue_before_it_waits_for_followers(tmp_path: Path) -> None:
+    async def test(leader: Leader) -> None:
+        leader.create_topic("foo", replicas=(BROKER, OTHER_BROKER))
+        data = [PartitionProduceData(index, BATCH) for index in range(MANY)]
+        request = ProduceRequest(None, -1, 1000, [TopicProduceData("foo", partition_data=data)])
+        asked = _ask_long(leader, api_keys.PRODUCE, request, 9, WAITING_BYTES_MAX + 1)
+        assert not asked.peer.has_left_queue
+        async with asyncio.timeout(DEADLINE_S):
+            while leader.log("foo").log_end_offset == 0:
+                await asyncio.sleep(0)
+        assert asked.is_waiting
 
     with_leader(tmp_path, test)
 
