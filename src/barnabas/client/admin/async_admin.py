@@ -41,6 +41,7 @@ from barnabas.client.errors import IllegalArgument, KafkaError
 from barnabas.client.metadata import Metadata
 from barnabas.client.metrics import Metric, MetricName
 from barnabas.client.network_client import NetworkClient
+from barnabas.client.shared_start import SharedStart
 from barnabas.client.telemetry import LAST_PUSH_TIMEOUT_MS, ClientTelemetry
 
 
@@ -90,21 +91,18 @@ class AsyncAdmin(
             failures=self._metadata.failures,
         )
         self._telemetry = ClientTelemetry.of(self._config, self._network, self._metrics, clock=time)
-        self._started = False
+        self._starting = SharedStart(self._start)
         self._closed = False
         self._config.report_unused()
 
     async def start(self) -> None:
         """Begins to look for the cluster. The first call does it, too."""
-        if not self._started:
-            self._started = True
-            try:
-                await self._network.start()
-            except BaseException:
-                self._started = False
-                raise
-            if self._telemetry is not None:
-                self._telemetry.start()
+        await self._starting.wait()
+
+    async def _start(self) -> None:
+        await self._network.start()
+        if self._telemetry is not None:
+            self._telemetry.start()
 
     async def close(self, timeout_ms: int | None = None) -> None:
         """Waits for calls that are under way, at most so long (None: as long as they take), then ends all connections. May be repeated."""
@@ -114,6 +112,7 @@ class AsyncAdmin(
             return
         self._closed = True
         await self._calls.close(timeout_ms)
+        await self._starting.close()
         if self._telemetry is not None:
             await self._telemetry.close(LAST_PUSH_TIMEOUT_MS if timeout_ms is None else timeout_ms)
         await self._network.close()

@@ -44,6 +44,7 @@ from barnabas.client.network_client import NetworkClient
 from barnabas.client.serialization.api import Deserializer
 from barnabas.client.serialization.resolve import resolve_deserializer
 from barnabas.client.serialization.simple import BytesDeserializer, StringDeserializer
+from barnabas.client.shared_start import SharedStart
 from barnabas.client.telemetry import ClientTelemetry
 from barnabas.config_def import InvalidConfig
 from barnabas.errors import InvalidGroupId, KafkaError
@@ -146,7 +147,7 @@ class ConsumerCore:
         self._waiters: dict[asyncio.Future[None], None] = {}  # in the order in which they came
         self._joining: asyncio.Task[bool] | None = None
         self._raised_version = -1
-        self._started = False
+        self._starting = SharedStart(self._start)
         try:
             config.report_unused()
         except InvalidConfig:
@@ -154,11 +155,13 @@ class ConsumerCore:
             raise
 
     async def start(self) -> None:
-        if not self._started:
-            await self.network.start()
-            self._started = True
-            if self.telemetry is not None:
-                self.telemetry.start()
+        if not self._starting.is_done:
+            await self._starting.wait()
+
+    async def _start(self) -> None:
+        await self.network.start()
+        if self.telemetry is not None:
+            self.telemetry.start()
 
     def deadline_ms(self, timeout_ms: int | None) -> int:
         return self.clock.monotonic_ms() + (self.default_timeout_ms if timeout_ms is None else timeout_ms)
@@ -457,6 +460,7 @@ class ConsumerCore:
         """Closes everything, whatever fails on the way; gives the first error."""
         deadline_ms = self.clock.monotonic_ms() + timeout_ms
         problem: KafkaError | None = None
+        await self._starting.close()
         await self._end_joining()
         await self.positions.close()
         if self.membership is not None:

@@ -28,6 +28,7 @@ from barnabas.client.producer.record import GivenHeaders, ProducerRecord, Record
 from barnabas.client.producer.send_path import Outgoing
 from barnabas.client.producer.transaction_requests import TransactionResult
 from barnabas.client.serialization.api import GivenSerializer
+from barnabas.client.shared_start import SharedStart
 from barnabas.client.type_parameters import K, V
 from barnabas.errors import KafkaError
 from barnabas.uuid import Uuid
@@ -68,18 +69,15 @@ class AsyncProducer(Generic[K, V]):
 
     def _made_of(self, core: ProducerCore) -> None:
         self._core = core
-        self._started = False
+        self._starting = SharedStart(self._start)
         self._closed = False
 
     async def start(self) -> None:
         """Begins to connect. Not needed: whatever is called first does it."""
-        if not self._started:
-            self._started = True
-            try:
-                await self._core.start(asyncio.get_running_loop().call_soon)
-            except BaseException:
-                self._started = False
-                raise
+        await self._starting.wait()
+
+    async def _start(self) -> None:
+        await self._core.start(asyncio.get_running_loop().call_soon)
 
     async def __aenter__(self) -> AsyncProducer[K, V]:
         await self.start()
@@ -112,7 +110,7 @@ class AsyncProducer(Generic[K, V]):
         `callback(metadata, error)` is called on the loop, in the order of sending for each partition; exactly one of the two is not None.
         Returns when the record is in a batch: that is at once, unless the topic is not known yet or buffer.memory is full.
         """
-        if not self._started:
+        if not self._starting.is_done:
             await self.start()
         sent = self._core.path.send(record, value, key, partition, timestamp, headers, callback)
         return sent if isinstance(sent, Delivery) else await self._finish(sent)
@@ -167,7 +165,7 @@ class AsyncProducer(Generic[K, V]):
         Raises SendFailed if some have failed and nobody has looked at their results: see `close`. Their deliveries keep their results.
         """
         core = self._core
-        if self._closed or not self._started:
+        if self._closed or not self._starting.is_done:
             return
         began_ms = core.clock.monotonic_ms()
         batches = core.accumulator.begin_flush()
@@ -294,7 +292,8 @@ class AsyncProducer(Generic[K, V]):
             return
         self._closed = True
         self._core.path.closed = True
-        if self._started:
+        await self._starting.close()
+        if self._starting.is_done:
             await self._core.close(timeout)
         self._core.close_parts()
         self._core.report_unseen()
