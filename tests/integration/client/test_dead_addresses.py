@@ -213,7 +213,7 @@ def test_transactions_that_cannot_begin_say_why(refused: Case) -> None:
     settings, reason = refused
     with Producer(max_block_ms=WAIT_MS, transactional_id="x", **settings) as producer:
         known(producer)
-        with pytest.raises(Timeout, match=r"^Timeout expired after 50ms while awaiting InitProducerId; ") as raised:
+        with pytest.raises(Timeout, match=r"^Timeout expired after 50ms while awaiting init_transactions; ") as raised:
             producer.init_transactions()
         check(raised.value, reason)
 

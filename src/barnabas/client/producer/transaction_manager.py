@@ -130,15 +130,16 @@ class TransactionManager:
             self._fail_if_in_error()
             if self.state is not State.IN_TRANSACTION:
                 raise IllegalState(f"Cannot send offsets if a transaction is not in progress (state {self.state.name})")
+            result = TransactionResult("send_offsets_to_transaction")
             request: TransactionRequest
             if self.is_version_2:
                 self.pending_offsets.update(offsets)
-                request = CommitOffsets(self, group, TransactionResult("TxnOffsetCommitHandler"))
+                request = CommitOffsets(self, group, result)
                 self.transaction_started = True
             else:
-                request = AddOffsets(self, dict(offsets), group)
+                request = AddOffsets(self, dict(offsets), group, result)
             self.enqueue(request)
-            return request.result
+            return result
 
     def check_send(self, topic: str, partition: int) -> None:
         """Before a record of a transaction is appended: whether there may be any now; without transactions, once it has `failed`."""
@@ -214,6 +215,7 @@ class TransactionManager:
             return pending.result
         self._pending = None
         result = operation()
+        result.operation = name
         self._pending = _PendingTransition(result, state, name)
         return result
 

@@ -60,9 +60,12 @@ class CoordinatorType(Enum):
 
 
 class TransactionResult:
-    """The end of a call of the application, which waits for it with a timeout and may come back for it."""
+    """The end of a call of the application, which waits for it with a timeout and may come back for it.
 
-    def __init__(self, operation: str) -> None:
+    `operation` is the method that was called; "" where the producer itself made the request and no call waits for it.
+    """
+
+    def __init__(self, operation: str = "") -> None:
         self.operation = operation
         self.acknowledged = False  # seen by the application
         self.error: KafkaError | None = None
@@ -188,7 +191,7 @@ class InitProducerId(TransactionRequest):
     version_max: int | None = 5  # the next one is for two-phase commit
 
     def __init__(self, manager: TransactionManager, current: ProducerIdAndEpoch) -> None:
-        super().__init__(manager, TransactionResult("InitProducerId"))
+        super().__init__(manager, TransactionResult())
         self.current = current
         self.is_epoch_bump = current != NONE
         self.priority = EPOCH_BUMP if self.is_epoch_bump else INIT_PRODUCER_ID
@@ -231,7 +234,7 @@ class AddPartitions(TransactionRequest):
     version_max: int | None = 3  # later ones are for brokers
 
     def __init__(self, manager: TransactionManager, partitions: list[TopicPartition]) -> None:
-        super().__init__(manager, TransactionResult("AddPartitionsToTxn"))
+        super().__init__(manager, TransactionResult())
         self.partitions = partitions
         self.producer = manager.identity.producer
         self._backoff_ms = manager.retry_backoff_ms
@@ -301,7 +304,7 @@ class FindCoordinator(TransactionRequest):
     coordinator_type: CoordinatorType | None = None
 
     def __init__(self, manager: TransactionManager, kind: CoordinatorType, key: str) -> None:
-        super().__init__(manager, TransactionResult("FindCoordinator"))
+        super().__init__(manager, TransactionResult())
         self.kind = kind
         self.key = key
 
@@ -340,7 +343,7 @@ class EndTransaction(TransactionRequest):
     is_end = True
 
     def __init__(self, manager: TransactionManager, committed: bool) -> None:
-        super().__init__(manager, TransactionResult(f"EndTxn({str(committed).lower()})"))
+        super().__init__(manager, TransactionResult())
         self.committed = committed
         self.producer = manager.identity.producer
         # In version 5 the answer has the epoch of the next transaction.
@@ -383,9 +386,13 @@ class AddOffsets(TransactionRequest):
     api_key = api_keys.ADD_OFFSETS_TO_TXN
 
     def __init__(
-        self, manager: TransactionManager, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: ConsumerGroupMetadata
+        self,
+        manager: TransactionManager,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+        group: ConsumerGroupMetadata,
+        result: TransactionResult,
     ) -> None:
-        super().__init__(manager, TransactionResult("AddOffsetsToTxn"))
+        super().__init__(manager, result)
         self.offsets = offsets
         self.group = group
         self.producer = manager.identity.producer

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -31,6 +32,7 @@ from barnabas.client.producer.transaction_requests import (
     FindCoordinator,
     InitProducerId,
     TransactionRequest,
+    TransactionResult,
 )
 from barnabas.client.producer.transaction_states import PREVIOUS, State
 from barnabas.errors import InvalidRecord, KafkaError, RecordTooLarge
@@ -250,7 +252,7 @@ def test_a_call_that_timed_out_can_be_made_again_and_only_it() -> None:
     manager = in_transaction()
     manager.maybe_add_partition(TP)
     result = manager.begin_commit()
-    with pytest.raises(Timeout, match=r"Timeout expired after 1ms while awaiting EndTxn\(true\)"):
+    with pytest.raises(Timeout, match=r"Timeout expired after 1ms while awaiting commit_transaction"):
         result.wait(1)
     for name, call in (("abort_transaction", manager.begin_abort), ("begin_transaction", manager.begin)):
         with pytest.raises(IllegalState, match=f"`{name}` because the previous call to `commit_transaction` timed out and must be retried"):
@@ -259,6 +261,28 @@ def test_a_call_that_timed_out_can_be_made_again_and_only_it() -> None:
     answered(manager, EndTxnResponse(producer_id=7, producer_epoch=1))
     manager.begin_commit().wait(0)
     manager.begin()
+
+
+def bumping(manager: TransactionManager) -> TransactionManager:
+    manager.identity.epoch_bump_required = True
+    return manager
+
+
+@pytest.mark.parametrize(
+    ("method", "call"),
+    [
+        ("init_transactions", lambda: TransactionManager("x").initialize()),
+        ("send_offsets_to_transaction", lambda: in_transaction(version=1).send_offsets(OFFSETS, GROUP)),
+        ("send_offsets_to_transaction", lambda: in_transaction(version=2).send_offsets(OFFSETS, GROUP)),
+        ("commit_transaction", lambda: in_transaction().begin_commit()),
+        ("commit_transaction", lambda: bumping(in_transaction()).begin_commit()),
+        ("abort_transaction", lambda: in_transaction().begin_abort()),
+        ("abort_transaction", lambda: bumping(in_transaction()).begin_abort()),
+    ],
+)
+def test_a_call_that_times_out_is_named_as_the_application_made_it(method: str, call: Callable[[], TransactionResult]) -> None:
+    with pytest.raises(Timeout, match=f"^Timeout expired after 1ms while awaiting {method}$"):
+        call().wait(1)
 
 
 def partitions_added(code: int) -> AddPartitionsToTxnResponse:

@@ -209,7 +209,7 @@ def test_the_coordinator_is_looked_for_until_it_is_there() -> None:
 def test_init_that_times_out_can_be_called_again() -> None:
     with ScriptedCluster() as cluster, producer(cluster, max_block_ms=600, request_timeout_ms=800) as sending:
         cluster.answers[api_keys.INIT_PRODUCER_ID] = [DROP]
-        with pytest.raises(Timeout, match="Timeout expired after 600ms while awaiting InitProducerId"):
+        with pytest.raises(Timeout, match="Timeout expired after 600ms while awaiting init_transactions"):
             sending.init_transactions()
         with pytest.raises(IllegalState, match="previous call to `init_transactions` timed out and must be retried"):
             sending.begin_transaction()
