@@ -112,7 +112,8 @@ class RecordMetadata:
         return self.timestamp != NO_TIMESTAMP
 
     def __repr__(self) -> str:
-        return f"RecordMetadata(topic={self.topic!r}, partition={self.partition}, offset={self.offset}, timestamp={self.timestamp})"
+        partition = "" if self.partition == UNKNOWN_PARTITION else f"partition={self.partition}, "
+        return f"RecordMetadata(topic={self.topic!r}, {partition}offset={self.offset}, timestamp={self.timestamp})"
 
     def __str__(self) -> str:
         """topic-partition@offset, as far as they are known: a record that failed early has no partition (-1)."""

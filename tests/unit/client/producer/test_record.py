@@ -45,6 +45,11 @@ def test_metadata_is_written_as_kafka_writes_it() -> None:
     assert str(RecordMetadata("t", 1, 42, 7)) == "t-1@42"
 
 
+def test_metadata_without_a_partition_names_none() -> None:
+    assert repr(RecordMetadata("t", 1, 42, 7)) == "RecordMetadata(topic='t', partition=1, offset=42, timestamp=7)"
+    assert repr(RecordMetadata("t", -1, -1, -1)) == "RecordMetadata(topic='t', offset=-1, timestamp=-1)"
+
+
 def test_metadata_without_an_offset_says_so() -> None:
     assert not RecordMetadata("t", 0, -1, -1).has_offset()
     assert not RecordMetadata("t", 0, -1, -1).has_timestamp()
