@@ -10,22 +10,34 @@ from typing import Final
 
 FIRST_QUIET_MS: Final = 10_000  # after the first warning; twice as long after each further one
 QUIET_MS_MAX: Final = 600_000
+REASONS_MAX: Final = 8  # of a subject that have a back-off each; all others share one
+_OTHERS: Final = ""
 
 
-class Trouble:
-    """What goes on, since when (monotonic milliseconds), and how often it was seen."""
+class _Reason:
+    """When to warn about one reason of a trouble."""
 
-    def __init__(self, since_ms: int) -> None:
-        self.since_ms = since_ms
-        self.reason = ""
-        self.seen_count = 0
+    def __init__(self, warn_at_ms: int) -> None:
         self.warned_count = 0
-        self.warn_at_ms = 0
+        self.warn_at_ms = warn_at_ms
         self.quiet_ms = 0
 
 
+class Trouble:
+    """What goes on with a subject, since when (monotonic milliseconds), and how often it was seen.
+
+    `warned_count` counts the warnings about the reason that was last warned about.
+    """
+
+    def __init__(self, since_ms: int) -> None:
+        self.since_ms = since_ms
+        self.seen_count = 0
+        self.warned_count = 0
+        self.reasons: dict[str, _Reason] = {}
+
+
 class RepeatedWarnings:
-    """By subject: an address, a topic."""
+    """By subject: an address, a topic. Each reason has a back-off of its own: two that alternate are as rare as one that stays."""
 
     def __init__(self) -> None:
         self._troubles: dict[str, Trouble] = {}
@@ -36,14 +48,17 @@ class RepeatedWarnings:
         if trouble is None:
             trouble = self._troubles[subject] = Trouble(now_ms)
         trouble.seen_count += 1
-        if trouble.reason != reason:
-            trouble.reason, trouble.warned_count, trouble.quiet_ms = reason, 0, 0
-            trouble.warn_at_ms = now_ms + patience_ms
-        if now_ms < trouble.warn_at_ms:
+        if reason not in trouble.reasons and len(trouble.reasons) >= REASONS_MAX:
+            reason = _OTHERS
+        seen = trouble.reasons.get(reason)
+        if seen is None:
+            seen = trouble.reasons[reason] = _Reason(now_ms + patience_ms)
+        if now_ms < seen.warn_at_ms:
             return None
-        trouble.warned_count += 1
-        trouble.quiet_ms = min(max(2 * trouble.quiet_ms, FIRST_QUIET_MS), QUIET_MS_MAX)
-        trouble.warn_at_ms = now_ms + trouble.quiet_ms
+        seen.warned_count += 1
+        trouble.warned_count = seen.warned_count
+        seen.quiet_ms = min(max(2 * seen.quiet_ms, FIRST_QUIET_MS), QUIET_MS_MAX)
+        seen.warn_at_ms = now_ms + seen.quiet_ms
         return trouble
 
     def over(self, subject: str) -> None:

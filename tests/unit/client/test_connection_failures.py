@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from pathlib import Path
 
 import barnabas.client
 from barnabas.client.connection_failures import SLOW_MS, ConnectionFailures
 from barnabas.client.errors import BufferExhausted, Disconnected, Timeout
-from barnabas.client.repeated_warnings import QUIET_MS_MAX
+from barnabas.client.repeated_warnings import QUIET_MS_MAX, REASONS_MAX
 
 GONE = Disconnected("a:1 (bootstrap.servers) refused the connection")
 
@@ -48,6 +49,25 @@ def test_another_reason_is_warned_about_at_once_and_other_numbers_are_no_other_r
     assert failures.failed("a:1", Timeout("a:1 (advertised.listeners of broker 3) did not answer within 19043 ms")) is None
     assert failures.failed("a:1", GONE)
     assert failures.failed("b:1", GONE)
+
+
+def test_reasons_that_alternate_are_each_warned_about_with_back_off() -> None:
+    scene = Scene()
+    closed = Disconnected("a:1 (bootstrap.servers) closed the connection before it answered")
+    warned: dict[Disconnected, list[int]] = {GONE: [], closed: []}
+    for second in range(0, 200, 2):
+        for error, at in ((GONE, second), (closed, second + 1)):
+            scene.now_ms = 1000 * at
+            if scene.failures.failed("a:1", error) is not None:
+                warned[error].append(at)
+    assert warned == {GONE: [0, 10, 30, 70, 150], closed: [1, 11, 31, 71, 151]}
+
+
+def test_reasons_without_end_share_a_back_off() -> None:
+    scene = Scene()
+    reasons = ["".join(letters) for letters in itertools.product("abcdefgh", repeat=3)]
+    warnings = [reason for reason in reasons if scene.failures.failed("a:1", Disconnected(reason))]
+    assert warnings == reasons[: REASONS_MAX + 1]
 
 
 def test_a_connection_that_is_ready_ends_it() -> None:
