@@ -43,6 +43,10 @@ class Idle(ClosedHere):
     """Nobody had used the connection for connections.max.idle.ms."""
 
 
+class LostUnused(Disconnected):
+    """The broker ended the connection while no request waited for an answer, as it does after its own idle limit: no call failed by it."""
+
+
 class InFlight:
     """A request that has been written and not been answered."""
 
@@ -212,7 +216,8 @@ class Connection(asyncio.BufferedProtocol):
             reason += "; if that listener wants SASL or TLS, set security.protocol"
             if self._is_tls:
                 reason += "; if it wants a certificate, set ssl.keystore.*"
-        return Disconnected(f"Connection to {self.name} was lost: {reason}")
+        kind = Disconnected if self._in_flight else LostUnused
+        return kind(f"Connection to {self.name} was lost: {reason}")
 
     def eof_received(self) -> bool:
         return False

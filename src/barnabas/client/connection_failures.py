@@ -67,7 +67,7 @@ class ConnectionFailures:
         return f"{error}; {trouble.seen_count} attempts in {(now_ms - trouble.since_ms) // 1000} s failed"
 
     def lost(self, address: str, error: KafkaError) -> None:
-        """A connection that was ready has ended with an error."""
+        """A connection that was ready has ended with an error, and requests with it."""
         self._errors.pop(address, None)
         self._errors[address] = self._last = error
 

@@ -18,7 +18,7 @@ from barnabas.client.broker_versions import BrokerVersions
 from barnabas.client.clock import Clock
 from barnabas.client.cluster import Node
 from barnabas.client.config import ClientConfig
-from barnabas.client.connection import ClosedHere, Connection, Idle
+from barnabas.client.connection import ClosedHere, Connection, Idle, LostUnused
 from barnabas.client.connection_failures import ConnectionFailures
 from barnabas.client.errors import AuthenticationError, Disconnected, IllegalState, KafkaError
 from barnabas.client.handshake import Handshake
@@ -249,7 +249,7 @@ class Connections:
             self.states.closed(node_id)
             self._tell_disconnected(node_id, error)
         else:
-            if not isinstance(error, ClosedHere):
+            if not isinstance(error, ClosedHere | LostUnused):
                 self.failures.lost(node.address, error)
             self._failed(node_id, error)
 

@@ -15,7 +15,7 @@ from barnabas.config_def import InvalidConfig
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.metadata_response import MetadataResponse
 from tests.client_network import network, on_loop
-from tests.unit.client.peer import ANSWER, ASK, Peer, described, free_port, linked, silent, with_peer
+from tests.unit.client.peer import ANSWER, ASK, Peer, closing, described, free_port, linked, silent, with_peer
 
 
 def test_a_refused_connection_says_where() -> None:
@@ -59,6 +59,32 @@ def test_a_reset_while_waiting_is_a_disconnect() -> None:
         with pytest.raises(Disconnected):
             await waiting
         assert client.connection_failed(1) and not client.is_ready(1)
+
+    with_peer(test)
+
+
+def test_a_connection_that_a_broker_closes_unused_is_no_reason_of_a_timeout() -> None:
+    async def run() -> None:
+        async with Peer() as bootstrap, Peer() as peer:
+            bootstrap.brokers = [(1, peer.port)]
+            async with network(bootstrap.address) as client:
+                await linked(client)
+                lost: asyncio.Future[KafkaError] = asyncio.get_running_loop().create_future()
+                client.on_disconnect.append(lambda node_id, error: node_id != 1 or lost.done() or lost.set_result(error))
+                peer.drop()
+                assert "was lost" in str(await lost)
+                assert client.metadata.failures.last() is None
+
+    on_loop(run)
+
+
+def test_a_connection_that_a_broker_closes_before_it_answers_is_the_reason_of_a_timeout() -> None:
+    async def test(peer: Peer, client: NetworkClient) -> None:
+        await linked(client)
+        peer.answers["DescribeCluster"] = closing
+        with pytest.raises(Disconnected) as raised:
+            await client.send(1, ASK)
+        assert client.metadata.failures.last() is raised.value
 
     with_peer(test)
 
