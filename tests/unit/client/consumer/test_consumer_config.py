@@ -85,7 +85,7 @@ def test_clients_without_a_name_are_numbered() -> None:
 def test_without_a_group_commits_are_not_automatic() -> None:
     assert config()["enable.auto.commit"] is False
     assert config(group_id="g")["enable.auto.commit"] is True
-    with pytest.raises(InvalidConfig, match=r"enable.auto.commit cannot be set to true when default group id \(null\) is used."):
+    with pytest.raises(InvalidConfig, match=r"^enable\.auto\.commit cannot be set to true without a group\.id\.$"):
         config(enable_auto_commit=True)
 
 
