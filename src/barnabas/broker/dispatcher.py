@@ -42,9 +42,11 @@ WAITING_BYTES_MAX: Final = 128 << 20
 
 
 class RequestDispatcher:
-    def __init__(self, broker: Broker) -> None:
+    """`listeners_of_brokers` are those by which no client comes: requests may be longer there."""
+
+    def __init__(self, broker: Broker, listeners_of_brokers: frozenset[str] = frozenset()) -> None:
         self._broker = broker
-        self._listeners_of_brokers = broker.config.current.listeners_of_brokers
+        self._listeners_of_brokers = listeners_of_brokers
         self.last_request: Request[Any] | None = None
         self._handlers: dict[int, Handler] = {}
         self._waiting_bytes = 0  # of long requests that are not parsed yet

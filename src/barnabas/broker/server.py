@@ -336,7 +336,7 @@ class BrokerServer:
         """Takes the ports; who connects is not served yet."""
         self.sockets = SocketServer(
             network_config(self.broker.config.current),
-            RequestDispatcher(self.broker),
+            RequestDispatcher(self.broker, self.config.listeners_of_brokers),
             inter_broker_listener=self.config.inter_broker_listener_name,
             control_plane_listener=self.config.control_plane_listener_name,
             monotonic_ms=self.clock.monotonic_ms,

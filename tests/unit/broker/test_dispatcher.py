@@ -58,18 +58,13 @@ def test_produce_and_what_brokers_ask_about_transactions_may_be_pipelined() -> N
 
 
 def test_brokers_may_ask_about_more_than_clients_by_a_listener_of_their_own() -> None:
-    settings = {
-        "listeners": "OURS://h:1,CLIENTS://h:2",
-        "listener.security.protocol.map": "OURS:PLAINTEXT,CLIENTS:PLAINTEXT",
-        "inter.broker.listener.name": "OURS",
-    }
     asked = [
         AddPartitionsToTxnTransaction(f"t{number}", number, 0, True, [AddPartitionsToTxnTopic("no such topic", [0])])
         for number in range(4_000)
     ]
 
     async def scenario() -> None:
-        dispatcher = RequestDispatcher(a_broker(settings=settings))
+        dispatcher = RequestDispatcher(a_broker(), frozenset({"OURS"}))
         request = frame(AddPartitionsToTxnRequest(transactions=asked), 5)
         answer = read(await dispatched(dispatcher, request, "OURS"), AddPartitionsToTxnResponse, 5)
         assert len(answer.results_by_transaction) == len(asked)
