@@ -146,6 +146,10 @@ class SimulatedFiles:
         self._names.check_dir(path)
         return [self._entry(child) for child in self._names.children(path)]
 
+    def shut_out_others(self, path: str) -> bool:
+        """There are none."""
+        return False
+
     def make_dirs(self, path: str) -> None:
         path = _normal(path)
         if path in self._names.files:

@@ -106,6 +106,10 @@ class AnyFiles(Protocol):
     def make_dirs(self, path: str) -> None:
         """Makes the directory and its parents; one that exists is fine."""
 
+    def shut_out_others(self, path: str) -> bool:
+        """Takes what others (neither owner nor group) may do with a path away from them and says whether they could do anything. Raises
+        PermissionError where the path is not ours, or meant for everybody."""
+
     def remove(self, path: str, missing_ok: bool = False) -> bool:
         """Removes a file and says whether there was one. An open `AnyFile` of it may be used until it is closed."""
 

@@ -242,6 +242,15 @@ class Files:
     def make_dirs(self, path: str) -> None:
         os.makedirs(path, DIRECTORY_MODE, exist_ok=True)
 
+    def shut_out_others(self, path: str) -> bool:
+        mode = os.stat(path).st_mode
+        if not mode & stat.S_IRWXO:
+            return False
+        if mode & stat.S_ISVTX:
+            raise PermissionError(errno.EPERM, "it is meant for everybody, as /tmp is", path)
+        os.chmod(path, stat.S_IMODE(mode) & ~stat.S_IRWXO)
+        return True
+
     def remove(self, path: str, missing_ok: bool = False) -> bool:
         try:
             os.unlink(path)

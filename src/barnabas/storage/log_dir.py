@@ -101,8 +101,19 @@ class LogDir:
         )
         if claimed != found:
             self.meta.write(claimed, now_ms)
+        self._shut_out_others()
         assert claimed.directory_id is not None
         return claimed.directory_id
+
+    def _shut_out_others(self) -> None:
+        """A directory from before, or of Apache Kafka, is often open to everybody, with all that is in it. Its group keeps what it has."""
+        try:
+            if self.files.shut_out_others(self.path):
+                _log.info("Others may not enter log directory %s any more; a program that reads it runs as its user or group", self.path)
+        except OSError as e:
+            _log.warning(
+                "Other users of this machine may read log directory %s: %s. Its owner takes that away with: chmod o-rwx", self.path, e
+            )
 
     def partition_dirs(self) -> list[str]:
         """The names of the partition directories. Raises KafkaStorageError for a directory with segments under another kind of name: a

@@ -552,6 +552,21 @@ def test_others_may_not_read_what_is_made(files: Files, tmp_path: Path) -> None:
     assert stat.S_IMODE(os.stat(directory).st_mode) == 0o750
 
 
+@pytest.mark.parametrize(("before", "after"), [(0o755, 0o750), (0o777, 0o770), (0o2775, 0o2770), (0o701, 0o700)])
+def test_others_are_shut_out_of_a_directory_and_its_group_is_not(files: Files, tmp_path: Path, before: int, after: int) -> None:
+    tmp_path.chmod(before)
+    assert files.shut_out_others(str(tmp_path))
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == after
+    assert not files.shut_out_others(str(tmp_path))
+
+
+def test_nobody_is_shut_out_of_a_directory_that_is_meant_for_everybody(files: Files, tmp_path: Path) -> None:
+    tmp_path.chmod(0o1777)
+    with pytest.raises(PermissionError, match="meant for everybody"):
+        files.shut_out_others(str(tmp_path))
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o1777
+
+
 def test_the_permissions_of_what_is_there_stay(files: Files, tmp_path: Path) -> None:
     """Directories of Apache Kafka keep theirs."""
     (tmp_path / "t-0").mkdir(mode=0o755)

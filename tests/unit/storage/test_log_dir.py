@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import logging
+import stat
+from pathlib import Path
+
 import pytest
 
 from barnabas.errors import InvalidMetaProperties, KafkaStorageError
 from barnabas.simulation.disk import SimulatedFiles
+from barnabas.storage import log_dir
+from barnabas.storage.files import Files
 from barnabas.storage.log_dir import LogDir
 from barnabas.storage.meta_properties import MetaProperties, MetaPropertiesFile
 from barnabas.uuid import Uuid
+from tests.logged import lines_of
 
 NOW = 1_700_000_000_000
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"
@@ -45,6 +52,26 @@ def test_a_claim_that_changes_nothing_writes_nothing() -> None:
     events = disk.events
     directory.claim(CLUSTER, 3, ID, NOW)
     assert disk.events - events == 1  # the read
+
+
+def test_others_may_not_enter_a_directory_that_is_claimed(tmp_path: Path) -> None:
+    tmp_path.chmod(0o775)
+    directory = LogDir(Files(), str(tmp_path))
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o775  # a start that fails changes nothing
+    directory.claim(CLUSTER, 3, ID, NOW)
+    directory.release()
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o770
+
+
+def test_a_directory_from_which_others_cannot_be_shut_out_is_claimed_with_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    tmp_path.chmod(0o1777)
+    directory = LogDir(Files(), str(tmp_path))
+    assert directory.claim(CLUSTER, 3, ID, NOW) == ID
+    directory.release()
+    (line,) = lines_of(caplog, log_dir, logging.WARNING)
+    assert line.startswith(f"Other users of this machine may read log directory {tmp_path}: ") and line.endswith("chmod o-rwx")
 
 
 @pytest.mark.parametrize(("cluster", "node", "name"), [("another", 3, "cluster.id another"), (CLUSTER, 4, "broker.id 4")])
