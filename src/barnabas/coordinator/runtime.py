@@ -452,8 +452,8 @@ class CoordinatorRuntime(Generic[S]):
                                 return
                     if offset == begin:
                         raise damage or CorruptRecord(f"The batch at offset {offset} is cut")
-                except CorruptRecord as error:
-                    offset = self._skip_segment(active, offset, error)
+                except CorruptRecord as unreadable:
+                    offset = self._skip_segment(active, offset, unreadable)
             if self._log.log_end_offset(partition) < 0:
                 raise NotCoordinator
             active.last_written = offset
