@@ -16,7 +16,7 @@ from barnabas.errors import KafkaError
 from barnabas.properties import parse_properties
 from barnabas.tools._failures import BadArgument, ClientNotMade, ConfigRefused, NoSuchFile, ToolError, Unreadable
 from barnabas.tools._options import Option
-from barnabas.tools._reachable import require_reachable
+from barnabas.tools._reachable import require_reachable, says_why_in_one_line
 from barnabas.tools._text import Waiting
 
 if TYPE_CHECKING:
@@ -152,6 +152,11 @@ def _resolves(host: str) -> bool:
         return bool(socket.getaddrinfo(host, None))
     except OSError:
         return False
+
+
+def address_fault(addresses: str | None) -> str | None:
+    """What is wrong with the value of --bootstrap-server, or None also where `require_reachable` says it in one line."""
+    return None if (addresses or "").strip() and says_why_in_one_line() else validate_bootstrap(addresses)
 
 
 def validate_bootstrap(addresses: str | None) -> str | None:

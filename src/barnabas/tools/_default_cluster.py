@@ -29,6 +29,7 @@ class DefaultCluster:
     servers: str
     origin: str  # for the line that tells which was taken; empty for localhost
     config_file: str | None = None  # with the settings that a connection to these servers needs
+    unused_file: str = ""  # which has settings for other servers, and these servers; for that line
 
 
 def client_properties_path(environ: Mapping[str, str]) -> str:
@@ -44,7 +45,9 @@ def default_cluster(environ: Mapping[str, str]) -> DefaultCluster:
     in_variable = environ.get(SERVERS_VARIABLE, "").strip()
     servers = in_variable or in_file or LOCAL_SERVER
     origin = f"${SERVERS_VARIABLE}" if in_variable else path if in_file else ""
-    return DefaultCluster(servers, origin, path if settings and in_file in ("", servers) else None)
+    if settings and in_file not in ("", servers):
+        return DefaultCluster(servers, origin, unused_file=f"{path}, which are for {in_file}")
+    return DefaultCluster(servers, origin, path if settings else None)
 
 
 def with_default_cluster(
@@ -62,7 +65,7 @@ def with_default_cluster(
     file_option = next((name for name in CLIENT_FILES if name in known), None)
     if cluster.config_file is not None and own_file is None and file_option is not None:
         added += [file_option, cluster.config_file]
-    return [*words[:position], *added, *words[position:]], _told(cluster, file_option in added)
+    return [*words[:position], *added, *words[position:]], _told(cluster, file_option in added, own_file is not None)
 
 
 def client_settings(grammar: Grammar, words: Sequence[str]) -> dict[str, str]:
@@ -109,9 +112,11 @@ def _of_file(path: str | None) -> DefaultCluster | None:
     return DefaultCluster(servers, str(path)) if servers else None
 
 
-def _told(cluster: DefaultCluster, has_file: bool) -> str:
+def _told(cluster: DefaultCluster, has_file: bool, has_own_file: bool) -> str:
     if not cluster.origin:
         settings = f", with the settings of {cluster.config_file}" if has_file else ""
         return f"barnabas: no --bootstrap-server and no ${SERVERS_VARIABLE}: using {cluster.servers}{settings}"
     settings = f", with the settings of {cluster.config_file}" if has_file and cluster.config_file != cluster.origin else ""
+    if cluster.unused_file and not has_own_file:
+        settings = f", without the settings of {cluster.unused_file}"
     return f"barnabas: no --bootstrap-server: using {cluster.servers} from {cluster.origin}{settings}"

@@ -175,8 +175,8 @@ def wrapped_execution() -> Generator[None, None, None]:
         raise WrappedExecution(error) from error
 
 
-class Ended(Exception):
-    """The tool has said all it has to say; ends with this code."""
+class Ended(BaseException):
+    """The tool has said all it has to say; ends with this code. Like SystemExit, it is none of the errors that a tool tells of."""
 
     def __init__(self, code: int) -> None:
         super().__init__(code)

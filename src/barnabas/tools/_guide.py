@@ -15,7 +15,7 @@ from types import ModuleType
 
 from barnabas.tools._default_cluster import client_settings, with_default_cluster
 from barnabas.tools._failures import ToolError
-from barnabas.tools._grammar import grammar_of
+from barnabas.tools._grammar import Grammar, grammar_of
 from barnabas.tools._reachable import giving_up_after, patience_ms
 from barnabas.tools._suggestions import suggestions
 
@@ -32,7 +32,7 @@ def run_guided(tool: ModuleType, words: Sequence[str], run: Callable[[ModuleType
     if told:
         print(told, file=sys.stderr)
     try:
-        with giving_up_after(patience_ms(grammar, complete, client_settings(grammar, complete))):
+        with giving_up_after(_patience_ms(tool, grammar, complete)):
             code = run(tool, complete)
     except SystemExit as refused:  # of argparse
         code = refused.code if isinstance(refused.code, int) else 1
@@ -40,6 +40,10 @@ def run_guided(tool: ModuleType, words: Sequence[str], run: Callable[[ModuleType
         for line in suggestions(grammar, words):
             print(f"barnabas: {line}", file=sys.stderr)
     return code
+
+
+def _patience_ms(tool: ModuleType, grammar: Grammar, words: Sequence[str]) -> int:
+    return patience_ms(grammar, words, client_settings(grammar, words), getattr(tool, "PATIENCE_OPTION", None))
 
 
 def _show_help(tool: ModuleType, words: Sequence[str], run: Callable[[ModuleType, Sequence[str]], int]) -> int:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from barnabas.broker.config.synonyms import config_key
+from barnabas.broker.config.synonyms import config_key, near_config_name
 from barnabas.tools._command_line import hide_overrides
+from barnabas.tools._exit_codes import CannotRun, ExitCode
 from barnabas.tools._settings import parse_overrides, read_properties_file
 
 _VARIABLE: Final = re.compile(r"\$\{[^}]+\}")  # of a config provider
@@ -36,7 +37,16 @@ def read_overrides(given: Namespace) -> Overrides:
     for path in given.override_file:
         properties |= read_properties_file(path)
     shown = [name for name, value in overrides.items() if _is_secret(name) and not _VARIABLE.search(value)]
+    _refuse_misspelt(properties | overrides)
     return Overrides(properties | overrides, tuple(map(_SHOWN.format, shown)))
+
+
+def _refuse_misspelt(properties: Iterable[str]) -> None:
+    """Whoever sets one thing for this start means it; a server.properties file may be for another Kafka and only gets a warning."""
+    for name in properties:
+        near = near_config_name(name)
+        if near is not None:
+            raise CannotRun(ExitCode.INVALID_CONFIG, f"the setting {name} is not known; did you mean {near}?")
 
 
 def _is_secret(name: str) -> bool:

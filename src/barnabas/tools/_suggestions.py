@@ -11,6 +11,7 @@ from barnabas.tools._grammar import Grammar
 
 _OPTION: Final = re.compile("--?[a-zA-Z]")
 _SETTING: Final = re.compile(r"\s*([a-zA-Z][a-zA-Z0-9._-]*)\s*(?:=.*)?")
+_REFUSES_MISSPELT: Final = "--override"  # and says itself which setting may have been meant
 _NOT_IN_BRACKETS: Final = r",(?=[^\]]*(?:\[|$))"
 
 
@@ -54,7 +55,7 @@ def _settings(grammar: Grammar, words: Sequence[str]) -> Iterator[str]:
     for index, word in enumerate(words):
         name, equals, value = word.partition("=")
         option = known.get(name)
-        if option is None or option.value != "setting":
+        if option is None or option.value != "setting" or option.name == _REFUSES_MISSPELT:
             continue
         listed = value if equals else words[index + 1] if index + 1 < len(words) else ""
         for setting in _names(listed):

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal
 
 from barnabas.tools._options import Option
@@ -88,10 +89,11 @@ class Progress:
 
 
 class Waiting:
-    """A line on stderr while something takes longer than two seconds, and only where somebody watches."""
+    """A line on stderr while something takes longer than two seconds, and only where somebody watches. `why` tells why it has to wait."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, why: Callable[[], str] = str) -> None:
         self._what = what
+        self._why = why
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._show, daemon=True)
 
@@ -109,9 +111,15 @@ class Waiting:
         waited = self._over.wait(_PROGRESS_AFTER_S)
         width = 0
         while not waited:
-            line = f"waiting for {self._what}, {time.monotonic() - began:.0f} s"
+            line = self._line(time.monotonic() - began)
+            print(f"\r{line:{width}}", end="", file=sys.stderr, flush=True)
             width = max(width, len(line))
-            print(f"\r{line}", end="", file=sys.stderr, flush=True)
             waited = self._over.wait(_REDRAW_S)
         if width:
             print(f"\r{'':{width}}\r", end="", file=sys.stderr, flush=True)
+
+    def _line(self, waited_s: float) -> str:
+        """Not longer than the terminal is wide: what is wrapped cannot be written over."""
+        why = self._why()
+        line = f"waiting for {self._what}, {waited_s:.0f} s" + (f": {why}" if why else "")
+        return line[: shutil.get_terminal_size().columns - 1]

@@ -13,12 +13,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import IO, Any, Final
 
-from barnabas.tools._connect import key_values, load_properties, open_producer, validate_bootstrap
+from barnabas.tools._connect import address_fault, key_values, load_properties, open_producer
 from barnabas.tools._failures import BadArgument, ToolError, described, failed_with_name, finish
 from barnabas.tools._options import Option, Options
 
 ABOUT: Final = "This tool helps to read data from standard input and publish it to Kafka."
 _LOG: Final = logging.getLogger(__name__)
+PATIENCE_OPTION: Final = "--max-block-ms"  # how long the tool waits for the first broker
 LINE_READER: Final = "org.apache.kafka.tools.LineMessageReader"
 _LINE_READER_BEFORE_4: Final = "kafka.tools.ConsoleProducer$LineMessageReader"
 _READER: Final = (
@@ -152,7 +153,7 @@ def _check(options: Options) -> None:
             print(f"Warning: --{older} is deprecated and will be removed in a future version. Use --{newer} instead.")
     if options.has("max-partition-memory-bytes"):
         print("Warning: --max-partition-memory-bytes is deprecated and will be removed in Apache Kafka 5.0. Use --batch-size instead.")
-    fault = validate_bootstrap(_bootstrap(options))
+    fault = address_fault(_bootstrap(options))
     if fault is not None:
         options.usage(fault)
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 ABOUT: Final = (
     "This tool helps to list all consumer groups, describe a consumer group, delete consumer group info, or reset consumer group offsets."
 )
+PATIENCE_OPTION: Final = "--timeout"  # how long the tool waits for the first broker
 OPTIONS: Final = (
     Option(
         "bootstrap-server", "REQUIRED, but for --validate-regex: the broker to connect to.", "required", described_as="server to connect to"

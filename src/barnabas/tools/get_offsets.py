@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from barnabas.tools._connect import command_config_option, open_admin, validate_bootstrap
+from barnabas.tools._connect import address_fault, command_config_option, open_admin
 from barnabas.tools._failures import Terse, described, execution, finish, message_of, print_cause
 from barnabas.tools._options import Option, Options, UsageError
 from barnabas.tools._text import JSON, print_json
@@ -44,6 +44,7 @@ OPTIONS: Final = (
         "required",
         described_as="HOST1:PORT1,...,HOST3:PORT3",
     ),
+    Option("broker-list", "The name that --bootstrap-server had before Kafka 3.0.", "required", described_as="HOST1:PORT1,...,HOST3:PORT3"),
     Option(
         "topic-partitions",
         "Patterns separated by commas, each a regular expression for topics (all without one), and after a colon partitions: "
@@ -82,15 +83,16 @@ def _execute(arguments: Sequence[str]) -> None:
     except UsageError as error:
         raise Terse(str(error)) from None
     options.maybe_help_or_version(ABOUT)
-    options.require("bootstrap-server")
-    fault = validate_bootstrap(options.text("bootstrap-server"))
+    address = "broker-list" if options.has("broker-list") and not options.has("bootstrap-server") else "bootstrap-server"
+    options.require(address)
+    fault = address_fault(options.text(address))
     if fault is not None:
         options.usage(fault)
     if options.has("topic-partitions") and (options.has("topic") or options.has("partitions")):
         raise Terse("--topic-partitions cannot be used with --topic or --partitions")
     timestamp = parse_time(options.text("time"))
     rules = parse_rules(options)
-    with open_admin(options.text("bootstrap-server"), options.optional("command-config"), client_id="GetOffsetShell") as admin:
+    with open_admin(options.text(address), options.optional("command-config"), client_id="GetOffsetShell") as admin:
         offsets = _offsets(admin, rules, timestamp, not options.has("exclude-internal-topics"))
     if options.has("json"):
         print_json([{"topic": each.topic, "partition": each.partition, "offset": offset} for each, offset in offsets.items()])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import socket
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cache
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
@@ -40,22 +40,33 @@ _ONE_NODE: Final = {
     "group.initial.rebalance.delay.ms": "0",
 }
 
-# What errors say about settings, and the option of this command that is meant.
+# What errors say about each setting, and the option of this command that is meant.
 _OPTIONS: Final = {
-    "another directory in log.dirs": "another directory with --data",
-    "a directory on another disk in log.dirs": "a directory on another disk with --data",
-    "this broker a directory of its own in log.dirs": "this one a directory of its own with --data",
-    "another port in listeners": "another port with --port",
-    "correct it in listeners": "correct --host",
-    "correct the host or port in listeners": "correct --host or --port",
+    "log.dirs": {
+        "another directory in log.dirs": "another directory with --data",
+        "a directory on another disk in log.dirs": "a directory on another disk with --data",
+        "this broker a directory of its own in log.dirs": "this one a directory of its own with --data",
+    },
+    "listeners": {
+        "another port in listeners": "another port with --port",
+        "correct it in listeners": "correct --host",
+        "correct the host or port in listeners": "correct --host or --port",
+    },
 }
 
 
 def main(arguments: Sequence[str]) -> int:
     given = build_parser().parse_args(arguments)
-    overrides = cache(lambda: read_overrides(given))  # once for all brokers: a file may be a pipe
+    overridden: set[str] = set()
+
+    @cache  # once for all brokers: a file may be a pipe
+    def overrides() -> Overrides:
+        found = read_overrides(given)
+        overridden.update(found.properties)
+        return found
+
     serve = None if given.brokers == 1 else _several(given, overrides)
-    return run(lambda: _settings(given, overrides()), given.log_level, given.log_format, serve, in_options)
+    return run(lambda: _settings(given, overrides()), given.log_level, given.log_format, serve, lambda text: in_options(text, overridden))
 
 
 def build_parser() -> ArgumentParser:
@@ -68,10 +79,11 @@ def build_parser() -> ArgumentParser:
     return parser
 
 
-def in_options(text: str) -> str:
-    """What is wrong with the broker's settings, in the options that set them."""
-    for setting, option in _OPTIONS.items():
-        text = text.replace(setting, option)
+def in_options(text: str, overridden: Collection[str]) -> str:
+    """What is wrong with the broker's settings, in the options that set them; one that was overridden is not set by an option."""
+    for setting, phrases in _OPTIONS.items():
+        for phrase, option in phrases.items() if setting not in overridden else ():
+            text = text.replace(phrase, option)
     return text
 
 

@@ -69,7 +69,14 @@ def tls_port(tmp_path: Path) -> Iterator[Case]:
         yield Case(kafka.bootstrap_servers, rf"localhost:\d+ \(--bootstrap-server\) {reason}")
 
 
-@pytest.fixture(params=["refused", "unknown", "dropped", "plain_port", "tls_port"])
+@pytest.fixture
+def untrusted(tls_port: Case) -> Case:
+    """Its certificate is signed by nobody that the client knows."""
+    reason = r"The TLS handshake with localhost:\d+ \(--bootstrap-server\) failed: unable to get local issuer certificate; .*"
+    return Case(tls_port.servers, reason, "security.protocol=SSL\n")
+
+
+@pytest.fixture(params=["refused", "unknown", "dropped", "plain_port", "tls_port", "untrusted"])
 def case(request: pytest.FixtureRequest) -> Case:
     found: Case = request.getfixturevalue(request.param)
     return found

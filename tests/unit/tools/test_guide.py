@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import socket
 import subprocess
 from contextlib import redirect_stderr, redirect_stdout
 from importlib import import_module
@@ -16,6 +17,7 @@ from barnabas import cli
 from barnabas.tools._default_cluster import with_default_cluster
 from barnabas.tools._grammar import grammar_of
 from barnabas.tools._reachable import patience_ms
+from barnabas.tools._text import Waiting
 
 BIN = Path(__file__).parents[3] / "bin"
 
@@ -63,6 +65,17 @@ def test_the_settings_of_the_file_are_not_sent_to_another_address(home: dict[str
     assert completed("topics --list", home | {"BARNABAS_BOOTSTRAP_SERVERS": "variable:1"}) == "--bootstrap-server variable:1 --list"
 
 
+def test_settings_that_are_not_used_are_named(home: dict[str, str]) -> None:
+    path = write(home, "bootstrap.servers=file:1\nsasl.jaas.config=secret")
+    variable = home | {"BARNABAS_BOOTSTRAP_SERVERS": "variable:1"}
+    grammar = grammar_of(import_module("barnabas.tools.topics"))
+    _, line = with_default_cluster(grammar, ["--list"], variable)
+    using = "barnabas: no --bootstrap-server: using variable:1 from $BARNABAS_BOOTSTRAP_SERVERS"
+    assert line == f"{using}, without the settings of {path}, which are for file:1"
+    _, line = with_default_cluster(grammar, ["--list", "--command-config", "other"], variable)
+    assert line == using, "the settings are those of another file"
+
+
 def test_a_file_without_an_address_is_for_any_default(home: dict[str, str]) -> None:
     path = write(home, "security.protocol=SSL")
     variable = home | {"BARNABAS_BOOTSTRAP_SERVERS": "variable:1"}
@@ -88,6 +101,7 @@ def test_a_file_on_the_command_line_is_used_instead(home: dict[str, str], tmp_pa
         "cluster cluster-id -b a:1",
         "features --bootstrap-controller a:1 describe",
         "console-producer --broker-list a:1 --topic t",
+        "get-offsets --broker-list a:1",
         "producer-perf-test --topic t --producer-props acks=1 bootstrap.servers=a:1",
         "consumer-groups --validate-regex x",
         "e2e-latency a:1 topic 100 1 100",
@@ -193,7 +207,9 @@ def test_kafkas_script_runs_the_tool_by_kafkas_name(script: str, tmp_path: Path)
         ("topics --list", {"default.api.timeout.ms": "3000"}, 3_000),
         ("topics --list", {"request.timeout.ms": "4000"}, 4_000),
         ("consumer-groups --list --timeout 2000", {}, 2_000),
-        ("console-consumer --topic t --timeout-ms 2000", {}, 2_000),
+        ("console-consumer --topic t --timeout-ms 20", {}, 10_000),  # which is how long no record may come
+        ("consumer-perf-test --topic t --timeout 20", {}, 10_000),
+        ("reassign-partitions --execute --timeout 20", {}, 10_000),  # for moves to begin
         ("console-consumer --topic t --command-property default.api.timeout.ms=2000", {}, 2_000),
         ("console-producer --topic t --timeout 2000", {}, 10_000),  # which is linger.ms there
         ("console-producer --topic t --max-block-ms 2000", {}, 2_000),
@@ -201,5 +217,59 @@ def test_kafkas_script_runs_the_tool_by_kafkas_name(script: str, tmp_path: Path)
 )
 def test_a_tool_waits_ten_seconds_for_a_broker_unless_it_is_told_otherwise(line: str, settings: dict[str, str], waited_ms: int) -> None:
     tool, *words = line.split()
-    grammar = grammar_of(import_module(f"barnabas.tools.{tool.replace('-', '_')}"))
-    assert patience_ms(grammar, words, settings) == waited_ms
+    module = import_module(f"barnabas.tools.{tool.replace('-', '_')}")
+    assert patience_ms(grammar_of(module), words, settings, getattr(module, "PATIENCE_OPTION", None)) == waited_ms
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [
+        "topics --list",
+        "get-offsets",
+        "console-producer --topic t",
+        "console-consumer --topic t",
+        "status",
+        "consumer-groups --list",
+        "acls --list",
+        "client-metrics --list",
+        "configs --describe --entity-type topics",
+        "reassign-partitions --list",
+        "log-dirs --describe",
+        "groups --list",
+        "cluster cluster-id",
+    ],
+)
+@pytest.mark.parametrize(
+    ("address", "reason"),
+    [("localhost", "the port is missing, write localhost:9092"), ("localhost:99999", "a port is a number from 0 to 65535")],
+)
+def test_an_address_without_a_right_port_is_told_in_one_line(tool: str, address: str, reason: str) -> None:
+    told = Told(*tool.split(), "--bootstrap-server", address)
+    assert (told.code, told.out, told.err) == (1, "", f"barnabas: --bootstrap-server {address}: {reason}\n")
+
+
+def test_kafkas_name_of_a_tool_tells_it_as_kafkas_does() -> None:
+    told = Told("kafka-topics", "--list", "--bootstrap-server", "localhost")
+    assert told.err.startswith("Failed to create new KafkaAdminClient\nCaused by:")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_wait_on_a_terminal_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("barnabas.tools._text._PROGRESS_AFTER_S", 0.0)
+    monkeypatch.setattr("barnabas.tools._text._REDRAW_S", 0.01)
+    monkeypatch.setenv("COLUMNS", "200")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"localhost:{server.getsockname()[1]}"
+    terminal = Terminal()
+    with redirect_stderr(terminal):
+        assert cli.main(["consumer-groups", "--list", "--timeout", "1500", "--bootstrap-server", address]) == 1
+    assert f" s: {address} (--bootstrap-server) refused the connection" in terminal.getvalue()
+
+
+def test_a_line_on_a_terminal_is_not_wrapped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    assert Waiting("a broker", lambda: "x" * 100)._line(3.0) == "waiting for a broker, 3 s: xxxxxxxxxxxx"

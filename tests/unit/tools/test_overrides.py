@@ -42,3 +42,18 @@ def test_a_variable_of_a_config_provider_is_no_secret() -> None:
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(CannotRun, match="missing"):
         read(files=(tmp_path / "missing",))
+
+
+@pytest.mark.parametrize("name", ["log.segmnt.bytes", "listener.name.outside.ssl.key.pasword"])
+def test_a_misspelt_setting_is_refused_without_its_value(name: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text(f"{name}=geheim\n")
+    with pytest.raises(CannotRun, match="did you mean") as on_line:
+        read(f"{name}=geheim")
+    with pytest.raises(CannotRun, match="did you mean") as in_file:
+        read(files=(tmp_path / "file",))
+    assert str(on_line.value) == str(in_file.value)
+    assert "geheim" not in str(on_line.value)
+
+
+def test_a_name_like_no_other_may_be_that_of_a_policy_class() -> None:
+    assert read("example.policy.limit=3").properties == {"example.policy.limit": "3"}

@@ -30,6 +30,11 @@ def test_an_unknown_setting_gets_one_line() -> None:
     assert settings({"no.such.setting": "1"}).remarks == ("The setting no.such.setting is not known and has no effect",)
 
 
+def test_a_misspelt_setting_of_a_file_is_named_with_the_one_that_is_meant() -> None:
+    (remark,) = settings({"log.segmnt.bytes": "1"}).remarks
+    assert remark == "The setting log.segmnt.bytes is not known and has no effect; did you mean log.segment.bytes?"
+
+
 def test_known_settings_get_none() -> None:
     assert settings({"broker.id": "1", "log.dirs": "/x"}).remarks == ()
 

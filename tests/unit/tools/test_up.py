@@ -121,6 +121,22 @@ def test_a_port_in_use_is_told_with_the_option_for_another(tmp_path: Path, up_fa
     assert told.endswith("Address already in use; stop what listens there, or set another port with --port\n")
 
 
+def test_what_is_overridden_is_told_by_the_name_of_its_setting(tmp_path: Path, up_fails: UpFails) -> None:
+    (tmp_path / "file").touch()
+    listening, port = taken_port()
+    with listening:
+        override = ("--override", f"listeners=PLAINTEXT://127.0.0.1:{port}")
+        told = up_fails(ExitCode.ADDRESS_UNAVAILABLE, "--port", "0", "--data", str(tmp_path / "data"), *override)
+        assert told.endswith("Address already in use; stop what listens there, or set another port in listeners\n")
+    told = up_fails(ExitCode.DISK_UNUSABLE, "--port", "0", "--override", f"log.dirs={tmp_path / 'file'}")
+    assert told.endswith("let this user write there, or name another directory in log.dirs\n")
+
+
+def test_a_misspelt_setting_is_refused_once(tmp_path: Path, up_fails: UpFails) -> None:
+    told = up_fails(ExitCode.INVALID_CONFIG, "--port", "0", "--data", str(tmp_path), "--override", "log.segmnt.bytes=1")
+    assert told == "barnabas: the setting log.segmnt.bytes is not known; did you mean log.segment.bytes?\n"
+
+
 def test_a_host_that_is_not_here_is_told_with_the_option_for_it(tmp_path: Path, up_fails: UpFails) -> None:
     told = up_fails(ExitCode.ADDRESS_UNAVAILABLE, "--host", "192.0.2.1", "--port", "0", "--data", str(tmp_path))
     assert told.endswith("the host is not an address of this machine, correct --host\n")
