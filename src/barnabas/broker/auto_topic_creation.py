@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from barnabas.broker.admin_manager import TopicCreation
@@ -41,6 +42,15 @@ class TopicCreator(Protocol):
     async def create_topics(self, topics: Sequence[CreatableTopic], timeout_ms: int) -> list[TopicCreation]: ...
 
 
+@dataclass(frozen=True)
+class _Failure:
+    """Of the last attempt to create a topic. `told` is what Metadata says of it; 0 for an attempt that never came to a verdict."""
+
+    code: int
+    told: int
+    failed_ms: int
+
+
 class AutoTopicCreation:
     """`topic_count` is how many topics the cluster has, `monotonic_ms` a clock that never goes back."""
 
@@ -58,7 +68,7 @@ class AutoTopicCreation:
         self._topics_max = current.number("barnabas.auto.create.topics.max")
         self._warned_ms: int | None = None
         self._in_flight: set[str] = set()
-        self._failures: dict[str, tuple[int, int]] = {}  # by name: the error code of the last attempt, and when; the oldest first
+        self._failures: dict[str, _Failure] = {}  # by name; the oldest first
         self._tasks: set[asyncio.Task[None]] = set()
 
     def create_topics(self, names: Iterable[str]) -> list[MetadataResponseTopic]:
@@ -83,12 +93,13 @@ class AutoTopicCreation:
 
     def _code_meanwhile(self, name: str, monotonic_ms: int) -> int:
         """What Metadata says of a topic while it is being created: with a last attempt that has failed, why."""
-        return self._failure(name, monotonic_ms) or ErrorCode.LEADER_NOT_AVAILABLE
+        failure = self._failure(name, monotonic_ms)
+        return (failure.told if failure is not None else 0) or ErrorCode.LEADER_NOT_AVAILABLE
 
-    def _failure(self, name: str, monotonic_ms: int) -> int:
-        """The error code of the last attempt, 0 if it did not fail or is long ago."""
-        code, failed_ms = self._failures.get(name, (0, 0))
-        return code if monotonic_ms - failed_ms < FAILURE_TOLD_MS else 0
+    def _failure(self, name: str, monotonic_ms: int) -> _Failure | None:
+        """Of the last attempt; None if it did not fail or is long ago."""
+        failure = self._failures.get(name)
+        return failure if failure is not None and monotonic_ms - failure.failed_ms < FAILURE_TOLD_MS else None
 
     def _may_create(self, name: str, monotonic_ms: int) -> bool:
         if is_internal(name):
@@ -136,29 +147,29 @@ class AutoTopicCreation:
                 [creatable_topic(name, config) for name in names], config.number("request.timeout.ms")
             )
         except (KafkaError, TreeError) as error:
-            _log.warning("Automatic creation of %s failed: %r", _some(names), error)
+            self._note(dict.fromkeys(names, error), is_verdict=False)
         else:
-            self._note(created)
+            self._note({topic.name: topic.error for topic in created})
             made = [topic.name for topic in created if topic.error is None]
             if made:
                 _log.info("Created %s, which clients asked for", _some(made))
         finally:
             self._in_flight.difference_update(names)
 
-    def _note(self, created: list[TopicCreation]) -> None:
+    def _note(self, outcomes: Mapping[str, KafkaError | TreeError | None], *, is_verdict: bool = True) -> None:
         """Which topics could not be created, for the next client that asks, and for the log: a client asks ten times a second, and the same
         error is logged once. At most as many as may be under way are kept."""
         monotonic_ms = self._monotonic_ms()
-        failed: dict[str, KafkaError] = {}
-        for topic in created:
-            before = self._failure(topic.name, monotonic_ms)
-            self._failures.pop(topic.name, None)
-            if topic.error is None:
+        failed: dict[str, KafkaError | TreeError] = {}
+        for name, error in outcomes.items():
+            before = self._failure(name, monotonic_ms)
+            self._failures.pop(name, None)
+            if error is None:
                 continue
-            if topic.error.code != before:
-                failed[topic.name] = topic.error
-            if topic.error.code not in _SOON_THERE:
-                self._failures[topic.name] = (topic.error.code, monotonic_ms)
+            if before is None or error.code != before.code:
+                failed[name] = error
+            told = error.code if is_verdict and error.code not in _SOON_THERE else 0
+            self._failures[name] = _Failure(error.code, told, monotonic_ms)
         while len(self._failures) > IN_FLIGHT_MAX:
             del self._failures[next(iter(self._failures))]
         if failed:

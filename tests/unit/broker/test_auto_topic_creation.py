@@ -13,6 +13,7 @@ from barnabas.broker.auto_topic_creation import FAILURE_TOLD_MS, AutoTopicCreati
 from barnabas.broker.config import BrokerConfig, DynamicBrokerConfig
 from barnabas.broker.server import BrokerServer
 from barnabas.errors import KafkaError, NotController, PolicyViolation, RequestTimedOut, TopicExists
+from barnabas.metadata.errors import ConnectionLoss, TreeError
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.create_topics_request import CreatableTopic
 from barnabas.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
@@ -26,7 +27,7 @@ UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 class Admin:
     """Stands for the AdminManager: notes what it is asked for, and lets a test decide when and how that ends."""
 
-    def __init__(self, error: KafkaError | None = None, outcome: KafkaError | None = None) -> None:
+    def __init__(self, error: KafkaError | TreeError | None = None, outcome: KafkaError | None = None) -> None:
         self.calls: list[list[str]] = []
         self.timeouts_ms: list[int] = []
         self.may_end = asyncio.Event()
@@ -48,7 +49,7 @@ def config(**settings: str) -> BrokerConfig:
 
 def creating(
     scenario: Callable[[AutoTopicCreation, Admin], Awaitable[None]],
-    error: KafkaError | None = None,
+    error: KafkaError | TreeError | None = None,
     outcome: KafkaError | None = None,
     topic_count: Callable[[], int] = lambda: 0,
     now_ms: Callable[[], int] = lambda: 0,
@@ -155,19 +156,25 @@ def test_failures_are_logged_with_their_reason(caplog: pytest.LogCaptureFixture)
 
     creating(scenario, NotController("not here"))
     creating(scenario, outcome=PolicyViolation("no such names"))
-    assert "creation of a failed: NotController('not here')" in caplog.text
+    assert "creation of a failed, the first with: NotController('not here')" in caplog.text
     assert "creation of a failed, the first with: PolicyViolation('no such names')" in caplog.text
 
 
-def test_a_failure_is_logged_once_however_often_a_client_asks(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(
+    ("error", "outcome"), [(NotController(), None), (ConnectionLoss("/x"), None), (None, PolicyViolation("no")), (None, RequestTimedOut())]
+)
+def test_a_failure_is_logged_once_however_often_a_client_asks(
+    error: KafkaError | TreeError | None, outcome: KafkaError | None, caplog: pytest.LogCaptureFixture
+) -> None:
     times = [0]
 
     async def scenario(creation: AutoTopicCreation, admin: Admin) -> None:
         for times[0] in (0, 100, 4_000, 8_000, 8_000 + FAILURE_TOLD_MS):
-            creation.create_topics(["a"])
+            told_code = outcome.code if isinstance(outcome, PolicyViolation) and times[0] in (100, 4_000, 8_000) else LEADER_NOT_AVAILABLE
+            assert told(creation.create_topics(["a"])) == [("a", told_code)]
             await finished(creation, admin)
 
-    creating(scenario, outcome=PolicyViolation("no"), now_ms=lambda: times[0])
+    creating(scenario, error, outcome, now_ms=lambda: times[0])
     assert caplog.text.count("creation of a failed") == 2, "and again when it is asked for after a while"
 
 
