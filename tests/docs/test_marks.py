@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
 
 import pytest
 
+from tests.docs.commands import commands
 from tests.docs.snippets import compiled
 from tests.documentation import PAGES, ROOT, Block, blocks, prose
 
@@ -25,7 +28,56 @@ every_page = pytest.mark.parametrize("page", PAGES)
 @pytest.mark.parametrize("block", NOT_RUN, ids=str)
 def test_a_block_that_is_not_run_has_a_known_reason(block: Block) -> None:
     elsewhere = ANOTHER_TEST.fullmatch(block.not_run or "")
-    assert block.not_run in REASONS or (elsewhere is not None and (ROOT / elsewhere[1]).is_file())
+    assert block.not_run in REASONS or elsewhere is not None
+    if elsewhere is not None:
+        assert not_in_test(block, (ROOT / elsewhere[1]).read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    ("language", "source", "missing"),
+    [
+        ("sh", "barnabas demo  # see one work\n", []),
+        ("sh", "cd shop && barnabas pipeline run\n", ["pipeline run"]),
+        ("sh", "spark-submit --master x job.py\n", ["spark-submit", "--master"]),
+        ("python", "from pyspark.sql import SparkSession\nSparkSession.builder.remote('x').show()\n", ["SparkSession.builder.remote"]),
+    ],
+)
+def test_a_mark_cannot_name_a_test_of_something_else(language: str, source: str, missing: list[str]) -> None:
+    demo = (ROOT / "tests/spark/test_demo.py").read_text(encoding="utf-8")
+    assert not_in_test(Block("page", 1, source, language), demo) == missing
+
+
+def not_in_test(block: Block, test: str) -> list[str]:
+    """What a block is about and a test does not have: the tool with its command, other programs with their options, Python's calls."""
+    if block.language == "python":
+        return [call for call in imported_calls(block.source) if call not in test]
+    return [words for words in command_words(block) if not stand_together(words.split(), test)]
+
+
+def command_words(block: Block) -> Iterator[str]:
+    for command in commands(block):
+        for part in re.split(r"&&|[|;]", re.sub(r"\s#.*|\\$", "", command.text, flags=re.MULTILINE)):
+            program, *words = part.split()
+            if program == "barnabas":
+                tool = [word for word in (program, *words[:2]) if re.fullmatch("[a-z-]+", word) and not word.startswith("-")]
+                yield " ".join(tool[-2:])
+            elif program != "cd":
+                yield program
+            yield from (word.partition("=")[0] for word in words if word.startswith("--"))
+
+
+def stand_together(words: list[str], test: str) -> bool:
+    """In any order, as in `run_pipeline` and in `"pipeline", "run"`."""
+    orders = (words, words[::-1])
+    return any(re.search(r"(?<![a-zA-Z-])" + "[^a-zA-Z]{1,4}".join(map(re.escape, order)) + "(?![a-zA-Z-])", test) for order in orders)
+
+
+def imported_calls(source: str) -> list[str]:
+    """The functions and methods that are called by the name of an import, such as SparkSession.builder.remote."""
+    tree = ast.parse(source)
+    imported = {each.asname or each.name for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom) for each in node.names}
+    called = [ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return [call for call in called if call.partition(".")[0] in imported and "(" not in call]
 
 
 def test_few_blocks_are_not_run(capsys: pytest.CaptureFixture[str]) -> None:
