@@ -49,6 +49,18 @@ def test_the_file_names_the_cluster_and_its_settings(
     assert capsys.readouterr().err == f"barnabas: no --bootstrap-server: using {bootstrap} from {path}\n"
 
 
+def test_an_end_without_records_is_no_limit_for_the_connection(bootstrap: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["console-consumer", "--bootstrap-server", bootstrap, "--topic", "orders", "--timeout-ms", "1"]) == 0
+    assert capsys.readouterr().err == "Processed a total of 0 messages\n"
+
+
+@pytest.mark.parametrize("tool", ["get-offsets", "kafka-get-offsets", "kafka-run-class kafka.tools.GetOffsetShell"])
+def test_the_end_of_a_topic_is_found_by_the_option_of_kafka_3(tool: str, bootstrap: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([*tool.split(), "--broker-list", bootstrap, "--topic", "orders"]) == 0
+    told = capsys.readouterr()
+    assert (told.out, told.err) == ("orders:0:0\n", "")
+
+
 @pytest.mark.parametrize(
     ("kind", "line", "name"),
     [
