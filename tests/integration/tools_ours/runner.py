@@ -191,7 +191,7 @@ REPLACEMENTS = [
     (re.compile(r"Epoch: \d+$", re.MULTILINE), "Epoch: N"),  # of the features, which counts all changes of the metadata
     (re.compile(r"\b\d{13} +\t\d+ +\t"), "TIME\tDURATION\t"),  # of a transaction
     (re.compile(r"\b(Call: |callName=)\w+"), r"\1NAME"),  # the names of the clients' own steps, Java's and Python's
-    (re.compile(r"; the last connection error: .*"), ""),  # which Java's client only logs
+    (re.compile(r"; the last connection error: .*?(?=\. Enable debug|$)", re.MULTILINE), ""),  # which Java's client only logs
     (
         re.compile(r"(Invalid url in bootstrap.servers: \S+): (?:the port is missing, )?write \S+"),
         r"\1",
