@@ -151,8 +151,14 @@ class Terminal:
                 stderr=err,
                 env=self._environment,
                 start_new_session=True,
+                preexec_fn=_let_ctrl_c_through,
             )
         return _Running(command, process, output, messages)
+
+
+def _let_ctrl_c_through() -> None:
+    """A shell that runs the tests in the background lets them ignore SIGINT, and whatever they start inherits that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _says_ready(output: Path) -> bool:
