@@ -120,16 +120,18 @@ class RequestDispatcher:
         self._waiting_bytes -= exchange.size
         exchange.leave_queue()
         try:
-            is_of_broker = exchange.connection.listener_name in self._listeners_of_brokers
-            request: Request[Any] = Request(exchange, header, header.message(header.elements_max(is_of_broker)))
+            elements_max = header.elements_max(exchange.connection.listener_name in self._listeners_of_brokers)
+            request: Request[Any] = Request(exchange, header, header.message(elements_max))
         except MalformedMessage as error:
             _log.warning("Closing connection %s on listener %s: %s", exchange.connection.id, exchange.connection.listener_name, error)
             exchange.close_connection()
             return
+        # A request of megabytes with few elements is not divided: offsets that are too large together are refused together.
+        is_divided = elements_max - header.reader.elements_left > ELEMENTS_AT_ONCE
         try:
-            if handler.handle_many is not None:
+            if is_divided and handler.handle_many is not None:
                 response = await handler.handle_many(self._broker, request)
-            elif handler.parts is not None:
+            elif is_divided and handler.parts is not None:
                 response = await self._handle_parts(handler, handler.parts, request, header)
             else:
                 result = handler.handle(self._broker, request)

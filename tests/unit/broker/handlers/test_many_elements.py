@@ -120,11 +120,13 @@ def test_a_request_of_megabytes_waits_for_its_turn_before_it_is_parsed(tmp_path:
     async def test(leader: Leader) -> None:
         names = [f"{number}" * 15_000 for number in range(10, 10 + BYTES_AT_ONCE // 30_000 + 1)]
         topics = [OffsetForLeaderTopic(name, [OffsetForLeaderPartition(0, -1, 0)]) for name in names]
+        calls = _watch(leader, api_keys.OFFSET_FOR_LEADER_EPOCH)
         asked = leader.ask(api_keys.OFFSET_FOR_LEADER_EPOCH, OffsetForLeaderEpochRequest(-1, topics), 4)
         assert asked.is_waiting  # nothing is done in the call that brings it
         response = await asked.answer()
         assert [topic.topic for topic in response.topics] == names
         assert leader.turns.taken > 0
+        assert calls == [len(names)]  # it is not divided
 
     with_leader(tmp_path, test)
 
