@@ -260,9 +260,9 @@ def assert_same(arguments: Sequence[str], cwd: Path) -> None:
 
 
 def run(arguments: Sequence[str], cwd: Path) -> kafka.Result:
-    """Our tool as its users run it."""
+    """Our tool by Kafka's name, as bin/kafka-dump-log.sh runs it."""
     done = subprocess.run(
-        [sys.executable, "-m", "barnabas", "dump-log", *arguments], cwd=cwd, capture_output=True, timeout=120, check=False
+        [sys.executable, "-m", "barnabas", "kafka-dump-log", *arguments], cwd=cwd, capture_output=True, timeout=120, check=False
     )
     return kafka.Result(done.returncode, done.stdout.decode("utf-8"), done.stderr.decode("utf-8"))
 
