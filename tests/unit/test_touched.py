@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.touched import ROOT, UNIT, module_name, concerned_by
+from tests.touched import ROOT, UNIT, concerned_by, module_name
 
 
 def test_a_changed_module_brings_the_tests_that_import_it() -> None:

@@ -1,4 +1,4 @@
-"""CSV values: the whole-column way and the row-by-row way mean the same; what from_csv gives is in tests/spark/test_values_csv.py."""
+"""CSV values: the whole-column way and the row-by-row way mean the same; what from_csv gives is in tests/spark/values/test_values_csv.py."""
 
 from __future__ import annotations
 
