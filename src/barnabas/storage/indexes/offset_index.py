@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from typing import Final, NamedTuple
 
-from barnabas.errors import CorruptIndex, InvalidOffset
+from barnabas.errors import CorruptIndex, IndexEntryOutOfOrder
 from barnabas.storage.indexes.index import Index
 
 POSITION_MAX: Final = 2**31 - 1
@@ -41,7 +41,7 @@ class OffsetIndex(Index[OffsetPosition]):
         if self.is_full:
             raise ValueError(f"Attempt to append to a full index (size = {self._entries}).")
         if self._entries and offset <= self._last_offset:
-            raise InvalidOffset(
+            raise IndexEntryOutOfOrder(
                 f"Attempt to append an offset {offset} to position {self._entries} no larger than the last offset appended"
                 f" ({self._last_offset}) to {self.path}"
             )

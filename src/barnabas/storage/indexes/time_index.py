@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from typing import Final, NamedTuple
 
-from barnabas.errors import CorruptIndex, InvalidOffset
+from barnabas.errors import CorruptIndex, IndexEntryOutOfOrder
 from barnabas.records.batch import NO_TIMESTAMP
 from barnabas.storage.indexes.index import Index
 
@@ -48,7 +48,7 @@ class TimeIndex(Index[TimestampOffset]):
             raise ValueError(f"Attempt to append to a full time index (size = {self._entries}).")
         last = self.last_entry
         if self._entries and offset < last.offset:
-            raise InvalidOffset(
+            raise IndexEntryOutOfOrder(
                 f"Attempt to append an offset ({offset}) to slot {self._entries} no larger than the last offset appended"
                 f" ({last.offset}) to {self.path}"
             )

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from librt.strings import read_i64_be
 from mypy_extensions import i64
 
-from barnabas.errors import CorruptIndex, CorruptRecord, InvalidOffset, InvalidRecord, SegmentOffsetOverflow
+from barnabas.errors import CorruptIndex, CorruptRecord, IndexEntryOutOfOrder, InvalidRecord, SegmentOffsetOverflow
 from barnabas.records.batch import MAGIC_AT, MAGIC_V0, MAGIC_V2, NO_TIMESTAMP, Batch, entry_size
 from barnabas.records.crc import ensure_valid
 from barnabas.records.reader import each_record
@@ -415,7 +415,7 @@ class Segment:
             for chunk in self.chunks():
                 for batch in chunk.batches:
                     valid, indexed = self._index_recovered(batch, valid, indexed)
-        except (CorruptRecord, InvalidOffset) as e:
+        except (CorruptRecord, IndexEntryOutOfOrder) as e:
             _log.error("Found invalid messages in log segment %s at byte offset %d: %s", self.file.path, valid, e)
         self._bytes_since_index = valid - indexed
         self.close_indexes()
