@@ -10,7 +10,7 @@ from barnabas.storage.log import offset_lookup
 from barnabas.storage.segments.segment import Found
 
 
-class EpochEndOffset:
+class LeaderEpochEndOffset:
     """Where a leader epoch ended: OffsetForLeaderEpoch's answer for one partition."""
 
     def __init__(self, error: int, leader_epoch: int = -1, end_offset: int = -1) -> None:
@@ -19,7 +19,7 @@ class EpochEndOffset:
         self.end_offset = end_offset
 
     def __repr__(self) -> str:
-        return f"EpochEndOffset(error={self.error}, leader_epoch={self.leader_epoch}, end_offset={self.end_offset})"
+        return f"LeaderEpochEndOffset(error={self.error}, leader_epoch={self.leader_epoch}, end_offset={self.end_offset})"
 
 
 def list_offsets(

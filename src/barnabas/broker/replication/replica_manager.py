@@ -17,7 +17,7 @@ from barnabas.broker.partitions import offset_queries
 from barnabas.broker.partitions.append_call import AppendCall, Order
 from barnabas.broker.partitions.fetch_params import FetchParams, FetchPartition, FetchResult, TopicIdPartition
 from barnabas.broker.partitions.isr import IsrUpdates
-from barnabas.broker.partitions.offset_queries import EpochEndOffset
+from barnabas.broker.partitions.offset_queries import LeaderEpochEndOffset
 from barnabas.broker.partitions.partition import ACKS_ALL, NOT_YET, Partition, PartitionHost
 from barnabas.broker.partitions.partition_append import PartitionAppend
 from barnabas.broker.replication import log_dirs, replica_states
@@ -494,13 +494,13 @@ class ReplicaManager:
         found = self.partition_or_raise(partition)
         return offset_queries.legacy_offsets(found, timestamp, max_offsets, is_from_consumer, only_from_leader, self.clock.now_ms())
 
-    def last_offset_for_leader_epoch(self, partition: TopicPartition, current_leader_epoch: int, wanted_epoch: int) -> EpochEndOffset:
+    def last_offset_for_leader_epoch(self, partition: TopicPartition, current_leader_epoch: int, wanted_epoch: int) -> LeaderEpochEndOffset:
         """Where an epoch ended; an error is part of the answer."""
         try:
             found = self.partition_or_raise(partition)
-            return EpochEndOffset(0, *found.last_offset_for_leader_epoch(current_leader_epoch, wanted_epoch, True))
+            return LeaderEpochEndOffset(0, *found.last_offset_for_leader_epoch(current_leader_epoch, wanted_epoch, True))
         except KafkaError as error:
-            return EpochEndOffset(error.code)
+            return LeaderEpochEndOffset(error.code)
 
     def active_producers(self, partition: TopicPartition) -> list[ProducerStateEntry]:
         """Who has written to the partition lately."""
