@@ -33,8 +33,8 @@ from barnabas.broker.partitions.fetch_params import (
     READ_UNCOMMITTED,
     ClientMetadata,
     FetchParams,
-    FetchPartition,
     FetchResult,
+    PartitionFetch,
     TopicIdPartition,
     fetch_isolation,
 )
@@ -341,7 +341,7 @@ def _wanted(broker: Broker, message: FetchRequest, version: int) -> list[Wanted]
     for topic in message.topics:
         name = (topic_name(topic.topic_id) or "") if uses_ids else topic.topic
         for asked in topic.partitions:
-            request = FetchPartition(
+            request = PartitionFetch(
                 asked.fetch_offset,
                 asked.partition_max_bytes,
                 max(asked.current_leader_epoch, NO_EPOCH),

@@ -15,7 +15,7 @@ from barnabas.broker.clock import Clock
 from barnabas.broker.config import DynamicBrokerConfig
 from barnabas.broker.partitions import offset_queries
 from barnabas.broker.partitions.append_call import AppendCall, Order
-from barnabas.broker.partitions.fetch_params import FetchParams, FetchPartition, FetchResult, TopicIdPartition
+from barnabas.broker.partitions.fetch_params import FetchParams, FetchResult, PartitionFetch, TopicIdPartition
 from barnabas.broker.partitions.isr import IsrUpdates
 from barnabas.broker.partitions.offset_queries import LeaderEpochEndOffset
 from barnabas.broker.partitions.partition import ACKS_ALL, NOT_YET, Partition, PartitionHost
@@ -414,7 +414,7 @@ class ReplicaManager:
         self,
         params: FetchParams,
         key: TopicIdPartition,
-        wanted: FetchPartition,
+        wanted: PartitionFetch,
         max_bytes: int,
         min_one_message: bool,
         monotonic_ms: int,

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from barnabas.broker.partitions.fetch_params import FetchPartition, TopicIdPartition
+from barnabas.broker.partitions.fetch_params import PartitionFetch, TopicIdPartition
 from barnabas.broker.requests.fetch_session_cache import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
@@ -134,7 +134,7 @@ class _FullContext(FetchContext):
         return fetch_response(answers, session_id)
 
     def _cached_partitions(self, answers: Answers) -> dict[Key, CachedPartition]:
-        requests: dict[Key, FetchPartition] = {
+        requests: dict[Key, PartitionFetch] = {
             partition_key(partition, self._uses_topic_ids): request for partition, request in self.wanted
         }
         cached = {}
