@@ -65,6 +65,9 @@ class PartitionFetch:
         return f"PartitionFetch(offset={self.offset}, max_bytes={self.max_bytes}, current_leader_epoch={self.current_leader_epoch})"
 
 
+RequestedPartition = tuple[TopicIdPartition, PartitionFetch]
+
+
 class FetchParams:
     """What is wanted of a fetch as a whole. A consumer gives client metadata only if it may be sent to another replica."""
 

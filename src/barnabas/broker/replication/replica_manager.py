@@ -15,7 +15,7 @@ from barnabas.broker.clock import Clock
 from barnabas.broker.config import DynamicBrokerConfig
 from barnabas.broker.partitions import offset_queries
 from barnabas.broker.partitions.append_call import AppendCall, Order
-from barnabas.broker.partitions.fetch_params import FetchParams, FetchResult, PartitionFetch, TopicIdPartition
+from barnabas.broker.partitions.fetch_params import FetchParams, FetchResult, PartitionFetch, RequestedPartition, TopicIdPartition
 from barnabas.broker.partitions.isr import IsrUpdates
 from barnabas.broker.partitions.offset_queries import LeaderEpochEndOffset
 from barnabas.broker.partitions.partition import ACKS_ALL, NOT_YET, Partition, PartitionHost
@@ -28,7 +28,7 @@ from barnabas.broker.replication.long_reads import LongReads
 from barnabas.broker.replication.replica_selector import read_replicas
 from barnabas.broker.scheduling.turns import ELEMENTS_AT_ONCE
 from barnabas.broker.waiting.delayed_delete_records import DelayedDeleteRecords, DeletedRecords
-from barnabas.broker.waiting.delayed_fetch import DelayedFetch, Fetched, LogReading, Wanted
+from barnabas.broker.waiting.delayed_fetch import DelayedFetch, Fetched, LogReading
 from barnabas.broker.waiting.delayed_produce import DelayedProduce
 from barnabas.broker.waiting.purgatory import DelayedOperationPurgatory
 from barnabas.errors import (
@@ -367,14 +367,16 @@ class ReplicaManager:
 
     # -- fetch
 
-    def fetch_messages(self, params: FetchParams, wanted: Wanted, on_done: Callable[[Fetched], None]) -> None:
+    def fetch_messages(self, params: FetchParams, wanted: list[RequestedPartition], on_done: Callable[[Fetched], None]) -> None:
         """Reads, and calls `on_done`: at once if there is enough, or an error, or no time to wait; else when one of these has come."""
         if self.long_reads is not None and len(wanted) > ELEMENTS_AT_ONCE:
             self.long_reads.begin(LogReading(params), wanted, lambda fetched: self._answer_or_wait(params, wanted, fetched, on_done))
         else:
             self._answer_or_wait(params, wanted, self.read_from_log(params, wanted), on_done)
 
-    def _answer_or_wait(self, params: FetchParams, wanted: Wanted, fetched: Fetched, on_done: Callable[[Fetched], None]) -> None:
+    def _answer_or_wait(
+        self, params: FetchParams, wanted: list[RequestedPartition], fetched: Fetched, on_done: Callable[[Fetched], None]
+    ) -> None:
         if params.max_wait_ms <= 0 or not wanted or _answers_at_once(fetched, params.min_bytes):
             on_done(fetched)
             return
@@ -382,7 +384,7 @@ class ReplicaManager:
         keys = [key.partition for key, _ in wanted]
         self.fetch_purgatory.try_complete_else_watch(operation, keys, self.clock.monotonic_ms())
 
-    def read_after_waiting(self, params: FetchParams, wanted: Wanted, on_done: Callable[[Fetched], None]) -> None:
+    def read_after_waiting(self, params: FetchParams, wanted: list[RequestedPartition], on_done: Callable[[Fetched], None]) -> None:
         """Reads once more for a fetch that has waited, which has told how far its follower is when it came: it does not tell again."""
         reading = LogReading(params, from_purgatory=True)
         if self.long_reads is not None and len(wanted) > ELEMENTS_AT_ONCE:
@@ -391,13 +393,13 @@ class ReplicaManager:
             self.read_on(reading, wanted)
             on_done(reading.fetched)
 
-    def read_from_log(self, params: FetchParams, wanted: Wanted) -> Fetched:
+    def read_from_log(self, params: FetchParams, wanted: list[RequestedPartition]) -> Fetched:
         """Reads from each partition in turn until `max_bytes` are used up; the first batch found may be larger than any limit."""
         reading = LogReading(params)
         self.read_on(reading, wanted)
         return reading.fetched
 
-    def read_on(self, reading: LogReading, wanted: Wanted) -> None:
+    def read_on(self, reading: LogReading, wanted: list[RequestedPartition]) -> None:
         """Reads from the next of the partitions that one fetch wants."""
         monotonic_ms = self.clock.monotonic_ms()
         params, fetched, left, min_one_message = reading.params, reading.fetched, reading.left, reading.min_one_message
