@@ -28,7 +28,7 @@ from barnabas.storage.disk.files import AnyFiles
 from barnabas.storage.disk.later import Later
 from barnabas.storage.log.damaged_log import DamagedLog, load_or_describe
 from barnabas.storage.log.durability import NEVER_MS, FlushPlan
-from barnabas.storage.log.inspection import Inspection, inspections_of
+from barnabas.storage.log.inspection import Inspection, inspect_segment, inspections_of
 from barnabas.storage.log.loader import LoadRequest, load_log
 from barnabas.storage.log.log import Log
 from barnabas.storage.log_config import LONG_MAX, LogConfig
@@ -848,7 +848,7 @@ class LogManager:
             return
         for base_offset in inspection.doubtful:
             try:
-                log.inspect_segment(base_offset)
+                inspect_segment(log, base_offset)
             except (OSError, KafkaError, StorageFault) as error:
                 _log.error("The segment %d of %s cannot be read: %s", base_offset, log.directory, error)
 

@@ -22,6 +22,7 @@ from barnabas.storage.compaction.record_filter import RecordFilter
 from barnabas.storage.compaction.stats import CleanerStats
 from barnabas.storage.disk.files import AnyFile
 from barnabas.storage.log.log import Log
+from barnabas.storage.log.segment_removal import delete_snapshots_of
 from barnabas.storage.log_config import INT_MAX
 from barnabas.storage.segments.segment import Segment
 from barnabas.storage.segments.surgery import replace_segments, split_overflowed
@@ -196,7 +197,7 @@ class Cleaning:
     def _replace(self, old: list[Segment], new: list[Segment]) -> None:
         log = self.log
         gone = replace_segments(log.segments, new, old, log.directory, log.files, log.host, log.config.file_delete_delay_ms)
-        log.delete_snapshots_of(gone)
+        delete_snapshots_of(log, gone)
 
     # -- reading
 

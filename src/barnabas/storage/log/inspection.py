@@ -82,6 +82,23 @@ def inspections_of(log: Log) -> Iterator[Inspection]:
         yield Inspection(log.files, log, closed[first : first + SEGMENTS_AT_ONCE])
 
 
+def inspect_segment(log: Log, base_offset: int) -> None:
+    """Logs the records that are missing at the end of a segment that is no longer written."""
+    segment, following = log.segments.get(base_offset), log.segments.higher(base_offset)
+    if segment is None or following is None:
+        return
+    next_base, path = following.base_offset, segment.file.path
+    try:
+        end = segment.next_offset()
+    except CorruptRecord as e:
+        log.note_loss(next_base, f"Segment {path} is damaged: {e}")
+        return
+    if segment.is_torn:
+        log.note_loss(next_base, f"Segment {path} is cut, or damaged, behind offset {end - 1}")
+    elif log.gaps_are_losses and end < next_base:
+        log.note_loss(next_base, f"Segment {path} ends at offset {end}, and the next begins at {next_base}")
+
+
 def _end_of(file: AnyFile, position: int, base_offset: int) -> int | None:
     """The offset after the last batch; None where something else stands at the end of the file."""
     end = base_offset

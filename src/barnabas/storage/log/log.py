@@ -12,14 +12,12 @@ A Log runs on one thread. It touches the disk through its segments only, and wha
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import partial
 
 from barnabas.errors import (
     CorruptRecord,
     InconsistentTopicId,
-    KafkaError,
     KafkaStorageError,
     OffsetOutOfRange,
     OutOfDescriptors,
@@ -35,7 +33,7 @@ from barnabas.storage.disk.files import AnyFiles
 from barnabas.storage.host import LogHost
 from barnabas.storage.indexes.txn_index import AbortedTxn
 from barnabas.storage.leader_epochs import LeaderEpochCache
-from barnabas.storage.log import retention
+from barnabas.storage.log import retention, rolling, segment_removal, truncation
 from barnabas.storage.log.append import (
     UNKNOWN_OFFSET,
     LogAppendInfo,
@@ -51,7 +49,7 @@ from barnabas.storage.log.fetch import FetchData, FetchIsolation, Hole, aborted_
 from barnabas.storage.log_config import INT_MAX, LogConfig
 from barnabas.storage.log_offset import LogOffset
 from barnabas.storage.producers.append import TRANSACTION_VERSION_UNKNOWN
-from barnabas.storage.producers.replay import ProducerUpdates, check_producers, rebuild_producer_state
+from barnabas.storage.producers.replay import ProducerUpdates, check_producers
 from barnabas.storage.producers.state import ProducerStateManager
 from barnabas.storage.producers.verification import VerificationGuard
 from barnabas.storage.segments.segment import Segment
@@ -97,7 +95,7 @@ class Log:
         self.acks_wait_below = 0  # acknowledgements of records below it wait for the flush that flush.messages asked for
         self._loaded_end = -1 if recovered else log_end_offset  # as long as the log ends there, closing has nothing to make durable
         self._loaded_base = segments.active.base_offset
-        self._jitter = jitter
+        self.jitter = jitter
         self.has_role = False  # whether this broker has become leader or follower of it; before, nobody knows its high watermark
         self._log_end_offset = log_end_offset
         self._high_watermark = LogOffset(log_start_offset)
@@ -240,9 +238,26 @@ class Log:
         self.producers.on_high_watermark_updated(new.offset)
         self._update_first_unstable()
 
-    def _pull_high_watermark_to_end(self) -> None:
+    def pull_high_watermark_to_end(self) -> None:
+        """After a roll: where the high watermark is the log end offset, its position becomes the new active segment."""
         if self._high_watermark.offset >= self._log_end_offset:
             self._set_high_watermark(self.end)
+
+    def move_high_watermark_to_end(self) -> None:
+        """After the log was emptied: there is nothing below the log end offset."""
+        self._set_high_watermark(self.end)
+
+    def update_visible_offsets(self) -> None:
+        """After a truncation: the high watermark is at most the log end offset, and the first unstable offset may have gone."""
+        if self._high_watermark.offset >= self._log_end_offset:
+            self._set_high_watermark(self.end)
+        else:
+            self._update_first_unstable()
+
+    def reset_end(self, offset: int, active_was_cut: bool) -> None:
+        """Sets the log end offset after a truncation has removed the records from `offset` on."""
+        self._log_end_offset = offset
+        self.durability.truncated(offset, active_was_cut)
 
     def _update_first_unstable(self) -> None:
         first = self.producers.first_unstable_offset
@@ -432,60 +447,7 @@ class Log:
 
     def roll(self, now_ms: int, expected_next_offset: int = 0) -> Segment:
         """Closes the active segment and starts a new one at the log end offset, or at `expected_next_offset` if that is higher."""
-        self.check_open()
-        with self.on_disk("while rolling log segment"):
-            base = max(expected_next_offset, self._log_end_offset)
-            active = self.segments.active
-            if base in self.segments:
-                if active.base_offset != base or active.size:
-                    raise KafkaError(
-                        f"Trying to roll a new log segment for {self.partition} with start offset {base} while it already exists"
-                    )
-                _log.warning(
-                    "Rolling %s at offset %d again: the active segment is empty but one of its indexes is full", self.partition, base
-                )
-                segment = self._replace_active(base, now_ms)
-            else:
-                if base < active.base_offset:
-                    raise KafkaError(f"Trying to roll a new log segment for {self.partition} with start offset {base} below the active one")
-                self._remove_leftovers(base)
-                active.close_indexes()
-                if self.durability.active_was_cut:
-                    active.flush()
-                    self.durability.active_was_cut = False
-                segment = self._new_segment(base, now_ms)
-            self.producers.update_map_end_offset(base)
-            self.producers.take_snapshot(sync=False)
-            self._pull_high_watermark_to_end()
-            self.host.flush_later(self, base)
-            _log.info("Rolled new log segment of %s at offset %d", self.partition, base)
-        return segment
-
-    def _new_segment(self, base_offset: int, now_ms: int) -> Segment:
-        jitter_ms = self._jitter(self.config.segment_jitter_ms_max)
-        segment = Segment(self.files, self.directory, base_offset, self.config, now_ms, jitter_ms=jitter_ms)
-        segment.create_indexes()
-        self.segments.add(segment)
-        return segment
-
-    def _remove_leftovers(self, base_offset: int) -> None:
-        for kind in names.SEGMENT_SUFFIXES:
-            path = names.segment_file(self.directory, base_offset, kind)
-            if self.files.exists(path):
-                _log.warning("Newly rolled segment file %s already exists; deleting it first", path)
-                self.files.remove(path)
-
-    def _replace_active(self, base_offset: int, now_ms: int) -> Segment:
-        """A new active segment first, then the old one goes: there is always one to append to."""
-        old = self.segments.active
-        if old.base_offset == base_offset:
-            old.rename_suffix("", names.DELETED_SUFFIX)
-        segment = self._new_segment(base_offset, now_ms)
-        if old.base_offset != base_offset:
-            self.segments.remove(old.base_offset)
-            old.rename_suffix("", names.DELETED_SUFFIX)
-        self._delete_files([old])
-        return segment
+        return rolling.roll(self, now_ms, expected_next_offset)
 
     # -- reading
 
@@ -530,22 +492,6 @@ class Log:
             raise CorruptRecord(str(hole)) from None
         except OSError as e:
             raise self._disk_failed("while reading", e) from e
-
-    def inspect_segment(self, base_offset: int) -> None:
-        """Logs what is missing at the end of a segment that is not written any more."""
-        segment, following = self.segments.get(base_offset), self.segments.higher(base_offset)
-        if segment is None or following is None:
-            return
-        next_base, path = following.base_offset, segment.file.path
-        try:
-            end = segment.next_offset()
-        except CorruptRecord as e:
-            self.note_loss(next_base, f"Segment {path} is damaged: {e}")
-            return
-        if segment.is_torn:
-            self.note_loss(next_base, f"Segment {path} is cut, or damaged, behind offset {end - 1}")
-        elif self.gaps_are_losses and end < next_base:
-            self.note_loss(next_base, f"Segment {path} ends at offset {end}, and the next begins at {next_base}")
 
     def note_loss(self, up_to: int, what: str) -> None:
         """Logs that records are missing below an offset, once for each such place."""
@@ -615,100 +561,16 @@ class Log:
         """Retention: by log start offset always, by size and by time where the cleanup policy says delete."""
         deleted = 0
         for reason, deletable in retention.breaches(self, now_ms):
-            deleted += self._delete_segments(deletable, reason, now_ms)
+            deleted += segment_removal.delete_segments(self, deletable, reason, now_ms)
         return deleted
 
-    def _delete_segments(self, deletable: Sequence[Segment], reason: str, now_ms: int) -> int:
-        if not deletable:
-            return 0
-        with self.on_disk("while deleting segments"):
-            doomed = list(deletable)
-            if len(doomed) == len(self.segments):
-                self.roll(now_ms)  # a log always has a segment to append to
-            following = self.segments.higher(doomed[-1].base_offset)
-            if following is not None:
-                self.increment_log_start_offset(following.base_offset, "segment deletion")
-            _log.info("Deleting segments of %s at base offsets %s due to %s", self.partition, [s.base_offset for s in doomed], reason)
-            self._remove_segments(doomed)
-        return len(doomed)
-
-    def _remove_segments(self, doomed: Sequence[Segment]) -> None:
-        """Out of sight first, renamed next, gone after file.delete.delay.ms: a reader may still be in the middle of one.
-
-        Given from the end of the log inwards, so that a crash on the way leaves no hole.
-        """
-        for segment in doomed:
-            self.segments.remove(segment.base_offset)
-        for segment in doomed:
-            segment.rename_suffix("", names.DELETED_SUFFIX)
-        self._delete_files(doomed)
-        self.delete_snapshots_of(doomed)
-
-    def _delete_files(self, doomed: Sequence[Segment]) -> None:
-        self.durability.names_changed = True
-        for segment in doomed:
-            self.host.delete_later(partial(self._delete_segment, segment), self.config.file_delete_delay_ms)
-
-    def _delete_segment(self, segment: Segment) -> None:
-        segment.moved_to(self.directory)  # which may have another name since
-        segment.delete()
-
-    def delete_snapshots_of(self, doomed: Iterable[Segment]) -> None:
-        for segment in doomed:
-            delete = self.producers.mark_snapshot_for_deletion(segment.base_offset)
-            if delete is not None:
-                self.host.delete_later(delete, self.config.file_delete_delay_ms)
-
     def truncate_to(self, offset: int, now_ms: int) -> bool:
-        """Drops every record from `offset` on. True if there was any."""
-        if offset < 0:
-            raise ValueError(f"Cannot truncate partition {self.partition} to a negative offset ({offset}).")
-        self.check_open()
-        with self.on_disk(f"while truncating log to offset {offset}"):
-            if offset >= self._log_end_offset:
-                _log.info(
-                    "Truncating %s to %d has no effect as the largest offset in the log is %d",
-                    self.partition,
-                    offset,
-                    self._log_end_offset - 1,
-                )
-                # This replica may have led and noted an epoch without writing in it: that entry conflicts with the new leader's.
-                self.epochs.truncate_from_end(self._log_end_offset)
-                return False
-            _log.info("Truncating %s to offset %d", self.partition, offset)
-            if self.segments.first.base_offset > offset:
-                self.truncate_fully_and_start_at(offset, now_ms)
-                return True
-            self._remove_segments(self.segments.from_base(offset + 1)[::-1])
-            # At once: if one of those came back after others had taken its offsets, nothing would tell which is right.
-            self.files.sync_dir(self.directory)
-            self.segments.active.truncate_to(offset, now_ms)
-            self._log_end_offset = offset
-            self.durability.truncated(offset, active_was_cut=True)
-            self.epochs.truncate_from_end(offset)
-            self.log_start_offset = min(offset, self.log_start_offset)
-            rebuild_producer_state(self.producers, self.segments, self.log_start_offset, offset, now_ms)
-            if self.high_watermark >= offset:
-                self._set_high_watermark(self.end)
-            else:
-                self._update_first_unstable()
-        return True
+        """Drops every record from `offset` on; returns whether there was any."""
+        return truncation.truncate_to(self, offset, now_ms)
 
     def truncate_fully_and_start_at(self, offset: int, now_ms: int, log_start_offset: int | None = None) -> None:
         """Empties the log; the next record gets `offset`."""
-        self.check_open()
-        with self.on_disk("while truncating the entire log"):
-            _log.info("Truncating all of %s, to start at offset %d", self.partition, offset)
-            self._remove_segments(list(self.segments)[-2::-1])
-            self._replace_active(offset, now_ms)
-            self.files.sync_dir(self.directory)
-            self._log_end_offset = offset
-            self.durability.truncated(offset, active_was_cut=False)
-            self.epochs.clear_and_flush()
-            self.producers.truncate_fully_and_start_at(offset)
-            self.log_start_offset = offset if log_start_offset is None else log_start_offset
-            rebuild_producer_state(self.producers, self.segments, self.log_start_offset, offset, now_ms)
-            self._set_high_watermark(self.end)
+        truncation.truncate_fully_and_start_at(self, offset, now_ms, log_start_offset)
 
     # -- life cycle
 
