@@ -146,7 +146,7 @@ class ReplicaManager:
         self._grown: dict[TopicPartition, None] = {}  # of which followers are to be told
         self._read_replicas = read_replicas(config.current, metadata_cache)
         log_manager.on_dir_failure = self.log_dir_failed
-        log_manager.on_flushed = self._flushed
+        log_manager.flushes.on_flushed = self._flushed
 
     # -- partitions
 
