@@ -11,7 +11,6 @@ import pytest
 
 from barnabas.errors import InconsistentTopicId, InvalidMetaProperties, KafkaStorageError
 from barnabas.simulation.disk import SimulatedFiles
-from barnabas.storage import log_manager
 from barnabas.storage.disk.files import Files
 from barnabas.storage.disk.later import Later
 from barnabas.storage.leader_epochs import EpochEntry
@@ -19,6 +18,7 @@ from barnabas.storage.log.loader import load_log
 from barnabas.storage.log.log import Log
 from barnabas.storage.log_config import LONG_MAX, LogConfig
 from barnabas.storage.log_manager import AllLogDirsFailed, LogManager, LogManagerConfig
+from barnabas.storage.management import dir_loader
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
 from tests.logged import lines_of
@@ -145,7 +145,7 @@ def test_a_foreign_directory_is_warned_of(disk: SimulatedFiles, name: str, caplo
     disk.make_dirs(f"{A}/{name}")
     manage(disk)
     told = f"{A}/{name} is not the directory of a partition and is ignored; move it away from the log directory"
-    assert lines_of(caplog, log_manager, logging.WARNING) == [told]
+    assert lines_of(caplog, dir_loader, logging.WARNING) == [told]
 
 
 @pytest.mark.parametrize("name", FOREIGN)
@@ -377,7 +377,7 @@ def test_others_have_their_turn_while_a_log_is_recovered(tmp_path: Path, monkeyp
     append_many(manager.get_or_create(ORDERS, NOW), 3)
     manager.dirs[directory].release()
     may_go_on = threading.Event()
-    monkeypatch.setattr(log_manager, "load_or_describe", lambda request: may_go_on.wait(60) and load_log(request))
+    monkeypatch.setattr(dir_loader, "load_or_describe", lambda request: may_go_on.wait(60) and load_log(request))
     again = LogManager(Files(), [directory], config())
     steps = again.loading(NOW, lambda _: False)
     for _ in range(3):
