@@ -7,7 +7,7 @@ from barnabas.broker.partitions.partition import Partition
 from barnabas.errors import OffsetNotAvailable
 from barnabas.records.batch import NO_TIMESTAMP
 from barnabas.storage.log import offset_lookup
-from barnabas.storage.segments.segment import Found
+from barnabas.storage.segments.segment import TimestampAndOffset
 
 
 class LeaderEpochEndOffset:
@@ -24,7 +24,7 @@ class LeaderEpochEndOffset:
 
 def list_offsets(
     partition: Partition, timestamp: int, isolation: int | None, current_leader_epoch: int, fetch_only_from_leader: bool
-) -> Found | None:
+) -> TimestampAndOffset | None:
     log = partition.local_log(current_leader_epoch, fetch_only_from_leader)
     if isolation is None:
         last_fetchable = log.log_end_offset
@@ -32,7 +32,7 @@ def list_offsets(
         last_fetchable = log.last_stable_offset if isolation == READ_COMMITTED else log.high_watermark
     if timestamp == offset_lookup.LATEST:
         _require_high_watermark(partition, isolation, current_leader_epoch)
-        return Found(NO_TIMESTAMP, last_fetchable, partition.leader_epoch)
+        return TimestampAndOffset(NO_TIMESTAMP, last_fetchable, partition.leader_epoch)
     found = offset_lookup.offset_for_timestamp(log, timestamp)
     if timestamp in (offset_lookup.EARLIEST, offset_lookup.EARLIEST_LOCAL):
         return found

@@ -62,7 +62,7 @@ from barnabas.storage.log_manager import LogManager
 from barnabas.storage.producers.append import TRANSACTION_VERSION_UNKNOWN
 from barnabas.storage.producers.entry import ProducerStateEntry
 from barnabas.storage.producers.verification import VerificationGuard
-from barnabas.storage.segments.segment import Found
+from barnabas.storage.segments.segment import TimestampAndOffset
 from barnabas.topic_name import is_internal
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
@@ -484,7 +484,7 @@ class ReplicaManager:
         isolation: int | None,
         current_leader_epoch: int = -1,
         fetch_only_from_leader: bool = True,
-    ) -> Found | None:
+    ) -> TimestampAndOffset | None:
         """The offset by time; None where no record is that young. `isolation` is None for brokers, which see everything."""
         found = self.partition_or_raise(partition)
         return offset_queries.list_offsets(found, timestamp, isolation, current_leader_epoch, fetch_only_from_leader)

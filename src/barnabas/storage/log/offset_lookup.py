@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from barnabas.records.batch import NO_TIMESTAMP
-from barnabas.storage.segments.segment import OFFSET_MAX, Found
+from barnabas.storage.segments.segment import OFFSET_MAX, TimestampAndOffset
 
 if TYPE_CHECKING:
     from barnabas.storage.log.log import Log
@@ -23,22 +23,22 @@ EARLIEST_PENDING_UPLOAD: Final = -6  # likewise
 NO_EPOCH: Final = -1
 
 
-def offset_for_timestamp(log: Log, timestamp: int) -> Found | None:
+def offset_for_timestamp(log: Log, timestamp: int) -> TimestampAndOffset | None:
     """The timestamp, offset and leader epoch of the record; None if no record is that new."""
     log.check_open()
     with log.on_disk("while fetching offset by timestamp"):
         return _lookup(log, timestamp)
 
 
-def _lookup(log: Log, timestamp: int) -> Found | None:
+def _lookup(log: Log, timestamp: int) -> TimestampAndOffset | None:
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         first = log.epochs.earliest_entry
         known = first is not None and first.start_offset <= log.log_start_offset
-        return Found(NO_TIMESTAMP, log.log_start_offset, first.epoch if known and first is not None else NO_EPOCH)
+        return TimestampAndOffset(NO_TIMESTAMP, log.log_start_offset, first.epoch if known and first is not None else NO_EPOCH)
     if timestamp == LATEST:
-        return Found(NO_TIMESTAMP, log.log_end_offset, log.latest_epoch)
+        return TimestampAndOffset(NO_TIMESTAMP, log.log_end_offset, log.latest_epoch)
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
-        return Found(NO_TIMESTAMP, -1, NO_EPOCH)
+        return TimestampAndOffset(NO_TIMESTAMP, -1, NO_EPOCH)
     if timestamp == MAX_TIMESTAMP:
         return max(log.segments, key=lambda segment: segment.max_timestamp.timestamp).find_max_timestamp()
     for segment in log.segments.between(log.log_start_offset, OFFSET_MAX):

@@ -69,8 +69,8 @@ class SegmentRead(NamedTuple):
     first_offset: int = UNKNOWN_OFFSET  # of the first batch; UNKNOWN_OFFSET in formats v0 and v1
 
 
-class Found(NamedTuple):
-    """A record found by its timestamp."""
+class TimestampAndOffset(NamedTuple):
+    """A record that a search by timestamp has found, with its leader epoch."""
 
     timestamp: int
     offset: int
@@ -307,7 +307,7 @@ class Segment:
             next_offset, position = int(last.last_offset) + 1, chunk.position + int(last.end)
         return next_offset, position
 
-    def find_by_timestamp(self, timestamp: int, first_offset: int) -> Found | None:
+    def find_by_timestamp(self, timestamp: int, first_offset: int) -> TimestampAndOffset | None:
         """The first record at or after `first_offset` whose timestamp is at least `timestamp`."""
         near = self.time_index.lookup(timestamp)
         if near.timestamp >= 0 and not self._is_time_entry(near):
@@ -319,10 +319,10 @@ class Segment:
                     continue
                 for record in each_record(chunk.data, batch):
                     if record.timestamp >= timestamp and record.offset >= first_offset:
-                        return Found(record.timestamp, record.offset, batch.leader_epoch)
+                        return TimestampAndOffset(record.timestamp, record.offset, batch.leader_epoch)
         return None
 
-    def find_max_timestamp(self) -> Found | None:
+    def find_max_timestamp(self) -> TimestampAndOffset | None:
         """The first record that carries the segment's largest timestamp."""
         largest = self.max_timestamp
         for chunk in self.chunks(self.start_of(largest.offset)):
@@ -330,7 +330,7 @@ class Segment:
                 if batch.max_timestamp == largest.timestamp and batch.magic > MAGIC_V0:
                     for record in each_record(chunk.data, batch):
                         if record.timestamp == largest.timestamp:
-                            return Found(record.timestamp, record.offset, batch.leader_epoch)
+                            return TimestampAndOffset(record.timestamp, record.offset, batch.leader_epoch)
         return None
 
     # -- age
