@@ -1,4 +1,5 @@
-"""Where the coordinators count, under Kafka's names. The broker gives one that keeps the counts; nothing in here reads them."""
+"""The counters of the coordinators, under Kafka's names. The broker passes an object that keeps the counts; coordinators never read
+them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
 """The groups and offsets of one partition of `__consumer_offsets`.
 
-Sends a request to the kind of group it is for, a record to the part that replays it, and looks after what concerns all kinds: listing,
-describing, deleting and expiring. Groups of the consumer protocol are looked after by `consumer`, which the owner sets.
+Passes a request to the classic or the consumer groups and a record to the class that replays it. Implements what concerns all kinds of
+group: listing, describing, deleting and expiring. `consumer` handles the groups of the consumer protocol; the owner of the shard sets it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable
 from typing import Final, Protocol
 
-from barnabas.coordinator.faults import told
+from barnabas.coordinator.faults import truncated
 from barnabas.coordinator.group.classic.classic_group import (
     DEAD,
     GROUP_METADATA,
@@ -58,7 +58,7 @@ log = logging.getLogger(__name__)
 
 
 class ConsumerPart(Protocol):
-    """Groups of the consumer protocol, and what members of the classic protocol ask of them while a group migrates."""
+    """Groups of the consumer protocol, and the requests of their members that still use the classic protocol during a migration."""
 
     def consumer_heartbeat(self, caller: Caller, request: ConsumerGroupHeartbeatRequest, /) -> Result[ConsumerGroupHeartbeatResponse]: ...
 
@@ -82,7 +82,7 @@ class ConsumerPart(Protocol):
 
 
 class GroupCoordinatorShard:
-    """`memory` is shared by all shards of a broker; a shard alone has its own."""
+    """`memory` is shared by all shards of a broker; a shard made without it has accounts of its own."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class GroupCoordinatorShard:
         self._config = config
         self._timer = timer
 
-    # -- the classic protocol, to a group of whatever kind
+    # -- the classic protocol, for groups of every kind
 
     def join(self, caller: Caller, request: JoinGroupRequest, respond: RespondJoin) -> Result[None]:
         group = self.groups.get(request.group_id)
@@ -140,17 +140,17 @@ class GroupCoordinatorShard:
     # -- all kinds of group
 
     def list_groups(self, states: Collection[str], types: Collection[str]) -> list[ListedGroup]:
-        """The groups in one of these states and of one of these types; none given means all. Case does not matter."""
-        wanted_states = {state.strip().lower() for state in states}
-        wanted_types = {GroupType.parse(name) for name in types}
+        """The groups in one of these states and of one of these types, ignoring case. An empty filter matches every group."""
+        lower_states = {state.strip().lower() for state in states}
+        group_types = {GroupType.parse(name) for name in types}
         return [
             group.as_listed()
             for group in self.groups.values()
-            if (not wanted_states or group.is_in_states(wanted_states)) and (not wanted_types or group.type in wanted_types)
+            if (not lower_states or group.is_in_states(lower_states)) and (not group_types or group.type in group_types)
         ]
 
     def describe(self, group_id: str, version: int) -> DescribedGroup:
-        """A classic group; any other is dead to this API, and from version 6 on that is an error."""
+        """A classic group. This API reports any other group as dead; from version 6 on that is an error."""
         group = self.classic.find(group_id)
         if group is not None:
             return group.describe()
@@ -158,7 +158,7 @@ class GroupCoordinatorShard:
         dead = DescribedGroup(group_id=group_id, group_state=DEAD.value)
         if version >= 6:
             dead.error_code = int(ErrorCode.GROUP_ID_NOT_FOUND)
-            dead.error_message = told(f"Group {group_id} not found." if other is None else f"Group {group_id} is not a classic group.")
+            dead.error_message = truncated(f"Group {group_id} not found." if other is None else f"Group {group_id} is not a classic group.")
         return dead
 
     def delete_groups(self, group_ids: Collection[str]) -> Result[list[DeletableGroupResult]]:
@@ -194,7 +194,7 @@ class GroupCoordinatorShard:
     def _schedule_expiration(self) -> None:
         self._timer.schedule(_EXPIRATION_KEY, self._config.offsets_retention_check_interval_ms, self.expire)
 
-    # -- the fold
+    # -- replay
 
     def replay(self, offset: int, producer_id: int, record: Record) -> None:
         key, value = record.key, record.value
@@ -219,9 +219,9 @@ class GroupCoordinatorShard:
         if value is not None:
             self.groups[group_id] = ClassicGroup.from_record(group_id, value)
             return
-        gone = self.groups.get(group_id)
-        if isinstance(gone, ClassicGroup):
-            self.classic.cancel_timers(gone)
+        group = self.groups.get(group_id)
+        if isinstance(group, ClassicGroup):
+            self.classic.cancel_timers(group)
             del self.groups[group_id]
 
     def replay_end_transaction(self, producer_id: int, *, committed: bool) -> None:

@@ -1,10 +1,10 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
 """The transactional ids of one partition of `__transaction_state`.
 
-A fold over the log: `transactions` is what replaying it gives. An operation writes one step of one transactional id; until that is
-committed the id is *pending* and nobody else may take a step with it, except to add partitions to what is in the log. A prepared
-transaction gets its markers once it is committed, and again after every load, until it is complete. No marker may be written for what is
-not committed in this log.
+`transactions` is the result of replaying the log. An operation writes one step of one transactional id. Until the step is committed the id
+is *pending*, and no other step may be taken, except to add partitions to the appended state. A prepared transaction gets its markers once
+it is committed, and again after every load, until it is complete. No marker may be written for a transaction that is not committed in this
+log.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from barnabas.protocol.coordinator_records.transaction_log_value import Transact
 from barnabas.protocol.errors import ErrorCode
 from barnabas.topic_partition import TopicPartition
 
-STEPS_AT_ONCE: Final = 50  # so that many transactions in one state do not hold up everything else
+STEPS_AT_ONCE: Final = 50  # so that many transactions in one state do not block the event loop
 TOMBSTONES_AT_ONCE: Final = 1_000
-ID_BYTES: Final = 1_000  # of a transactional id without its text
+ID_BYTES: Final = 1_000  # of a transactional id without its characters
 _TIMEOUT_KEY: Final = "transaction-abort"
 _EXPIRATION_KEY: Final = "transactionalId-expiration"
 _TAKES_PARTITIONS: Final = frozenset({TransactionState.ONGOING, TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT})
@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 
 
 class ProducerAnswer(NamedTuple):
-    """An error code, and what the producer goes on with when there is none."""
+    """An error code or, without an error, the producer id and epoch that the producer continues with."""
 
     code: int
     producer_id: int = NO_PRODUCER_ID
@@ -50,14 +50,14 @@ class ProducerAnswer(NamedTuple):
 
 
 class _Pending(NamedTuple):
-    """A step that is in the log or on its way there, and not committed."""
+    """A step that is being appended or is appended, and is not committed yet."""
 
     before: TransactionMetadata | None
-    after: TransactionMetadata | None  # None: the id expires
+    after: TransactionMetadata | None  # None when the id expires
 
 
 class TransactionCoordinatorShard:
-    """`write` runs an operation of this shard as if a request had asked for it; `coordinator_epoch` is that of the partition's leader.
+    """`write` runs an operation of this shard like that of a request; `coordinator_epoch` returns the leader epoch of the partition.
     `memory` counts the transactional ids of all shards of a broker."""
 
     def __init__(
@@ -80,7 +80,7 @@ class TransactionCoordinatorShard:
         self._timer = timer
         self._write = write
         self._transaction_version = transaction_version
-        self._pending: dict[str, list[_Pending]] = {}  # in the order in which they are in the log
+        self._pending: dict[str, list[_Pending]] = {}  # in log order
         self._ongoing: set[str] = set()
         self._is_loaded = False
         self._until_complete: dict[str, list[Action]] = {}
@@ -135,7 +135,7 @@ class TransactionCoordinatorShard:
     def end(
         self, transactional_id: str, producer_id: int, epoch: int, new_id: NewId, *, committed: bool, client_version: int
     ) -> Result[ProducerAnswer]:
-        """Answers with what the producer goes on with."""
+        """The response holds the producer id and epoch that the producer continues with."""
         current = self.visible(transactional_id)
         now_ms = self._clock.now_ms()
         after = decide_end(
@@ -150,12 +150,12 @@ class TransactionCoordinatorShard:
         )
         if after is current:
             return Result(response=ProducerAnswer(int(ErrorCode.NONE), after.producer_id, after.producer_epoch))
-        next_one = after.completed(now_ms)
-        return self._step(current, after, ProducerAnswer(int(ErrorCode.NONE), next_one.producer_id, next_one.producer_epoch))
+        completed = after.completed(now_ms)
+        return self._step(current, after, ProducerAnswer(int(ErrorCode.NONE), completed.producer_id, completed.producer_epoch))
 
     def when_complete(self, transactional_id: str, action: Action) -> None:
-        """Call `action` when all partitions have the markers of the transaction that is being ended and its end is in the log; at once
-        where nothing is being ended, and at the latest after add.partitions.to.txn.retry.backoff.max.ms."""
+        """Call `action` when the transaction that is ending is complete: all partitions have its markers and its end is in the log. Calls
+        it at once when no transaction is ending, and at the latest after add.partitions.to.txn.retry.backoff.max.ms."""
         wait_ms = self._config.add_partitions_to_txn_retry_backoff_max_ms
         current = self.transactions.get(transactional_id)
         if not self._is_loaded or wait_ms <= 0 or current is None or not current.state.is_prepared:
@@ -165,26 +165,26 @@ class TransactionCoordinatorShard:
         self._timer.schedule(_answer_key(transactional_id), wait_ms, lambda: _call_all(self._until_complete, transactional_id))
 
     def visible(self, transactional_id: str) -> TransactionMetadata | None:
-        """What is committed about an id."""
+        """The committed state of an id."""
         steps = self._pending.get(transactional_id)
         return steps[0].before if steps else self.transactions.get(transactional_id)
 
     def all_visible(self) -> Iterable[TransactionMetadata]:
-        for transactional_id in [*self.transactions, *(gone for gone in self._pending if gone not in self.transactions)]:
-            found = self.visible(transactional_id)
-            if found is not None:
-                yield found
+        for transactional_id in [*self.transactions, *(pending_id for pending_id in self._pending if pending_id not in self.transactions)]:
+            transaction = self.visible(transactional_id)
+            if transaction is not None:
+                yield transaction
 
     def _is_busy(self, transactional_id: str) -> bool:
-        """A step is being written, or the markers are."""
+        """Whether a step or the markers are being written."""
         if transactional_id in self._pending:
             return True
-        found = self.transactions.get(transactional_id)
-        return found is not None and found.state.is_prepared
+        transaction = self.transactions.get(transactional_id)
+        return transaction is not None and transaction.state.is_prepared
 
     def _appended(self, transactional_id: str, producer_id: int, epoch: int) -> TransactionMetadata:
-        """What is in the log of an id and not committed yet, if partitions may be added to it now: whoever is answered is answered when
-        that is committed too. So neither several leaders that add partitions at once nor the next transaction have to come back."""
+        """The appended, uncommitted state of an id, if partitions may be added to it now. The response then waits until both are
+        committed. So neither several leaders that add partitions at once nor the next transaction have to retry."""
         steps = self._pending.get(transactional_id)
         appended = self.transactions.get(transactional_id)
         if not steps or appended is None or steps[-1].after is None or appended.state not in _TAKES_PARTITIONS:
@@ -211,21 +211,21 @@ class TransactionCoordinatorShard:
             elif before is not None and before.state.is_prepared:
                 self._later(_complete_key(transactional_id), lambda: self._complete(transactional_id))
             elif reached is not None and reached.state.is_prepared:
-                # It is in the log, though not committed, and the client was told to ask again: it is on us to see it through.
+                # The step is appended, though not committed, and the client retries: the coordinator has to complete it.
                 self._later(_resume_key(transactional_id), lambda: self._resume(transactional_id))
 
         return Result([after.to_record(self._transaction_version())], response, settled)
 
     def _settle(self, transactional_id: str, step: _Pending) -> None:
-        left = [each for each in self._pending.pop(transactional_id, ()) if each is not step]
-        if left:
-            self._pending[transactional_id] = left
+        remaining = [pending for pending in self._pending.pop(transactional_id, ()) if pending is not step]
+        if remaining:
+            self._pending[transactional_id] = remaining
 
     def _later(self, key: str, action: Callable[[], Result[None] | None]) -> None:
         self._timer.schedule(key, RETRY_BACKOFF_MAX_MS, action)
 
     def _resume(self, transactional_id: str) -> Result[None] | None:
-        """Start the markers of a transaction once all that is in the log is committed; nothing has to be written for that."""
+        """Start the markers of a transaction once everything appended is committed. Nothing has to be written for that."""
 
         def settled(error: Exception | None) -> None:
             current = self.transactions.get(transactional_id)
@@ -250,18 +250,18 @@ class TransactionCoordinatorShard:
     def _run(self, operation: Callable[[], Result[None]]) -> None:
         self._write(lambda: operation() if self._is_loaded else Result())
 
-    # -- time
+    # -- timeouts and expiry
 
     def _abort_timed_out(self) -> None:
         now_ms = self._clock.now_ms()
-        late = [name for name in self._ongoing if self.transactions[name].is_timed_out(now_ms) and name not in self._pending]
-        now = late[:STEPS_AT_ONCE]
-        for transactional_id in now:
+        timed_out = [name for name in self._ongoing if self.transactions[name].is_timed_out(now_ms) and name not in self._pending]
+        batch = timed_out[:STEPS_AT_ONCE]
+        for transactional_id in batch:
             log.info("Aborting the transaction of %s, which took longer than its timeout", transactional_id)
             self._run(partial(self._fence, transactional_id))
-        is_stuck = all(transactional_id in self._ongoing for transactional_id in now)
+        is_stuck = all(transactional_id in self._ongoing for transactional_id in batch)
         interval_ms = self._config.transaction_abort_timed_out_transaction_cleanup_interval_ms
-        self._timer.schedule(_TIMEOUT_KEY, interval_ms if is_stuck or len(late) == len(now) else 1, self._abort_timed_out)
+        self._timer.schedule(_TIMEOUT_KEY, interval_ms if is_stuck or len(timed_out) == len(batch) else 1, self._abort_timed_out)
 
     def _fence(self, transactional_id: str) -> Result[None]:
         current = self.transactions.get(transactional_id)
@@ -308,7 +308,7 @@ class TransactionCoordinatorShard:
             return
         if not isinstance(record.value, TransactionLogValue):
             raise ValueError(f"Not a record of a transaction log at offset {offset}")
-        metadata = TransactionMetadata.of_record(transactional_id, record.value)  # before anything changes: loading skips what it rejects
+        metadata = TransactionMetadata.of_record(transactional_id, record.value)  # first: it raises for a record that loading has to skip
         self._ongoing.discard(transactional_id)
         steps = self._pending.get(transactional_id)
         if steps and (after := steps[-1].after) is not None:
@@ -322,7 +322,7 @@ class TransactionCoordinatorShard:
             self._ongoing.add(transactional_id)
 
     def replay_end_transaction(self, producer_id: int, *, committed: bool) -> None:
-        """Nothing is written to this log in a transaction."""
+        """Never happens: the records of this log are not transactional."""
 
     def on_loaded(self) -> None:
         self._is_loaded = True
@@ -338,13 +338,13 @@ class TransactionCoordinatorShard:
     def on_unloaded(self) -> None:
         self._is_loaded = False
         self.markers.cancel_all()
-        for transactional_id in list(self._until_complete):  # what they wait to hear is decided
+        for transactional_id in list(self._until_complete):  # the end of these transactions is already decided
             _call_all(self._until_complete, transactional_id)
         self.memory.used -= sum(map(_size, self.transactions))
 
 
 def _size(transactional_id: str) -> int:
-    """Bytes that an id holds, the partitions of its transaction aside."""
+    """The bytes that an id holds, without the partitions of its transaction."""
     return ID_BYTES + len(transactional_id)
 
 

@@ -1,9 +1,9 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""The classic protocol: when a member may join, when a rebalance starts and ends, who is thrown out.
+"""The classic protocol: when a member may join, when a rebalance starts and ends, which members are removed.
 
-JoinGroup, SyncGroup, Heartbeat and LeaveGroup come here from the shard, and so do the timers of members and rebalances. A group in the
-middle of a rebalance is changed directly, since no record speaks of it; when a generation ends, its record is written first, and
-`on_appended` makes it known or takes it back. Nothing in here may wait: who waits leaves a `respond` with its member.
+The shard passes JoinGroup, SyncGroup, Heartbeat and LeaveGroup to this class, and the timers of members and rebalances fire here. A group
+in a rebalance is changed directly, because no record describes that state. When a generation ends, its record is written first, and
+`on_appended` announces or reverts the generation. Nothing here blocks: a request that waits leaves its `respond` with the member.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ from barnabas.protocol.messages.leave_group_response import LeaveGroupResponse, 
 from barnabas.protocol.messages.sync_group_request import SyncGroupRequest
 from barnabas.protocol.messages.sync_group_response import SyncGroupResponse
 
-REQUIRES_KNOWN_MEMBER_ID: Final = 4  # from this version of JoinGroup on, a member comes back with the id it was given
-SKIPS_ASSIGNMENT: Final = 9  # from this version on, a static leader can be told to keep the assignment
-CLIENT_ID_SHOWN_MAX: Final = 8000  # characters of it, or of the instance id, in a member id: that must fit in a string of the protocol
+REQUIRES_KNOWN_MEMBER_ID: Final = 4  # from this version of JoinGroup on, a member joins again with the id it received
+SKIPS_ASSIGNMENT: Final = 9  # from this version on, the response can make a static leader keep the assignment
+CLIENT_ID_SHOWN_MAX: Final = 8000  # characters of the client or instance id in a member id, which must fit in a protocol string
 
 log = logging.getLogger(__name__)
 
 
 class Caller(NamedTuple):
-    """Who asks: the client id of the request's header, the address it came from as Java prints it, the version of its request."""
+    """The sender of a request: the client id of its header, its address in Java's notation, the version of the request."""
 
     client_id: str
     client_host: str
@@ -58,7 +58,7 @@ class Caller(NamedTuple):
 
 
 class ClassicGroups:
-    """All classic groups of a shard. `groups` is the shard's and holds groups of every kind."""
+    """All classic groups of a shard. `groups` is the shard's table and holds groups of every kind."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class ClassicGroups:
     # -- JoinGroup
 
     def join(self, caller: Caller, request: JoinGroupRequest, respond: RespondJoin) -> Result[None]:
-        """A JoinGroup to a classic group, or to none, or to an empty group of another kind, which it replaces."""
+        """A JoinGroup for a classic group, for a new group, or for an empty group of another kind, which it replaces."""
         group_id, member_id = request.group_id, request.member_id
         replaced = self._groups.get(group_id)
         if isinstance(replaced, ClassicGroup):
@@ -138,7 +138,7 @@ class ClassicGroups:
         return self._join_known_member(caller, request, group, respond)
 
     def _accepts(self, group: ClassicGroup, member_id: str) -> bool:
-        """Whether the group has room. While members come back, those that did count, so that the last ones are kept out."""
+        """Whether the group has room. During a rebalance only the members that have rejoined count, so the last ones are rejected."""
         member = group.members.get(member_id)
         if group.state is EMPTY or group.state is DEAD:
             return True
@@ -176,14 +176,14 @@ class ClassicGroups:
         if group.state is PREPARING:
             return self._update_member(request, group, member, respond)
         if group.state is COMPLETING and member.matches(protocols):
-            # Most likely it did not get our answer.
+            # Most likely the member did not receive the response.
             respond(group.join_response(member_id, with_members=group.is_leader(member_id)))
             return Result()
         if group.state is STABLE and not group.is_leader(member_id) and member.matches(protocols):
             respond(group.join_response(member_id, with_members=False))
             return Result()
         if group.state in (STABLE, COMPLETING):
-            # Changed, or a leader that saw something change, such as the partitions of a topic.
+            # The member's protocols changed, or the leader noticed a change, such as new partitions of a topic.
             return self._update_member(request, group, member, respond)
         respond(_join_error(member_id, ErrorCode.UNKNOWN_MEMBER_ID))
         return Result()
@@ -205,7 +205,7 @@ class ClassicGroups:
         if group.state is PREPARING and group.previous_state is EMPTY:
             group.new_member_added = True
         group.add(member, respond)
-        # It cannot send heartbeats yet; a client that gave up must not stay for ever.
+        # The new member cannot send heartbeats yet. The timer removes it if its client gave up.
         self._expect_heartbeat(group, member_id, self._config.group_new_member_join_timeout_ms)
         return self._rebalance_or_complete_join(group, f"adding new member {member_id}")
 
@@ -222,7 +222,7 @@ class ClassicGroups:
         new_member_id: str,
         respond: RespondJoin,
     ) -> Result[None]:
-        """A static member came back under a new id. A stable group whose protocol stays is not disturbed by it."""
+        """A static member rejoins under a new id. A stable group whose protocol does not change is not rebalanced."""
         leader_before = group.leader_id
         assert request.group_instance_id is not None
         member = group.replace_static_member(request.group_instance_id, old_member_id, new_member_id)
@@ -231,7 +231,7 @@ class ClassicGroups:
         before = (member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms)
         group.update_member(member, protocols_of(request), request.rebalance_timeout_ms, request.session_timeout_ms, respond)
         if group.state is COMPLETING:
-            # The leader may be assigning to the old id right now.
+            # The leader may be computing an assignment with the old id right now.
             return self.prepare_rebalance(group, f"static member {new_member_id} replaces {old_member_id}")
         if group.state is not STABLE:
             return self._maybe_complete_join(group)
@@ -247,7 +247,7 @@ class ClassicGroups:
             response = group.join_response(new_member_id, with_members=leads)
             response.skip_assignment = leads
             if not skips:
-                response.leader = leader_before or ""  # so that an old leader does not assign again
+                response.leader = leader_before or ""  # so that an old leader does not compute the assignment again
             group.complete_join(member, response)
 
         return Result([group.record(group.assignments())], on_appended=on_appended, replay=False)
@@ -315,7 +315,7 @@ class ClassicGroups:
         self._timer.schedule(join_key(group_id), delay_ms, lambda: self._expire_first_rebalance(group_id, delay_ms, remaining_ms))
 
     def _expire_first_rebalance(self, group_id: str, delay_ms: int, remaining_ms: int) -> Result[None] | None:
-        """More members came while we waited, so more may come; but never longer than a rebalance may take."""
+        """If members joined during the delay, wait again for more, but never longer than the rebalance timeout."""
         group = self.find(group_id)
         if group is None or group.state is not PREPARING:
             return None
@@ -327,14 +327,14 @@ class ClassicGroups:
         return self._complete_join(group)
 
     def _complete_join(self, group: ClassicGroup) -> Result[None]:
-        """The end of the first phase: who has not joined is out, unless static; everyone else hears the new generation."""
+        """The end of the join phase: removes dynamic members that have not rejoined; all others receive the new generation."""
         self._timer.cancel(join_key(group.group_id))
         for absent in group.not_yet_rejoined():
             if not absent.is_static:
                 group.remove(absent.member_id)
                 self._timer.cancel(heartbeat_key(group.group_id, absent.member_id))
         if not group.elect_joined_leader() and group.members:
-            # Only static members are left, and none came: their sessions will expire.
+            # Only static members are left, and none has rejoined: their sessions will expire.
             self._schedule_join(group)
             return Result()
         group.init_next_generation(self._clock.now_ms())
@@ -354,7 +354,7 @@ class ClassicGroups:
     def _warn_of_unwritten(self, group: ClassicGroup) -> Callable[[Exception | None], None]:
         def on_appended(error: Exception | None) -> None:
             if error is not None:
-                # After a crash the old generation would come back, and its members, who are gone, would time out.
+                # After a crash the old generation would be loaded again, and its members, which have left, would time out.
                 log.warning("Failed to write the empty group %s: %s", group.group_id, error)
 
         return on_appended
@@ -388,13 +388,13 @@ class ClassicGroups:
         member.respond_sync = respond
         if not group.is_leader(request.member_id):
             return Result()
-        given = {assignment.member_id: bytes(assignment.assignment) for assignment in request.assignments}
-        assignments = {member_id: given.get(member_id, b"") for member_id in group.members}
+        by_member = {assignment.member_id: bytes(assignment.assignment) for assignment in request.assignments}
+        assignments = {member_id: by_member.get(member_id, b"") for member_id in group.members}
         try:
             self.memory.check_growth(group.held_bytes, sum(map(len, assignments.values())))
         except KafkaError as refusal:
             log.warning("The assignment of group %s is too large: %s", group.group_id, refusal)
-            self._stabilize(group, assignments)(RecordTooLarge(str(refusal)))  # as a record that the log does not take
+            self._stabilize(group, assignments)(RecordTooLarge(str(refusal)))  # handled like a record that the log rejects
             return Result()
         return Result([group.record(assignments)], on_appended=self._stabilize(group, assignments), replay=False)
 
@@ -418,7 +418,7 @@ class ClassicGroups:
 
         def on_appended(error: Exception | None) -> None:
             if group.state is not COMPLETING or group.generation_id != generation_id:
-                return  # someone joined or left while the record was being written
+                return  # a member joined or left while the record was being written
             if error is not None:
                 self._reset_assignments(group, client_error_code(error))
                 self._rebalance_or_complete_join(group, f"error {error_code(error)} when storing the assignment")
@@ -443,7 +443,7 @@ class ClassicGroups:
                 0, int(error), group.protocol_type_or_none if ok else None, group.protocol_name if ok else None, member.assignment
             )
             if group.complete_sync(member, response):
-                # While it waited, its session could not expire.
+                # The session of a waiting member does not expire; restart it now.
                 self._expect_heartbeat(group, member.member_id, member.session_timeout_ms)
 
     # -- Heartbeat, LeaveGroup, sessions
@@ -459,7 +459,7 @@ class ClassicGroups:
         return Result(response=HeartbeatResponse(error_code=int(code)))
 
     def keep_session(self, group: ClassicGroup, member_id: str) -> None:
-        """The member lives: its session starts anew."""
+        """Restart the session timer of the member."""
         self._expect_heartbeat(group, member_id, group.members[member_id].session_timeout_ms)
 
     def leave(self, group: ClassicGroup, members: Iterable[MemberIdentity]) -> Result[LeaveGroupResponse]:
@@ -479,11 +479,11 @@ class ClassicGroups:
     def _leave_one(self, group: ClassicGroup, identity: MemberIdentity) -> int:
         member_id, instance_id = identity.member_id, identity.group_instance_id
         if member_id == NO_MEMBER_ID:
-            # An administrator removes a static member by its instance.
-            found = None if instance_id is None else group.static_members.get(instance_id)
-            if found is None:
+            # An administrator removes a static member by its instance id.
+            static_member_id = None if instance_id is None else group.static_members.get(instance_id)
+            if static_member_id is None:
                 return int(ErrorCode.UNKNOWN_MEMBER_ID)
-            member_id = found
+            member_id = static_member_id
         elif member_id not in group.pending_join_members:
             try:
                 group.validate_member(member_id, instance_id)
@@ -496,7 +496,7 @@ class ClassicGroups:
         self._timer.cancel(heartbeat_key(group.group_id, member_id))
         member = group.members.get(member_id)
         if member is not None:
-            # If it still waits and lives, it joins anew.
+            # If the client still waits, this response makes it join again.
             group.complete_join(member, _join_error(NO_MEMBER_ID, ErrorCode.UNKNOWN_MEMBER_ID))
             group.complete_sync(member, SyncGroupResponse(error_code=int(ErrorCode.UNKNOWN_MEMBER_ID)))
         group.remove(member_id)
@@ -538,7 +538,7 @@ class ClassicGroups:
             group.complete_sync(member, SyncGroupResponse(error_code=code))
 
     def cancel_timers(self, group: ClassicGroup) -> None:
-        """Before a group is gone from the shard, or turned into one of another kind."""
+        """To be called before a group leaves the shard or is converted to another kind."""
         for member_id in (*group.members, *group.pending_join_members):
             self._timer.cancel(heartbeat_key(group.group_id, member_id))
         self._timer.cancel(join_key(group.group_id))
@@ -546,7 +546,7 @@ class ClassicGroups:
 
 
 def _growth(group: ClassicGroup | None, caller: Caller, request: JoinGroupRequest) -> int:
-    """Bytes that the group would hold more: of a new member, of an id that is given out, or of other protocols of a known member."""
+    """The bytes by which the group would grow: a new member, an id to hand out, or changed protocols of a member."""
     instance_id = request.group_instance_id
     member_id = request.member_id
     if group is not None and instance_id is not None and member_id == NO_MEMBER_ID:
@@ -565,7 +565,7 @@ def protocols_of(request: JoinGroupRequest) -> Protocols:
 
 
 def normalized_members(request: LeaveGroupRequest, version: int) -> list[MemberIdentity]:
-    """Before version 3 a LeaveGroup names one member."""
+    """The members to remove; before version 3 a LeaveGroup names one member."""
     return [MemberIdentity(request.member_id)] if version <= 2 else request.members
 
 
@@ -585,5 +585,5 @@ def _join_error(member_id: str, error: ErrorCode) -> JoinGroupResponse:
     return JoinGroupResponse(member_id=member_id, error_code=int(error))
 
 
-def _differs(asked: str | None, actual: str | None) -> bool:
-    return asked is not None and actual is not None and asked != actual
+def _differs(requested: str | None, actual: str | None) -> bool:
+    return requested is not None and actual is not None and requested != actual

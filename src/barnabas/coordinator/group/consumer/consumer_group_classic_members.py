@@ -1,8 +1,8 @@
-"""Members of a consumer group that still speak the classic protocol, while the group moves from one to the other.
+"""Members of a consumer group that still use the classic protocol, during a migration from one protocol to the other.
 
-Their JoinGroup is a heartbeat that waits for nobody: it is answered with the member's epoch as the generation, SyncGroup with what the
-member has been assigned by the server, and Heartbeat with REBALANCE_IN_PROGRESS when there is something to come back for. They never
-lead and never assign.
+Their JoinGroup works like a heartbeat and waits for no other member. Its response carries the member's epoch as the generation, SyncGroup
+carries the assignment computed by the broker, and Heartbeat fails with REBALANCE_IN_PROGRESS when the member has to rejoin. Such members
+never lead the group and never compute an assignment.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class ConsumerGroupClassicMembers:
             rack_id=subscription.rack_id or member.rack_id,
             rebalance_timeout_ms=member.rebalance_timeout_ms if request.rebalance_timeout_ms == -1 else request.rebalance_timeout_ms,
             subscribed_topic_names=frozenset(subscription.topics),
-            subscribed_topic_regex="",  # the classic protocol has none
+            subscribed_topic_regex="",  # the classic protocol has no expressions
             client_id=caller.client_id,
             client_host=caller.client_host,
             classic=classic_metadata(request.session_timeout_ms, protocols_of(request)),
@@ -139,7 +139,7 @@ class ConsumerGroupClassicMembers:
         }
 
     def _allows_downgrade(self, group: ConsumerGroup, existing: ConsumerGroupMember) -> bool:
-        """A static member comes back with the classic protocol, and was the last one with the consumer protocol."""
+        """Whether a static member rejoins with the classic protocol and was the last one with the consumer protocol."""
         if existing.uses_classic_protocol:
             return False
         return allows_downgrade(group, self._steps.config, {existing.member_id: existing}, group.num_members)
@@ -165,7 +165,7 @@ class ConsumerGroupClassicMembers:
         _check_generation(member, request.generation_id)
         _check_protocol(member, request.protocol_type, request.protocol_name)
         if group.group_epoch > member.member_epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
-            # One that has partitions to give back does that first; it has joined this rebalance already.
+            # A member with partitions to revoke does that first; it has already joined this rebalance.
             self._steps.timers.schedule_join(group.group_id, member)
             raise RebalanceInProgress(
                 f"A new rebalance is triggered in group {group.group_id} and member {member.member_id} should rejoin to catch up."
@@ -210,7 +210,7 @@ class ConsumerGroupClassicMembers:
         if identity.group_instance_id is None:
             return group.member(identity.member_id)
         member = known_static_member(group, identity.group_instance_id)
-        if identity.member_id != NO_MEMBER_ID:  # an administrator names the instance only
+        if identity.member_id != NO_MEMBER_ID:  # an administrator sends only the instance id
             check_not_fenced(member, identity.member_id, identity.group_instance_id)
         return member
 
@@ -218,11 +218,11 @@ class ConsumerGroupClassicMembers:
         if instance_id is None:
             member = group.member(member_id)
         else:
-            found = group.static_member(instance_id)
-            if found is None:
+            static_member = group.static_member(instance_id)
+            if static_member is None:
                 raise UnknownMemberId(f"Member with instance id {instance_id} is not a member of group {group.group_id}.")
-            check_not_fenced(found, member_id, instance_id)
-            member = found
+            check_not_fenced(static_member, member_id, instance_id)
+            member = static_member
         if not member.uses_classic_protocol:
             raise UnknownMemberId(f"Member {member.member_id} does not use the classic protocol.")
         return member
@@ -238,7 +238,7 @@ def _join_response(member: ConsumerGroupMember) -> JoinGroupResponse:
 
 
 def _subscription(request: JoinGroupRequest) -> ConsumerProtocolSubscription:
-    """Of the protocol the member likes best; Kafka calls one that cannot be read a fault of the server."""
+    """The subscription of the member's preferred protocol. As in Kafka, a malformed one is UNKNOWN_SERVER_ERROR."""
     try:
         return read_subscription(request.protocols[0].metadata)
     except MalformedMessage as error:

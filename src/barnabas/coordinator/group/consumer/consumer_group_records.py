@@ -1,7 +1,7 @@
-"""The records of a consumer group: what the coordinator writes and, one day, reads back.
+"""Builds the records of a consumer group.
 
-Topics and partitions are written in order, so that the same state always gives the same bytes. What a record does to a group when it is
-replayed stands in `consumer_group_replay`.
+Topics and partitions are written in order, so that the same state always gives the same bytes. `consumer_group_replay` applies the records
+to a group.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def regex_tombstone(group_id: str, regex: str) -> Record:
 
 
 def member_tombstones(group_id: str, member_id: str) -> list[Record]:
-    """Everything a member leaves behind, in the order in which a reader expects it."""
+    """The tombstones of all records of a member, in Kafka's order."""
     return [
         current_assignment_tombstone(group_id, member_id),
         target_member_tombstone(group_id, member_id),
