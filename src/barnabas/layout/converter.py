@@ -1,4 +1,4 @@
-"""The conversion of a data directory from beginning to end: under its lock, finishing first what an earlier run had to leave."""
+"""The conversion of a data directory from beginning to end: takes its lock, and first completes an interrupted earlier run."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class Store(Protocol):
         """Raises NotConvertible."""
 
     def write(self, znodes: Sequence[tuple[str, bytes]]) -> None:
-        """Sets each of the nodes, and makes those that are missing. Durable on return."""
+        """Sets each of the znodes, and creates those that are missing. Durable on return."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Whom to tell what is about to be done, and what an earlier run had begun and is done now."""
+    """Callbacks: `planned` before a conversion begins, `resumed` after an interrupted one is completed."""
 
     planned: Callable[[Plan], None]
     resumed: Callable[[Journal], None]
@@ -45,7 +45,7 @@ class Converter:
         self._conversion = Conversion(files, path, store.write, now_ms)
 
     def convert(self, target: Layout, progress: Progress, *, dry_run: bool = False) -> bool:
-        """False where nothing is left to do. Raises LayoutError and the errors of disk and store; after each it may be run again."""
+        """Returns False if there is nothing to do. Raises LayoutError and the errors of disk and store; after each it may be run again."""
         if not self._files.is_dir(self._path):
             raise NotConvertible(f"{self._path} is not a directory: name the data directory of `barnabas up` with --data")
         with locked_data(self._files, self._path) as data:

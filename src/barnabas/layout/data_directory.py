@@ -1,4 +1,4 @@
-"""A data directory that is locked for a conversion: what is in it, read through the locks that its brokers would take."""
+"""A data directory that is locked for a conversion, with the same locks that its brokers take."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class DataDirectory:
 
     def layout(self) -> Layout:
         """Raises NotConvertible, WrongLayout."""
-        found = find_layout(self._files, self.path)
-        if found is None:
+        layout = find_layout(self._files, self.path)
+        if layout is None:
             raise NotConvertible(f"{self.path} has no data of `barnabas up`: name its directory with --data")
-        return found
+        return layout
 
     @contextmanager
     def locked_nodes(self, layout: Layout) -> Iterator[dict[int, LogDir]]:
-        """The log directory of each broker; of a single one the data directory, under number 0."""
+        """The log directory of each broker; for a single broker the data directory itself, under number 0."""
         with ExitStack() as cleanup:
             if layout.is_single:
                 yield {0: self._log_dir}
@@ -49,7 +49,7 @@ class DataDirectory:
         return Inventory(layout, image, nodes, self._leftovers())
 
     def _leftovers(self) -> list[int]:
-        """Directories of brokers that never came to hold anything: a start that failed made them."""
+        """The numbers of broker directories without logs, left by a failed start."""
         used = used_nodes(self._files, self.path)
         return [
             number
@@ -67,7 +67,7 @@ def _locked(files: AnyFiles, path: str) -> LogDir:
 
 @contextmanager
 def locked_data(files: AnyFiles, path: str) -> Iterator[DataDirectory]:
-    """Raises DirectoryInUse where a broker, or another conversion, has the directory."""
+    """Raises DirectoryInUse if a broker or another conversion has locked the directory."""
     log_dir = _locked(files, path)
     try:
         yield DataDirectory(files, log_dir)

@@ -1,6 +1,6 @@
-"""What is in the log directories of a data directory: whose they are, the logs, and what the checkpoints say of them.
+"""The contents of the log directories of a data directory: their brokers, the logs, and the checkpointed offsets.
 
-It reads and changes nothing. The caller holds the locks.
+Read-only. The caller holds the locks.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ class FoundLog:
     topic_id: Uuid | None
     size: int  # bytes
     log_end_offset: int
-    latest_epoch: int  # the last leader epoch that wrote something; -1 if none is known
+    latest_epoch: int  # the last leader epoch in the log; -1 if it has none
 
 
 @dataclass(frozen=True)
 class FoundNode:
-    """`marked` are directories of logs that are stray or to be deleted."""
+    """`marked` are directories of logs that are stray or marked for deletion."""
 
     node: int
     meta: MetaProperties
@@ -73,23 +73,23 @@ class Inventory:
     layout: Layout
     image: ClusterImage
     nodes: Mapping[int, FoundNode]
-    leftovers: Sequence[int] = ()  # numbers of directories that are named as a broker's and hold no log
+    leftovers: Sequence[int] = ()  # numbers of broker directories without logs
 
 
 def read_node(files: AnyFiles, log_dir: LogDir, number: int | None) -> FoundNode:
-    """`number` is what the name of the directory says; None for the data directory itself, whose broker may have any id."""
+    """`number` is the number in the directory's name; None for the data directory itself, whose broker may have any id."""
     meta = log_dir.meta.read()
     assert meta is not None, "only directories with meta.properties are read"
     if number is not None and meta.node_id != number:
         raise NotConvertible(f"{log_dir.path} is of broker {meta.node_id} by its meta.properties: move it away, or give it back its name")
     if meta.node_id is None:
         raise NotConvertible(f"{log_dir.meta.path} names no broker.id: start the broker once and stop it with Ctrl-C")
-    found = log_dir.partition_dirs()
+    log_names = log_dir.partition_dirs()
     if number is not None:
-        _refuse_foreign(files, log_dir, found)
+        _refuse_foreign(files, log_dir, log_names)
     logs: dict[TopicPartition, FoundLog] = {}
     marked: list[str] = []
-    for name in found:
+    for name in log_names:
         partition = names.parse_partition_dir(name)
         assert partition is not None
         if name.endswith(names.FUTURE_DIR_SUFFIX):
@@ -114,10 +114,10 @@ def read_log(files: AnyFiles, directory: str) -> FoundLog:
     return FoundLog(topic_id, size, read_log_end_offset(files, directory), latest_epoch)
 
 
-def _refuse_foreign(files: AnyFiles, log_dir: LogDir, found: Sequence[str]) -> None:
-    """The directory of a broker is renamed or removed as a whole; what is not of a broker must not go with it."""
+def _refuse_foreign(files: AnyFiles, log_dir: LogDir, log_names: Sequence[str]) -> None:
+    """The directory of a broker is renamed or removed as a whole; files of other programs must not go with it."""
     for entry in files.list_dir(log_dir.path):
-        if entry.name not in _KNOWN_FILES and entry.name not in found:
+        if entry.name not in _KNOWN_FILES and entry.name not in log_names:
             raise NotConvertible(f"{log_dir.path}/{entry.name} was not made by a broker: move it away, then convert again")
 
 

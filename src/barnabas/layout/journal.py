@@ -1,10 +1,10 @@
-"""The journal of a conversion: every rename and every znode that is still to be written, decided before the first of them is done.
+"""The journal of a conversion: all remaining renames and znode writes, decided before the first of them is executed.
 
-Once the journal is on disk the conversion goes forward only: a journal that is found is carried out to its end, and each of its steps may
-be done twice. Three phases of renames follow each other, each on disk before the next begins. First everything of the old layout goes to
-`old/`, so that the names of the new layout are free. Then the logs that are kept go to `new/`. Then `new/` goes to where the brokers look
-for it. No phase makes a name that it renames itself, so a source that is missing has been renamed already. Paths are relative to the data
-directory.
+Once the journal is on disk the conversion only goes forward: an existing journal is executed to its end, and each of its steps is
+idempotent. There are three phases of renames, each on disk before the next begins. First everything of the old layout is moved to `old/`,
+so that the names of the new layout are free. Then the logs to keep are moved to `new/`. Then the contents of `new/` are moved to their
+final places. No phase creates a name that it renames itself, so a missing source means that the rename is done. Paths are relative to the
+data directory.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Phase = tuple[Rename, ...]
 class Journal:
     source: Layout
     target: Layout
-    phase: int  # so many are done
+    phase: int  # the number of completed phases
     phases: Sequence[Phase]
     znodes: Sequence[tuple[str, bytes]]
 
@@ -51,7 +51,7 @@ class Journal:
 
 
 def decode(data: bytes, path: str) -> Journal:
-    """Raises WrongLayout: a journal is replaced as a whole, so one that cannot be read was damaged."""
+    """Raises WrongLayout: a journal is replaced atomically, so an unreadable one was damaged."""
     try:
         content: dict[str, Any] = json.loads(data)
         if content["version"] != VERSION:
@@ -76,7 +76,7 @@ def new_dir(node: int) -> str:
 
 
 def journal_of(plan: Plan, inventory: Inventory, new_files: Sequence[str]) -> Journal:
-    """`new_files` are the files that stand ready in the new directory of each broker, besides logs."""
+    """`new_files` are the files, besides logs, that are ready in the new directory of each broker."""
     keep = tuple((f"{old_dir(move.source)}/{move.name}", f"{new_dir(move.target)}/{move.new_name}") for move in plan.moves)
     return Journal(plan.source, plan.target, 0, (_set_aside(inventory), keep, _put_in_place(plan, new_files)), plan.znodes)
 
