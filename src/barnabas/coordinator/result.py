@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
 """The decision of a coordinator: the records to write, and the response to send once they are committed.
 
-Code that handles a request returns a `Result` and does not change the state its records describe. `replay` of the written records
-changes that state, now and after every restart. A `Result` is a plan: this module must not touch a log.
+Code that handles a request returns a `CoordinatorResult` and does not change the state its records describe. `replay` of the written
+records changes that state, now and after every restart. A `CoordinatorResult` is a plan: this module must not touch a log.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from barnabas.protocol.message import Message
 R = TypeVar("R")
 
 
-class Record:
+class CoordinatorRecord:
     """One record of a coordinator's log. A record without a value is a tombstone: it deletes the state under its key."""
 
     __slots__ = ("key", "type", "value", "value_version")
@@ -34,7 +34,7 @@ class Record:
         return None if self.value is None else write_value(self.value_version, self.value)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Record) and self._parts() == other._parts()
+        return isinstance(other, CoordinatorRecord) and self._parts() == other._parts()
 
     def __hash__(self) -> int:
         return hash((self.type, self.key_bytes()))
@@ -46,7 +46,7 @@ class Record:
         return self.type, self.key, self.value, self.value_version
 
 
-class Result(Generic[R]):
+class CoordinatorResult(Generic[R]):
     """Records to append in one batch, and the response to send when they are committed.
 
     - `response` of None with `on_appended`: the response is sent elsewhere (a JoinGroup waits for the other members).
@@ -59,13 +59,13 @@ class Result(Generic[R]):
 
     def __init__(
         self,
-        records: list[Record] | None = None,
+        records: list[CoordinatorRecord] | None = None,
         response: R | None = None,
         on_appended: Callable[[Exception | None], None] | None = None,
         replay: bool = True,
         atomic: bool = True,
     ) -> None:
-        self.records: list[Record] = [] if records is None else records
+        self.records: list[CoordinatorRecord] = [] if records is None else records
         self.response = response
         self.on_appended = on_appended
         self.replay = replay
@@ -83,10 +83,10 @@ class Clock(Protocol):
         """Monotonic time, for intervals and deadlines."""
 
 
-class Timer(Protocol):
+class CoordinatorTimer(Protocol):
     """Delayed actions, one per key. A Result that an action returns is written like the Result of a request."""
 
-    def schedule(self, key: str, delay_ms: int, action: Callable[[], Result[None] | None]) -> None:
+    def schedule(self, key: str, delay_ms: int, action: Callable[[], CoordinatorResult[None] | None]) -> None:
         """Run `action` after `delay_ms`. Replaces the action scheduled under the same key."""
 
     def cancel(self, key: str) -> None: ...

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
-from barnabas.coordinator.result import Clock, Record, Result
+from barnabas.coordinator.result import Clock, CoordinatorRecord, CoordinatorResult
 from barnabas.errors import CoordinatorLoadInProgress, CorruptRecord, KafkaError, NotCoordinator, RecordTooLarge, RequestTimedOut
 from barnabas.protocol.coordinator_log import GROUP_RECORDS, RecordTypes
 from barnabas.protocol.errors import UnsupportedVersion
@@ -87,7 +87,7 @@ class Scheduler(Protocol):
 class Shard(Protocol):
     """The coordinator of one partition."""
 
-    def replay(self, offset: int, producer_id: int, record: Record) -> None: ...
+    def replay(self, offset: int, producer_id: int, record: CoordinatorRecord) -> None: ...
 
     def replay_end_transaction(self, producer_id: int, *, committed: bool) -> None: ...
 
@@ -104,7 +104,7 @@ class _Entry:
 
     __slots__ = ("action", "due_ms", "key", "scheduled", "timer", "wakes_ms")
 
-    def __init__(self, timer: ShardTimer, key: str, due_ms: int, action: Callable[[], Result[None] | None]) -> None:
+    def __init__(self, timer: ShardTimer, key: str, due_ms: int, action: Callable[[], CoordinatorResult[None] | None]) -> None:
         self.timer = timer
         self.key = key
         self.due_ms = due_ms
@@ -123,12 +123,12 @@ class ShardTimer:
     in the scheduler; when that fires early, the timer is scheduled again for its due time.
     """
 
-    def __init__(self, scheduler: Scheduler, run: Callable[[Callable[[], Result[None] | None]], None]) -> None:
+    def __init__(self, scheduler: Scheduler, run: Callable[[Callable[[], CoordinatorResult[None] | None]], None]) -> None:
         self._scheduler = scheduler
         self._run = run
         self._entries: dict[str, _Entry] = {}
 
-    def schedule(self, key: str, delay_ms: int, action: Callable[[], Result[None] | None]) -> None:
+    def schedule(self, key: str, delay_ms: int, action: Callable[[], CoordinatorResult[None] | None]) -> None:
         due_ms = self._scheduler.monotonic_ms() + max(delay_ms, 0)
         entry = self._entries.get(key)
         if entry is not None and entry.wakes_ms <= due_ms:
@@ -177,7 +177,7 @@ class _Completion:
 class _Response(_Completion, Generic[R]):
     """Completes a request."""
 
-    def __init__(self, result: Result[R], respond: Callable[[R], None], fail: Fail) -> None:
+    def __init__(self, result: CoordinatorResult[R], respond: Callable[[R], None], fail: Fail) -> None:
         self._result = result
         self._respond = respond
         self._fail = fail
@@ -271,7 +271,7 @@ class CoordinatorRuntime(Generic[S]):
     def write(
         self,
         partition: int,
-        operation: Callable[[S], Result[R]],
+        operation: Callable[[S], CoordinatorResult[R]],
         respond: Callable[[R], None],
         fail: Fail,
         *,
@@ -293,7 +293,7 @@ class CoordinatorRuntime(Generic[S]):
 
     def read(self, partition: int, operation: Callable[[S], R], respond: Callable[[R], None], fail: Fail, *, timeout_ms: int) -> None:
         """Query the state. The response waits until the records behind that state are committed, as for `write`."""
-        self.write(partition, lambda shard: Result(response=operation(shard)), respond, fail, timeout_ms=timeout_ms)
+        self.write(partition, lambda shard: CoordinatorResult(response=operation(shard)), respond, fail, timeout_ms=timeout_ms)
 
     def shards(self) -> list[S]:
         """The shards of all loaded partitions."""
@@ -358,7 +358,9 @@ class CoordinatorRuntime(Generic[S]):
             raise CoordinatorLoadInProgress
         return active
 
-    def _append(self, active: _Active[S], result: Result[R], completion: _Completion, timeout_ms: int, producer: Producer) -> None:
+    def _append(
+        self, active: _Active[S], result: CoordinatorResult[R], completion: _Completion, timeout_ms: int, producer: Producer
+    ) -> None:
         try:
             if result.records:
                 if result.atomic:
@@ -372,7 +374,7 @@ class CoordinatorRuntime(Generic[S]):
             return
         self._when_committed(active, completion, timeout_ms)
 
-    def _append_batch(self, active: _Active[S], records: list[Record], replay: bool, producer: Producer) -> None:
+    def _append_batch(self, active: _Active[S], records: list[CoordinatorRecord], replay: bool, producer: Producer) -> None:
         base_offset = self._log.append(active.partition, self._build(records, producer), producer)
         active.last_written = base_offset + len(records)
         if replay:
@@ -388,10 +390,10 @@ class CoordinatorRuntime(Generic[S]):
         waiting.timeout = self._scheduler.call_later(timeout_ms, waiting.expire)
         active.waiting.append(waiting)
 
-    def _batches(self, partition: int, unsplit: list[Record]) -> Iterator[list[Record]]:
+    def _batches(self, partition: int, unsplit: list[CoordinatorRecord]) -> Iterator[list[CoordinatorRecord]]:
         """Split records that need not stay together into batches, as many to a batch as fit."""
         room = self._log.max_batch_size(partition) - _BATCH_MARGIN
-        records: list[Record] = []
+        records: list[CoordinatorRecord] = []
         size = 0
         for record in unsplit:
             record_size = len(record.key_bytes()) + len(record.value_bytes() or b"") + 32
@@ -402,7 +404,7 @@ class CoordinatorRuntime(Generic[S]):
             size += record_size
         yield records
 
-    def _build(self, records: list[Record], producer: Producer) -> bytes:
+    def _build(self, records: list[CoordinatorRecord], producer: Producer) -> bytes:
         transactional = producer.producer_id != NO_PRODUCER_ID
         builder = BatchBuilder(
             codec=self._codec,
@@ -528,13 +530,13 @@ class CoordinatorRuntime(Generic[S]):
         active.skipped += count
         self.skipped_records += count
 
-    def decode(self, key: bytes | None, value: bytes | None) -> Record:
+    def decode(self, key: bytes | None, value: bytes | None) -> CoordinatorRecord:
         if key is None:
             raise ValueError("A coordinator's record without a key")
         record_type, parsed = self._record_types.read_key(key)
         if value is None:
-            return Record(record_type, parsed)
-        return Record(record_type, parsed, self._record_types.read_value(record_type, value), int.from_bytes(value[:2], "big"))
+            return CoordinatorRecord(record_type, parsed)
+        return CoordinatorRecord(record_type, parsed, self._record_types.read_value(record_type, value), int.from_bytes(value[:2], "big"))
 
     def unload(self, partition: int, leader_epoch: int | None = None) -> None:
         """This broker no longer leads the partition (None: its replica was deleted). Waiting requests fail with NOT_COORDINATOR."""
@@ -556,7 +558,7 @@ class CoordinatorRuntime(Generic[S]):
         for active in list(self._active.values()):
             self._drop(active)
 
-    def _run_timer(self, partition: int, action: Callable[[], Result[None] | None]) -> None:
+    def _run_timer(self, partition: int, action: Callable[[], CoordinatorResult[None] | None]) -> None:
         active = self._active.get(partition)
         if active is None or not active.loaded:
             return

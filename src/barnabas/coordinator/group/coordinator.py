@@ -18,7 +18,7 @@ from barnabas.coordinator.group.consumer.heartbeat_epochs import validate_heartb
 from barnabas.coordinator.group.group import partition_for
 from barnabas.coordinator.group.group_metrics import group_gauges, partition_gauges
 from barnabas.coordinator.group.shard import ConsumerPart, GroupCoordinatorShard
-from barnabas.coordinator.result import Result
+from barnabas.coordinator.result import CoordinatorResult
 from barnabas.coordinator.runtime import CoordinatorRuntime, Producer
 from barnabas.errors import CoordinatorNotAvailable, InvalidGroupId, KafkaError
 from barnabas.protocol.errors import ErrorCode, UnsupportedVersion
@@ -341,7 +341,7 @@ class GroupCoordinator:
     def _write(
         self,
         group_id: str,
-        operation: Callable[[GroupCoordinatorShard], Result[R]],
+        operation: Callable[[GroupCoordinatorShard], CoordinatorResult[R]],
         respond: Callable[[R], None],
         fail: Callable[[Exception], None],
         producer: Producer | None = None,
@@ -359,7 +359,7 @@ class GroupCoordinator:
         respond: Callable[[R], None],
         fail: Callable[[Exception], None],
     ) -> None:
-        self._write(group_id, lambda shard: Result(response=operation(shard)), respond, fail)
+        self._write(group_id, lambda shard: CoordinatorResult(response=operation(shard)), respond, fail)
 
 
 _NOT_COORDINATOR_ON_FETCH: Final = frozenset(
@@ -402,7 +402,7 @@ class _Join:
         self._respond = respond
         self._is_answered = False
 
-    def run(self, shard: GroupCoordinatorShard) -> Result[None]:
+    def run(self, shard: GroupCoordinatorShard) -> CoordinatorResult[None]:
         return shard.join(self._caller, self._request, self.answer)
 
     def fail(self, error: Exception) -> None:
@@ -427,7 +427,7 @@ class _Sync:
         self._respond = respond
         self._is_answered = False
 
-    def run(self, shard: GroupCoordinatorShard) -> Result[None]:
+    def run(self, shard: GroupCoordinatorShard) -> CoordinatorResult[None]:
         return shard.sync(self._request, self.answer)
 
     def fail(self, error: Exception) -> None:
@@ -451,7 +451,7 @@ class _Heartbeat:
         self._request = request
         self._respond = respond
 
-    def run(self, shard: GroupCoordinatorShard) -> Result[HeartbeatResponse]:
+    def run(self, shard: GroupCoordinatorShard) -> CoordinatorResult[HeartbeatResponse]:
         return shard.heartbeat(self._request)
 
     def fail(self, error: Exception) -> None:
@@ -468,7 +468,7 @@ class _Commit:
         self._request = request
         self._respond = respond
 
-    def run(self, shard: GroupCoordinatorShard) -> Result[OffsetCommitResponse]:
+    def run(self, shard: GroupCoordinatorShard) -> CoordinatorResult[OffsetCommitResponse]:
         return shard.offsets.commit(self._version, self._request)
 
     def fail(self, error: Exception) -> None:

@@ -15,7 +15,7 @@ from typing import Final
 
 from barnabas.coordinator.group.group_memory import GROUP_BYTES
 from barnabas.coordinator.memory_account import MemoryAccount
-from barnabas.coordinator.result import Record
+from barnabas.coordinator.result import CoordinatorRecord
 from barnabas.java_hash import java_hash
 from barnabas.protocol.messages.list_groups_response import ListedGroup
 from barnabas.uuid import Uuid
@@ -149,7 +149,7 @@ class Group(ABC):
     def is_subscribed_to(self, topic: str) -> bool: ...
 
     @abstractmethod
-    def tombstones(self) -> list[Record]:
+    def tombstones(self) -> list[CoordinatorRecord]:
         """The records that remove the group, without those of its offsets."""
 
     @abstractmethod

@@ -23,7 +23,7 @@ from barnabas.coordinator.group.consumer.consumer_group_records import (
 )
 from barnabas.coordinator.group.consumer.metadata_hash import MetadataHashes
 from barnabas.coordinator.group.topics_image import TopicsImage
-from barnabas.coordinator.result import Record
+from barnabas.coordinator.result import CoordinatorRecord
 from barnabas.errors import GroupIdNotFound
 from barnabas.protocol.coordinator_records.consumer_group_member_metadata_value import ClassicMemberMetadata, ClassicProtocol
 from barnabas.protocol.errors import MalformedMessage
@@ -97,7 +97,7 @@ def classic_metadata(session_timeout_ms: int, protocols: Mapping[str, bytes]) ->
     return ClassicMemberMetadata(session_timeout_ms, [ClassicProtocol(name, bytes(metadata)) for name, metadata in protocols.items()])
 
 
-def upgrade_records(group: ConsumerGroup) -> list[Record]:
+def upgrade_records(group: ConsumerGroup) -> list[CoordinatorRecord]:
     """The records that create an upgraded group."""
     members = group.members.values()
     return [

@@ -18,7 +18,7 @@ from barnabas.coordinator.group.group import CommitPartitionValidator, Group, Of
 from barnabas.coordinator.group.group_memory import GROUP_BYTES, OFFSET_BYTES, GroupMemory
 from barnabas.coordinator.memory_account import MemoryAccount
 from barnabas.coordinator.metrics import OFFSET_COMMITS, OFFSET_DELETIONS, OFFSET_EXPIRATIONS, Metrics
-from barnabas.coordinator.result import Clock, Record, Result
+from barnabas.coordinator.result import Clock, CoordinatorRecord, CoordinatorResult
 from barnabas.errors import GroupIdNotFound, IllegalGeneration, StaleMemberEpoch
 from barnabas.protocol.coordinator_records.offset_commit_key import OffsetCommitKey
 from barnabas.protocol.coordinator_records.offset_commit_value import OffsetCommitValue
@@ -154,12 +154,12 @@ class Offsets:
 
     # -- OffsetCommit, TxnOffsetCommit
 
-    def commit(self, version: int, request: OffsetCommitRequest) -> Result[OffsetCommitResponse]:
+    def commit(self, version: int, request: OffsetCommitRequest) -> CoordinatorResult[OffsetCommitResponse]:
         validator = self._validate_commit(version, request)
         room = _Room(self._memory.offsets, self.committed, request.group_id)
         now_ms = self._clock.now_ms()
         expires = None if request.retention_time_ms == _NO_RETENTION else min(now_ms + request.retention_time_ms, LONG_MAX)
-        records: list[Record] = []
+        records: list[CoordinatorRecord] = []
         topics: list[OffsetCommitResponseTopic] = []
         for topic in request.topics:
             partitions: list[OffsetCommitResponsePartition] = []
@@ -182,7 +182,7 @@ class Offsets:
             topics.append(OffsetCommitResponseTopic(topic.name, topic.topic_id, partitions))
         if records:
             self._metrics.record(OFFSET_COMMITS, len(records))
-        return Result(records, OffsetCommitResponse(topics=topics))
+        return CoordinatorResult(records, OffsetCommitResponse(topics=topics))
 
     def _validate_commit(self, version: int, request: OffsetCommitRequest) -> CommitPartitionValidator | None:
         generation = request.generation_id_or_member_epoch
@@ -205,14 +205,14 @@ class Offsets:
         self._memory.check_growth(0, GROUP_BYTES + len(group_id))
         return ClassicGroup(group_id)
 
-    def commit_transactional(self, version: int, request: TxnOffsetCommitRequest) -> Result[TxnOffsetCommitResponse]:
+    def commit_transactional(self, version: int, request: TxnOffsetCommitRequest) -> CoordinatorResult[TxnOffsetCommitResponse]:
         """The records are written with the producer's id and epoch, in a transactional batch."""
         try:
             return self._commit_transactional(version, request)
         except StaleMemberEpoch:
             raise IllegalGeneration from None
 
-    def _commit_transactional(self, version: int, request: TxnOffsetCommitRequest) -> Result[TxnOffsetCommitResponse]:
+    def _commit_transactional(self, version: int, request: TxnOffsetCommitRequest) -> CoordinatorResult[TxnOffsetCommitResponse]:
         group = self._groups.get(request.group_id)
         if group is None:
             if request.generation_id >= 0:
@@ -223,7 +223,7 @@ class Offsets:
         )
         room = _Room(self._memory.offsets, self.pending.get(request.producer_id), request.group_id)
         now_ms = self._clock.now_ms()
-        records: list[Record] = []
+        records: list[CoordinatorRecord] = []
         topics: list[TxnOffsetCommitResponseTopic] = []
         for topic in request.topics:
             partitions: list[TxnOffsetCommitResponsePartition] = []
@@ -243,7 +243,7 @@ class Offsets:
             topics.append(TxnOffsetCommitResponseTopic(topic.name, partitions))
         if records:
             self._metrics.record(OFFSET_COMMITS, len(records))
-        return Result(records, TxnOffsetCommitResponse(topics=topics))
+        return CoordinatorResult(records, TxnOffsetCommitResponse(topics=topics))
 
     def _is_too_long(self, metadata: str) -> bool:
         size = len(metadata)
@@ -300,12 +300,12 @@ class Offsets:
 
     # -- OffsetDelete, DeleteGroups, deleted topics, retention
 
-    def delete(self, request: OffsetDeleteRequest) -> Result[OffsetDeleteResponse]:
+    def delete(self, request: OffsetDeleteRequest) -> CoordinatorResult[OffsetDeleteResponse]:
         group = self._groups.get(request.group_id)
         if group is None:
             raise GroupIdNotFound(f"Group {request.group_id} not found.")
         group.validate_offset_delete()
-        records: list[Record] = []
+        records: list[CoordinatorRecord] = []
         topics: list[OffsetDeleteResponseTopic] = []
         for topic in request.topics:
             subscribed = group.is_subscribed_to(topic.name)
@@ -316,16 +316,16 @@ class Offsets:
             partitions = [OffsetDeleteResponsePartition(partition.partition_index, code) for partition in topic.partitions]
             topics.append(OffsetDeleteResponseTopic(topic.name, partitions))
         self._metrics.record(OFFSET_DELETIONS, len(records))
-        return Result(records, OffsetDeleteResponse(topics=topics))
+        return CoordinatorResult(records, OffsetDeleteResponse(topics=topics))
 
     def _exists(self, group_id: str, topic: str, partition: int) -> bool:
         return self.committed.get(group_id, topic, partition) is not None or self.is_pending(group_id, topic, partition)
 
-    def tombstones_of_group(self, group_id: str) -> list[Record]:
+    def tombstones_of_group(self, group_id: str) -> list[CoordinatorRecord]:
         keys = {(topic, partition): None for store in self._stores() for topic, partition, _ in store.of_group(group_id)}
         return [tombstone(group_id, topic, partition) for topic, partition in keys]
 
-    def tombstones_of_partitions(self, partitions: Collection[TopicPartition]) -> list[Record]:
+    def tombstones_of_partitions(self, partitions: Collection[TopicPartition]) -> list[CoordinatorRecord]:
         """The tombstones of all offsets of deleted partitions, in all groups."""
         keys = {
             (group_id, partition.topic, partition.partition): None
@@ -339,7 +339,7 @@ class Offsets:
     def _stores(self) -> Iterable[OffsetStore]:
         return [self.committed, *self.pending.values()]
 
-    def expire(self, group: Group, records: list[Record]) -> bool:
+    def expire(self, group: Group, records: list[CoordinatorRecord]) -> bool:
         """Appends the tombstones of the group's expired offsets. Returns whether nothing remains that keeps the group alive."""
         group_id = group.group_id
         if group_id not in self.committed.by_group:
@@ -413,7 +413,7 @@ class Offsets:
                     self.committed.put(group_id, topic, partition, offset)
 
 
-def commit_record(group_id: str, topic: str, partition: int, offset: Offset) -> Record:
+def commit_record(group_id: str, topic: str, partition: int, offset: Offset) -> CoordinatorRecord:
     version = _LATEST if offset.expire_timestamp is None else _WITH_EXPIRY
     value = OffsetCommitValue(
         offset.offset,
@@ -423,8 +423,8 @@ def commit_record(group_id: str, topic: str, partition: int, offset: Offset) -> 
         _NO_TIMESTAMP if offset.expire_timestamp is None else offset.expire_timestamp,
         offset.topic_id if version == _LATEST else Uuid.ZERO,
     )
-    return Record(OFFSET_COMMIT, OffsetCommitKey(group_id, topic, partition), value, version)
+    return CoordinatorRecord(OFFSET_COMMIT, OffsetCommitKey(group_id, topic, partition), value, version)
 
 
-def tombstone(group_id: str, topic: str, partition: int) -> Record:
-    return Record(OFFSET_COMMIT, OffsetCommitKey(group_id, topic, partition))
+def tombstone(group_id: str, topic: str, partition: int) -> CoordinatorRecord:
+    return CoordinatorRecord(OFFSET_COMMIT, OffsetCommitKey(group_id, topic, partition))

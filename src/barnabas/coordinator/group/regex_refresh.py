@@ -19,7 +19,7 @@ from barnabas.coordinator.group.consumer.subscription import NOTHING_RESOLVED, R
 from barnabas.coordinator.group.group import Group
 from barnabas.coordinator.group.regex_queue import RegexQueue
 from barnabas.coordinator.metrics import CONSUMER_GROUP_REBALANCES, Metrics
-from barnabas.coordinator.result import Clock, Record, Result, Timer
+from barnabas.coordinator.result import Clock, CoordinatorRecord, CoordinatorResult, CoordinatorTimer
 
 METADATA_REFRESH_INTERVAL_MS: Final = 2**31 - 1  # a topic change requests a refresh at once; this is only the upper bound
 MIN_INTERVAL_MS: Final = 10_000
@@ -37,7 +37,7 @@ class RegexRefresh:
         groups: dict[str, Group],
         config: GroupCoordinatorConfig,
         clock: Clock,
-        timer: Timer,
+        timer: CoordinatorTimer,
         queue: RegexQueue,
         hashes: MetadataHashes,
         metrics: Metrics,
@@ -55,7 +55,9 @@ class RegexRefresh:
     def on_topics_created(self) -> None:
         self._version = max(self._clock.now_ms(), self._version + 1)
 
-    def update(self, group: ConsumerGroup, old: ConsumerGroupMember, new: ConsumerGroupMember, records: list[Record]) -> RegexChange:
+    def update(
+        self, group: ConsumerGroup, old: ConsumerGroupMember, new: ConsumerGroupMember, records: list[CoordinatorRecord]
+    ) -> RegexChange:
         """Handle a member's change of expression, and start a refresh when one is due. Raises InvalidRegularExpression."""
         is_new = bool(new.subscribed_topic_regex) and group.subscribed_regexes.get(new.subscribed_topic_regex or "", 0) == 0
         change = self._change(group, old, new, records)
@@ -80,7 +82,9 @@ class RegexRefresh:
         """To be called when the group is no longer coordinated here."""
         self._queue.cancel(group_id)
 
-    def _change(self, group: ConsumerGroup, old: ConsumerGroupMember, new: ConsumerGroupMember, records: list[Record]) -> RegexChange:
+    def _change(
+        self, group: ConsumerGroup, old: ConsumerGroupMember, new: ConsumerGroupMember, records: list[CoordinatorRecord]
+    ) -> RegexChange:
         before, after = old.subscribed_topic_regex, new.subscribed_topic_regex
         if before == after:
             return RegexChange.NONE
@@ -107,14 +111,14 @@ class RegexRefresh:
             or now_ms > last.timestamp_ms + self._config.group_consumer_regex_refresh_interval_ms
         )
 
-    def refresh(self, group_id: str, resolved: Mapping[str, frozenset[str]], version: int) -> Result[None] | None:
+    def refresh(self, group_id: str, resolved: Mapping[str, frozenset[str]], version: int) -> CoordinatorResult[None] | None:
         """Write the topics of the resolved expressions, and bump the group epoch if they changed."""
         group = self._groups.get(group_id)
         if not isinstance(group, ConsumerGroup):
             return None
         now_ms = self._clock.now_ms()
         topics = group.subscribed_topics.copy()
-        records: list[Record] = []
+        records: list[CoordinatorRecord] = []
         changed = False
         for regex, matches in resolved.items():
             if group.subscribed_regexes.get(regex, 0) == 0:
@@ -131,7 +135,7 @@ class RegexRefresh:
             records.append(group_epoch_record(group_id, epoch, metadata_hash))
             self._metrics.record(CONSUMER_GROUP_REBALANCES, 1)
             group.set_metadata_refresh(self._clock.monotonic_ms() + METADATA_REFRESH_INTERVAL_MS, epoch)
-        return Result(records)
+        return CoordinatorResult(records)
 
 
 def regex_key(group_id: str) -> str:

@@ -26,7 +26,7 @@ from barnabas.coordinator.group.group_memory import GroupMemory
 from barnabas.coordinator.group.group_table import GroupTable
 from barnabas.coordinator.group.offsets import OFFSET_COMMIT, Offsets
 from barnabas.coordinator.metrics import Metrics
-from barnabas.coordinator.result import Clock, Record, Result, Timer
+from barnabas.coordinator.result import Clock, CoordinatorRecord, CoordinatorResult, CoordinatorTimer
 from barnabas.errors import GroupIdNotFound, KafkaError, UnknownMemberId
 from barnabas.protocol.coordinator_records.group_metadata_key import GroupMetadataKey
 from barnabas.protocol.coordinator_records.group_metadata_value import GroupMetadataValue
@@ -60,19 +60,21 @@ log = logging.getLogger(__name__)
 class ConsumerPart(Protocol):
     """Groups of the consumer protocol, and the requests of their members that still use the classic protocol during a migration."""
 
-    def consumer_heartbeat(self, caller: Caller, request: ConsumerGroupHeartbeatRequest, /) -> Result[ConsumerGroupHeartbeatResponse]: ...
+    def consumer_heartbeat(
+        self, caller: Caller, request: ConsumerGroupHeartbeatRequest, /
+    ) -> CoordinatorResult[ConsumerGroupHeartbeatResponse]: ...
 
     def describe(self, group_ids: Iterable[str], /) -> list[DescribedConsumerGroup]: ...
 
-    def join(self, group: Group, caller: Caller, request: JoinGroupRequest, respond: RespondJoin, /) -> Result[None]: ...
+    def join(self, group: Group, caller: Caller, request: JoinGroupRequest, respond: RespondJoin, /) -> CoordinatorResult[None]: ...
 
-    def sync(self, group: Group, request: SyncGroupRequest, respond: RespondSync, /) -> Result[None]: ...
+    def sync(self, group: Group, request: SyncGroupRequest, respond: RespondSync, /) -> CoordinatorResult[None]: ...
 
-    def heartbeat(self, group: Group, request: HeartbeatRequest, /) -> Result[HeartbeatResponse]: ...
+    def heartbeat(self, group: Group, request: HeartbeatRequest, /) -> CoordinatorResult[HeartbeatResponse]: ...
 
-    def leave(self, group: Group, request: LeaveGroupRequest, version: int, /) -> Result[LeaveGroupResponse]: ...
+    def leave(self, group: Group, request: LeaveGroupRequest, version: int, /) -> CoordinatorResult[LeaveGroupResponse]: ...
 
-    def replay(self, record: Record, /) -> None: ...
+    def replay(self, record: CoordinatorRecord, /) -> None: ...
 
     def on_loaded(self, group: Group, /) -> None: ...
 
@@ -88,7 +90,7 @@ class GroupCoordinatorShard:
         self,
         config: GroupCoordinatorConfig,
         clock: Clock,
-        timer: Timer,
+        timer: CoordinatorTimer,
         metrics: Metrics,
         new_id: Callable[[], str],
         memory: GroupMemory | None = None,
@@ -103,25 +105,25 @@ class GroupCoordinatorShard:
 
     # -- the classic protocol, for groups of every kind
 
-    def join(self, caller: Caller, request: JoinGroupRequest, respond: RespondJoin) -> Result[None]:
+    def join(self, caller: Caller, request: JoinGroupRequest, respond: RespondJoin) -> CoordinatorResult[None]:
         group = self.groups.get(request.group_id)
         if group is None or isinstance(group, ClassicGroup) or (group.type is GroupType.CONSUMER and group.is_empty):
             return self.classic.join(caller, request, respond)
         if group.type is GroupType.CONSUMER and self.consumer is not None:
             return self.consumer.join(group, caller, request, respond)
         respond(JoinGroupResponse(error_code=int(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)))
-        return Result()
+        return CoordinatorResult()
 
-    def sync(self, request: SyncGroupRequest, respond: RespondSync) -> Result[None]:
+    def sync(self, request: SyncGroupRequest, respond: RespondSync) -> CoordinatorResult[None]:
         group = self.groups.get(request.group_id)
         if isinstance(group, ClassicGroup) and not group.is_empty:
             return self.classic.sync(group, request, respond)
         if group is not None and group.type is GroupType.CONSUMER and not group.is_empty and self.consumer is not None:
             return self.consumer.sync(group, request, respond)
         respond(SyncGroupResponse(error_code=int(ErrorCode.UNKNOWN_MEMBER_ID)))
-        return Result()
+        return CoordinatorResult()
 
-    def heartbeat(self, request: HeartbeatRequest) -> Result[HeartbeatResponse]:
+    def heartbeat(self, request: HeartbeatRequest) -> CoordinatorResult[HeartbeatResponse]:
         group = self.groups.get(request.group_id)
         if isinstance(group, ClassicGroup):
             return self.classic.heartbeat(group, request)
@@ -129,7 +131,7 @@ class GroupCoordinatorShard:
             return self.consumer.heartbeat(group, request)
         raise UnknownMemberId(f"Group {request.group_id} not found.")
 
-    def leave(self, request: LeaveGroupRequest, version: int) -> Result[LeaveGroupResponse]:
+    def leave(self, request: LeaveGroupRequest, version: int) -> CoordinatorResult[LeaveGroupResponse]:
         group = self.groups.get(request.group_id)
         if isinstance(group, ClassicGroup):
             return self.classic.leave(group, normalized_members(request, version))
@@ -161,8 +163,8 @@ class GroupCoordinatorShard:
             dead.error_message = truncated(f"Group {group_id} not found." if other is None else f"Group {group_id} is not a classic group.")
         return dead
 
-    def delete_groups(self, group_ids: Collection[str]) -> Result[list[DeletableGroupResult]]:
-        records: list[Record] = []
+    def delete_groups(self, group_ids: Collection[str]) -> CoordinatorResult[list[DeletableGroupResult]]:
+        records: list[CoordinatorRecord] = []
         results: list[DeletableGroupResult] = []
         for group_id in group_ids:
             try:
@@ -170,33 +172,33 @@ class GroupCoordinatorShard:
                 results.append(DeletableGroupResult(group_id))
             except KafkaError as error:
                 results.append(DeletableGroupResult(group_id, error.code))
-        return Result(records, results)
+        return CoordinatorResult(records, results)
 
-    def _deletion(self, group_id: str) -> list[Record]:
+    def _deletion(self, group_id: str) -> list[CoordinatorRecord]:
         group = self.groups.get(group_id)
         if group is None:
             raise GroupIdNotFound(f"Group {group_id} not found.")
         group.validate_delete()
         return [*self.offsets.tombstones_of_group(group_id), *group.tombstones()]
 
-    def partitions_deleted(self, partitions: Collection[TopicPartition]) -> Result[bool]:
-        return Result(self.offsets.tombstones_of_partitions(partitions), True, atomic=False)
+    def partitions_deleted(self, partitions: Collection[TopicPartition]) -> CoordinatorResult[bool]:
+        return CoordinatorResult(self.offsets.tombstones_of_partitions(partitions), True, atomic=False)
 
-    def expire(self) -> Result[None]:
+    def expire(self) -> CoordinatorResult[None]:
         """Tombstones of offsets past their retention, and of empty groups that have none left."""
-        records: list[Record] = []
+        records: list[CoordinatorRecord] = []
         for group in self.groups.values():
             if self.offsets.expire(group, records) and group.is_empty:
                 records += group.tombstones()
         self._schedule_expiration()
-        return Result(records, atomic=False)
+        return CoordinatorResult(records, atomic=False)
 
     def _schedule_expiration(self) -> None:
         self._timer.schedule(_EXPIRATION_KEY, self._config.offsets_retention_check_interval_ms, self.expire)
 
     # -- replay
 
-    def replay(self, offset: int, producer_id: int, record: Record) -> None:
+    def replay(self, offset: int, producer_id: int, record: CoordinatorRecord) -> None:
         key, value = record.key, record.value
         if record.type == OFFSET_COMMIT:
             assert isinstance(key, OffsetCommitKey) and (value is None or isinstance(value, OffsetCommitValue))
@@ -209,7 +211,7 @@ class GroupCoordinatorShard:
         elif self.consumer is not None:
             self.consumer.replay(record)
 
-    def _replay_legacy_offset(self, offset: int, producer_id: int, record: Record) -> None:
+    def _replay_legacy_offset(self, offset: int, producer_id: int, record: CoordinatorRecord) -> None:
         key, value = record.key, record.value
         assert isinstance(key, LegacyOffsetCommitKey) and (value is None or isinstance(value, LegacyOffsetCommitValue))
         latest = None if value is None else OffsetCommitValue(value.offset, -1, value.metadata, value.commit_timestamp)

@@ -15,7 +15,7 @@ from barnabas.coordinator.expression import ExpressionError, compile_expression
 from barnabas.coordinator.faults import client_error_code
 from barnabas.coordinator.group.group import partition_for
 from barnabas.coordinator.memory_account import MemoryAccount
-from barnabas.coordinator.result import Clock, Result
+from barnabas.coordinator.result import Clock, CoordinatorResult
 from barnabas.coordinator.runtime import CoordinatorRuntime, PartitionLog, Scheduler, ShardTimer
 from barnabas.coordinator.transaction.config import TransactionConfig
 from barnabas.coordinator.transaction.decisions import Expected, Refused
@@ -90,7 +90,7 @@ class TransactionCoordinator:
         )
 
     def _make_shard(self, partition: int, timer: ShardTimer) -> TransactionCoordinatorShard:
-        def write(operation: Callable[[], Result[None]]) -> None:
+        def write(operation: Callable[[], CoordinatorResult[None]]) -> None:
             timeout_ms = self._config.request_timeout_ms
             self._runtime.write(partition, lambda _: operation(), _nothing, _nothing, timeout_ms=timeout_ms)
 
@@ -375,7 +375,7 @@ class TransactionCoordinator:
     def _write(
         self,
         transactional_id: str,
-        operation: Callable[[TransactionCoordinatorShard], Result[R]],
+        operation: Callable[[TransactionCoordinatorShard], CoordinatorResult[R]],
         respond: Callable[[R], None],
         fail: Callable[[Exception], None],
         attempts: int = 0,
@@ -400,7 +400,7 @@ class TransactionCoordinator:
         respond: Callable[[R], None],
         fail: Callable[[Exception], None],
     ) -> None:
-        self._write(transactional_id, lambda shard: Result(response=operation(shard)), respond, fail)
+        self._write(transactional_id, lambda shard: CoordinatorResult(response=operation(shard)), respond, fail)
 
 
 # From these versions on a client handles PRODUCER_FENCED; older ones get INVALID_PRODUCER_EPOCH.

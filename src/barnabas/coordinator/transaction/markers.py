@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple, Protocol
 
-from barnabas.coordinator.result import Timer
+from barnabas.coordinator.result import CoordinatorTimer
 from barnabas.coordinator.transaction.transaction_metadata import EPOCH_BUMP_VERSION, EPOCH_MAX, TransactionMetadata
 from barnabas.coordinator.transaction.transaction_state import TransactionState
 from barnabas.protocol.errors import ErrorCode
@@ -79,7 +79,11 @@ class MarkerWriter:
     """The markers of one shard. `on_written` is called once for each started transaction, unless it is cancelled or fenced."""
 
     def __init__(
-        self, sender: MarkerSender, timer: Timer, coordinator_epoch: Callable[[], int], on_written: Callable[[TransactionMetadata], None]
+        self,
+        sender: MarkerSender,
+        timer: CoordinatorTimer,
+        coordinator_epoch: Callable[[], int],
+        on_written: Callable[[TransactionMetadata], None],
     ) -> None:
         self._sender = sender
         self._timer = timer

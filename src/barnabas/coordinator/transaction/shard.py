@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Final, NamedTuple, TypeVar
 
 from barnabas.coordinator.memory_account import MemoryAccount
-from barnabas.coordinator.result import Clock, Record, Result, Timer
+from barnabas.coordinator.result import Clock, CoordinatorRecord, CoordinatorResult, CoordinatorTimer
 from barnabas.coordinator.transaction.config import TransactionConfig
 from barnabas.coordinator.transaction.decisions import Expected, NewId, Refused, decide_end, decide_init
 from barnabas.coordinator.transaction.markers import RETRY_BACKOFF_MAX_MS, MarkerSender, MarkerWriter
@@ -36,7 +36,7 @@ _TAKES_PARTITIONS: Final = frozenset({TransactionState.ONGOING, TransactionState
 
 R = TypeVar("R")
 Action = Callable[[], None]
-Write = Callable[[Callable[[], Result[None]]], None]
+Write = Callable[[Callable[[], CoordinatorResult[None]]], None]
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ class TransactionCoordinatorShard:
         self,
         config: TransactionConfig,
         clock: Clock,
-        timer: Timer,
+        timer: CoordinatorTimer,
         sender: MarkerSender,
         write: Write,
         *,
@@ -87,7 +87,9 @@ class TransactionCoordinatorShard:
 
     # -- requests
 
-    def init_producer_id(self, transactional_id: str, timeout_ms: int, expected: Expected | None, new_id: NewId) -> Result[ProducerAnswer]:
+    def init_producer_id(
+        self, transactional_id: str, timeout_ms: int, expected: Expected | None, new_id: NewId
+    ) -> CoordinatorResult[ProducerAnswer]:
         if self._is_busy(transactional_id):
             raise Refused(ErrorCode.CONCURRENT_TRANSACTIONS)
         now_ms = self._clock.now_ms()
@@ -104,7 +106,7 @@ class TransactionCoordinatorShard:
 
     def add_partitions(
         self, transactional_id: str, producer_id: int, epoch: int, partitions: frozenset[TopicPartition], client_version: int
-    ) -> Result[int]:
+    ) -> CoordinatorResult[int]:
         current = self.visible(transactional_id)
         if self._is_busy(transactional_id):
             current = self._appended(transactional_id, producer_id, epoch)
@@ -113,7 +115,7 @@ class TransactionCoordinatorShard:
         if current.producer_epoch != epoch:
             raise Refused(ErrorCode.PRODUCER_FENCED)
         if current.state is TransactionState.ONGOING and partitions <= current.partitions:
-            return Result(response=int(ErrorCode.NONE))
+            return CoordinatorResult(response=int(ErrorCode.NONE))
         after = current.with_partitions(partitions, client_version, self._clock.now_ms())
         return self._step(current, after, int(ErrorCode.NONE))
 
@@ -134,7 +136,7 @@ class TransactionCoordinatorShard:
 
     def end(
         self, transactional_id: str, producer_id: int, epoch: int, new_id: NewId, *, committed: bool, client_version: int
-    ) -> Result[ProducerAnswer]:
+    ) -> CoordinatorResult[ProducerAnswer]:
         """The response holds the producer id and epoch that the producer continues with."""
         current = self.visible(transactional_id)
         now_ms = self._clock.now_ms()
@@ -149,7 +151,7 @@ class TransactionCoordinatorShard:
             now_ms=now_ms,
         )
         if after is current:
-            return Result(response=ProducerAnswer(int(ErrorCode.NONE), after.producer_id, after.producer_epoch))
+            return CoordinatorResult(response=ProducerAnswer(int(ErrorCode.NONE), after.producer_id, after.producer_epoch))
         completed = after.completed(now_ms)
         return self._step(current, after, ProducerAnswer(int(ErrorCode.NONE), completed.producer_id, completed.producer_epoch))
 
@@ -195,7 +197,7 @@ class TransactionCoordinatorShard:
 
     # -- steps
 
-    def _step(self, before: TransactionMetadata | None, after: TransactionMetadata, response: R | None) -> Result[R]:
+    def _step(self, before: TransactionMetadata | None, after: TransactionMetadata, response: R | None) -> CoordinatorResult[R]:
         transactional_id = after.transactional_id
         step = _Pending(before, after)
         self._pending.setdefault(transactional_id, []).append(step)
@@ -214,17 +216,17 @@ class TransactionCoordinatorShard:
                 # The step is appended, though not committed, and the client retries: the coordinator has to complete it.
                 self._later(_resume_key(transactional_id), lambda: self._resume(transactional_id))
 
-        return Result([after.to_record(self._transaction_version())], response, settled)
+        return CoordinatorResult([after.to_record(self._transaction_version())], response, settled)
 
     def _settle(self, transactional_id: str, step: _Pending) -> None:
         remaining = [pending for pending in self._pending.pop(transactional_id, ()) if pending is not step]
         if remaining:
             self._pending[transactional_id] = remaining
 
-    def _later(self, key: str, action: Callable[[], Result[None] | None]) -> None:
+    def _later(self, key: str, action: Callable[[], CoordinatorResult[None] | None]) -> None:
         self._timer.schedule(key, RETRY_BACKOFF_MAX_MS, action)
 
-    def _resume(self, transactional_id: str) -> Result[None] | None:
+    def _resume(self, transactional_id: str) -> CoordinatorResult[None] | None:
         """Start the markers of a transaction once everything appended is committed. Nothing has to be written for that."""
 
         def settled(error: Exception | None) -> None:
@@ -236,19 +238,19 @@ class TransactionCoordinatorShard:
             else:
                 self._later(_resume_key(transactional_id), lambda: self._resume(transactional_id))
 
-        return Result(on_appended=settled)
+        return CoordinatorResult(on_appended=settled)
 
     def _markers_written(self, prepared: TransactionMetadata) -> None:
         self._run(lambda: self._complete(prepared.transactional_id))
 
-    def _complete(self, transactional_id: str) -> Result[None]:
+    def _complete(self, transactional_id: str) -> CoordinatorResult[None]:
         current = self.transactions.get(transactional_id)
         if current is None or not current.state.is_prepared or transactional_id in self._pending:
-            return Result()
+            return CoordinatorResult()
         return self._step(current, current.completed(self._clock.now_ms()), None)
 
-    def _run(self, operation: Callable[[], Result[None]]) -> None:
-        self._write(lambda: operation() if self._is_loaded else Result())
+    def _run(self, operation: Callable[[], CoordinatorResult[None]]) -> None:
+        self._write(lambda: operation() if self._is_loaded else CoordinatorResult())
 
     # -- timeouts and expiry
 
@@ -263,14 +265,14 @@ class TransactionCoordinatorShard:
         interval_ms = self._config.transaction_abort_timed_out_transaction_cleanup_interval_ms
         self._timer.schedule(_TIMEOUT_KEY, interval_ms if is_stuck or len(timed_out) == len(batch) else 1, self._abort_timed_out)
 
-    def _fence(self, transactional_id: str) -> Result[None]:
+    def _fence(self, transactional_id: str) -> CoordinatorResult[None]:
         current = self.transactions.get(transactional_id)
         now_ms = self._clock.now_ms()
         if current is None or not current.is_timed_out(now_ms) or transactional_id in self._pending:
-            return Result()
+            return CoordinatorResult()
         return self._step(current, current.fenced(self._transaction_version(), now_ms), None)
 
-    def _expire(self) -> Result[None] | None:
+    def _expire(self) -> CoordinatorResult[None] | None:
         self._timer.schedule(_EXPIRATION_KEY, self._config.transaction_remove_expired_transaction_cleanup_interval_ms, self._expire)
         now_ms, expiration_ms = self._clock.now_ms(), self._config.transactional_id_expiration_ms
         all_expired = (
@@ -293,11 +295,11 @@ class TransactionCoordinatorShard:
             elif self._is_loaded and len(expired) == TOMBSTONES_AT_ONCE:
                 self._timer.schedule(_EXPIRATION_KEY, 1, self._expire)
 
-        return Result([tombstone(metadata.transactional_id) for metadata in expired], on_appended=settled, atomic=False)
+        return CoordinatorResult([tombstone(metadata.transactional_id) for metadata in expired], on_appended=settled, atomic=False)
 
     # -- the log
 
-    def replay(self, offset: int, producer_id: int, record: Record) -> None:
+    def replay(self, offset: int, producer_id: int, record: CoordinatorRecord) -> None:
         if not isinstance(record.key, TransactionLogKey):
             raise ValueError(f"Not a record of a transaction log at offset {offset}")
         transactional_id = record.key.transactional_id

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from barnabas.coordinator.result import Record
+from barnabas.coordinator.result import CoordinatorRecord
 from barnabas.coordinator.transaction.transaction_state import TransactionState, state_of_id
 from barnabas.protocol.coordinator_records.transaction_log_key import TransactionLogKey
 from barnabas.protocol.coordinator_records.transaction_log_value import PartitionsSchema, TransactionLogValue
@@ -129,7 +129,7 @@ class TransactionMetadata(NamedTuple):
 
     # -- the log
 
-    def to_record(self, transaction_version: int) -> Record:
+    def to_record(self, transaction_version: int) -> CoordinatorRecord:
         """The record as Kafka writes it at this level of transaction.version: with tagged fields from 1 on."""
         version = 1 if transaction_version >= FLEXIBLE_RECORDS_VERSION else 0
         value = TransactionLogValue(
@@ -145,7 +145,7 @@ class TransactionMetadata(NamedTuple):
             value.previous_producer_id = self.previous_producer_id
             value.next_producer_id = self.next_producer_id
             value.client_transaction_version = self.client_transaction_version
-        return Record(TRANSACTION_LOG, TransactionLogKey(self.transactional_id), value, version)
+        return CoordinatorRecord(TRANSACTION_LOG, TransactionLogKey(self.transactional_id), value, version)
 
     @staticmethod
     def of_record(transactional_id: str, value: TransactionLogValue) -> TransactionMetadata:
@@ -167,8 +167,8 @@ class TransactionMetadata(NamedTuple):
         )
 
 
-def tombstone(transactional_id: str) -> Record:
-    return Record(TRANSACTION_LOG, TransactionLogKey(transactional_id))
+def tombstone(transactional_id: str) -> CoordinatorRecord:
+    return CoordinatorRecord(TRANSACTION_LOG, TransactionLogKey(transactional_id))
 
 
 def is_epoch_exhausted(epoch: int) -> bool:

@@ -15,7 +15,7 @@ from typing import Final
 
 from barnabas.coordinator.group.group import CommitPartitionValidator, Group, GroupType, RetentionBase
 from barnabas.coordinator.group.group_memory import MEMBER_BYTES, PENDING_MEMBER_BYTES
-from barnabas.coordinator.result import Record
+from barnabas.coordinator.result import CoordinatorRecord
 from barnabas.errors import (
     CoordinatorNotAvailable,
     FencedInstanceId,
@@ -245,8 +245,8 @@ class ClassicGroup(Group):
     def is_subscribed_to(self, topic: str) -> bool:
         return self.uses_consumer_protocol if self.subscribed_topics is None else topic in self.subscribed_topics
 
-    def tombstones(self) -> list[Record]:
-        return [Record(GROUP_METADATA, GroupMetadataKey(self.group_id))]
+    def tombstones(self) -> list[CoordinatorRecord]:
+        return [CoordinatorRecord(GROUP_METADATA, GroupMetadataKey(self.group_id))]
 
     def retention_base(self) -> RetentionBase | None:
         if self.protocol_type_or_none is None:
@@ -485,7 +485,7 @@ class ClassicGroup(Group):
 
     # -- the record
 
-    def record(self, assignments: dict[str, bytes]) -> Record:
+    def record(self, assignments: dict[str, bytes]) -> CoordinatorRecord:
         """The group's record for the log, with these assignments."""
         value = GroupMetadataValue(
             protocol_type=self.protocol_type,
@@ -495,12 +495,12 @@ class ClassicGroup(Group):
             current_state_timestamp=self.state_timestamp,
             members=[self._member_record(member, assignments[member.member_id]) for member in self.members.values()],
         )
-        return Record(GROUP_METADATA, GroupMetadataKey(self.group_id), value, GROUP_METADATA_VERSION)
+        return CoordinatorRecord(GROUP_METADATA, GroupMetadataKey(self.group_id), value, GROUP_METADATA_VERSION)
 
-    def empty_record(self) -> Record:
+    def empty_record(self) -> CoordinatorRecord:
         """The first record of a group, written while its first members are still joining."""
         value = GroupMetadataValue("", 0, None, None, self.state_timestamp)
-        return Record(GROUP_METADATA, GroupMetadataKey(self.group_id), value, GROUP_METADATA_VERSION)
+        return CoordinatorRecord(GROUP_METADATA, GroupMetadataKey(self.group_id), value, GROUP_METADATA_VERSION)
 
     def _member_record(self, member: ClassicMember, assignment: bytes) -> MemberMetadata:
         assert self.protocol_name is not None

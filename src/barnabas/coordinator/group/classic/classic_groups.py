@@ -30,7 +30,7 @@ from barnabas.coordinator.group.config import GroupCoordinatorConfig
 from barnabas.coordinator.group.group import NO_MEMBER_ID, Group
 from barnabas.coordinator.group.group_memory import GROUP_BYTES, MEMBER_BYTES, PENDING_MEMBER_BYTES, GroupMemory
 from barnabas.coordinator.metrics import COMPLETED_REBALANCES, Metrics
-from barnabas.coordinator.result import Clock, Record, Result, Timer
+from barnabas.coordinator.result import Clock, CoordinatorRecord, CoordinatorResult, CoordinatorTimer
 from barnabas.errors import CoordinatorNotAvailable, FencedInstanceId, IllegalGeneration, KafkaError, RecordTooLarge, UnknownMemberId
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.heartbeat_request import HeartbeatRequest
@@ -65,7 +65,7 @@ class ClassicGroups:
         groups: dict[str, Group],
         config: GroupCoordinatorConfig,
         clock: Clock,
-        timer: Timer,
+        timer: CoordinatorTimer,
         metrics: Metrics,
         new_id: Callable[[], str],
         memory: GroupMemory,
@@ -84,7 +84,7 @@ class ClassicGroups:
 
     # -- JoinGroup
 
-    def join(self, caller: Caller, request: JoinGroupRequest, respond: RespondJoin) -> Result[None]:
+    def join(self, caller: Caller, request: JoinGroupRequest, respond: RespondJoin) -> CoordinatorResult[None]:
         """A JoinGroup for a classic group, for a new group, or for an empty group of another kind, which it replaces."""
         group_id, member_id = request.group_id, request.member_id
         replaced = self._groups.get(group_id)
@@ -93,7 +93,7 @@ class ClassicGroups:
             return self._join(caller, request, replaced, respond)
         if member_id != NO_MEMBER_ID:
             respond(_join_error(member_id, ErrorCode.UNKNOWN_MEMBER_ID))
-            return Result()
+            return CoordinatorResult()
         self.memory.check_growth(0, GROUP_BYTES + len(group_id) + _growth(None, caller, request))
         group = ClassicGroup(group_id, state_timestamp=self._clock.now_ms())
         self._groups[group_id] = group
@@ -102,8 +102,13 @@ class ClassicGroups:
         return self._with_first_record(group, replaced, tombstones, result, respond)
 
     def _with_first_record(
-        self, group: ClassicGroup, replaced: Group | None, tombstones: list[Record], result: Result[None], respond: RespondJoin
-    ) -> Result[None]:
+        self,
+        group: ClassicGroup,
+        replaced: Group | None,
+        tombstones: list[CoordinatorRecord],
+        result: CoordinatorResult[None],
+        respond: RespondJoin,
+    ) -> CoordinatorResult[None]:
         assert not result.records, "the first rebalance of a group always waits"
 
         def on_appended(error: Exception | None) -> None:
@@ -114,7 +119,7 @@ class ClassicGroups:
                 self._forget(group, replaced)
             respond(JoinGroupResponse(error_code=client_error_code(error)))
 
-        return Result([*tombstones, group.empty_record()], on_appended=on_appended, replay=False)
+        return CoordinatorResult([*tombstones, group.empty_record()], on_appended=on_appended, replay=False)
 
     def _forget(self, group: ClassicGroup, replaced: Group | None) -> None:
         self.cancel_timers(group)
@@ -122,17 +127,17 @@ class ClassicGroups:
         if replaced is not None:
             self._groups[group.group_id] = replaced
 
-    def _join(self, caller: Caller, request: JoinGroupRequest, group: ClassicGroup, respond: RespondJoin) -> Result[None]:
+    def _join(self, caller: Caller, request: JoinGroupRequest, group: ClassicGroup, respond: RespondJoin) -> CoordinatorResult[None]:
         if not self._accepts(group, request.member_id):
             group.remove(request.member_id)
             respond(_join_error(NO_MEMBER_ID, ErrorCode.GROUP_MAX_SIZE_REACHED))
-            return Result()
+            return CoordinatorResult()
         if group.state is DEAD:
             respond(_join_error(request.member_id, ErrorCode.COORDINATOR_NOT_AVAILABLE))
-            return Result()
+            return CoordinatorResult()
         if not group.supports_protocols(request.protocol_type, [protocol.name for protocol in request.protocols]):
             respond(_join_error(request.member_id, ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
-            return Result()
+            return CoordinatorResult()
         if request.member_id == NO_MEMBER_ID:
             return self._join_new_member(caller, request, group, respond)
         return self._join_known_member(caller, request, group, respond)
@@ -146,7 +151,9 @@ class ClassicGroups:
             return (member is not None and member.is_awaiting_join) or group.num_awaiting_join < self._config.group_max_size
         return member is not None or group.num_members < self._config.group_max_size
 
-    def _join_new_member(self, caller: Caller, request: JoinGroupRequest, group: ClassicGroup, respond: RespondJoin) -> Result[None]:
+    def _join_new_member(
+        self, caller: Caller, request: JoinGroupRequest, group: ClassicGroup, respond: RespondJoin
+    ) -> CoordinatorResult[None]:
         instance_id = request.group_instance_id
         if instance_id is not None:
             new_member_id = f"{instance_id[:CLIENT_ID_SHOWN_MAX]}-{self._new_id()}"
@@ -160,9 +167,11 @@ class ClassicGroups:
         group.add_pending(new_member_id)
         self._expect_heartbeat(group, new_member_id, request.session_timeout_ms)
         respond(_join_error(new_member_id, ErrorCode.MEMBER_ID_REQUIRED))
-        return Result()
+        return CoordinatorResult()
 
-    def _join_known_member(self, caller: Caller, request: JoinGroupRequest, group: ClassicGroup, respond: RespondJoin) -> Result[None]:
+    def _join_known_member(
+        self, caller: Caller, request: JoinGroupRequest, group: ClassicGroup, respond: RespondJoin
+    ) -> CoordinatorResult[None]:
         member_id = request.member_id
         if member_id in group.pending_join_members and request.group_instance_id is None:
             return self._add_member(caller, request, group, member_id, respond)
@@ -170,7 +179,7 @@ class ClassicGroups:
             group.validate_member(member_id, request.group_instance_id)
         except (UnknownMemberId, FencedInstanceId) as error:
             respond(JoinGroupResponse(member_id=member_id, protocol_name=None, error_code=error.code))
-            return Result()
+            return CoordinatorResult()
         member = group.members[member_id]
         protocols = protocols_of(request)
         if group.state is PREPARING:
@@ -178,19 +187,19 @@ class ClassicGroups:
         if group.state is COMPLETING and member.matches(protocols):
             # Most likely the member did not receive the response.
             respond(group.join_response(member_id, with_members=group.is_leader(member_id)))
-            return Result()
+            return CoordinatorResult()
         if group.state is STABLE and not group.is_leader(member_id) and member.matches(protocols):
             respond(group.join_response(member_id, with_members=False))
-            return Result()
+            return CoordinatorResult()
         if group.state in (STABLE, COMPLETING):
             # The member's protocols changed, or the leader noticed a change, such as new partitions of a topic.
             return self._update_member(request, group, member, respond)
         respond(_join_error(member_id, ErrorCode.UNKNOWN_MEMBER_ID))
-        return Result()
+        return CoordinatorResult()
 
     def _add_member(
         self, caller: Caller, request: JoinGroupRequest, group: ClassicGroup, member_id: str, respond: RespondJoin
-    ) -> Result[None]:
+    ) -> CoordinatorResult[None]:
         member = ClassicMember(
             member_id,
             request.group_instance_id,
@@ -209,7 +218,9 @@ class ClassicGroups:
         self._expect_heartbeat(group, member_id, self._config.group_new_member_join_timeout_ms)
         return self._rebalance_or_complete_join(group, f"adding new member {member_id}")
 
-    def _update_member(self, request: JoinGroupRequest, group: ClassicGroup, member: ClassicMember, respond: RespondJoin) -> Result[None]:
+    def _update_member(
+        self, request: JoinGroupRequest, group: ClassicGroup, member: ClassicMember, respond: RespondJoin
+    ) -> CoordinatorResult[None]:
         group.update_member(member, protocols_of(request), request.rebalance_timeout_ms, request.session_timeout_ms, respond)
         return self._rebalance_or_complete_join(group, f"member {member.member_id} joins again")
 
@@ -221,7 +232,7 @@ class ClassicGroups:
         old_member_id: str,
         new_member_id: str,
         respond: RespondJoin,
-    ) -> Result[None]:
+    ) -> CoordinatorResult[None]:
         """A static member rejoins under a new id. A stable group whose protocol does not change is not rebalanced."""
         leader_before = group.leader_id
         assert request.group_instance_id is not None
@@ -250,7 +261,7 @@ class ClassicGroups:
                 response.leader = leader_before or ""  # so that an old leader does not compute the assignment again
             group.complete_join(member, response)
 
-        return Result([group.record(group.assignments())], on_appended=on_appended, replay=False)
+        return CoordinatorResult([group.record(group.assignments())], on_appended=on_appended, replay=False)
 
     def _take_back_static_member(
         self,
@@ -276,7 +287,7 @@ class ClassicGroups:
 
     # -- rebalances
 
-    def prepare_rebalance(self, group: ClassicGroup, reason: str) -> Result[None]:
+    def prepare_rebalance(self, group: ClassicGroup, reason: str) -> CoordinatorResult[None]:
         if group.state is COMPLETING:
             self._reset_assignments(group, ErrorCode.REBALANCE_IN_PROGRESS)
         group.pending_sync_members.clear()
@@ -289,32 +300,32 @@ class ClassicGroups:
         group.transition_to(PREPARING, self._clock.now_ms())
         log.info("Preparing to rebalance group %s with old generation %d (reason: %s)", group.group_id, group.generation_id, reason)
         if is_first:
-            return Result()
+            return CoordinatorResult()
         if group.has_all_members_joined:
             return self._complete_join(group)
         self._schedule_join(group)
-        return Result()
+        return CoordinatorResult()
 
-    def _rebalance_or_complete_join(self, group: ClassicGroup, reason: str) -> Result[None]:
+    def _rebalance_or_complete_join(self, group: ClassicGroup, reason: str) -> CoordinatorResult[None]:
         return self.prepare_rebalance(group, reason) if group.can_rebalance else self._maybe_complete_join(group)
 
-    def _maybe_complete_join(self, group: ClassicGroup) -> Result[None]:
+    def _maybe_complete_join(self, group: ClassicGroup) -> CoordinatorResult[None]:
         if group.state is PREPARING and group.previous_state is not EMPTY and group.has_all_members_joined:
             return self._complete_join(group)
-        return Result()
+        return CoordinatorResult()
 
     def _schedule_join(self, group: ClassicGroup) -> None:
         group_id = group.group_id
         self._timer.schedule(join_key(group_id), group.rebalance_timeout_ms, lambda: self._expire_join(group_id))
 
-    def _expire_join(self, group_id: str) -> Result[None] | None:
+    def _expire_join(self, group_id: str) -> CoordinatorResult[None] | None:
         group = self.find(group_id)
         return None if group is None or group.state is not PREPARING else self._complete_join(group)
 
     def _schedule_first_rebalance(self, group_id: str, delay_ms: int, remaining_ms: int) -> None:
         self._timer.schedule(join_key(group_id), delay_ms, lambda: self._expire_first_rebalance(group_id, delay_ms, remaining_ms))
 
-    def _expire_first_rebalance(self, group_id: str, delay_ms: int, remaining_ms: int) -> Result[None] | None:
+    def _expire_first_rebalance(self, group_id: str, delay_ms: int, remaining_ms: int) -> CoordinatorResult[None] | None:
         """If members joined during the delay, wait again for more, but never longer than the rebalance timeout."""
         group = self.find(group_id)
         if group is None or group.state is not PREPARING:
@@ -326,7 +337,7 @@ class ClassicGroups:
             return None
         return self._complete_join(group)
 
-    def _complete_join(self, group: ClassicGroup) -> Result[None]:
+    def _complete_join(self, group: ClassicGroup) -> CoordinatorResult[None]:
         """The end of the join phase: removes dynamic members that have not rejoined; all others receive the new generation."""
         self._timer.cancel(join_key(group.group_id))
         for absent in group.not_yet_rejoined():
@@ -336,11 +347,11 @@ class ClassicGroups:
         if not group.elect_joined_leader() and group.members:
             # Only static members are left, and none has rejoined: their sessions will expire.
             self._schedule_join(group)
-            return Result()
+            return CoordinatorResult()
         group.init_next_generation(self._clock.now_ms())
         if group.state is EMPTY:
             log.info("Group %s with generation %d is now empty", group.group_id, group.generation_id)
-            return Result([group.record({})], on_appended=self._warn_of_unwritten(group), replay=False)
+            return CoordinatorResult([group.record({})], on_appended=self._warn_of_unwritten(group), replay=False)
         log.info("Stabilized group %s generation %d with %d members", group.group_id, group.generation_id, group.num_members)
         for member in list(group.members.values()):
             group.complete_join(member, group.join_response(member.member_id, with_members=group.is_leader(member.member_id)))
@@ -349,7 +360,7 @@ class ClassicGroups:
             group.pending_sync_members.add(member.member_id)
         group_id, generation_id = group.group_id, group.generation_id
         self._timer.schedule(sync_key(group_id), group.rebalance_timeout_ms, lambda: self._expire_sync(group_id, generation_id))
-        return Result()
+        return CoordinatorResult()
 
     def _warn_of_unwritten(self, group: ClassicGroup) -> Callable[[Exception | None], None]:
         def on_appended(error: Exception | None) -> None:
@@ -359,7 +370,7 @@ class ClassicGroups:
 
         return on_appended
 
-    def _expire_sync(self, group_id: str, generation_id: int) -> Result[None] | None:
+    def _expire_sync(self, group_id: str, generation_id: int) -> CoordinatorResult[None] | None:
         group = self.find(group_id)
         if group is None or group.generation_id != generation_id or group.state not in (COMPLETING, STABLE):
             return None
@@ -373,21 +384,21 @@ class ClassicGroups:
 
     # -- SyncGroup
 
-    def sync(self, group: ClassicGroup, request: SyncGroupRequest, respond: RespondSync) -> Result[None]:
+    def sync(self, group: ClassicGroup, request: SyncGroupRequest, respond: RespondSync) -> CoordinatorResult[None]:
         error = self._sync_fault(group, request)
         if error is not None:
             respond(SyncGroupResponse(error_code=int(error)))
-            return Result()
+            return CoordinatorResult()
         member = group.members[request.member_id]
         group.pending_sync_members.discard(request.member_id)
         if not group.pending_sync_members:
             self._timer.cancel(sync_key(group.group_id))
         if group.state is STABLE:
             respond(SyncGroupResponse(0, 0, group.protocol_type_or_none, group.protocol_name, member.assignment))
-            return Result()
+            return CoordinatorResult()
         member.respond_sync = respond
         if not group.is_leader(request.member_id):
-            return Result()
+            return CoordinatorResult()
         by_member = {assignment.member_id: bytes(assignment.assignment) for assignment in request.assignments}
         assignments = {member_id: by_member.get(member_id, b"") for member_id in group.members}
         try:
@@ -395,8 +406,8 @@ class ClassicGroups:
         except KafkaError as refusal:
             log.warning("The assignment of group %s is too large: %s", group.group_id, refusal)
             self._stabilize(group, assignments)(RecordTooLarge(str(refusal)))  # handled like a record that the log rejects
-            return Result()
-        return Result([group.record(assignments)], on_appended=self._stabilize(group, assignments), replay=False)
+            return CoordinatorResult()
+        return CoordinatorResult([group.record(assignments)], on_appended=self._stabilize(group, assignments), replay=False)
 
     def _sync_fault(self, group: ClassicGroup, request: SyncGroupRequest) -> int | None:
         if group.state is DEAD:
@@ -448,7 +459,7 @@ class ClassicGroups:
 
     # -- Heartbeat, LeaveGroup, sessions
 
-    def heartbeat(self, group: ClassicGroup, request: HeartbeatRequest) -> Result[HeartbeatResponse]:
+    def heartbeat(self, group: ClassicGroup, request: HeartbeatRequest) -> CoordinatorResult[HeartbeatResponse]:
         if group.state is DEAD:
             raise CoordinatorNotAvailable
         group.validate_member(request.member_id, request.group_instance_id)
@@ -456,25 +467,25 @@ class ClassicGroups:
             raise IllegalGeneration
         self.keep_session(group, request.member_id)
         code = ErrorCode.REBALANCE_IN_PROGRESS if group.state is PREPARING else ErrorCode.NONE
-        return Result(response=HeartbeatResponse(error_code=int(code)))
+        return CoordinatorResult(response=HeartbeatResponse(error_code=int(code)))
 
     def keep_session(self, group: ClassicGroup, member_id: str) -> None:
         """Restart the session timer of the member."""
         self._expect_heartbeat(group, member_id, group.members[member_id].session_timeout_ms)
 
-    def leave(self, group: ClassicGroup, members: Iterable[MemberIdentity]) -> Result[LeaveGroupResponse]:
+    def leave(self, group: ClassicGroup, members: Iterable[MemberIdentity]) -> CoordinatorResult[LeaveGroupResponse]:
         if group.state is DEAD:
-            return Result(response=LeaveGroupResponse(error_code=int(ErrorCode.COORDINATOR_NOT_AVAILABLE)))
+            return CoordinatorResult(response=LeaveGroupResponse(error_code=int(ErrorCode.COORDINATOR_NOT_AVAILABLE)))
         responses = [
             MemberResponse(identity.member_id, identity.group_instance_id, self._leave_one(group, identity)) for identity in members
         ]
-        result = Result[None]()
+        result = CoordinatorResult[None]()
         if any(response.error_code == 0 for response in responses):
             if group.state in (STABLE, COMPLETING):
                 result = self._rebalance_or_complete_join(group, "explicit LeaveGroup request")
             elif group.state is PREPARING:
                 result = self._maybe_complete_join(group)
-        return Result(result.records, LeaveGroupResponse(members=responses), result.on_appended, result.replay)
+        return CoordinatorResult(result.records, LeaveGroupResponse(members=responses), result.on_appended, result.replay)
 
     def _leave_one(self, group: ClassicGroup, identity: MemberIdentity) -> int:
         member_id, instance_id = identity.member_id, identity.group_instance_id
@@ -505,7 +516,7 @@ class ClassicGroups:
         group_id = group.group_id
         self._timer.schedule(heartbeat_key(group_id, member_id), timeout_ms, lambda: self._expire_session(group_id, member_id))
 
-    def _expire_session(self, group_id: str, member_id: str) -> Result[None] | None:
+    def _expire_session(self, group_id: str, member_id: str) -> CoordinatorResult[None] | None:
         group = self.find(group_id)
         if group is None or group.state is DEAD:
             return None

@@ -26,7 +26,7 @@ from barnabas.coordinator.group.consumer.partition_epochs import PartitionEpochs
 from barnabas.coordinator.group.consumer.subscription import NOTHING_RESOLVED, ResolvedRegex, SubscribedTopics, is_homogeneous
 from barnabas.coordinator.group.group import CommitPartitionValidator, Group, GroupType, RetentionBase
 from barnabas.coordinator.group.group_memory import REGEX_BYTES, REGEX_TOPIC_BYTES
-from barnabas.coordinator.result import Record
+from barnabas.coordinator.result import CoordinatorRecord
 from barnabas.errors import IllegalGeneration, NonEmptyGroup, StaleMemberEpoch, UnknownMemberId
 from barnabas.protocol.errors import UnsupportedVersion
 from barnabas.uuid import Uuid
@@ -115,10 +115,10 @@ class ConsumerGroup(Group):
     def is_subscribed_to(self, topic: str) -> bool:
         return topic in self.subscribed_topics
 
-    def tombstones(self) -> list[Record]:
+    def tombstones(self) -> list[CoordinatorRecord]:
         return self.tombstones_of(self.members)
 
-    def tombstones_of(self, member_ids: Iterable[str]) -> list[Record]:
+    def tombstones_of(self, member_ids: Iterable[str]) -> list[CoordinatorRecord]:
         """The records that remove the group, if `member_ids` are its members."""
         ids = list(member_ids)
         return [

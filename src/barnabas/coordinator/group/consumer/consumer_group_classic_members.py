@@ -21,7 +21,7 @@ from barnabas.coordinator.group.consumer.current_assignment import Owned
 from barnabas.coordinator.group.group import NO_MEMBER_ID
 from barnabas.coordinator.group.migration import allows_downgrade, classic_metadata
 from barnabas.coordinator.group.regex_refresh import RegexChange
-from barnabas.coordinator.result import Record, Result
+from barnabas.coordinator.result import CoordinatorRecord, CoordinatorResult
 from barnabas.errors import (
     GroupMaxSizeReached,
     IllegalGeneration,
@@ -51,16 +51,16 @@ class ConsumerGroupClassicMembers:
 
     # -- JoinGroup
 
-    def join(self, group: ConsumerGroup, caller: Caller, request: JoinGroupRequest, respond: RespondJoin) -> Result[None]:
+    def join(self, group: ConsumerGroup, caller: Caller, request: JoinGroupRequest, respond: RespondJoin) -> CoordinatorResult[None]:
         """A JoinGroup to a consumer group that has members. Raises KafkaError, which the member is told with its own id."""
         is_new = request.member_id == NO_MEMBER_ID
         member_id = self._new_id() if is_new else request.member_id
         self._check_room_and_protocol(group, member_id, request)
         if is_new and request.group_instance_id is None and caller.version >= REQUIRES_KNOWN_MEMBER_ID:
             respond(JoinGroupResponse(member_id=member_id, error_code=int(ErrorCode.MEMBER_ID_REQUIRED)))
-            return Result()
+            return CoordinatorResult()
         subscription = _subscription(request)
-        records: list[Record] = []
+        records: list[CoordinatorRecord] = []
         member = self._member_of(group, member_id, request.group_instance_id, records, is_new=is_new)
         existing = group.static_member(request.group_instance_id)
         downgrades = existing is not None and self._allows_downgrade(group, existing)
@@ -83,7 +83,7 @@ class ConsumerGroupClassicMembers:
             else:
                 respond(_failed_join(member_id, error))
 
-        return Result(records, on_appended=on_appended)
+        return CoordinatorResult(records, on_appended=on_appended)
 
     def _check_room_and_protocol(self, group: ConsumerGroup, member_id: str, request: JoinGroupRequest) -> None:
         size_max = self._steps.config.group_consumer_max_size
@@ -93,7 +93,7 @@ class ConsumerGroupClassicMembers:
             raise InconsistentGroupProtocol(f"Member {member_id}'s protocols are not supported.")
 
     def _member_of(
-        self, group: ConsumerGroup, member_id: str, instance_id: str | None, records: list[Record], *, is_new: bool
+        self, group: ConsumerGroup, member_id: str, instance_id: str | None, records: list[CoordinatorRecord], *, is_new: bool
     ) -> ConsumerGroupMember:
         if instance_id is None:
             return group.members.get(member_id) or ConsumerGroupMember(member_id)
@@ -113,7 +113,7 @@ class ConsumerGroupClassicMembers:
         member: ConsumerGroupMember,
         request: JoinGroupRequest,
         subscription: ConsumerProtocolSubscription,
-        records: list[Record],
+        records: list[CoordinatorRecord],
     ) -> Update:
         updated = replace(
             member,
@@ -144,7 +144,9 @@ class ConsumerGroupClassicMembers:
             return False
         return allows_downgrade(group, self._steps.config, {existing.member_id: existing}, group.num_members)
 
-    def _downgrade(self, group: ConsumerGroup, update: Update, owned: Owned, records: list[Record], respond: RespondJoin) -> Result[None]:
+    def _downgrade(
+        self, group: ConsumerGroup, update: Update, owned: Owned, records: list[CoordinatorRecord], respond: RespondJoin
+    ) -> CoordinatorResult[None]:
         joined = update.new
         if not update.bumps_epoch:
             joined = self._steps.reconcile(group, update, group.assignment_epoch, group.target_of(joined), owned, records)
@@ -155,11 +157,11 @@ class ConsumerGroupClassicMembers:
             on_downgraded(error)
             respond(response if error is None else _failed_join(joined.member_id, error))
 
-        return Result([*records, *more], on_appended=on_appended)
+        return CoordinatorResult([*records, *more], on_appended=on_appended)
 
     # -- SyncGroup, Heartbeat, LeaveGroup
 
-    def sync(self, group: ConsumerGroup, request: SyncGroupRequest, respond: RespondSync) -> Result[None]:
+    def sync(self, group: ConsumerGroup, request: SyncGroupRequest, respond: RespondSync) -> CoordinatorResult[None]:
         """Raises KafkaError."""
         member = self._classic_member(group, request.member_id, request.group_instance_id)
         _check_generation(member, request.generation_id)
@@ -176,9 +178,9 @@ class ConsumerGroupClassicMembers:
         self._steps.timers.cancel_sync(group.group_id, member.member_id)
         self._steps.timers.schedule_session(group.group_id, member.member_id, member.classic_session_timeout_ms)
         respond(SyncGroupResponse(protocol_type=request.protocol_type, protocol_name=request.protocol_name, assignment=assignment))
-        return Result()
+        return CoordinatorResult()
 
-    def heartbeat(self, group: ConsumerGroup, request: HeartbeatRequest) -> Result[HeartbeatResponse]:
+    def heartbeat(self, group: ConsumerGroup, request: HeartbeatRequest) -> CoordinatorResult[HeartbeatResponse]:
         """Raises KafkaError."""
         member = self._classic_member(group, request.member_id, request.group_instance_id)
         _check_generation(member, request.generation_id)
@@ -191,9 +193,9 @@ class ConsumerGroupClassicMembers:
         ):
             code = ErrorCode.REBALANCE_IN_PROGRESS
             self._steps.timers.schedule_join(group.group_id, member)
-        return Result(response=HeartbeatResponse(error_code=int(code)))
+        return CoordinatorResult(response=HeartbeatResponse(error_code=int(code)))
 
-    def leave(self, group: ConsumerGroup, members: Iterable[MemberIdentity]) -> Result[LeaveGroupResponse]:
+    def leave(self, group: ConsumerGroup, members: Iterable[MemberIdentity]) -> CoordinatorResult[LeaveGroupResponse]:
         responses = []
         leaving: dict[str, ConsumerGroupMember] = {}
         for identity in members:

@@ -23,14 +23,14 @@ from barnabas.coordinator.group.consumer.consumer_group_records import (
 )
 from barnabas.coordinator.group.consumer.subscription import ResolvedRegex
 from barnabas.coordinator.group.group import Group
-from barnabas.coordinator.result import Record
+from barnabas.coordinator.result import CoordinatorRecord
 
 
 class NotAConsumerGroup(Exception):
     """A record of a consumer group names a group of another kind: the log contradicts itself, and loading skips the record."""
 
 
-def replay_consumer_group(groups: dict[str, Group], record: Record) -> None:
+def replay_consumer_group(groups: dict[str, Group], record: CoordinatorRecord) -> None:
     """Apply one record of the types in CONSUMER_GROUP_RECORDS."""
     key: Any = record.key
     group = _persisted(groups, key.group_id, create=record.value is not None)

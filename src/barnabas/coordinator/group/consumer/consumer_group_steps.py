@@ -37,7 +37,7 @@ from barnabas.coordinator.group.migration import allows_downgrade, downgraded
 from barnabas.coordinator.group.regex_refresh import METADATA_REFRESH_INTERVAL_MS, RegexRefresh
 from barnabas.coordinator.group.topics_image import TopicsImage
 from barnabas.coordinator.metrics import CONSUMER_GROUP_REBALANCES, Metrics
-from barnabas.coordinator.result import Clock, Record, Result
+from barnabas.coordinator.result import Clock, CoordinatorRecord, CoordinatorResult
 from barnabas.errors import FencedInstanceId, KafkaError, UnknownMemberId
 
 R = TypeVar("R")
@@ -82,7 +82,7 @@ class ConsumerGroupSteps:
             is_new = group.group_id not in self.groups
             self.memory.check_growth(group.held_bytes, more + (group.held_bytes if is_new else 0))
 
-    def record_member(self, group_id: str, old: ConsumerGroupMember, new: ConsumerGroupMember, records: list[Record]) -> bool:
+    def record_member(self, group_id: str, old: ConsumerGroupMember, new: ConsumerGroupMember, records: list[CoordinatorRecord]) -> bool:
         """Record a member that changed. Returns whether its subscribed topic names changed."""
         if new == old:
             return False
@@ -90,7 +90,7 @@ class ConsumerGroupSteps:
         return new.subscribed_topic_names != old.subscribed_topic_names
 
     def replace_static_member(
-        self, group: ConsumerGroup, existing: ConsumerGroupMember, member_id: str, records: list[Record]
+        self, group: ConsumerGroup, existing: ConsumerGroupMember, member_id: str, records: list[CoordinatorRecord]
     ) -> ConsumerGroupMember:
         """The static member under its new id, with the state of the old one; at epoch 0, so that it is reconciled from there."""
         member = replace(existing, member_id=member_id, member_epoch=0, previous_member_epoch=0)
@@ -100,7 +100,7 @@ class ConsumerGroupSteps:
         records.append(current_assignment_record(group.group_id, member))
         return member
 
-    def update_group(self, group: ConsumerGroup, update: Update, records: list[Record]) -> tuple[int, bool]:
+    def update_group(self, group: ConsumerGroup, update: Update, records: list[CoordinatorRecord]) -> tuple[int, bool]:
         """The group epoch after the update, and whether all members then subscribe to the same topics."""
         monotonic_ms = self.clock.monotonic_ms()
         if not update.bumps_epoch and not group.has_metadata_expired(monotonic_ms):
@@ -120,7 +120,7 @@ class ConsumerGroupSteps:
         return epoch, homogeneous
 
     def update_target(
-        self, group: ConsumerGroup, epoch: int, update: Update, records: list[Record], *, homogeneous: bool
+        self, group: ConsumerGroup, epoch: int, update: Update, records: list[CoordinatorRecord], *, homogeneous: bool
     ) -> tuple[int, Assignment]:
         """The target's epoch and the member's part of it; computes a new target when the group epoch has advanced."""
         if epoch <= group.assignment_epoch:
@@ -143,7 +143,7 @@ class ConsumerGroupSteps:
         target_epoch: int,
         target: Assignment,
         owned: Owned | None,
-        records: list[Record],
+        records: list[CoordinatorRecord],
     ) -> ConsumerGroupMember:
         member = update.new
         if not update.subscription_changed and member.is_reconciled_to(target_epoch):
@@ -165,14 +165,14 @@ class ConsumerGroupSteps:
                     self.timers.cancel_rebalance(group.group_id, reconciled.member_id)
         return reconciled
 
-    def fence_members(self, group: ConsumerGroup, members: Iterable[ConsumerGroupMember], response: R | None) -> Result[R]:
+    def fence_members(self, group: ConsumerGroup, members: Iterable[ConsumerGroupMember], response: R | None) -> CoordinatorResult[R]:
         """Remove these members: writes a new group epoch or, when only classic members remain, converts the group to a classic one."""
         leaving = {member.member_id: member for member in members}
         if not leaving:
-            return Result(response=response)
+            return CoordinatorResult(response=response)
         if allows_downgrade(group, self.config, leaving, group.num_members - len(leaving)):
             records, on_appended = self.downgrade(group, leaving, None, rebalance=True)
-            return Result(records, response, on_appended)
+            return CoordinatorResult(records, response, on_appended)
         records = [record for member_id in leaving for record in member_tombstones(group.group_id, member_id)]
         regexes = _abandoned_regexes(group, leaving.values())
         records += [regex_tombstone(group.group_id, regex) for regex in regexes]
@@ -180,11 +180,11 @@ class ConsumerGroupSteps:
         records.append(group_epoch_record(group.group_id, group.group_epoch + 1, metadata_hash))
         for member_id in leaving:
             self.timers.cancel_all(group.group_id, member_id)
-        return Result(records, response)
+        return CoordinatorResult(records, response)
 
     def downgrade(
         self, group: ConsumerGroup, leaving: Mapping[str, ConsumerGroupMember], joining: ConsumerGroupMember | None, *, rebalance: bool
-    ) -> tuple[list[Record], Callable[[Exception | None], None]]:
+    ) -> tuple[list[CoordinatorRecord], Callable[[Exception | None], None]]:
         """The records that make the group a classic one, and the callback for when they are committed."""
         classic = downgraded(group, leaving, joining, self.image, self.clock.now_ms())
         replaced = group.static_member(joining.instance_id) if joining is not None else None

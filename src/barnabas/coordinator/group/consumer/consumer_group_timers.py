@@ -9,16 +9,16 @@ from __future__ import annotations
 from typing import Protocol
 
 from barnabas.coordinator.group.consumer.consumer_group_member import ConsumerGroupMember
-from barnabas.coordinator.result import Result, Timer
+from barnabas.coordinator.result import CoordinatorResult, CoordinatorTimer
 
 
 class Fence(Protocol):
-    def __call__(self, group_id: str, member_id: str, epoch: int | None = None, /) -> Result[None] | None:
+    def __call__(self, group_id: str, member_id: str, epoch: int | None = None, /) -> CoordinatorResult[None] | None:
         """Remove the member from its group if it is still in it and, when `epoch` is given, still at that epoch."""
 
 
 class ConsumerGroupTimers:
-    def __init__(self, timer: Timer, fence: Fence) -> None:
+    def __init__(self, timer: CoordinatorTimer, fence: Fence) -> None:
         self._timer = timer
         self._fence = fence
 

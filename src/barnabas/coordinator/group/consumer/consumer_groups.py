@@ -1,8 +1,8 @@
 """The consumer protocol (KIP-848): ConsumerGroupHeartbeat and ConsumerGroupDescribe.
 
 A member sends nothing but heartbeats: their fields make it join, subscribe, report its partitions, revoke and take over partitions, and
-leave. The shard calls this class; every result is a `Result` whose records change the groups when they are replayed. Nothing here waits: a
-member that has to wait for a partition receives it in the response to a later heartbeat.
+leave. The shard calls this class; every result is a `CoordinatorResult` whose records change the groups when they are replayed. Nothing
+here waits: a member that has to wait for a partition receives it in the response to a later heartbeat.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from barnabas.coordinator.group.regex_queue import RegexQueue
 from barnabas.coordinator.group.regex_refresh import RegexChange, RegexRefresh
 from barnabas.coordinator.group.topics_image import TopicsImage
 from barnabas.coordinator.metrics import Metrics
-from barnabas.coordinator.result import Clock, Record, Result, Timer
+from barnabas.coordinator.result import Clock, CoordinatorRecord, CoordinatorResult, CoordinatorTimer
 from barnabas.errors import GroupIdNotFound, GroupMaxSizeReached, KafkaError, UnreleasedInstanceId
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.consumer_group_describe_response import DescribedGroup
@@ -78,7 +78,7 @@ class ConsumerGroups:
         groups: dict[str, Group],
         config: GroupCoordinatorConfig,
         clock: Clock,
-        timer: Timer,
+        timer: CoordinatorTimer,
         metrics: Metrics,
         new_id: Callable[[], str],
         image: TopicsImage,
@@ -126,11 +126,13 @@ class ConsumerGroups:
 
     # -- ConsumerGroupHeartbeat
 
-    def consumer_heartbeat(self, caller: Caller, request: ConsumerGroupHeartbeatRequest) -> Result[ConsumerGroupHeartbeatResponse]:
+    def consumer_heartbeat(
+        self, caller: Caller, request: ConsumerGroupHeartbeatRequest
+    ) -> CoordinatorResult[ConsumerGroupHeartbeatResponse]:
         """The request must have passed `validate_heartbeat`. Raises the KafkaError that the member receives."""
         if request.member_epoch in (LEAVE_EPOCH, STATIC_LEAVE_EPOCH):
             return self._leave(request)
-        records: list[Record] = []
+        records: list[CoordinatorRecord] = []
         group, on_appended = self._group_to_join(request.group_id, records, create=request.member_epoch == JOIN_EPOCH)
         if group.num_members >= self._config.group_consumer_max_size and not group.has_member(request.member_id):
             raise GroupMaxSizeReached(
@@ -148,10 +150,10 @@ class ConsumerGroups:
             heartbeat_interval_ms=self._heartbeat_interval_ms(group.group_id),
             assignment=_assignment(reconciled) if _carries_assignment(request, member, reconciled) else None,
         )
-        return Result(records, response, on_appended)
+        return CoordinatorResult(records, response, on_appended)
 
     def _group_to_join(
-        self, group_id: str, records: list[Record], *, create: bool
+        self, group_id: str, records: list[CoordinatorRecord], *, create: bool
     ) -> tuple[ConsumerGroup, Callable[[Exception | None], None] | None]:
         """The group, or the one that `records` will create or convert from a classic group; and the callback for when they are
         committed."""
@@ -193,7 +195,9 @@ class ConsumerGroups:
 
         return on_appended
 
-    def _member_of(self, group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, records: list[Record]) -> ConsumerGroupMember:
+    def _member_of(
+        self, group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, records: list[CoordinatorRecord]
+    ) -> ConsumerGroupMember:
         member_id = request.member_id or self._new_id()
         joins = request.member_epoch == JOIN_EPOCH
         instance_id = request.instance_id
@@ -222,7 +226,7 @@ class ConsumerGroups:
         group: ConsumerGroup,
         member: ConsumerGroupMember,
         request: ConsumerGroupHeartbeatRequest,
-        records: list[Record],
+        records: list[CoordinatorRecord],
     ) -> Update:
         """The member after the heartbeat. A field that the heartbeat omits keeps its value."""
         names = request.subscribed_topic_names
@@ -246,7 +250,7 @@ class ConsumerGroups:
         bumps_epoch = group.group_epoch == 0 or names_changed or regex_change is RegexChange.RESOLVED
         return Update(member, updated, names_changed or regex_change is not RegexChange.NONE, bumps_epoch)
 
-    def _leave(self, request: ConsumerGroupHeartbeatRequest) -> Result[ConsumerGroupHeartbeatResponse]:
+    def _leave(self, request: ConsumerGroupHeartbeatRequest) -> CoordinatorResult[ConsumerGroupHeartbeatResponse]:
         group = self.group(request.group_id)
         response = ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
         if request.instance_id is None:
@@ -257,9 +261,9 @@ class ConsumerGroups:
             return self._steps.fence_members(group, [member], response)
         # The static member will rejoin: it keeps its partitions until its session expires.
         away = replace(member, member_epoch=STATIC_LEAVE_EPOCH, partitions_pending_revocation={})
-        return Result([current_assignment_record(group.group_id, away)], response)
+        return CoordinatorResult([current_assignment_record(group.group_id, away)], response)
 
-    def _fence(self, group_id: str, member_id: str, epoch: int | None = None, /) -> Result[None] | None:
+    def _fence(self, group_id: str, member_id: str, epoch: int | None = None, /) -> CoordinatorResult[None] | None:
         group = self.find(group_id)
         member = None if group is None else group.members.get(member_id)
         if group is None or member is None or (epoch is not None and member.member_epoch != epoch):
@@ -289,21 +293,21 @@ class ConsumerGroups:
 
     # -- the classic protocol, while a group migrates
 
-    def join(self, group: Group, caller: Caller, request: JoinGroupRequest, respond: RespondJoin, /) -> Result[None]:
+    def join(self, group: Group, caller: Caller, request: JoinGroupRequest, respond: RespondJoin, /) -> CoordinatorResult[None]:
         return self._classic_members.join(_consumer_group(group), caller, request, respond)
 
-    def sync(self, group: Group, request: SyncGroupRequest, respond: RespondSync, /) -> Result[None]:
+    def sync(self, group: Group, request: SyncGroupRequest, respond: RespondSync, /) -> CoordinatorResult[None]:
         return self._classic_members.sync(_consumer_group(group), request, respond)
 
-    def heartbeat(self, group: Group, request: HeartbeatRequest, /) -> Result[HeartbeatResponse]:
+    def heartbeat(self, group: Group, request: HeartbeatRequest, /) -> CoordinatorResult[HeartbeatResponse]:
         return self._classic_members.heartbeat(_consumer_group(group), request)
 
-    def leave(self, group: Group, request: LeaveGroupRequest, version: int, /) -> Result[LeaveGroupResponse]:
+    def leave(self, group: Group, request: LeaveGroupRequest, version: int, /) -> CoordinatorResult[LeaveGroupResponse]:
         return self._classic_members.leave(_consumer_group(group), normalized_members(request, version))
 
     # -- the log and the cluster
 
-    def replay(self, record: Record, /) -> None:
+    def replay(self, record: CoordinatorRecord, /) -> None:
         """Apply a record of a consumer group; records of other kinds (share, streams) are ignored."""
         if record.type in CONSUMER_GROUP_RECORDS:
             replay_consumer_group(self._groups, record)

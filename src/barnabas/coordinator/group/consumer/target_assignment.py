@@ -15,12 +15,12 @@ from barnabas.coordinator.group.consumer.consumer_group_member import NO_PARTITI
 from barnabas.coordinator.group.consumer.consumer_group_records import target_epoch_record, target_member_record
 from barnabas.coordinator.group.consumer.subscription import ResolvedRegex, subscribed_topics
 from barnabas.coordinator.group.topics_image import TopicsImage
-from barnabas.coordinator.result import Record
+from barnabas.coordinator.result import CoordinatorRecord
 from barnabas.uuid import Uuid
 
 
 class TargetAssignment(NamedTuple):
-    records: list[Record]
+    records: list[CoordinatorRecord]
     assignments: Mapping[str, Assignment]
 
 
