@@ -12,7 +12,7 @@ COMPLETED_REBALANCES: Final = "CompletedRebalances"
 CONSUMER_GROUP_REBALANCES: Final = "ConsumerGroupRebalances"
 
 
-class Metrics(Protocol):
+class CoordinatorMetrics(Protocol):
     def record(self, sensor: str, count: int) -> None: ...
 
 

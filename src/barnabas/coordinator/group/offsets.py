@@ -17,7 +17,7 @@ from barnabas.coordinator.group.config import GroupCoordinatorConfig
 from barnabas.coordinator.group.group import CommitPartitionValidator, Group, Offset
 from barnabas.coordinator.group.group_memory import GROUP_BYTES, OFFSET_BYTES, GroupMemory
 from barnabas.coordinator.memory_account import MemoryAccount
-from barnabas.coordinator.metrics import OFFSET_COMMITS, OFFSET_DELETIONS, OFFSET_EXPIRATIONS, Metrics
+from barnabas.coordinator.metrics import OFFSET_COMMITS, OFFSET_DELETIONS, OFFSET_EXPIRATIONS, CoordinatorMetrics
 from barnabas.coordinator.result import Clock, CoordinatorRecord, CoordinatorResult
 from barnabas.errors import GroupIdNotFound, IllegalGeneration, StaleMemberEpoch
 from barnabas.protocol.coordinator_records.offset_commit_key import OffsetCommitKey
@@ -140,7 +140,7 @@ class Offsets:
         classic: ClassicGroups,
         config: GroupCoordinatorConfig,
         clock: Clock,
-        metrics: Metrics,
+        metrics: CoordinatorMetrics,
         memory: GroupMemory,
     ) -> None:
         self._groups = groups

@@ -18,7 +18,7 @@ from barnabas.coordinator.group.consumer.metadata_hash import MetadataHashes
 from barnabas.coordinator.group.consumer.subscription import NOTHING_RESOLVED, ResolvedRegex, validate_regex
 from barnabas.coordinator.group.group import Group
 from barnabas.coordinator.group.regex_queue import RegexQueue
-from barnabas.coordinator.metrics import CONSUMER_GROUP_REBALANCES, Metrics
+from barnabas.coordinator.metrics import CONSUMER_GROUP_REBALANCES, CoordinatorMetrics
 from barnabas.coordinator.result import Clock, CoordinatorRecord, CoordinatorResult, CoordinatorTimer
 
 METADATA_REFRESH_INTERVAL_MS: Final = 2**31 - 1  # a topic change requests a refresh at once; this is only the upper bound
@@ -40,7 +40,7 @@ class RegexRefresh:
         timer: CoordinatorTimer,
         queue: RegexQueue,
         hashes: MetadataHashes,
-        metrics: Metrics,
+        metrics: CoordinatorMetrics,
     ) -> None:
         self._groups = groups
         self._config = config

@@ -25,7 +25,7 @@ from barnabas.coordinator.group.group import Group, GroupType
 from barnabas.coordinator.group.group_memory import GroupMemory
 from barnabas.coordinator.group.group_table import GroupTable
 from barnabas.coordinator.group.offsets import OFFSET_COMMIT, Offsets
-from barnabas.coordinator.metrics import Metrics
+from barnabas.coordinator.metrics import CoordinatorMetrics
 from barnabas.coordinator.result import Clock, CoordinatorRecord, CoordinatorResult, CoordinatorTimer
 from barnabas.errors import GroupIdNotFound, KafkaError, UnknownMemberId
 from barnabas.protocol.coordinator_records.group_metadata_key import GroupMetadataKey
@@ -91,7 +91,7 @@ class GroupCoordinatorShard:
         config: GroupCoordinatorConfig,
         clock: Clock,
         timer: CoordinatorTimer,
-        metrics: Metrics,
+        metrics: CoordinatorMetrics,
         new_id: Callable[[], str],
         memory: GroupMemory | None = None,
     ) -> None:

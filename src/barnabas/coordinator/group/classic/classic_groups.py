@@ -29,7 +29,7 @@ from barnabas.coordinator.group.classic.classic_group import (
 from barnabas.coordinator.group.config import GroupCoordinatorConfig
 from barnabas.coordinator.group.group import NO_MEMBER_ID, Group
 from barnabas.coordinator.group.group_memory import GROUP_BYTES, MEMBER_BYTES, PENDING_MEMBER_BYTES, GroupMemory
-from barnabas.coordinator.metrics import COMPLETED_REBALANCES, Metrics
+from barnabas.coordinator.metrics import COMPLETED_REBALANCES, CoordinatorMetrics
 from barnabas.coordinator.result import Clock, CoordinatorRecord, CoordinatorResult, CoordinatorTimer
 from barnabas.errors import CoordinatorNotAvailable, FencedInstanceId, IllegalGeneration, KafkaError, RecordTooLarge, UnknownMemberId
 from barnabas.protocol.errors import ErrorCode
@@ -66,7 +66,7 @@ class ClassicGroups:
         config: GroupCoordinatorConfig,
         clock: Clock,
         timer: CoordinatorTimer,
-        metrics: Metrics,
+        metrics: CoordinatorMetrics,
         new_id: Callable[[], str],
         memory: GroupMemory,
     ) -> None:

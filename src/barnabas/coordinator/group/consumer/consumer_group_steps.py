@@ -36,7 +36,7 @@ from barnabas.coordinator.group.group_memory import GroupMemory
 from barnabas.coordinator.group.migration import allows_downgrade, downgraded
 from barnabas.coordinator.group.regex_refresh import METADATA_REFRESH_INTERVAL_MS, RegexRefresh
 from barnabas.coordinator.group.topics_image import TopicsImage
-from barnabas.coordinator.metrics import CONSUMER_GROUP_REBALANCES, Metrics
+from barnabas.coordinator.metrics import CONSUMER_GROUP_REBALANCES, CoordinatorMetrics
 from barnabas.coordinator.result import Clock, CoordinatorRecord, CoordinatorResult
 from barnabas.errors import FencedInstanceId, KafkaError, UnknownMemberId
 
@@ -71,7 +71,7 @@ class ConsumerGroupSteps:
     regexes: RegexRefresh
     classic_groups: ClassicGroups
     assignors: Mapping[str, PartitionAssignor]
-    metrics: Metrics
+    metrics: CoordinatorMetrics
     memory: GroupMemory
 
     def check_room(self, group: ConsumerGroup, member: ConsumerGroupMember) -> None:

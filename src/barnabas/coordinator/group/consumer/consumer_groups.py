@@ -40,7 +40,7 @@ from barnabas.coordinator.group.migration import upgrade_records, upgraded, vali
 from barnabas.coordinator.group.regex_queue import RegexQueue
 from barnabas.coordinator.group.regex_refresh import RegexChange, RegexRefresh
 from barnabas.coordinator.group.topics_image import TopicsImage
-from barnabas.coordinator.metrics import Metrics
+from barnabas.coordinator.metrics import CoordinatorMetrics
 from barnabas.coordinator.result import Clock, CoordinatorRecord, CoordinatorResult, CoordinatorTimer
 from barnabas.errors import GroupIdNotFound, GroupMaxSizeReached, KafkaError, UnreleasedInstanceId
 from barnabas.protocol.errors import ErrorCode
@@ -79,7 +79,7 @@ class ConsumerGroups:
         config: GroupCoordinatorConfig,
         clock: Clock,
         timer: CoordinatorTimer,
-        metrics: Metrics,
+        metrics: CoordinatorMetrics,
         new_id: Callable[[], str],
         image: TopicsImage,
         classic_groups: ClassicGroups,
