@@ -36,7 +36,7 @@ R = TypeVar("R")
 Fail = Callable[[Exception], None]
 
 
-class Producer(NamedTuple):
+class TransactionProducer(NamedTuple):
     """The producer in whose transaction the records of a write belong. `guard` is issued by the log and proves that the transaction
     coordinator has verified the partition. `transaction_version` says how to interpret the epoch of an end marker."""
 
@@ -46,13 +46,13 @@ class Producer(NamedTuple):
     transaction_version: int = TRANSACTION_VERSION_UNKNOWN
 
 
-NO_TRANSACTION: Final = Producer()
+NO_TRANSACTION: Final = TransactionProducer()
 
 
 class PartitionLog(Protocol):
     """The partitions of the coordinator's topic, as the runtime uses them. All calls are synchronous, on the event loop."""
 
-    def append(self, partition: int, batch: bytes, producer: Producer = NO_TRANSACTION) -> int:
+    def append(self, partition: int, batch: bytes, producer: TransactionProducer = NO_TRANSACTION) -> int:
         """Append one batch as leader and return the offset of its first record. Raises the KafkaError a producer would receive."""
 
     def high_watermark(self, partition: int) -> int: ...
@@ -84,7 +84,7 @@ class Scheduler(Protocol):
     def call_later(self, delay_ms: int, action: Callable[[], None]) -> Scheduled: ...
 
 
-class Shard(Protocol):
+class CoordinatorShard(Protocol):
     """The coordinator of one partition."""
 
     def replay(self, offset: int, producer_id: int, record: CoordinatorRecord) -> None: ...
@@ -96,7 +96,7 @@ class Shard(Protocol):
     def on_unloaded(self) -> None: ...
 
 
-S = TypeVar("S", bound=Shard)
+S = TypeVar("S", bound=CoordinatorShard)
 
 
 class _Entry:
@@ -276,7 +276,7 @@ class CoordinatorRuntime(Generic[S]):
         fail: Fail,
         *,
         timeout_ms: int,
-        producer: Producer | None = None,
+        producer: TransactionProducer | None = None,
     ) -> None:
         """Run `operation`, append the records of its result, and call `respond` with its response once they are committed; else `fail`.
 
@@ -324,7 +324,7 @@ class CoordinatorRuntime(Generic[S]):
     def complete_transaction(
         self,
         partition: int,
-        producer: Producer,
+        producer: TransactionProducer,
         coordinator_epoch: int,
         *,
         committed: bool,
@@ -359,7 +359,7 @@ class CoordinatorRuntime(Generic[S]):
         return active
 
     def _append(
-        self, active: _Active[S], result: CoordinatorResult[R], completion: _Completion, timeout_ms: int, producer: Producer
+        self, active: _Active[S], result: CoordinatorResult[R], completion: _Completion, timeout_ms: int, producer: TransactionProducer
     ) -> None:
         try:
             if result.records:
@@ -374,7 +374,7 @@ class CoordinatorRuntime(Generic[S]):
             return
         self._when_committed(active, completion, timeout_ms)
 
-    def _append_batch(self, active: _Active[S], records: list[CoordinatorRecord], replay: bool, producer: Producer) -> None:
+    def _append_batch(self, active: _Active[S], records: list[CoordinatorRecord], replay: bool, producer: TransactionProducer) -> None:
         base_offset = self._log.append(active.partition, self._build(records, producer), producer)
         active.last_written = base_offset + len(records)
         if replay:
@@ -404,7 +404,7 @@ class CoordinatorRuntime(Generic[S]):
             size += record_size
         yield records
 
-    def _build(self, records: list[CoordinatorRecord], producer: Producer) -> bytes:
+    def _build(self, records: list[CoordinatorRecord], producer: TransactionProducer) -> bytes:
         transactional = producer.producer_id != NO_PRODUCER_ID
         builder = BatchBuilder(
             codec=self._codec,

@@ -19,7 +19,7 @@ from barnabas.coordinator.group.group import partition_for
 from barnabas.coordinator.group.group_metrics import group_gauges, partition_gauges
 from barnabas.coordinator.group.shard import ConsumerPart, GroupCoordinatorShard
 from barnabas.coordinator.result import CoordinatorResult
-from barnabas.coordinator.runtime import CoordinatorRuntime, Producer
+from barnabas.coordinator.runtime import CoordinatorRuntime, TransactionProducer
 from barnabas.errors import CoordinatorNotAvailable, InvalidGroupId, KafkaError
 from barnabas.protocol.errors import ErrorCode, UnsupportedVersion
 from barnabas.protocol.messages.consumer_group_describe_response import DescribedGroup as DescribedConsumerGroup
@@ -207,7 +207,7 @@ class GroupCoordinator:
             if code != 0:
                 respond(_txn_commit_error(request, client_code(code)))
                 return
-            producer = Producer(request.producer_id, request.producer_epoch, guard)
+            producer = TransactionProducer(request.producer_id, request.producer_epoch, guard)
             self._write(request.group_id, lambda shard: shard.offsets.commit_transactional(version, request), respond, fail, producer)
 
         fault = self._fault(request.group_id)
@@ -221,7 +221,7 @@ class GroupCoordinator:
     def complete_transaction(
         self,
         partition: int,
-        producer: Producer,
+        producer: TransactionProducer,
         coordinator_epoch: int,
         *,
         committed: bool,
@@ -344,7 +344,7 @@ class GroupCoordinator:
         operation: Callable[[GroupCoordinatorShard], CoordinatorResult[R]],
         respond: Callable[[R], None],
         fail: Callable[[Exception], None],
-        producer: Producer | None = None,
+        producer: TransactionProducer | None = None,
     ) -> None:
         if not self._partition_count:
             fail(CoordinatorNotAvailable())
