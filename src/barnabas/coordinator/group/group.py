@@ -37,7 +37,7 @@ class GroupType(Enum):
         return next((kind for kind in cls if kind.value == name.lower()), cls.UNKNOWN)
 
 
-class Offset:
+class CommittedOffset:
     """A committed offset."""
 
     __slots__ = ("commit_timestamp", "expire_timestamp", "leader_epoch", "metadata", "offset", "record_offset", "topic_id")
@@ -61,7 +61,7 @@ class Offset:
         self.topic_id = topic_id  # zero when the consumer sent only the topic name
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Offset):
+        if not isinstance(other, CommittedOffset):
             return NotImplemented
         return self._parts() == other._parts()
 
@@ -78,7 +78,7 @@ class Offset:
 CommitPartitionValidator = Callable[[str, Uuid, int], None]
 
 # The time from which the retention of an offset counts.
-RetentionBase = Callable[[Offset], int]
+RetentionBase = Callable[[CommittedOffset], int]
 
 
 class Group(ABC):

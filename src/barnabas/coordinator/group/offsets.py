@@ -14,7 +14,7 @@ from barnabas.config_def import LONG_MAX
 from barnabas.coordinator.group.classic.classic_group import PREPARING, STABLE, ClassicGroup
 from barnabas.coordinator.group.classic.classic_groups import ClassicGroups
 from barnabas.coordinator.group.config import GroupCoordinatorConfig
-from barnabas.coordinator.group.group import CommitPartitionValidator, Group, Offset
+from barnabas.coordinator.group.group import CommitPartitionValidator, CommittedOffset, Group
 from barnabas.coordinator.group.group_memory import GROUP_BYTES, OFFSET_BYTES, GroupMemory
 from barnabas.coordinator.memory_account import MemoryAccount
 from barnabas.coordinator.metrics import OFFSET_COMMITS, OFFSET_DELETIONS, OFFSET_EXPIRATIONS, CoordinatorMetrics
@@ -59,7 +59,7 @@ INVALID_OFFSET: Final = -1
 _NO_RETENTION: Final = -1
 _NO_TIMESTAMP: Final = -1
 
-PartitionOffsets = dict[int, Offset]
+PartitionOffsets = dict[int, CommittedOffset]
 TopicOffsets = dict[str, PartitionOffsets]
 
 
@@ -72,10 +72,10 @@ class OffsetStore:
         self.held_bytes = 0
         self._account = account
 
-    def get(self, group_id: str, topic: str, partition: int) -> Offset | None:
+    def get(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
         return self.by_group.get(group_id, {}).get(topic, {}).get(partition)
 
-    def put(self, group_id: str, topic: str, partition: int, offset: Offset) -> None:
+    def put(self, group_id: str, topic: str, partition: int, offset: CommittedOffset) -> None:
         partitions = self.by_group.setdefault(group_id, {}).setdefault(topic, {})
         replaced = partitions.get(partition)
         if replaced is None:
@@ -106,7 +106,7 @@ class OffsetStore:
         self.held_bytes += change
         self._account.used += change
 
-    def of_group(self, group_id: str) -> Iterator[tuple[str, int, Offset]]:
+    def of_group(self, group_id: str) -> Iterator[tuple[str, int, CommittedOffset]]:
         for topic, partitions in self.by_group.get(group_id, {}).items():
             for partition, offset in partitions.items():
                 yield topic, partition, offset
@@ -133,7 +133,7 @@ class _Room:
         return True
 
 
-class Offsets:
+class OffsetMetadataManager:
     def __init__(
         self,
         groups: dict[str, Group],
@@ -175,7 +175,7 @@ class Offsets:
                     continue
                 partitions.append(OffsetCommitResponsePartition(partition.partition_index))
                 committed_at = now_ms if partition.commit_timestamp == _NO_TIMESTAMP else partition.commit_timestamp
-                offset = Offset(
+                offset = CommittedOffset(
                     partition.committed_offset, partition.committed_leader_epoch, metadata, committed_at, expires, topic_id=topic.topic_id
                 )
                 records.append(commit_record(request.group_id, topic.name, partition.partition_index, offset))
@@ -238,7 +238,7 @@ class Offsets:
                     partitions.append(TxnOffsetCommitResponsePartition(partition.partition_index, int(ErrorCode.COORDINATOR_NOT_AVAILABLE)))
                     continue
                 partitions.append(TxnOffsetCommitResponsePartition(partition.partition_index))
-                offset = Offset(partition.committed_offset, partition.committed_leader_epoch, metadata, now_ms)
+                offset = CommittedOffset(partition.committed_offset, partition.committed_leader_epoch, metadata, now_ms)
                 records.append(commit_record(request.group_id, topic.name, partition.partition_index, offset))
             topics.append(TxnOffsetCommitResponseTopic(topic.name, partitions))
         if records:
@@ -371,7 +371,7 @@ class Offsets:
             return
         if key.group not in self._groups:
             self._groups[key.group] = ClassicGroup(key.group, state_timestamp=self._clock.now_ms())
-        offset = Offset(
+        offset = CommittedOffset(
             value.offset,
             value.leader_epoch,
             value.metadata,
@@ -413,7 +413,7 @@ class Offsets:
                     self.committed.put(group_id, topic, partition, offset)
 
 
-def commit_record(group_id: str, topic: str, partition: int, offset: Offset) -> CoordinatorRecord:
+def commit_record(group_id: str, topic: str, partition: int, offset: CommittedOffset) -> CoordinatorRecord:
     version = _LATEST if offset.expire_timestamp is None else _WITH_EXPIRY
     value = OffsetCommitValue(
         offset.offset,

@@ -24,7 +24,7 @@ from barnabas.coordinator.group.config import GroupCoordinatorConfig
 from barnabas.coordinator.group.group import Group, GroupType
 from barnabas.coordinator.group.group_memory import GroupMemory
 from barnabas.coordinator.group.group_table import GroupTable
-from barnabas.coordinator.group.offsets import OFFSET_COMMIT, Offsets
+from barnabas.coordinator.group.offsets import OFFSET_COMMIT, OffsetMetadataManager
 from barnabas.coordinator.metrics import CoordinatorMetrics
 from barnabas.coordinator.result import Clock, CoordinatorRecord, CoordinatorResult, CoordinatorTimer
 from barnabas.errors import GroupIdNotFound, KafkaError, UnknownMemberId
@@ -98,7 +98,7 @@ class GroupCoordinatorShard:
         self.memory = memory = config.memory() if memory is None else memory
         self.groups = GroupTable(memory.members)
         self.classic = ClassicGroups(self.groups, config, clock, timer, metrics, new_id, memory)
-        self.offsets = Offsets(self.groups, self.classic, config, clock, metrics, memory)
+        self.offsets = OffsetMetadataManager(self.groups, self.classic, config, clock, metrics, memory)
         self.consumer: ConsumerPart | None = None
         self._config = config
         self._timer = timer
