@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from barnabas.coordinator.group.classic.classic_group import STABLE, ClassicGroup, ClassicMember
+from barnabas.coordinator.group.classic.classic_group import STABLE, ClassicGroup, ClassicGroupMember
 from barnabas.coordinator.group.classic.consumer_protocol import read_assignment, read_subscription, version_of, write_assignment
 from barnabas.coordinator.group.config import GroupCoordinatorConfig
 from barnabas.coordinator.group.consumer.consumer_group import PROTOCOL_TYPE, ConsumerGroup
@@ -59,7 +59,7 @@ def upgraded(classic: ClassicGroup, image: TopicsImage, hashes: MetadataHashes) 
     return group
 
 
-def _upgraded_member(classic: ClassicGroup, member: ClassicMember, image: TopicsImage) -> ConsumerGroupMember:
+def _upgraded_member(classic: ClassicGroup, member: ClassicGroupMember, image: TopicsImage) -> ConsumerGroupMember:
     # A member that joined a rebalance in progress need not support the protocol of the last generation.
     subscription = read_subscription(member.protocols.get(classic.protocol_name or "", next(iter(member.protocols.values()), b"")))
     return ConsumerGroupMember(
@@ -77,7 +77,7 @@ def _upgraded_member(classic: ClassicGroup, member: ClassicMember, image: Topics
     )
 
 
-def _assigned(group_id: str, member: ClassicMember, image: TopicsImage) -> Assignment:
+def _assigned(group_id: str, member: ClassicGroupMember, image: TopicsImage) -> Assignment:
     if not member.assignment:
         return NO_PARTITIONS  # the member joined and never synced
     assignment = read_assignment(member.assignment)
@@ -148,9 +148,9 @@ def downgraded(
     return classic
 
 
-def _downgraded_member(member: ConsumerGroupMember) -> ClassicMember:
+def _downgraded_member(member: ConsumerGroupMember) -> ClassicGroupMember:
     assert member.classic is not None
-    return ClassicMember(
+    return ClassicGroupMember(
         member.member_id,
         member.instance_id,
         member.client_id,

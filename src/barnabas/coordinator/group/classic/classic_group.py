@@ -70,7 +70,7 @@ PREVIOUS_STATES: Final = {
 }
 
 
-class ClassicMember:
+class ClassicGroupMember:
     """A member. While `respond_join` or `respond_sync` is set, its JoinGroup or SyncGroup awaits a response."""
 
     def __init__(
@@ -164,7 +164,7 @@ class ClassicGroup(Group):
         self.protocol_type_or_none = protocol_type
         self.protocol_name = protocol_name
         self.leader_id = leader_id
-        self.members: dict[str, ClassicMember] = {}
+        self.members: dict[str, ClassicGroupMember] = {}
         self.static_members: dict[str, str] = {}
         self.pending_join_members: set[str] = set()  # ids that were handed out and have not joined yet
         self.pending_sync_members: set[str] = set()
@@ -284,7 +284,7 @@ class ClassicGroup(Group):
     def is_leader(self, member_id: str) -> bool:
         return self.leader_id == member_id
 
-    def add(self, member: ClassicMember, respond: RespondJoin | None = None) -> None:
+    def add(self, member: ClassicGroupMember, respond: RespondJoin | None = None) -> None:
         if member.group_instance_id is not None:
             assert member.group_instance_id not in self.static_members, "a static member is replaced, never added twice"
             self.static_members[member.group_instance_id] = member.member_id
@@ -312,13 +312,13 @@ class ClassicGroup(Group):
             self.pending_join_members.discard(member_id)
             self.change_held_bytes(-PENDING_MEMBER_BYTES - len(member_id))
 
-    def _count_member(self, member: ClassicMember) -> None:
+    def _count_member(self, member: ClassicGroupMember) -> None:
         """Must be called after every change of the bytes a member holds."""
         size = member.size
         self.change_held_bytes(size - member.counted_bytes)
         member.counted_bytes = size
 
-    def _uncount_member(self, member: ClassicMember) -> None:
+    def _uncount_member(self, member: ClassicGroupMember) -> None:
         self.change_held_bytes(-member.counted_bytes)
         member.counted_bytes = 0
 
@@ -337,7 +337,12 @@ class ClassicGroup(Group):
         self.pending_sync_members.discard(member_id)
 
     def update_member(
-        self, member: ClassicMember, protocols: Protocols, rebalance_timeout_ms: int, session_timeout_ms: int, respond: RespondJoin | None
+        self,
+        member: ClassicGroupMember,
+        protocols: Protocols,
+        rebalance_timeout_ms: int,
+        session_timeout_ms: int,
+        respond: RespondJoin | None,
     ) -> None:
         self._votes.subtract(member.protocols.keys())
         member.protocols = protocols
@@ -348,14 +353,14 @@ class ClassicGroup(Group):
         self.num_awaiting_join += (respond is not None) - member.is_awaiting_join
         member.respond_join = respond
 
-    def replace_static_member(self, group_instance_id: str, old_member_id: str, new_member_id: str) -> ClassicMember:
+    def replace_static_member(self, group_instance_id: str, old_member_id: str, new_member_id: str) -> ClassicGroupMember:
         """The instance under a new member id. A request that still waits under the old member id is fenced."""
         old = self.members.pop(old_member_id)
         self._uncount_member(old)
         fenced = int(ErrorCode.FENCED_INSTANCE_ID)
         self.complete_join(old, JoinGroupResponse(member_id=old_member_id, protocol_name=None, error_code=fenced))
         self.complete_sync(old, SyncGroupResponse(protocol_name=None, error_code=fenced))
-        new = ClassicMember(
+        new = ClassicGroupMember(
             new_member_id,
             old.group_instance_id,
             old.client_id,
@@ -374,7 +379,7 @@ class ClassicGroup(Group):
         self.pending_sync_members.discard(old_member_id)
         return new
 
-    def assign(self, member: ClassicMember, assignment: bytes) -> None:
+    def assign(self, member: ClassicGroupMember, assignment: bytes) -> None:
         member.assignment = assignment
         self._count_member(member)
 
@@ -390,10 +395,10 @@ class ClassicGroup(Group):
         self.leader_id = joined.member_id
         return True
 
-    def not_yet_rejoined(self) -> list[ClassicMember]:
+    def not_yet_rejoined(self) -> list[ClassicGroupMember]:
         return [member for member in self.members.values() if not member.is_awaiting_join]
 
-    def complete_join(self, member: ClassicMember, response: JoinGroupResponse) -> bool:
+    def complete_join(self, member: ClassicGroupMember, response: JoinGroupResponse) -> bool:
         respond = member.respond_join
         if respond is None:
             return False
@@ -402,7 +407,7 @@ class ClassicGroup(Group):
         respond(response)
         return True
 
-    def complete_sync(self, member: ClassicMember, response: SyncGroupResponse) -> bool:
+    def complete_sync(self, member: ClassicGroupMember, response: SyncGroupResponse) -> bool:
         respond = member.respond_sync
         if respond is None:
             return False
@@ -502,7 +507,7 @@ class ClassicGroup(Group):
         value = GroupMetadataValue("", 0, None, None, self.state_timestamp)
         return CoordinatorRecord(GROUP_METADATA, GroupMetadataKey(self.group_id), value, GROUP_METADATA_VERSION)
 
-    def _member_record(self, member: ClassicMember, assignment: bytes) -> MemberMetadata:
+    def _member_record(self, member: ClassicGroupMember, assignment: bytes) -> MemberMetadata:
         assert self.protocol_name is not None
         return MemberMetadata(
             member_id=member.member_id,
@@ -529,7 +534,7 @@ class ClassicGroup(Group):
         for member in value.members:
             rebalance_timeout_ms = member.session_timeout if member.rebalance_timeout == -1 else member.rebalance_timeout
             group.add(
-                ClassicMember(
+                ClassicGroupMember(
                     member.member_id,
                     member.group_instance_id,
                     member.client_id,

@@ -20,7 +20,7 @@ from barnabas.coordinator.group.classic.classic_group import (
     PREPARING,
     STABLE,
     ClassicGroup,
-    ClassicMember,
+    ClassicGroupMember,
     Protocols,
     RespondJoin,
     RespondSync,
@@ -200,7 +200,7 @@ class ClassicGroups:
     def _add_member(
         self, caller: Caller, request: JoinGroupRequest, group: ClassicGroup, member_id: str, respond: RespondJoin
     ) -> CoordinatorResult[None]:
-        member = ClassicMember(
+        member = ClassicGroupMember(
             member_id,
             request.group_instance_id,
             caller.client_id,
@@ -219,7 +219,7 @@ class ClassicGroups:
         return self._rebalance_or_complete_join(group, f"adding new member {member_id}")
 
     def _update_member(
-        self, request: JoinGroupRequest, group: ClassicGroup, member: ClassicMember, respond: RespondJoin
+        self, request: JoinGroupRequest, group: ClassicGroup, member: ClassicGroupMember, respond: RespondJoin
     ) -> CoordinatorResult[None]:
         group.update_member(member, protocols_of(request), request.rebalance_timeout_ms, request.session_timeout_ms, respond)
         return self._rebalance_or_complete_join(group, f"member {member.member_id} joins again")
@@ -266,7 +266,7 @@ class ClassicGroups:
     def _take_back_static_member(
         self,
         group: ClassicGroup,
-        member: ClassicMember,
+        member: ClassicGroupMember,
         old_member_id: str,
         before: tuple[Protocols, int, int],
         leader_before: str | None,
