@@ -18,7 +18,7 @@ from barnabas.coordinator.memory_account import MemoryAccount
 from barnabas.coordinator.result import Clock, CoordinatorResult
 from barnabas.coordinator.runtime import CoordinatorRuntime, PartitionLog, Scheduler, ShardTimer
 from barnabas.coordinator.transaction.config import TransactionConfig
-from barnabas.coordinator.transaction.decisions import Expected, Refused
+from barnabas.coordinator.transaction.decisions import Expected, TransactionRefused
 from barnabas.coordinator.transaction.markers import MarkerSender
 from barnabas.coordinator.transaction.producer_ids import NeedsProducerId, ProducerIds
 from barnabas.coordinator.transaction.shard import ProducerAnswer, TransactionCoordinatorShard
@@ -149,7 +149,7 @@ class TransactionCoordinator:
             answer(ProducerAnswer(client_error_code(error)))
 
         if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
-            fail(Refused(ErrorCode.INVALID_REQUEST))
+            fail(TransactionRefused(ErrorCode.INVALID_REQUEST))
             return
         if request.transactional_id is None:
             self._with_ids(lambda: answer(ProducerAnswer(0, self._new_id(), 0)), fail)
@@ -246,7 +246,7 @@ class TransactionCoordinator:
             respond(dict.fromkeys(verified, code))
 
         if not transactional_id:
-            fail(Refused(ErrorCode.INVALID_REQUEST))
+            fail(TransactionRefused(ErrorCode.INVALID_REQUEST))
             return
         self._read(transactional_id, lambda shard: shard.verify_partitions(transactional_id, producer_id, epoch, verified), respond, fail)
 
@@ -274,7 +274,7 @@ class TransactionCoordinator:
             answer(ProducerAnswer(client_error_code(error)))
 
         if not request.transactional_id:
-            fail(Refused(ErrorCode.INVALID_REQUEST))
+            fail(TransactionRefused(ErrorCode.INVALID_REQUEST))
             return
         self._write(
             request.transactional_id,
@@ -333,7 +333,7 @@ class TransactionCoordinator:
         if not self._partition_count:
             fail(CoordinatorNotAvailable())
         elif not transactional_id:
-            fail(Refused(ErrorCode.INVALID_REQUEST))
+            fail(TransactionRefused(ErrorCode.INVALID_REQUEST))
         else:
             self._read(transactional_id, lambda shard: _describe(shard, transactional_id), respond, fail)
 
@@ -427,7 +427,7 @@ def _for_version(code: int, version: int, knows_fenced: int) -> int:
 def _describe(shard: TransactionCoordinatorShard, transactional_id: str) -> DescribedTransaction:
     transaction = shard.visible(transactional_id)
     if transaction is None or transaction.state is TransactionState.DEAD:
-        raise Refused(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
+        raise TransactionRefused(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
     missing = shard.markers.missing(transactional_id)
     topics: dict[str, list[int]] = {}
     for topic, partition in sorted(transaction.partitions if missing is None else missing):

@@ -25,7 +25,7 @@ from barnabas.protocol.errors import ErrorCode
 NewId = Callable[[], int]
 
 
-class Refused(KafkaError):
+class TransactionRefused(KafkaError):
     """The request cannot be served; `code` says why."""
 
     def __init__(self, code: ErrorCode) -> None:
@@ -45,7 +45,7 @@ def decide_init(
 ) -> TransactionMetadata:
     """The step of InitProducerId. A prepared result aborts the open transaction: the client has to retry when that is complete."""
     if expected is not None and not _is_current_producer(current, expected):
-        raise Refused(ErrorCode.PRODUCER_FENCED)
+        raise TransactionRefused(ErrorCode.PRODUCER_FENCED)
     if current.state is TransactionState.ONGOING:
         return current.fenced(server_version, now_ms)
     if _needs_new_id(current, expected):
@@ -78,7 +78,7 @@ def _with_next_epoch(current: TransactionMetadata, timeout_ms: int, expected: Ex
         return current.with_epoch(current.producer_epoch + 1, current.producer_epoch, timeout_ms, now_ms)
     if expected.epoch == current.last_producer_epoch:  # a retry; a different producer in between would have cleared the last epoch
         return current.with_epoch(current.producer_epoch, current.last_producer_epoch, timeout_ms, now_ms)
-    raise Refused(ErrorCode.PRODUCER_FENCED)
+    raise TransactionRefused(ErrorCode.PRODUCER_FENCED)
 
 
 def decide_end(
@@ -96,9 +96,9 @@ def decide_end(
     if client_version < EPOCH_BUMP_VERSION:
         return _end_without_bump(current, producer_id, epoch, is_busy, committed, now_ms)
     if is_busy:
-        raise Refused(ErrorCode.CONCURRENT_TRANSACTIONS)
+        raise TransactionRefused(ErrorCode.CONCURRENT_TRANSACTIONS)
     if current is None:
-        raise Refused(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+        raise TransactionRefused(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     return _end_with_bump(current, producer_id, epoch, committed, client_version, new_id, now_ms)
 
 
@@ -106,16 +106,16 @@ def _end_without_bump(
     current: TransactionMetadata | None, producer_id: int, epoch: int, is_busy: bool, committed: bool, now_ms: int
 ) -> TransactionMetadata:
     if current is None or current.producer_id != producer_id:
-        raise Refused(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+        raise TransactionRefused(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     if current.producer_epoch != epoch:
-        raise Refused(ErrorCode.PRODUCER_FENCED)
+        raise TransactionRefused(ErrorCode.PRODUCER_FENCED)
     if is_busy:
-        raise Refused(ErrorCode.CONCURRENT_TRANSACTIONS)
+        raise TransactionRefused(ErrorCode.CONCURRENT_TRANSACTIONS)
     if current.state is TransactionState.ONGOING:
         return current.prepared(committed=committed, client_version=0, next_producer_id=NO_PRODUCER_ID, now_ms=now_ms)
     if current.state is _COMPLETED[committed]:
         return current
-    raise Refused(ErrorCode.INVALID_TXN_STATE)
+    raise TransactionRefused(ErrorCode.INVALID_TXN_STATE)
 
 
 def _end_with_bump(
@@ -132,16 +132,16 @@ def _end_with_bump(
     is_rotated = current.previous_producer_id == producer_id and epoch == LAST_CLIENT_EPOCH and current.producer_epoch == 0
     is_retry = is_rotated or current.producer_epoch == epoch + 1
     if current.producer_id != producer_id and not is_rotated:
-        raise Refused(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+        raise TransactionRefused(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     is_complete = current.state in (TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT)
     if current.producer_epoch != epoch and not (is_complete and is_retry):
-        raise Refused(ErrorCode.PRODUCER_FENCED)
+        raise TransactionRefused(ErrorCode.PRODUCER_FENCED)
     if is_complete and is_retry:
         if current.state is not _COMPLETED[committed]:
-            raise Refused(ErrorCode.INVALID_TXN_STATE)
+            raise TransactionRefused(ErrorCode.INVALID_TXN_STATE)
         return current
     if committed and current.state is not TransactionState.ONGOING:
-        raise Refused(ErrorCode.INVALID_TXN_STATE)
+        raise TransactionRefused(ErrorCode.INVALID_TXN_STATE)
     next_id = new_id() if current.is_epoch_exhausted else NO_PRODUCER_ID
     return current.prepared(committed=committed, client_version=client_version, next_producer_id=next_id, now_ms=now_ms)
 

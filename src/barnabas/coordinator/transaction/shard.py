@@ -18,7 +18,7 @@ from typing import Final, NamedTuple, TypeVar
 from barnabas.coordinator.memory_account import MemoryAccount
 from barnabas.coordinator.result import Clock, CoordinatorRecord, CoordinatorResult, CoordinatorTimer
 from barnabas.coordinator.transaction.config import TransactionConfig
-from barnabas.coordinator.transaction.decisions import Expected, NewId, Refused, decide_end, decide_init
+from barnabas.coordinator.transaction.decisions import Expected, NewId, TransactionRefused, decide_end, decide_init
 from barnabas.coordinator.transaction.markers import RETRY_BACKOFF_MAX_MS, MarkerSender, MarkerWriter
 from barnabas.coordinator.transaction.transaction_metadata import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, TransactionMetadata, tombstone
 from barnabas.coordinator.transaction.transaction_state import TransactionState
@@ -91,13 +91,13 @@ class TransactionCoordinatorShard:
         self, transactional_id: str, timeout_ms: int, expected: Expected | None, new_id: NewId
     ) -> CoordinatorResult[ProducerAnswer]:
         if self._is_busy(transactional_id):
-            raise Refused(ErrorCode.CONCURRENT_TRANSACTIONS)
+            raise TransactionRefused(ErrorCode.CONCURRENT_TRANSACTIONS)
         now_ms = self._clock.now_ms()
         before = self.transactions.get(transactional_id)
         current = before
         if current is None:
             if not self.memory.has_room(_size(transactional_id)):
-                raise Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+                raise TransactionRefused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
             current = TransactionMetadata(transactional_id, new_id(), timeout_ms=timeout_ms, last_update_timestamp=now_ms)
         after = decide_init(current, timeout_ms, expected, new_id, self._transaction_version(), now_ms)
         if after.state.is_prepared:
@@ -111,9 +111,9 @@ class TransactionCoordinatorShard:
         if self._is_busy(transactional_id):
             current = self._appended(transactional_id, producer_id, epoch)
         if current is None or current.producer_id != producer_id:
-            raise Refused(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+            raise TransactionRefused(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
         if current.producer_epoch != epoch:
-            raise Refused(ErrorCode.PRODUCER_FENCED)
+            raise TransactionRefused(ErrorCode.PRODUCER_FENCED)
         if current.state is TransactionState.ONGOING and partitions <= current.partitions:
             return CoordinatorResult(response=int(ErrorCode.NONE))
         after = current.with_partitions(partitions, client_version, self._clock.now_ms())
@@ -124,11 +124,11 @@ class TransactionCoordinatorShard:
     ) -> dict[TopicPartition, int]:
         current = self.visible(transactional_id)
         if current is None or current.producer_id != producer_id:
-            raise Refused(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+            raise TransactionRefused(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
         if current.producer_epoch != epoch:
-            raise Refused(ErrorCode.PRODUCER_FENCED)
+            raise TransactionRefused(ErrorCode.PRODUCER_FENCED)
         if current.state.is_prepared:
-            raise Refused(ErrorCode.CONCURRENT_TRANSACTIONS)
+            raise TransactionRefused(ErrorCode.CONCURRENT_TRANSACTIONS)
         return {
             partition: int(ErrorCode.NONE if partition in current.partitions else ErrorCode.TRANSACTION_ABORTABLE)
             for partition in partitions
@@ -190,9 +190,9 @@ class TransactionCoordinatorShard:
         steps = self._pending.get(transactional_id)
         appended = self.transactions.get(transactional_id)
         if not steps or appended is None or steps[-1].after is None or appended.state not in _TAKES_PARTITIONS:
-            raise Refused(ErrorCode.CONCURRENT_TRANSACTIONS)
+            raise TransactionRefused(ErrorCode.CONCURRENT_TRANSACTIONS)
         if (appended.producer_id, appended.producer_epoch) != (producer_id, epoch):
-            raise Refused(ErrorCode.CONCURRENT_TRANSACTIONS)
+            raise TransactionRefused(ErrorCode.CONCURRENT_TRANSACTIONS)
         return appended
 
     # -- steps
