@@ -40,7 +40,7 @@ class CoordinatorRecord:
         return hash((self.type, self.key_bytes()))
 
     def __repr__(self) -> str:
-        return f"Record(type={self.type}, key={self.key!r}, value={self.value!r}, value_version={self.value_version})"
+        return f"CoordinatorRecord(type={self.type}, key={self.key!r}, value={self.value!r}, value_version={self.value_version})"
 
     def _parts(self) -> tuple[int, Message, Message | None, int]:
         return self.type, self.key, self.value, self.value_version
@@ -72,7 +72,7 @@ class CoordinatorResult(Generic[R]):
         self.atomic = atomic
 
     def __repr__(self) -> str:
-        return f"Result({self.records!r}, {self.response!r})"
+        return f"CoordinatorResult({self.records!r}, {self.response!r})"
 
 
 class Clock(Protocol):

@@ -8,9 +8,10 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from barnabas.coordinator.group.group_memory import GroupMemory
+from barnabas.coordinator.parsed_config import ParsedConfig
 
 INT_MAX: Final = 2**31 - 1
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 5 * 60 * 1000  # not a setting in Kafka either
@@ -31,10 +32,6 @@ class MigrationPolicy(Enum):
     @property
     def downgrade_enabled(self) -> bool:
         return self in (MigrationPolicy.DOWNGRADE, MigrationPolicy.BIDIRECTIONAL)
-
-
-class Settings(Protocol):
-    def __getitem__(self, name: str, /) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +81,12 @@ class GroupCoordinatorConfig:
         return name in self.group_coordinator_rebalance_protocols
 
     @classmethod
-    def of(cls, settings: Settings) -> GroupCoordinatorConfig:
+    def of(cls, config: ParsedConfig) -> GroupCoordinatorConfig:
         """From a broker's parsed configuration; a setting that it lacks keeps its default."""
         values: dict[str, Any] = {}
         for name in cls.__dataclass_fields__:
             with suppress(KeyError):
-                values[name] = settings[name.replace("_", ".")]
+                values[name] = config[name.replace("_", ".")]
         for name in ("group_coordinator_rebalance_protocols", "group_consumer_assignors"):
             if name in values:
                 values[name] = tuple(values[name])

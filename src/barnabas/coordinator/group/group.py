@@ -70,7 +70,8 @@ class CommittedOffset:
 
     def __repr__(self) -> str:
         return (
-            f"Offset({self.offset}, leader_epoch={self.leader_epoch}, metadata={self.metadata!r}, commit_timestamp={self.commit_timestamp})"
+            f"CommittedOffset({self.offset}, leader_epoch={self.leader_epoch}, metadata={self.metadata!r}, "
+            f"commit_timestamp={self.commit_timestamp})"
         )
 
 

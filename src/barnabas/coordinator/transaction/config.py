@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
-
-class Settings(Protocol):
-    def __getitem__(self, name: str, /) -> Any: ...
+from barnabas.coordinator.parsed_config import ParsedConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +29,10 @@ class TransactionConfig:
     request_timeout_ms: int = 30_000  # how long a write may wait for its replicas
 
     @classmethod
-    def of(cls, settings: Settings) -> TransactionConfig:
+    def of(cls, config: ParsedConfig) -> TransactionConfig:
         """From a broker's parsed configuration; a setting that it lacks keeps its default."""
         values: dict[str, Any] = {}
         for name in cls.__dataclass_fields__:
             with suppress(KeyError):
-                values[name] = settings[name.replace("_", ".")]
+                values[name] = config[name.replace("_", ".")]
         return cls(**values)
