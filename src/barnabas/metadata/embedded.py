@@ -17,7 +17,7 @@ from typing import Final
 from barnabas.file_modes import FILE_MODE
 from barnabas.metadata.errors import NoNode, StoreFailure, StoreUnusable
 from barnabas.metadata.local import EPOCH_BITS, LocalTree
-from barnabas.metadata.nodes import Image, Limits, Nodes
+from barnabas.metadata.nodes import Image, Limits, ZNodes
 
 APPLICATION_ID: Final = 0x42524E42  # "BRNB" in the header of the file, which identifies it, also for `file`
 SCHEMA_VERSION: Final = 1
@@ -79,12 +79,12 @@ class SqliteJournal:
             self._database.close()
             raise
 
-    def load(self, limits: Limits) -> tuple[Nodes, int]:
+    def load(self, limits: Limits) -> tuple[ZNodes, int]:
         """All nodes, and an epoch that is greater than that of every earlier opening, including those that wrote nothing."""
         self._database.execute("BEGIN IMMEDIATE")
         if self._is_new:
             self._make_tables()
-        nodes = Nodes(limits)
+        nodes = ZNodes(limits)
         last_zxid = 0
         collecting = gc.isenabled()
         gc.disable()  # nothing is garbage yet: the collector would traverse the growing tree again and again

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol, cast
 
 from barnabas.metadata.errors import BadArguments, SessionExpired, StoreFailure, TreeError
-from barnabas.metadata.nodes import Image, Limits, Node, Nodes, Transaction, check_path, touched_paths
+from barnabas.metadata.nodes import Image, Limits, TreeTransaction, ZNode, ZNodes, check_path, touched_paths
 from barnabas.metadata.tree import (
     Check,
     Children,
@@ -70,11 +70,11 @@ class NoJournal:
 class LocalTree:
     """`epoch` must be greater than in any earlier opening of the same nodes, so that zxids, and with them broker epochs, only grow."""
 
-    def __init__(self, now_ms: Callable[[], int], journal: Journal | None = None, nodes: Nodes | None = None, epoch: int = 1) -> None:
+    def __init__(self, now_ms: Callable[[], int], journal: Journal | None = None, nodes: ZNodes | None = None, epoch: int = 1) -> None:
         self._now_ms = now_ms
         self.trouble: StoreTrouble | None = None
         self._journal: Journal = journal if journal is not None else NoJournal()
-        self._nodes = nodes if nodes is not None else Nodes(Limits())
+        self._nodes = nodes if nodes is not None else ZNodes(Limits())
         self._watches = Watches(self._nodes.limits.watches_max)
         self._sessions: dict[int, LocalSession] = {}
         self._events: deque[tuple[LocalSession, WatchedEvent]] = deque()
@@ -140,7 +140,7 @@ class LocalTree:
     def handle(self, session: LocalSession, requests: Sequence[Request[R_co]]) -> list[Response[R_co]]:
         """Consecutive writes share one commit; a read first commits the writes before it."""
         responses: list[Response[R_co]] = []
-        pending: list[Transaction] = []
+        pending: list[TreeTransaction] = []
         uncommitted = 0  # the index in `responses` of the first pending write
         for request in requests:
             if type(request) in _READS:
@@ -180,11 +180,11 @@ class LocalTree:
             self._watches.watch_data(request.path, session_id)
         return None if node_or_none is None else node_or_none.stat()
 
-    def _missing(self, path: str) -> Node:
+    def _missing(self, path: str) -> ZNode:
         check_path(path)
         return self._nodes.require(path)
 
-    def _write(self, session: LocalSession, request: Request[R_co], pending: list[Transaction]) -> Response[R_co]:
+    def _write(self, session: LocalSession, request: Request[R_co], pending: list[TreeTransaction]) -> Response[R_co]:
         transaction = self._begin(session.session_id)
         try:
             if not self.is_open(session):
@@ -196,7 +196,7 @@ class LocalTree:
         pending.append(transaction)
         return Response(request, cast("R_co", result))
 
-    def _change(self, transaction: Transaction, request: Request[object]) -> object:
+    def _change(self, transaction: TreeTransaction, request: Request[object]) -> object:
         if isinstance(request, (Create, SetData, Delete, Check)):
             return transaction.apply(request)
         if not isinstance(request, Multi):
@@ -212,11 +212,11 @@ class LocalTree:
                 raise
         return results
 
-    def _begin(self, session_id: int) -> Transaction:
+    def _begin(self, session_id: int) -> TreeTransaction:
         self._zxid += 1
-        return Transaction(self._nodes, session_id, self._zxid, self._now_ms())
+        return TreeTransaction(self._nodes, session_id, self._zxid, self._now_ms())
 
-    def _commit_pending(self, pending: list[Transaction], responses: list[Response[R_co]], uncommitted: int) -> None:
+    def _commit_pending(self, pending: list[TreeTransaction], responses: list[Response[R_co]], uncommitted: int) -> None:
         if not pending:
             return
         try:
@@ -227,7 +227,7 @@ class LocalTree:
                     responses[at] = Response(responses[at].request, None, failure)
         pending.clear()
 
-    def _commit(self, transactions: list[Transaction], undo: bool = True) -> None:
+    def _commit(self, transactions: list[TreeTransaction], undo: bool = True) -> None:
         written: list[tuple[str, Image]] = []
         deleted: list[str] = []
         for path in touched_paths(transactions):
@@ -261,7 +261,7 @@ class LocalTree:
             log.warning("The metadata store %s keeps changes again", self._journal.path)
             self.trouble = None
 
-    def _queue_events(self, transactions: list[Transaction]) -> None:
+    def _queue_events(self, transactions: list[TreeTransaction]) -> None:
         if self._watches.is_empty:
             return
         for transaction in transactions:

@@ -39,7 +39,7 @@ class Limits:
 Image = tuple["bytes | None", int, int, int, int, int, int, int, int]
 
 
-class Node:
+class ZNode:
     """`creates` counts the children ever created here. It numbers sequential nodes, and the cversion derives from it."""
 
     __slots__ = ("children", "creates", "ctime", "czxid", "data", "ephemeral_owner", "mtime", "mzxid", "pzxid", "version")
@@ -81,19 +81,19 @@ class Node:
         return Stat(self.czxid, self.mzxid, self.pzxid, self.ctime, self.mtime, self.version, cversion, self.ephemeral_owner, count)
 
 
-class Nodes:
+class ZNodes:
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self._nodes: dict[str, Node] = {ROOT: Node((None, 0, 0, 0, 0, 0, 0, 0, 0))}
+        self._nodes: dict[str, ZNode] = {ROOT: ZNode((None, 0, 0, 0, 0, 0, 0, 0, 0))}
         self._ephemerals: dict[int, dict[str, None]] = {}
 
     def __len__(self) -> int:
         return len(self._nodes)
 
-    def get(self, path: str) -> Node | None:
+    def get(self, path: str) -> ZNode | None:
         return self._nodes.get(path)
 
-    def require(self, path: str) -> Node:
+    def require(self, path: str) -> ZNode:
         node = self._nodes.get(path)
         if node is None:
             raise NoNode(path)
@@ -111,7 +111,7 @@ class Nodes:
         self.put(path, image)
 
     def put(self, path: str, image: Image) -> None:
-        node = self._nodes[path] = Node(image)
+        node = self._nodes[path] = ZNode(image)
         parent_path, _, name = path.rpartition("/")
         parent = self._nodes[parent_path or ROOT]
         if parent.children is None:
@@ -133,12 +133,12 @@ class Nodes:
                 del self._ephemerals[node.ephemeral_owner]
 
 
-class Transaction:
+class TreeTransaction:
     """One write: its operations under one zxid. `touched` maps each changed path to its previous state, None if it did not exist."""
 
     __slots__ = ("_nodes", "_now_ms", "_session_id", "_zxid", "changes", "touched")
 
-    def __init__(self, nodes: Nodes, session_id: int, zxid: int, now_ms: int) -> None:
+    def __init__(self, nodes: ZNodes, session_id: int, zxid: int, now_ms: int) -> None:
         self._nodes = nodes
         self._session_id = session_id
         self._zxid = zxid
@@ -238,14 +238,14 @@ class Transaction:
         parent.pzxid = self._zxid
         self.changes.append((EventType.NODE_DELETED, path))
 
-    def _versioned(self, path: str, version: int) -> Node:
+    def _versioned(self, path: str, version: int) -> ZNode:
         self._check_path(path)
         node = self._nodes.require(path)
         if version not in (MATCH_ANY_VERSION, node.version):
             raise BadVersion(path, f"BadVersion for {path}: expected {version}, it is {node.version}")
         return node
 
-    def _remember(self, path: str, node: Node) -> None:
+    def _remember(self, path: str, node: ZNode) -> None:
         if path not in self.touched:
             self.touched[path] = node.image()
 
@@ -267,6 +267,6 @@ def check_path(path: str) -> None:
         raise BadArguments(path, f"Invalid path {path[:200]!r}: {fault}")
 
 
-def touched_paths(transactions: Iterable[Transaction]) -> list[str]:
+def touched_paths(transactions: Iterable[TreeTransaction]) -> list[str]:
     """Every path that the transactions changed, once, in the order of the first change."""
     return list(dict.fromkeys(path for transaction in transactions for path in transaction.touched))
