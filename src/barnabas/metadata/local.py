@@ -35,7 +35,7 @@ from barnabas.metadata.tree import (
     WatchedEvent,
     Watcher,
 )
-from barnabas.metadata.watches import Watches
+from barnabas.metadata.watches import WatchTable
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ class LocalTree:
         self.trouble: StoreTrouble | None = None
         self._journal: Journal = journal if journal is not None else NoJournal()
         self._nodes = nodes if nodes is not None else ZNodes(Limits())
-        self._watches = Watches(self._nodes.limits.watches_max)
+        self._watches = WatchTable(self._nodes.limits.watches_max)
         self._sessions: dict[int, LocalSession] = {}
         self._events: deque[tuple[LocalSession, WatchedEvent]] = deque()
         self._delivering = False

@@ -15,7 +15,7 @@ from barnabas.metadata.tree import EventType, WatchedEvent
 _Table = dict[str, dict[int, None]]  # path to session ids; dicts for their order
 
 
-class Watches:
+class WatchTable:
     def __init__(self, watches_max: int) -> None:
         self._watches_max = watches_max
         self._data: _Table = {}
