@@ -14,7 +14,7 @@ from typing import Final
 
 from barnabas.layout.errors import NotConvertible
 from barnabas.layout.inventory import Inventory
-from barnabas.layout.journal import NEW_DIR, OLD_DIR, Journal, decode, journal_of, new_dir, old_dir
+from barnabas.layout.journal import NEW_DIR, OLD_DIR, ConversionJournal, decode, journal_of, new_dir, old_dir
 from barnabas.layout.layout_file import LayoutFile
 from barnabas.layout.plan import NewNode, Plan
 from barnabas.storage.directory.checkpoints import OffsetCheckpoint
@@ -63,7 +63,7 @@ class Conversion:
             self._files.sync_dir(directory)
         self._write(journal_of(plan, inventory, written[0]))
 
-    def finish(self) -> Journal:
+    def finish(self) -> ConversionJournal:
         """Executes the remaining steps of the journal."""
         journal = decode(self._files.read_bytes(self._journal, _JOURNAL_BYTES_MAX), self._journal)
         while journal.phase < len(journal.phases):
@@ -87,7 +87,7 @@ class Conversion:
             if self._files.is_dir(directory):
                 self._files.sync_dir(directory)
 
-    def _check_targets_are_free(self, journal: Journal) -> None:
+    def _check_targets_are_free(self, journal: ConversionJournal) -> None:
         set_aside = {old for old, _ in journal.phases[0]}
         for _, new in journal.phases[-1]:
             if new not in set_aside and self._files.exists(self._path(new)):
@@ -102,7 +102,7 @@ class Conversion:
         CleanShutdownFile(self._files, directory).write()
         return [META_PROPERTIES, *node.checkpoints, CLEAN_SHUTDOWN_FILE]
 
-    def _write(self, journal: Journal) -> None:
+    def _write(self, journal: ConversionJournal) -> None:
         self._files.write_atomically(self._journal, journal.encode())
 
     def _path(self, relative: str) -> str:

@@ -12,7 +12,7 @@ from barnabas.layout.conversion import Conversion
 from barnabas.layout.data_directory import DataDirectory, locked_data
 from barnabas.layout.errors import NotConvertible
 from barnabas.layout.inventory import Inventory
-from barnabas.layout.journal import Journal
+from barnabas.layout.journal import ConversionJournal
 from barnabas.layout.layout import Layout
 from barnabas.layout.plan import Plan, plan
 from barnabas.storage.disk.files import AnyFiles
@@ -33,7 +33,7 @@ class Progress:
     """Callbacks: `planned` before a conversion begins, `resumed` after an interrupted one is completed."""
 
     planned: Callable[[Plan], None]
-    resumed: Callable[[Journal], None]
+    resumed: Callable[[ConversionJournal], None]
 
 
 class Converter:

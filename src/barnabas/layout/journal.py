@@ -31,7 +31,7 @@ Phase = tuple[Rename, ...]
 
 
 @dataclass(frozen=True)
-class Journal:
+class ConversionJournal:
     source: Layout
     target: Layout
     phase: int  # the number of completed phases
@@ -50,13 +50,13 @@ class Journal:
         return json.dumps(content, ensure_ascii=False).encode()
 
 
-def decode(data: bytes, path: str) -> Journal:
+def decode(data: bytes, path: str) -> ConversionJournal:
     """Raises WrongLayout: a journal is replaced atomically, so an unreadable one was damaged."""
     try:
         content: dict[str, Any] = json.loads(data)
         if content["version"] != VERSION:
             raise ValueError(f"version {content['version']} is not known")
-        return Journal(
+        return ConversionJournal(
             Layout(int(content["source"])),
             Layout(int(content["target"])),
             int(content["phase"]),
@@ -75,10 +75,10 @@ def new_dir(node: int) -> str:
     return f"{NEW_DIR}/{node}"
 
 
-def journal_of(plan: Plan, inventory: Inventory, new_files: Sequence[str]) -> Journal:
+def journal_of(plan: Plan, inventory: Inventory, new_files: Sequence[str]) -> ConversionJournal:
     """`new_files` are the files, besides logs, that are ready in the new directory of each broker."""
     keep = tuple((f"{old_dir(move.source)}/{move.name}", f"{new_dir(move.target)}/{move.new_name}") for move in plan.moves)
-    return Journal(plan.source, plan.target, 0, (_set_aside(inventory), keep, _put_in_place(plan, new_files)), plan.znodes)
+    return ConversionJournal(plan.source, plan.target, 0, (_set_aside(inventory), keep, _put_in_place(plan, new_files)), plan.znodes)
 
 
 def _set_aside(inventory: Inventory) -> Phase:

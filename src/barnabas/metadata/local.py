@@ -45,7 +45,7 @@ EPOCH_BITS: Final = 32  # a zxid is, as in ZooKeeper, an epoch (here: one openin
 _READS: Final = frozenset({Exists, GetData, GetChildren})
 
 
-class Journal(Protocol):
+class TreeJournal(Protocol):
     """The durable part of the tree."""
 
     path: str  # empty if nothing is durable
@@ -70,10 +70,10 @@ class NoJournal:
 class LocalTree:
     """`epoch` must be greater than in any earlier opening of the same nodes, so that zxids, and with them broker epochs, only grow."""
 
-    def __init__(self, now_ms: Callable[[], int], journal: Journal | None = None, nodes: ZNodes | None = None, epoch: int = 1) -> None:
+    def __init__(self, now_ms: Callable[[], int], journal: TreeJournal | None = None, nodes: ZNodes | None = None, epoch: int = 1) -> None:
         self._now_ms = now_ms
         self.trouble: StoreTrouble | None = None
-        self._journal: Journal = journal if journal is not None else NoJournal()
+        self._journal: TreeJournal = journal if journal is not None else NoJournal()
         self._nodes = nodes if nodes is not None else ZNodes(Limits())
         self._watches = WatchTable(self._nodes.limits.watches_max)
         self._sessions: dict[int, LocalSession] = {}

@@ -16,7 +16,7 @@ from random import SystemRandom
 from barnabas.layout.converter import Converter, Progress
 from barnabas.layout.embedded_store import EmbeddedStore
 from barnabas.layout.errors import DirectoryInUse, LayoutError, NotConvertible
-from barnabas.layout.journal import Journal
+from barnabas.layout.journal import ConversionJournal
 from barnabas.layout.layout import STORE_NAME, Layout, node_dir
 from barnabas.layout.layout_file import used_nodes
 from barnabas.layout.plan import Amount, Plan
@@ -69,7 +69,7 @@ def _require_one_file_system(files: Files, data: str) -> None:
             raise NotConvertible(f"{path} is on another file system, or a link: move it into {data} itself, then convert again")
 
 
-def _resumed(path: str, journal: Journal) -> None:
+def _resumed(path: str, journal: ConversionJournal) -> None:
     print(f"{path}: finished the conversion from {journal.source} to {journal.target} that was interrupted")
 
 

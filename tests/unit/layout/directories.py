@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from barnabas.layout.cluster_image import ClusterImage, read_image
 from barnabas.layout.converter import Converter, Progress
-from barnabas.layout.journal import Journal
+from barnabas.layout.journal import ConversionJournal
 from barnabas.layout.layout import STORE_NAME, Layout, within
 from barnabas.layout.layout_file import LayoutFile, find_layout
 from barnabas.layout.plan import Plan
@@ -143,9 +143,9 @@ def _make_node(files: SimulatedFiles, directory: str, node: int, topics: Topics)
     OffsetCheckpoint(files, f"{directory}/{CLEANER_OFFSET_CHECKPOINT}").write(dict.fromkeys(high_watermarks, 1))
 
 
-def convert(files: AnyFiles, brokers: int, *, dry_run: bool = False) -> list[Plan | Journal]:
+def convert(files: AnyFiles, brokers: int, *, dry_run: bool = False) -> list[Plan | ConversionJournal]:
     """What was planned, and what was finished that an earlier run had begun."""
-    told: list[Plan | Journal] = []
+    told: list[Plan | ConversionJournal] = []
     converter = Converter(files, DATA, FileStore(files), random.Random(1), NOW)
     converter.convert(Layout(brokers), Progress(told.append, told.append), dry_run=dry_run)
     return told

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from barnabas.layout.errors import DirectoryInUse, NotConvertible, WrongLayout
-from barnabas.layout.journal import Journal
+from barnabas.layout.journal import ConversionJournal
 from barnabas.layout.layout import Layout
 from barnabas.layout.layout_file import find_layout
 from barnabas.layout.plan import Plan
@@ -298,7 +298,7 @@ def test_another_number_can_be_asked_for_after_an_interruption() -> None:
         convert(files, 2, dry_run=True)
     files.heal()
     finished, plan = convert(files, 2)
-    assert isinstance(finished, Journal) and finished.target == Layout(3)
+    assert isinstance(finished, ConversionJournal) and finished.target == Layout(3)
     assert isinstance(plan, Plan) and most(files) == {"orders-0": 5, "orders-1": 3, "broker-0": 2, "broker-1": 4}
 
 
