@@ -44,14 +44,14 @@ class TopicAlreadyMarkedForDeletion(KafkaError):
 
 
 @dataclass(frozen=True, slots=True)
-class NewTopic:
+class PlannedTopic:
     name: str
     assignment: Assignment
     config: Mapping[str, str] = field(default_factory=dict)
     topic_id: Uuid | None = None  # None: generate one
 
 
-class TopicNames:
+class ExistingTopics:
     """The existing topics, as read for one request: checks each new name against them and against the new names before it."""
 
     __slots__ = ("_marked", "_names", "_unified")
@@ -97,9 +97,9 @@ class AdminTree:
         children = await self._tree.children(paths.TOPICS)
         return children.names if children is not None else []
 
-    async def topic_names(self) -> TopicNames:
+    async def topic_names(self) -> ExistingTopics:
         marked = await self._tree.children(paths.DELETE_TOPICS)
-        return TopicNames(await self.all_topics(), marked.names if marked is not None else [])
+        return ExistingTopics(await self.all_topics(), marked.names if marked is not None else [])
 
     async def topic_exists(self, name: str) -> bool:
         return await self._tree.exists(paths.topic(name)) is not None
@@ -133,12 +133,12 @@ class AdminTree:
         validate_assignment(assignment)
         if validate_only:
             return topic_id or Uuid.ZERO
-        (created,) = await self.create_topics([NewTopic(name, assignment, config or {}, topic_id)])
+        (created,) = await self.create_topics([PlannedTopic(name, assignment, config or {}, topic_id)])
         if isinstance(created, KafkaError):
             raise created
         return created
 
-    async def create_topics(self, topics: Sequence[NewTopic], *, with_ids: bool = True) -> list[Uuid | KafkaError]:
+    async def create_topics(self, topics: Sequence[PlannedTopic], *, with_ids: bool = True) -> list[Uuid | KafkaError]:
         """The ids or errors, in order. The caller has validated names and assignments: see `ExistingTopics`, `validate_assignment`.
 
         Without ids, as tools of older Kafka versions create topics, the controller generates them later; the result is then `Uuid.ZERO`.
@@ -241,14 +241,14 @@ class AdminTree:
             await self._tree.ensure(paths.CONFIG_CHANGES)
             await self._tree.create(path, encode_config_change(entity_path), CreateMode.PERSISTENT_SEQUENTIAL)
 
-    async def _create_with_existing_config(self, topic: NewTopic, topic_id: Uuid) -> Uuid | KafkaError:
+    async def _create_with_existing_config(self, topic: PlannedTopic, topic_id: Uuid) -> Uuid | KafkaError:
         """For a topic whose config outlived an earlier topic of that name. If the topic itself exists, nothing is changed."""
         (response,) = await self._tree.handle([_creation(topic, topic_id, config_exists=True)])
         if isinstance(response.error, NoNode):  # the existing node was not the config
             return TopicExists(f"Topic '{topic.name}' already exists.")
         return _outcome(response.error, topic, topic_id)
 
-    async def _create_again(self, topic: NewTopic, topic_id: Uuid) -> Uuid | KafkaError:
+    async def _create_again(self, topic: PlannedTopic, topic_id: Uuid) -> Uuid | KafkaError:
         (response,) = await self._tree.handle([_creation(topic, topic_id, config_exists=False)])
         if isinstance(response.error, NodeExists):
             return await self._create_with_existing_config(topic, topic_id)
@@ -282,7 +282,7 @@ def validate_assignment(assignment: Assignment) -> None:
         raise InvalidReplicaAssignment("partitions should be a consecutive 0-based integer sequence")
 
 
-def _creation(topic: NewTopic, topic_id: Uuid, *, config_exists: bool) -> Multi:
+def _creation(topic: PlannedTopic, topic_id: Uuid, *, config_exists: bool) -> Multi:
     """The config first: it must exist when the controller sees the topic."""
     config_path, config = _config_path(TOPIC, topic.name), encode_config(topic.config)
     partitions = {partition: ReplicaAssignment(tuple(replicas)) for partition, replicas in topic.assignment.items()}
@@ -298,7 +298,7 @@ def _config_path(entity_type: str, entity: str) -> str:
     return paths.config_entity(f"{entity_type}/{entity}")
 
 
-def _outcome(error: TreeError | None, topic: NewTopic, topic_id: Uuid) -> Uuid | KafkaError:
+def _outcome(error: TreeError | None, topic: PlannedTopic, topic_id: Uuid) -> Uuid | KafkaError:
     """An error of the metadata store itself is not the client's fault: UNKNOWN_SERVER_ERROR."""
     if error is None:
         return topic_id
