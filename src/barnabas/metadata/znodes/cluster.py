@@ -21,24 +21,24 @@ _ENDPOINT: Final = re.compile(r"(?P<listener>[^:/]+)://(?:\[(?P<ipv6>[0-9a-fA-F:
 
 
 @dataclass(frozen=True, slots=True)
-class Controller:
+class ControllerZNode:
     broker_id: int
     timestamp: int
     kraft_controller_epoch: int | None = -1  # None: written by Kafka before 3.4, which lacks it
 
 
-def encode_controller(controller: Controller) -> bytes:
+def encode_controller(controller: ControllerZNode) -> bytes:
     fields: dict[str, object] = {"version": 1, "brokerid": controller.broker_id, "timestamp": str(controller.timestamp)}
     if controller.kraft_controller_epoch is not None:
         fields |= {"version": 2, "kraftControllerEpoch": controller.kraft_controller_epoch}
     return json_text.encode(fields)
 
 
-def decode_controller(data: bytes | None) -> Controller:
+def decode_controller(data: bytes | None) -> ControllerZNode:
     fields = json_text.decode(paths.CONTROLLER, data)
     timestamp = fields.long_text("timestamp") if "timestamp" in fields else -1  # not used, so not required
     kraft_epoch = fields.integer("kraftControllerEpoch") if "kraftControllerEpoch" in fields else None
-    return Controller(fields.integer("brokerid"), timestamp, kraft_epoch)
+    return ControllerZNode(fields.integer("brokerid"), timestamp, kraft_epoch)
 
 
 def encode_controller_epoch(epoch: int) -> bytes:
@@ -124,7 +124,7 @@ def decode_cluster_id(data: bytes | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Features:
+class FeatureZNode:
     """Finalized features with their levels. Version 1 also stored a lowest level, always equal to the highest."""
 
     levels: Mapping[str, int]
@@ -132,7 +132,7 @@ class Features:
     version: int = 2
 
 
-def encode_features(features: Features) -> bytes:
+def encode_features(features: FeatureZNode) -> bytes:
     levels: dict[str, object] = {}
     for name in ordering.scala_immutable(features.levels):
         level = features.levels[name]
@@ -140,7 +140,7 @@ def encode_features(features: Features) -> bytes:
     return json_text.encode({"features": levels, "version": features.version, "status": features.status})
 
 
-def decode_features(data: bytes | None, path: str = paths.FEATURE) -> Features:
+def decode_features(data: bytes | None, path: str = paths.FEATURE) -> FeatureZNode:
     """The features in /feature, or in /barnabas/features, which has the same format and where level 0 means that a feature is off."""
     fields = json_text.decode(path, data)
     version, status = fields.integer("version"), fields.integer("status")
@@ -157,7 +157,7 @@ def decode_features(data: bytes | None, path: str = paths.FEATURE) -> Features:
         if not least <= lowest <= level:
             raise fields.fault(f"Expected {least} <= min_version_level <= max_version_level for {name}, found {lowest} and {level}")
         levels[name] = level
-    return Features(levels, status, version)
+    return FeatureZNode(levels, status, version)
 
 
 @dataclass(frozen=True, slots=True)
