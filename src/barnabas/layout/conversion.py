@@ -16,7 +16,7 @@ from barnabas.layout.errors import NotConvertible
 from barnabas.layout.inventory import Inventory
 from barnabas.layout.journal import NEW_DIR, OLD_DIR, ConversionJournal, decode, journal_of, new_dir, old_dir
 from barnabas.layout.layout_file import LayoutFile
-from barnabas.layout.plan import NewNode, Plan
+from barnabas.layout.plan import ConversionPlan, NewNode
 from barnabas.storage.directory.checkpoints import OffsetCheckpoint
 from barnabas.storage.directory.clean_shutdown import CLEAN_SHUTDOWN_FILE, CleanShutdownFile
 from barnabas.storage.directory.log_dir import CONVERSION_DIR, CONVERSION_JOURNAL
@@ -48,7 +48,7 @@ class Conversion:
             self._files.remove_tree(self._work)
             self._files.sync_dir(self._data)
 
-    def begin(self, plan: Plan, inventory: Inventory) -> None:
+    def begin(self, plan: ConversionPlan, inventory: Inventory) -> None:
         """Writes the new files, and the journal. The old layout is not changed."""
         self.clean_up()
         self._check_targets_are_free(journal_of(plan, inventory, ()))

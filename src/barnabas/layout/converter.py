@@ -14,7 +14,7 @@ from barnabas.layout.errors import NotConvertible
 from barnabas.layout.inventory import Inventory
 from barnabas.layout.journal import ConversionJournal
 from barnabas.layout.layout import Layout
-from barnabas.layout.plan import Plan, plan
+from barnabas.layout.plan import ConversionPlan, plan
 from barnabas.storage.disk.files import AnyFiles
 
 
@@ -32,7 +32,7 @@ class Store(Protocol):
 class Progress:
     """Callbacks: `planned` before a conversion begins, `resumed` after an interrupted one is completed."""
 
-    planned: Callable[[Plan], None]
+    planned: Callable[[ConversionPlan], None]
     resumed: Callable[[ConversionJournal], None]
 
 

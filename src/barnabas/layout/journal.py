@@ -18,7 +18,7 @@ from barnabas.layout.errors import WrongLayout
 from barnabas.layout.inventory import Inventory
 from barnabas.layout.layout import FIRST_NODE, Layout, node_dir
 from barnabas.layout.layout_file import LAYOUT_FILE
-from barnabas.layout.plan import Plan
+from barnabas.layout.plan import ConversionPlan
 from barnabas.storage.directory import names
 from barnabas.storage.directory.log_dir import CONVERSION_DIR
 
@@ -75,7 +75,7 @@ def new_dir(node: int) -> str:
     return f"{NEW_DIR}/{node}"
 
 
-def journal_of(plan: Plan, inventory: Inventory, new_files: Sequence[str]) -> ConversionJournal:
+def journal_of(plan: ConversionPlan, inventory: Inventory, new_files: Sequence[str]) -> ConversionJournal:
     """`new_files` are the files, besides logs, that are ready in the new directory of each broker."""
     keep = tuple((f"{old_dir(move.source)}/{move.name}", f"{new_dir(move.target)}/{move.new_name}") for move in plan.moves)
     return ConversionJournal(plan.source, plan.target, 0, (_set_aside(inventory), keep, _put_in_place(plan, new_files)), plan.znodes)
@@ -93,7 +93,7 @@ def _set_aside(inventory: Inventory) -> Phase:
     return tuple(renames)
 
 
-def _put_in_place(plan: Plan, new_files: Sequence[str]) -> Phase:
+def _put_in_place(plan: ConversionPlan, new_files: Sequence[str]) -> Phase:
     if plan.target.is_single:
         entries = [*(move.new_name for move in plan.moves), *new_files]
         return tuple((f"{new_dir(FIRST_NODE)}/{name}", name) for name in entries)

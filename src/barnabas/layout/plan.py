@@ -42,7 +42,7 @@ _START_ONCE: Final = "start {} once, stop with Ctrl-C, then convert again"
 
 
 @dataclass(frozen=True)
-class Move:
+class LogMove:
     """The move of a log directory from one broker to another."""
 
     source: int
@@ -58,7 +58,7 @@ class NewNode:
 
 
 @dataclass(frozen=True)
-class TopicChange:
+class TopicReplicaChange:
     name: str
     partitions: int
     replicas: int  # of each partition, before the conversion
@@ -75,12 +75,12 @@ class Amount:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ConversionPlan:
     source: Layout
     target: Layout
     cluster_id: str
-    topics: Sequence[TopicChange]
-    moves: Sequence[Move]
+    topics: Sequence[TopicReplicaChange]
+    moves: Sequence[LogMove]
     nodes: Mapping[int, NewNode]
     znodes: Sequence[tuple[str, bytes]]
     moved: Amount  # by renaming
@@ -91,8 +91,8 @@ class Plan:
 
 @dataclass
 class _Draft:
-    moves: list[Move] = field(default_factory=list)
-    topics: list[TopicChange] = field(default_factory=list)
+    moves: list[LogMove] = field(default_factory=list)
+    topics: list[TopicReplicaChange] = field(default_factory=list)
     znodes: list[tuple[str, bytes]] = field(default_factory=list)
     checkpoints: defaultdict[int, dict[str, dict[TopicPartition, int]]] = field(default_factory=lambda: defaultdict(dict))
     moved: Amount = Amount()
@@ -100,7 +100,7 @@ class _Draft:
     fetched: Amount = Amount()
 
 
-def plan(inventory: Inventory, target: Layout, random: Random) -> Plan:
+def plan(inventory: Inventory, target: Layout, random: Random) -> ConversionPlan:
     """Raises NotConvertible if an acknowledged record might be lost."""
     _refuse_unclean(inventory)
     draft = _Draft()
@@ -108,7 +108,7 @@ def plan(inventory: Inventory, target: Layout, random: Random) -> Plan:
         _plan_topic(draft, inventory, topic, target, index)
     _plan_others(draft, inventory, target, random)
     _plan_broker_configs(draft, inventory, target)
-    return Plan(
+    return ConversionPlan(
         inventory.layout,
         target,
         inventory.image.cluster_id,
@@ -207,7 +207,7 @@ def _plan_logs(
         if home is None:
             draft.dropped = draft.dropped.plus(log)
             continue
-        draft.moves.append(Move(node, name, home, name))
+        draft.moves.append(LogMove(node, name, home, name))
         if inventory.layout.is_single or target.is_single or home != node:
             draft.moved = draft.moved.plus(log)
         for checkpoint in CHECKPOINTS:
@@ -238,7 +238,7 @@ def _plan_assignment(draft: _Draft, topic: TopicImage, placements: Mapping[int, 
         max((len(replica_assignment.replicas) for replica_assignment in assignments.values()), default=0)
         for assignments in (topic.assignment.partitions, changed)
     )
-    draft.topics.append(TopicChange(topic.name, len(changed), before, after))
+    draft.topics.append(TopicReplicaChange(topic.name, len(changed), before, after))
     if changed != topic.assignment.partitions:
         draft.znodes.append((paths.topic(topic.name), encode_topic(replace(topic.assignment, partitions=changed))))
 
@@ -259,11 +259,11 @@ def _plan_others(draft: _Draft, inventory: Inventory, target: Layout, random: Ra
     topics = {topic.name: topic for topic in inventory.image.topics}
     for node in inventory.nodes.values():
         home = node.node if node.node in target.nodes and not inventory.layout.is_single else FIRST_NODE
-        draft.moves += [Move(node.node, name, home, name) for name in node.marked]
+        draft.moves += [LogMove(node.node, name, home, name) for name in node.marked]
         for partition, log in node.logs.items():
             if not _belongs_to(topics.get(partition.topic), partition, log):
                 stray = names.marked_dir_name(partition, f"{random.getrandbits(_UNIQUE_BITS):032x}", names.STRAY_DIR_SUFFIX)
-                draft.moves.append(Move(node.node, names.partition_dir_name(partition), home, stray))
+                draft.moves.append(LogMove(node.node, names.partition_dir_name(partition), home, stray))
 
 
 def _belongs_to(topic: TopicImage | None, partition: TopicPartition, log: FoundLog) -> bool:

@@ -19,7 +19,7 @@ from barnabas.layout.errors import DirectoryInUse, LayoutError, NotConvertible
 from barnabas.layout.journal import ConversionJournal
 from barnabas.layout.layout import STORE_NAME, Layout, node_dir
 from barnabas.layout.layout_file import used_nodes
-from barnabas.layout.plan import Amount, Plan
+from barnabas.layout.plan import Amount, ConversionPlan
 from barnabas.storage.disk.files import Files
 from barnabas.tools.command_line.exit_codes import CannotRun, ExitCode
 from barnabas.tools.running.broker_count import broker_count
@@ -73,7 +73,7 @@ def _resumed(path: str, journal: ConversionJournal) -> None:
     print(f"{path}: finished the conversion from {journal.source} to {journal.target} that was interrupted")
 
 
-def _show(path: str, plan: Plan) -> None:
+def _show(path: str, plan: ConversionPlan) -> None:
     print(f"{path}: cluster {plan.cluster_id}, from {plan.source} to {plan.target}")
     width = max((len(topic.name) for topic in plan.topics), default=0)
     for topic in plan.topics:

@@ -13,7 +13,7 @@ from barnabas.layout.converter import Converter, Progress
 from barnabas.layout.journal import ConversionJournal
 from barnabas.layout.layout import STORE_NAME, Layout, within
 from barnabas.layout.layout_file import LayoutFile, find_layout
-from barnabas.layout.plan import Plan
+from barnabas.layout.plan import ConversionPlan
 from barnabas.metadata import paths
 from barnabas.metadata.client import TreeClient
 from barnabas.metadata.local import LocalTree
@@ -143,9 +143,9 @@ def _make_node(files: SimulatedFiles, directory: str, node: int, topics: Topics)
     OffsetCheckpoint(files, f"{directory}/{CLEANER_OFFSET_CHECKPOINT}").write(dict.fromkeys(high_watermarks, 1))
 
 
-def convert(files: AnyFiles, brokers: int, *, dry_run: bool = False) -> list[Plan | ConversionJournal]:
+def convert(files: AnyFiles, brokers: int, *, dry_run: bool = False) -> list[ConversionPlan | ConversionJournal]:
     """What was planned, and what was finished that an earlier run had begun."""
-    told: list[Plan | ConversionJournal] = []
+    told: list[ConversionPlan | ConversionJournal] = []
     converter = Converter(files, DATA, FileStore(files), random.Random(1), NOW)
     converter.convert(Layout(brokers), Progress(told.append, told.append), dry_run=dry_run)
     return told
