@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Final
 
 from barnabas.layout.errors import NotConvertible
-from barnabas.layout.inventory import Inventory
+from barnabas.layout.inventory import LayoutInventory
 from barnabas.layout.journal import NEW_DIR, OLD_DIR, ConversionJournal, decode, journal_of, new_dir, old_dir
 from barnabas.layout.layout_file import LayoutFile
 from barnabas.layout.plan import ConversionPlan, NewNode
@@ -48,7 +48,7 @@ class Conversion:
             self._files.remove_tree(self._work)
             self._files.sync_dir(self._data)
 
-    def begin(self, plan: ConversionPlan, inventory: Inventory) -> None:
+    def begin(self, plan: ConversionPlan, inventory: LayoutInventory) -> None:
         """Writes the new files, and the journal. The old layout is not changed."""
         self.clean_up()
         self._check_targets_are_free(journal_of(plan, inventory, ()))

@@ -11,7 +11,7 @@ from barnabas.layout.cluster_image import ClusterImage
 from barnabas.layout.conversion import Conversion
 from barnabas.layout.data_directory import DataDirectory, locked_data
 from barnabas.layout.errors import NotConvertible
-from barnabas.layout.inventory import Inventory
+from barnabas.layout.inventory import LayoutInventory
 from barnabas.layout.journal import ConversionJournal
 from barnabas.layout.layout import Layout
 from barnabas.layout.plan import ConversionPlan, plan
@@ -63,7 +63,7 @@ class Converter:
 
     def _convert(self, data: DataDirectory, source: Layout, target: Layout, progress: Progress, dry_run: bool) -> None:
         with data.locked_nodes(source) as log_dirs:
-            inventory: Inventory = data.inventory(source, log_dirs, self._store.image())
+            inventory: LayoutInventory = data.inventory(source, log_dirs, self._store.image())
             decided = plan(inventory, target, self._random)
             progress.planned(decided)
             if not dry_run:

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from barnabas.errors import KafkaStorageError
 from barnabas.layout.cluster_image import ClusterImage
 from barnabas.layout.errors import DirectoryInUse, NotConvertible
-from barnabas.layout.inventory import FoundNode, Inventory, read_node
+from barnabas.layout.inventory import LayoutInventory, NodeInventory, read_node
 from barnabas.layout.layout import Layout, node_dir
 from barnabas.layout.layout_file import find_layout, node_numbers, used_nodes
 from barnabas.storage.directory.log_dir import LogDir, is_unused_log_dir
@@ -41,12 +41,12 @@ class DataDirectory:
                 cleanup.callback(log_dirs[number].release)
             yield log_dirs
 
-    def inventory(self, layout: Layout, log_dirs: dict[int, LogDir], image: ClusterImage) -> Inventory:
-        nodes: dict[int, FoundNode] = {}
+    def inventory(self, layout: Layout, log_dirs: dict[int, LogDir], image: ClusterImage) -> LayoutInventory:
+        nodes: dict[int, NodeInventory] = {}
         for number, log_dir in log_dirs.items():
             node = read_node(self._files, log_dir, number or None)
             nodes[node.node] = node
-        return Inventory(layout, image, nodes, self._leftovers())
+        return LayoutInventory(layout, image, nodes, self._leftovers())
 
     def _leftovers(self) -> list[int]:
         """The numbers of broker directories without logs, left by a failed start."""

@@ -45,7 +45,7 @@ Offsets = Mapping[TopicPartition, int]
 
 
 @dataclass(frozen=True)
-class FoundLog:
+class LogInventory:
     topic_id: Uuid | None
     size: int  # bytes
     log_end_offset: int
@@ -53,12 +53,12 @@ class FoundLog:
 
 
 @dataclass(frozen=True)
-class FoundNode:
+class NodeInventory:
     """`marked` are directories of logs that are stray or marked for deletion."""
 
     node: int
     meta: MetaProperties
-    logs: Mapping[TopicPartition, FoundLog]
+    logs: Mapping[TopicPartition, LogInventory]
     marked: Sequence[str] = ()
     files: Sequence[str] = ()  # of SMALL_FILES
     checkpoints: Mapping[str, Offsets] = field(default_factory=dict)
@@ -69,14 +69,14 @@ class FoundNode:
 
 
 @dataclass(frozen=True)
-class Inventory:
+class LayoutInventory:
     layout: Layout
     image: ClusterImage
-    nodes: Mapping[int, FoundNode]
+    nodes: Mapping[int, NodeInventory]
     leftovers: Sequence[int] = ()  # numbers of broker directories without logs
 
 
-def read_node(files: AnyFiles, log_dir: LogDir, number: int | None) -> FoundNode:
+def read_node(files: AnyFiles, log_dir: LogDir, number: int | None) -> NodeInventory:
     """`number` is the number in the directory's name; None for the data directory itself, whose broker may have any id."""
     meta = log_dir.meta.read()
     assert meta is not None, "only directories with meta.properties are read"
@@ -87,7 +87,7 @@ def read_node(files: AnyFiles, log_dir: LogDir, number: int | None) -> FoundNode
     log_names = log_dir.partition_dirs()
     if number is not None:
         _refuse_foreign(files, log_dir, log_names)
-    logs: dict[TopicPartition, FoundLog] = {}
+    logs: dict[TopicPartition, LogInventory] = {}
     marked: list[str] = []
     for name in log_names:
         partition = names.parse_partition_dir(name)
@@ -100,10 +100,10 @@ def read_node(files: AnyFiles, log_dir: LogDir, number: int | None) -> FoundNode
             logs[partition] = read_log(files, f"{log_dir.path}/{name}")
     small = [name for name in SMALL_FILES if files.exists(f"{log_dir.path}/{name}")]
     checkpoints = {name: _offsets(files, f"{log_dir.path}/{name}") for name in CHECKPOINTS}
-    return FoundNode(meta.node_id, meta, logs, marked, small, checkpoints, log_dir.clean_shutdown.exists())
+    return NodeInventory(meta.node_id, meta, logs, marked, small, checkpoints, log_dir.clean_shutdown.exists())
 
 
-def read_log(files: AnyFiles, directory: str) -> FoundLog:
+def read_log(files: AnyFiles, directory: str) -> LogInventory:
     metadata = PartitionMetadataFile(files, f"{directory}/{names.PARTITION_METADATA}")
     try:
         topic_id = metadata.read().topic_id if metadata.exists() else None
@@ -111,7 +111,7 @@ def read_log(files: AnyFiles, directory: str) -> FoundLog:
     except CorruptCheckpoint as error:
         raise NotConvertible(f"{error}: restore this file, then convert again") from None
     size = sum(entry.size for entry in files.list_dir(directory))
-    return FoundLog(topic_id, size, read_log_end_offset(files, directory), latest_epoch)
+    return LogInventory(topic_id, size, read_log_end_offset(files, directory), latest_epoch)
 
 
 def _refuse_foreign(files: AnyFiles, log_dir: LogDir, log_names: Sequence[str]) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from barnabas.layout.errors import WrongLayout
-from barnabas.layout.inventory import Inventory
+from barnabas.layout.inventory import LayoutInventory
 from barnabas.layout.layout import FIRST_NODE, Layout, node_dir
 from barnabas.layout.layout_file import LAYOUT_FILE
 from barnabas.layout.plan import ConversionPlan
@@ -75,13 +75,13 @@ def new_dir(node: int) -> str:
     return f"{NEW_DIR}/{node}"
 
 
-def journal_of(plan: ConversionPlan, inventory: Inventory, new_files: Sequence[str]) -> ConversionJournal:
+def journal_of(plan: ConversionPlan, inventory: LayoutInventory, new_files: Sequence[str]) -> ConversionJournal:
     """`new_files` are the files, besides logs, that are ready in the new directory of each broker."""
     keep = tuple((f"{old_dir(move.source)}/{move.name}", f"{new_dir(move.target)}/{move.new_name}") for move in plan.moves)
     return ConversionJournal(plan.source, plan.target, 0, (_set_aside(inventory), keep, _put_in_place(plan, new_files)), plan.znodes)
 
 
-def _set_aside(inventory: Inventory) -> Phase:
+def _set_aside(inventory: LayoutInventory) -> Phase:
     renames: list[Rename] = [(node_dir(number), f"{OLD_DIR}/{node_dir(number)}") for number in inventory.leftovers]
     for node in inventory.nodes.values():
         if inventory.layout.is_single:

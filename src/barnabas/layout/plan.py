@@ -15,7 +15,7 @@ from typing import Final
 
 from barnabas.layout.cluster_image import TopicImage
 from barnabas.layout.errors import NotConvertible
-from barnabas.layout.inventory import CHECKPOINTS, FoundLog, Inventory
+from barnabas.layout.inventory import CHECKPOINTS, LayoutInventory, LogInventory
 from barnabas.layout.layout import FIRST_NODE, Layout
 from barnabas.layout.replica_choice import Candidate, Placement, in_order_of_trust, keep, spread
 from barnabas.metadata import paths
@@ -70,7 +70,7 @@ class Amount:
     logs: int = 0
     size: int = 0  # bytes
 
-    def plus(self, log: FoundLog, times: int = 1) -> Amount:
+    def plus(self, log: LogInventory, times: int = 1) -> Amount:
         return Amount(self.logs + times, self.size + times * log.size)
 
 
@@ -100,7 +100,7 @@ class _Draft:
     fetched: Amount = Amount()
 
 
-def plan(inventory: Inventory, target: Layout, random: Random) -> ConversionPlan:
+def plan(inventory: LayoutInventory, target: Layout, random: Random) -> ConversionPlan:
     """Raises NotConvertible if an acknowledged record might be lost."""
     _refuse_unclean(inventory)
     draft = _Draft()
@@ -123,7 +123,7 @@ def plan(inventory: Inventory, target: Layout, random: Random) -> ConversionPlan
     )
 
 
-def _refuse_unclean(inventory: Inventory) -> None:
+def _refuse_unclean(inventory: LayoutInventory) -> None:
     unclean = [node.node for node in inventory.nodes.values() if node.logs and not node.is_clean]
     if unclean:
         raise NotConvertible(f"broker {_listed(unclean)} was not stopped cleanly: {_START_ONCE.format(inventory.layout)}")
@@ -147,7 +147,7 @@ def _refuse_unclean(inventory: Inventory) -> None:
 # -- one topic
 
 
-def _plan_topic(draft: _Draft, inventory: Inventory, topic: TopicImage, target: Layout, index: int) -> None:
+def _plan_topic(draft: _Draft, inventory: LayoutInventory, topic: TopicImage, target: Layout, index: int) -> None:
     placements: dict[int, Placement] = {}
     for number in sorted(topic.assignment.partitions):
         partition = TopicPartition(topic.name, number)
@@ -172,13 +172,13 @@ def _factor(replicas: int, source: Layout, target: Layout) -> int:
     return target.replication_factor if replicas == source.replication_factor else min(replicas, target.brokers)
 
 
-def _logs_of(inventory: Inventory, topic: TopicImage, partition: TopicPartition) -> dict[int, FoundLog]:
+def _logs_of(inventory: LayoutInventory, topic: TopicImage, partition: TopicPartition) -> dict[int, LogInventory]:
     """The logs by broker, without those of an earlier topic of that name."""
     logs = {node.node: node.logs[partition] for node in inventory.nodes.values() if partition in node.logs}
     return {node: log for node, log in logs.items() if _belongs_to(topic, partition, log)}
 
 
-def _ordered(inventory: Inventory, topic: TopicImage, partition: TopicPartition, logs: Mapping[int, FoundLog]) -> list[Candidate]:
+def _ordered(inventory: LayoutInventory, topic: TopicImage, partition: TopicPartition, logs: Mapping[int, LogInventory]) -> list[Candidate]:
     assigned = topic.assignment.partitions[partition.partition].replicas
     candidates = [
         Candidate(
@@ -199,7 +199,12 @@ def _ordered(inventory: Inventory, topic: TopicImage, partition: TopicPartition,
 
 
 def _plan_logs(
-    draft: _Draft, inventory: Inventory, target: Layout, partition: TopicPartition, logs: Mapping[int, FoundLog], placed: Placement
+    draft: _Draft,
+    inventory: LayoutInventory,
+    target: Layout,
+    partition: TopicPartition,
+    logs: Mapping[int, LogInventory],
+    placed: Placement,
 ) -> None:
     name = names.partition_dir_name(partition)
     for node, log in logs.items():
@@ -254,7 +259,7 @@ def _plan_topic_config(draft: _Draft, source: Layout, topic: TopicImage, target:
 # -- everything else
 
 
-def _plan_others(draft: _Draft, inventory: Inventory, target: Layout, random: Random) -> None:
+def _plan_others(draft: _Draft, inventory: LayoutInventory, target: Layout, random: Random) -> None:
     """Stray logs, and logs marked for deletion, are moved too. A log that belongs to no topic becomes stray, as at a start."""
     topics = {topic.name: topic for topic in inventory.image.topics}
     for node in inventory.nodes.values():
@@ -266,13 +271,13 @@ def _plan_others(draft: _Draft, inventory: Inventory, target: Layout, random: Ra
                 draft.moves.append(LogMove(node.node, names.partition_dir_name(partition), home, stray))
 
 
-def _belongs_to(topic: TopicImage | None, partition: TopicPartition, log: FoundLog) -> bool:
+def _belongs_to(topic: TopicImage | None, partition: TopicPartition, log: LogInventory) -> bool:
     if topic is None or partition.partition not in topic.assignment.partitions:
         return False
     return topic.assignment.topic_id is None or log.topic_id in (None, topic.assignment.topic_id)
 
 
-def _plan_broker_configs(draft: _Draft, inventory: Inventory, target: Layout) -> None:
+def _plan_broker_configs(draft: _Draft, inventory: LayoutInventory, target: Layout) -> None:
     """The settings of a single broker become those of each of several. The settings of removed brokers stay in the store."""
     for node in inventory.nodes if inventory.layout.is_single else ():
         data = inventory.image.broker_configs.get(str(node))
@@ -280,7 +285,7 @@ def _plan_broker_configs(draft: _Draft, inventory: Inventory, target: Layout) ->
             draft.znodes += [(paths.config_entity(f"brokers/{new}"), data) for new in target.nodes if new != node]
 
 
-def _meta(inventory: Inventory, node: int, random: Random) -> MetaProperties:
+def _meta(inventory: LayoutInventory, node: int, random: Random) -> MetaProperties:
     """A remaining broker keeps its directory id; the first of several inherits that of the single one, and the other way round."""
     first = next(iter(inventory.nodes.values()))
     existing = inventory.nodes.get(node) or (first if node == FIRST_NODE else None)
@@ -292,7 +297,7 @@ def _listed(nodes: Sequence[int]) -> str:
     return ", ".join(map(str, nodes))
 
 
-def _remarks(inventory: Inventory, draft: _Draft) -> list[str]:
+def _remarks(inventory: LayoutInventory, draft: _Draft) -> list[str]:
     remarks = []
     new_replicas = {change.name: change.new_replicas for change in draft.topics}
     strict = [
