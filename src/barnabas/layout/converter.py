@@ -29,7 +29,7 @@ class Store(Protocol):
 
 
 @dataclass(frozen=True)
-class Progress:
+class ConversionProgress:
     """Callbacks: `planned` before a conversion begins, `resumed` after an interrupted one is completed."""
 
     planned: Callable[[ConversionPlan], None]
@@ -44,7 +44,7 @@ class Converter:
         self._random = random
         self._conversion = Conversion(files, path, store.write, now_ms)
 
-    def convert(self, target: Layout, progress: Progress, *, dry_run: bool = False) -> bool:
+    def convert(self, target: Layout, progress: ConversionProgress, *, dry_run: bool = False) -> bool:
         """Returns False if there is nothing to do. Raises LayoutError and the errors of disk and store; after each it may be run again."""
         if not self._files.is_dir(self._path):
             raise NotConvertible(f"{self._path} is not a directory: name the data directory of `barnabas up` with --data")
@@ -61,7 +61,7 @@ class Converter:
             self._convert(data, source, target, progress, dry_run)
         return True
 
-    def _convert(self, data: DataDirectory, source: Layout, target: Layout, progress: Progress, dry_run: bool) -> None:
+    def _convert(self, data: DataDirectory, source: Layout, target: Layout, progress: ConversionProgress, dry_run: bool) -> None:
         with data.locked_nodes(source) as log_dirs:
             inventory: LayoutInventory = data.inventory(source, log_dirs, self._store.image())
             decided = plan(inventory, target, self._random)

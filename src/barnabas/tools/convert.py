@@ -13,7 +13,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from random import SystemRandom
 
-from barnabas.layout.converter import Converter, Progress
+from barnabas.layout.converter import ConversionProgress, Converter
 from barnabas.layout.embedded_store import EmbeddedStore
 from barnabas.layout.errors import DirectoryInUse, LayoutError, NotConvertible
 from barnabas.layout.journal import ConversionJournal
@@ -52,7 +52,7 @@ def _convert(given: Namespace) -> int:
     path = os.path.abspath(os.path.expanduser(given.data or data_home()))
     _require_one_file_system(files, path)
     converter = Converter(files, path, EmbeddedStore(f"{path}/{STORE_NAME}", _now_ms), SystemRandom(), _now_ms())
-    progress = Progress(lambda plan: _show(path, plan), lambda journal: _resumed(path, journal))
+    progress = ConversionProgress(lambda plan: _show(path, plan), lambda journal: _resumed(path, journal))
     if not converter.convert(target, progress, dry_run=given.dry_run):
         print(f"{path} is made for {target}. Serve it with: {_next_command(path, target)}")
     elif given.dry_run:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from barnabas.layout.cluster_image import ClusterImage, read_image
-from barnabas.layout.converter import Converter, Progress
+from barnabas.layout.converter import ConversionProgress, Converter
 from barnabas.layout.journal import ConversionJournal
 from barnabas.layout.layout import STORE_NAME, Layout, within
 from barnabas.layout.layout_file import LayoutFile, find_layout
@@ -147,7 +147,7 @@ def convert(files: AnyFiles, brokers: int, *, dry_run: bool = False) -> list[Con
     """What was planned, and what was finished that an earlier run had begun."""
     told: list[ConversionPlan | ConversionJournal] = []
     converter = Converter(files, DATA, FileStore(files), random.Random(1), NOW)
-    converter.convert(Layout(brokers), Progress(told.append, told.append), dry_run=dry_run)
+    converter.convert(Layout(brokers), ConversionProgress(told.append, told.append), dry_run=dry_run)
     return told
 
 
