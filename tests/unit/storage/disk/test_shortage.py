@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.errors import KafkaStorageError, OutOfDescriptors
-from barnabas.simulation.disk import Event, SimulatedFiles
+from barnabas.simulation.disk import DiskEvent, SimulatedFiles
 from barnabas.storage.disk.disk import is_shortage
 from barnabas.storage.log.fetch import FetchIsolation
 from barnabas.storage.log.log import Log
@@ -188,7 +188,7 @@ def test_wherever_descriptors_run_out_the_log_ends_up_as_if_they_had_not() -> No
     assert refusals > 50
 
 
-def _is_short(event: Event, affected: range) -> bool:
+def _is_short(event: DiskEvent, affected: range) -> bool:
     return event.kind in NEEDS_DESCRIPTOR and event.number in affected
 
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.errors import CorruptIndex, IndexEntryOutOfOrder, IndexOffsetOverflow
-from barnabas.simulation.disk import Event, SimulatedFiles
+from barnabas.simulation.disk import DiskEvent, SimulatedFiles
 from barnabas.storage.disk.files import Files
 from barnabas.storage.indexes.index import PENDING_BYTES_MAX, TAIL_BYTES_MAX, floor_slot
 from barnabas.storage.indexes.offset_index import OffsetIndex, OffsetPosition
@@ -313,7 +313,7 @@ def test_entries_reach_the_file_in_chunks(disk: SimulatedFiles) -> None:
     index = OffsetIndex(disk, PATH, BASE)
     writes: list[int] = []
 
-    def watch(event: Event) -> bool:
+    def watch(event: DiskEvent) -> bool:
         if event.kind == "write":
             writes.append(event.size)
         return False
