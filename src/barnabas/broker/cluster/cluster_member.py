@@ -18,7 +18,7 @@ from barnabas.broker.cluster.remote_channel import RemoteChannel
 from barnabas.broker.config import DynamicBrokerConfig
 from barnabas.broker.links.broker_links import BrokerLinks
 from barnabas.broker.links.controller_link import ControllerLink
-from barnabas.broker.links.link_settings import link_settings
+from barnabas.broker.links.link_config import link_config
 from barnabas.broker.partitions.isr_proposals import IsrProposals
 from barnabas.broker.replication.replica_fetchers import ReplicaFetchers
 from barnabas.broker.topics.forwarded_topic_creation import ForwardedTopicCreation
@@ -82,7 +82,7 @@ class ClusterMember:
     def new_links(self, client_id: str, in_flight_max: int = 1) -> BrokerLinks:
         current = self._config.current
         timeout_ms = current.number("request.timeout.ms")
-        return BrokerLinks(client_id, self._clock, self._random, timeout_ms, link_settings(current), in_flight_max)
+        return BrokerLinks(client_id, self._clock, self._random, timeout_ms, link_config(current), in_flight_max)
 
     def endpoint_of(self, broker_id: int) -> EndPoint | None:
         """Where the others reach a broker that lives."""

@@ -15,8 +15,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.broker.broker import Broker
+from barnabas.broker.cluster.controller_config import controller_config
 from barnabas.broker.cluster.controller_requests import ControllerRequests
-from barnabas.broker.cluster.controller_settings import controller_config
 from barnabas.broker.cluster.local_channel import LocalChannel
 from barnabas.broker.cluster.registration import register
 from barnabas.broker.config import BrokerConfig, DynamicBrokerConfig
@@ -34,7 +34,7 @@ from barnabas.broker.scheduling.loop_lag import LoopLag
 from barnabas.broker.scheduling.turns import Turns
 from barnabas.broker.server import identity
 from barnabas.broker.server.housekeeping import Housekeeping
-from barnabas.broker.server.log_settings import cleaner_config, log_manager_config
+from barnabas.broker.server.log_manager_config import cleaner_config, log_manager_config
 from barnabas.broker.server.network_config import network_config
 from barnabas.broker.server.tls import tls_contexts
 from barnabas.broker.topics.admin_manager import AdminManager
