@@ -16,10 +16,12 @@ from barnabas.broker.coordinators.coordinator_partitions import CoordinatorParti
 from barnabas.broker.groups.group_environment import CachedTopics, GroupOverrides, MemberIds
 from barnabas.broker.replication.replica_manager import ReplicaManager
 from barnabas.broker.topics.metadata_cache import MetadataCache
+from barnabas.coordinator.group.classic.classic_groups import ClassicGroups
 from barnabas.coordinator.group.config import GroupCoordinatorConfig
 from barnabas.coordinator.group.consumer.consumer_groups import ConsumerGroups
 from barnabas.coordinator.group.coordinator import GroupCoordinator
 from barnabas.coordinator.group.group_metrics import MODERN, group_counts
+from barnabas.coordinator.group.group_table import GroupTable
 from barnabas.coordinator.group.regex_queue import RegexQueue
 from barnabas.coordinator.group.shard import GroupCoordinatorShard
 from barnabas.coordinator.runtime import CoordinatorRuntime, ShardTimer
@@ -82,11 +84,13 @@ class GroupCoordinatorService:
 
     def _make_shard(self, partition: int, timer: ShardTimer) -> GroupCoordinatorShard:
         config, clock, counts = self._config, self._clock, self.counts
-        shard = GroupCoordinatorShard(config, clock, timer, counts, self._ids.classic, self.memory)
-        shard.consumer = ConsumerGroups(
-            shard.groups, config, clock, timer, counts, self._ids.consumer, self._topics, shard.classic, self._regexes, self._overrides
-        )
-        return shard
+
+        def make_consumer(groups: GroupTable, classic: ClassicGroups) -> ConsumerGroups:
+            return ConsumerGroups(
+                groups, config, clock, timer, counts, self._ids.consumer, self._topics, classic, self._regexes, self._overrides
+            )
+
+        return GroupCoordinatorShard(config, clock, timer, counts, self._ids.classic, self.memory, make_consumer)
 
     def _topics_changed(self, names: list[str]) -> None:
         created = False

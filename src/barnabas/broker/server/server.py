@@ -29,6 +29,7 @@ from barnabas.broker.groups.group_coordinator_service import GroupCoordinatorSer
 from barnabas.broker.replication.long_appends import LongAppends
 from barnabas.broker.replication.long_reads import LongReads
 from barnabas.broker.replication.replica_manager import ReplicaManager
+from barnabas.broker.replication.replica_parts import ReplicaParts
 from barnabas.broker.requests.fetch_session import FetchManager, FetchSessionCache
 from barnabas.broker.scheduling.loop_lag import LoopLag
 from barnabas.broker.scheduling.turns import Turns
@@ -257,6 +258,25 @@ class BrokerServer:
         turns = Turns()
         admin_tree = AdminTree(tree, self._random)
         metadata_cache = MetadataCache(broker_id)
+        configs = ConfigManager(
+            broker_id=broker_id, tree=tree, admin_tree=admin_tree, config=config, log_manager=log_manager, clock=clock, turns=turns
+        )
+
+        def replica_parts(replicas: ReplicaManager) -> ReplicaParts:
+            long_appends = LongAppends(replicas, turns, self._codec_threads, CODEC_THREADS)
+            long_reads = LongReads(replicas, turns)
+            self._cleanup.callback(long_appends.close)
+            self._cleanup.callback(long_reads.close)
+            controller_requests = ControllerRequests(replicas, configs, self._disk_threads)
+            if not self._is_clustered:
+                self._channel: LocalChannel | RemoteChannel = LocalChannel({broker_id: controller_requests.handle})
+                return ReplicaParts(long_appends, long_reads)
+            from barnabas.broker.cluster.cluster_member import ClusterMember
+
+            self._cluster = ClusterMember(config, replicas, controller_requests, tree, clock, self._random)
+            self._channel = self._cluster.channel
+            return ReplicaParts(long_appends, long_reads, self._cluster.isr_proposals, self._cluster.fetchers)
+
         replica_manager = ReplicaManager(
             config,
             log_manager,
@@ -265,23 +285,10 @@ class BrokerServer:
             produce_purgatory=purgatory("Produce", self.config.number("producer.purgatory.purge.interval.requests")),
             fetch_purgatory=purgatory("Fetch", self.config.number("fetch.purgatory.purge.interval.requests")),
             delete_records_purgatory=purgatory("DeleteRecords", self.config.number("delete.records.purgatory.purge.interval.requests")),
+            on_log_dir_failure=self._log_dir_failed,
+            later=self._loop.call_soon if self._is_clustered else None,
+            make_parts=replica_parts,
         )
-        replica_manager.on_log_dir_failure = self._log_dir_failed
-        replica_manager.long_appends = LongAppends(replica_manager, turns, self._codec_threads, CODEC_THREADS)
-        self._cleanup.callback(replica_manager.long_appends.close)
-        replica_manager.long_reads = LongReads(replica_manager, turns)
-        self._cleanup.callback(replica_manager.long_reads.close)
-        configs = ConfigManager(
-            broker_id=broker_id, tree=tree, admin_tree=admin_tree, config=config, log_manager=log_manager, clock=clock, turns=turns
-        )
-        orders = ControllerRequests(replica_manager, configs, self._disk_threads)
-        if self._is_clustered:
-            from barnabas.broker.cluster.cluster_member import ClusterMember
-
-            self._cluster = ClusterMember(config, replica_manager, orders, tree, clock, self._random)
-            self._channel: LocalChannel | RemoteChannel = self._cluster.channel
-        else:
-            self._channel = LocalChannel({broker_id: orders.carry_out})
         controller = Controller(
             broker_id=broker_id,
             tree=tree,
@@ -419,7 +426,7 @@ class BrokerServer:
 
     async def _clear_away(self, cluster: ClusterMember, log_manager: LogManager) -> None:
         """Nothing is renamed or deleted before the controller has told this broker all that it holds."""
-        await cluster.told_all()
+        await cluster.wait_for_controller()
         try:
             log_manager.clear_away()
         except AllLogDirsFailed as error:
