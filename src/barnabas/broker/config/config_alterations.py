@@ -60,14 +60,14 @@ class Alteration:
         return ConfigResourceType.for_id(self.type)
 
 
-class Outcome(NamedTuple):
+class AlterationOutcome(NamedTuple):
     code: int = 0
     message: str | None = None
 
 
 ALTERATIONS_MAX: Final = 10_000  # Kafka's limit of changes per request
 RESOURCES_PER_SLICE: Final = 10
-_TOO_MANY: Final = Outcome(int(ErrorCode.POLICY_VIOLATION), "Unable to perform excessively large batch operation.")
+_TOO_MANY: Final = AlterationOutcome(int(ErrorCode.POLICY_VIOLATION), "Unable to perform excessively large batch operation.")
 
 
 def node_id(name: str) -> int | None:
@@ -94,7 +94,7 @@ class ConfigAlterations:
         self._policy = policy
         self._turns = turns  # of the event loop: validating the configs of a topic takes most of a millisecond
 
-    async def alter(self, alterations: Sequence[Alteration], validate_only: bool) -> list[Outcome]:
+    async def alter(self, alterations: Sequence[Alteration], validate_only: bool) -> list[AlterationOutcome]:
         if sum(max(1, len(alteration.operations)) for alteration in alterations) > ALTERATIONS_MAX:
             return [_TOO_MANY] * len(alterations)
         times = Counter((alteration.type, alteration.name) for alteration in alterations)
@@ -106,13 +106,13 @@ class ConfigAlterations:
                 if times[alteration.type, alteration.name] > 1:
                     raise InvalidRequest("Each resource must appear at most once.")
                 await self._alter(alteration, validate_only)
-                outcomes.append(Outcome())
+                outcomes.append(AlterationOutcome())
             except KafkaError as error:
                 _log.info("Configs of %s %s are not altered: %s", alteration.kind.name, alteration.name, error)
-                outcomes.append(Outcome(int(error.code), str(error) or None))
+                outcomes.append(AlterationOutcome(int(error.code), str(error) or None))
             except Exception:
                 _log.exception("Altering the configs of %s %s failed", alteration.kind.name, alteration.name)
-                outcomes.append(Outcome(int(ErrorCode.UNKNOWN_SERVER_ERROR)))
+                outcomes.append(AlterationOutcome(int(ErrorCode.UNKNOWN_SERVER_ERROR)))
         return outcomes
 
     def close(self) -> None:

@@ -14,7 +14,7 @@ from typing import Final
 from barnabas.broker.clock import Clock
 from barnabas.broker.config import ConfigEntry, DynamicBrokerConfig, describe_broker, describe_broker_default, describe_topic
 from barnabas.broker.config.client_metrics import describe_client_metrics
-from barnabas.broker.config.config_alterations import Alteration, ConfigAlterations, Outcome, node_id
+from barnabas.broker.config.config_alterations import Alteration, AlterationOutcome, ConfigAlterations, node_id
 from barnabas.broker.config.config_changes import ConfigChangeListener
 from barnabas.broker.config.groups import describe_group
 from barnabas.broker.config.log_levels import LogLevels
@@ -120,7 +120,7 @@ class ConfigManager:
         _check_not_empty(name, "Group name must not be empty")
         return describe_group(self.config.current, await self._admin.fetch_config("groups", sanitize(name)), names)
 
-    async def alter(self, alterations: Sequence[Alteration], validate_only: bool) -> list[Outcome]:
+    async def alter(self, alterations: Sequence[Alteration], validate_only: bool) -> list[AlterationOutcome]:
         """The outcomes in order. On return this broker has applied the changes."""
         outcomes = await self._alterations.alter(alterations, validate_only)
         if not validate_only:
