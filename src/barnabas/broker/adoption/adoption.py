@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from barnabas.broker.adoption.inventory import Inventory, NotAdoptable
+from barnabas.broker.adoption.inventory import KafkaInventory, NotAdoptable
 from barnabas.broker.adoption.kraft_metadata import BROKER_RESOURCE, TOPIC_RESOURCE
 from barnabas.broker.config import BROKER_CONFIGS
 from barnabas.metadata import paths
@@ -61,7 +61,7 @@ class Adoption:
     remarks: Sequence[str]  # for the user, one line each
 
 
-def plan(inventory: Inventory, random: Random, *, broker_retention: bool = False, create_missing: bool = False) -> Adoption:
+def plan(inventory: KafkaInventory, random: Random, *, broker_retention: bool = False, create_missing: bool = False) -> Adoption:
     """Raises NotAdoptable. With `broker_retention`, topics without their own retention use the broker's; otherwise they are kept for
     ever."""
     meta = inventory.meta
@@ -102,7 +102,7 @@ def require_complete(adoption: Adoption) -> None:
         )
 
 
-def _topic_id(inventory: Inventory, name: str) -> Uuid | None:
+def _topic_id(inventory: KafkaInventory, name: str) -> Uuid | None:
     """The topic id in the partition directories, else in the KRaft metadata. None for a topic without an id (before Kafka 2.8)."""
     topic_ids = {
         partition_dir.topic_id
@@ -118,7 +118,7 @@ def _topic_id(inventory: Inventory, name: str) -> Uuid | None:
     return kraft_topic.topic_id if kraft_topic is not None else None
 
 
-def _leader_epoch(inventory: Inventory, partition: TopicPartition) -> int:
+def _leader_epoch(inventory: KafkaInventory, partition: TopicPartition) -> int:
     """A leader epoch that is not lower than any that clients or the log may have seen."""
     kraft_topic = inventory.kraft.topic_named(partition.topic) if inventory.kraft is not None else None
     kraft_partition = kraft_topic.partitions.get(partition.partition) if kraft_topic is not None else None
@@ -126,18 +126,18 @@ def _leader_epoch(inventory: Inventory, partition: TopicPartition) -> int:
     return max(0, inventory.partitions[partition].leader_epoch, kraft_epoch)
 
 
-def _partition_count(inventory: Inventory, name: str, epochs: Mapping[int, int]) -> int:
+def _partition_count(inventory: KafkaInventory, name: str, epochs: Mapping[int, int]) -> int:
     kraft_topic = inventory.kraft.topic_named(name) if inventory.kraft is not None else None
     return max(max(epochs, default=0), max(kraft_topic.partitions, default=0) if kraft_topic is not None else 0) + 1
 
 
-def _expected(inventory: Inventory, node_id: int) -> list[str]:
+def _expected(inventory: KafkaInventory, node_id: int) -> list[str]:
     """The topics of which this node has a replica, according to the KRaft metadata."""
     kraft_topics = inventory.kraft.topics.values() if inventory.kraft is not None else ()
     return [topic.name for topic in kraft_topics if any(node_id in partition.replicas for partition in topic.partitions.values())]
 
 
-def _topic_configs(inventory: Inventory, name: str) -> dict[str, str]:
+def _topic_configs(inventory: KafkaInventory, name: str) -> dict[str, str]:
     if inventory.kraft is not None:
         return dict(inventory.kraft.configs.get((TOPIC_RESOURCE, name), {}))
     if name in _INTERNAL_CONFIGS:
@@ -149,7 +149,7 @@ def _would_expire(settings: Mapping[str, str]) -> bool:
     return "retention.ms" not in settings and "delete" in settings.get("cleanup.policy", "delete")
 
 
-def _broker_configs(inventory: Inventory, node_id: int) -> tuple[dict[str, dict[str, str]], list[str]]:
+def _broker_configs(inventory: KafkaInventory, node_id: int) -> tuple[dict[str, dict[str, str]], list[str]]:
     """The cluster-wide configs and those of this broker. Secrets are left out: the metadata store would need a key to encrypt them."""
     taken: dict[str, dict[str, str]] = {}
     left: list[str] = []
@@ -166,7 +166,7 @@ def _broker_configs(inventory: Inventory, node_id: int) -> tuple[dict[str, dict[
     return taken, [f"not taken over, set it again: {setting}" for setting in left]
 
 
-def _remarks(inventory: Inventory, node_id: int, adopted: Sequence[AdoptedTopic], keeps: bool) -> list[str]:
+def _remarks(inventory: KafkaInventory, node_id: int, adopted: Sequence[AdoptedTopic], keeps: bool) -> list[str]:
     remarks = [f"{path} is passed over" for path in inventory.passed_over]
     if not inventory.is_clean:
         remarks.append("it was not shut down cleanly: the first start will check the logs, and take longer")

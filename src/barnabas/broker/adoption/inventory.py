@@ -43,7 +43,7 @@ class FoundPartition:
 
 
 @dataclass(frozen=True)
-class Inventory:
+class KafkaInventory:
     meta: MetaProperties
     partitions: Mapping[TopicPartition, FoundPartition]
     compacted: frozenset[str]  # topics that the log cleaner has cleaned
@@ -53,7 +53,7 @@ class Inventory:
     passed_over: Sequence[str]  # directories of partitions that are being deleted, being moved, or stray
 
 
-def take_inventory(files: AnyFiles, log_dirs: Sequence[LogDir], metadata_dir: str) -> Inventory:
+def take_inventory(files: AnyFiles, log_dirs: Sequence[LogDir], metadata_dir: str) -> KafkaInventory:
     """Raises NotAdoptable, or the error of an unreadable file."""
     meta = _common_meta(log_dirs)
     is_clean = all(log_dir.clean_shutdown.exists() for log_dir in log_dirs)
@@ -79,7 +79,7 @@ def take_inventory(files: AnyFiles, log_dirs: Sequence[LogDir], metadata_dir: st
     kraft_dir = f"{metadata_dir}/{CLUSTER_METADATA_DIR}"
     kraft = read_kraft_metadata(files, kraft_dir) if files.is_dir(kraft_dir) else None
     next_producer_id = max(next_producer_id, kraft.next_producer_id if kraft is not None else 0)
-    return Inventory(meta, partitions, frozenset(compacted), kraft, next_producer_id, is_clean, passed_over)
+    return KafkaInventory(meta, partitions, frozenset(compacted), kraft, next_producer_id, is_clean, passed_over)
 
 
 def _common_meta(log_dirs: Sequence[LogDir]) -> MetaProperties:
