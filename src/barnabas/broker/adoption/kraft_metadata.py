@@ -80,7 +80,7 @@ class KraftMetadata:
 
 def read_kraft_metadata(files: AnyFiles, directory: str) -> KraftMetadata:
     """Raises CorruptRecord, which names the file, if the log or its snapshot cannot be decoded."""
-    replay = Replay()
+    replay = MetadataReplay()
     file_names = [entry.name for entry in files.list_dir(directory)]
     snapshots = sorted((int(match[1]), name) for name in file_names if (match := _SNAPSHOT.fullmatch(name)) is not None)
     first_offset = 0
@@ -92,7 +92,7 @@ def read_kraft_metadata(files: AnyFiles, directory: str) -> KraftMetadata:
     return replay.metadata
 
 
-def _read_file(files: AnyFiles, path: str, first_offset: int, replay: Replay) -> None:
+def _read_file(files: AnyFiles, path: str, first_offset: int, replay: MetadataReplay) -> None:
     try:
         for value in _values(files, path, first_offset):
             replay.record(value)
@@ -114,7 +114,7 @@ def _values(files: AnyFiles, path: str, first_offset: int) -> Iterator[bytes]:
         file.close()
 
 
-class Replay:
+class MetadataReplay:
     """Applies metadata records. The records of a metadata transaction are applied at its end record; without one they are dropped."""
 
     def __init__(self) -> None:
