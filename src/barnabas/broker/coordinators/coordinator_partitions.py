@@ -18,7 +18,7 @@ from barnabas.broker.topics.metadata_cache import MetadataCache
 from barnabas.topic_partition import TopicPartition
 
 
-class Coordinator(Protocol):
+class PartitionedCoordinator(Protocol):
     """The part of its interface that the group and the transaction coordinator share."""
 
     def start(self, partition_count: int) -> None:
@@ -55,7 +55,12 @@ class CoordinatorPartitions:
     """Must be made on the event loop that it runs on. `default_count` is the partition count of the topic when it is created."""
 
     def __init__(
-        self, topic: str, default_count: int, coordinator: Coordinator, replica_manager: ReplicaManager, metadata_cache: MetadataCache
+        self,
+        topic: str,
+        default_count: int,
+        coordinator: PartitionedCoordinator,
+        replica_manager: ReplicaManager,
+        metadata_cache: MetadataCache,
     ) -> None:
         self._topic = topic
         self._default_count = default_count
