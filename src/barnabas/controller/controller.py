@@ -23,10 +23,10 @@ from barnabas.controller.events import (
     AutoPreferredReplicaLeaderElection,
     ControlledShutdown,
     ControllerChange,
+    ControllerEvent,
+    ControllerEventWithResult,
     ElectLeaders,
-    Event,
     EventQueue,
-    EventWithResult,
     Expire,
     Reelect,
     RegisterBrokerAndReelect,
@@ -156,11 +156,11 @@ class Controller:
         remaining = await self._result_of(ControlledShutdown(broker_id, broker_epoch))
         return ErrorCode.NOT_CONTROLLER if remaining is None else remaining
 
-    async def _result_of(self, event: EventWithResult[T]) -> T | None:
+    async def _result_of(self, event: ControllerEventWithResult[T]) -> T | None:
         """None where this broker is not the active controller, or the event was preempted or failed."""
         return await settled(self._events.put(event))
 
-    async def _process(self, event: Event) -> Any:
+    async def _process(self, event: ControllerEvent) -> Any:
         result = None
         try:
             result = await self._dispatch(event)
@@ -175,7 +175,7 @@ class Controller:
             _log.exception("Error processing event %s", event)
         return result
 
-    async def _resign_if_moved(self, event: Event) -> None:
+    async def _resign_if_moved(self, event: ControllerEvent) -> None:
         try:
             await self._maybe_resign()
         except SessionExpired:
@@ -183,7 +183,7 @@ class Controller:
         except Exception:
             _log.exception("Error while resigning, after %s", event)
 
-    async def _dispatch(self, event: Event) -> Any:
+    async def _dispatch(self, event: ControllerEvent) -> Any:
         match event:
             case Startup() | Reelect():
                 await self._maybe_resign()

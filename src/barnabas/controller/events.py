@@ -26,13 +26,13 @@ CLOSE_TIMEOUT_S: Final = 5.0
 T = TypeVar("T")
 
 
-class Event:
+class ControllerEvent:
     """A change that the controller processes. The future that `EventQueue.put` returns gets None when it was processed."""
 
     __slots__ = ()
 
 
-class EventWithResult(Event, Generic[T]):
+class ControllerEventWithResult(ControllerEvent, Generic[T]):
     """An event whose processing gives a value of type T. The future gets that value, or None where this broker is not the active controller
     or the processing failed."""
 
@@ -40,78 +40,78 @@ class EventWithResult(Event, Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Startup(Event):
+class Startup(ControllerEvent):
     """The first: look who is the controller, and try to become it."""
 
 
 @dataclass(frozen=True, slots=True)
-class ControllerChange(Event):
+class ControllerChange(ControllerEvent):
     """/controller was created or changed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reelect(Event):
+class Reelect(ControllerEvent):
     """/controller is gone."""
 
 
 @dataclass(frozen=True, slots=True)
-class RegisterBrokerAndReelect(Event):
+class RegisterBrokerAndReelect(ControllerEvent):
     """A new session: the broker's registration and /controller went with the old one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Expire(Event):
+class Expire(ControllerEvent):
     """The session is gone, and with it the right to be the controller."""
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerChange(Event):
+class BrokerChange(ControllerEvent):
     """Children of /brokers/ids."""
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerModifications(Event):
+class BrokerModifications(ControllerEvent):
     """A registration has other data: the broker's listeners changed."""
 
     broker_id: int
 
 
 @dataclass(frozen=True, slots=True)
-class TopicChange(Event):
+class TopicChange(ControllerEvent):
     """Children of /brokers/topics."""
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionModifications(Event):
+class PartitionModifications(ControllerEvent):
     """A topic's assignment has other data."""
 
     topic: str
 
 
 @dataclass(frozen=True, slots=True)
-class TopicDeletion(Event):
+class TopicDeletion(ControllerEvent):
     """Children of /admin/delete_topics."""
 
 
 @dataclass(frozen=True, slots=True)
-class IsrChangeNotification(Event):
+class IsrChangeNotification(ControllerEvent):
     """Children of /isr_change_notification: leaders of an old inter.broker.protocol.version wrote states by themselves."""
 
 
 @dataclass(frozen=True, slots=True)
-class LogDirEventNotification(Event):
+class LogDirEventNotification(ControllerEvent):
     """Children of /log_dir_event_notification: brokers lost a log directory."""
 
 
 @dataclass(frozen=True, slots=True)
-class UncleanLeaderElectionEnable(Event):
+class UncleanLeaderElectionEnable(ControllerEvent):
     """unclean.leader.election.enable became true for one topic, or for all that do not say otherwise."""
 
     topic: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class ElectLeaders(EventWithResult[Mapping[TopicPartition, int | KafkaError]]):
+class ElectLeaders(ControllerEventWithResult[Mapping[TopicPartition, int | KafkaError]]):
     """ElectLeaders from an administrator. The result is the new leader of each partition, or the error that kept it from changing."""
 
     partitions: Sequence[TopicPartition]
@@ -119,7 +119,7 @@ class ElectLeaders(EventWithResult[Mapping[TopicPartition, int | KafkaError]]):
 
 
 @dataclass(frozen=True, slots=True)
-class AlterReassignments(EventWithResult[Mapping[TopicPartition, KafkaError | None]]):
+class AlterReassignments(ControllerEventWithResult[Mapping[TopicPartition, KafkaError | None]]):
     """AlterPartitionReassignments from an administrator; a target of None cancels the reassignment. The result is an error, or None, for
     each partition."""
 
@@ -128,17 +128,17 @@ class AlterReassignments(EventWithResult[Mapping[TopicPartition, KafkaError | No
 
 
 @dataclass(frozen=True, slots=True)
-class ReassignmentNodeChange(Event):
+class ReassignmentNodeChange(ControllerEvent):
     """/admin/reassign_partitions was created: tools of old ask for a reassignment there."""
 
 
 @dataclass(frozen=True, slots=True)
-class PreferredElectionNodeChange(Event):
+class PreferredElectionNodeChange(ControllerEvent):
     """/admin/preferred_replica_election was created: the same for elections."""
 
 
 @dataclass(frozen=True, slots=True)
-class AlterPartitionReceived(EventWithResult[AlterPartitionResponse]):
+class AlterPartitionReceived(ControllerEventWithResult[AlterPartitionResponse]):
     """AlterPartition: a leader proposes an ISR."""
 
     request: AlterPartitionRequest
@@ -146,7 +146,7 @@ class AlterPartitionReceived(EventWithResult[AlterPartitionResponse]):
 
 
 @dataclass(frozen=True, slots=True)
-class ControlledShutdown(EventWithResult[list[TopicPartition] | ErrorCode]):
+class ControlledShutdown(ControllerEventWithResult[list[TopicPartition] | ErrorCode]):
     """ControlledShutdown: a broker is about to stop. The result is the list of partitions that it still leads, or an error."""
 
     broker_id: int
@@ -154,24 +154,24 @@ class ControlledShutdown(EventWithResult[list[TopicPartition] | ErrorCode]):
 
 
 @dataclass(frozen=True, slots=True)
-class AutoPreferredReplicaLeaderElection(Event):
+class AutoPreferredReplicaLeaderElection(ControllerEvent):
     """auto.leader.rebalance.enable: it is time to look which brokers lead too little of what they should."""
 
 
 @dataclass(frozen=True, slots=True)
-class LeaderAndIsrResponseReceived(Event):
+class LeaderAndIsrResponseReceived(ControllerEvent):
     response: LeaderAndIsrResponse
     broker_id: int
 
 
 @dataclass(frozen=True, slots=True)
-class UpdateMetadataResponseReceived(Event):
+class UpdateMetadataResponseReceived(ControllerEvent):
     response: UpdateMetadataResponse
     broker_id: int
 
 
 @dataclass(frozen=True, slots=True)
-class TopicDeletionStopReplicaResponseReceived(Event):
+class TopicDeletionStopReplicaResponseReceived(ControllerEvent):
     """A broker's answer to StopReplica with deletion: an error code of the whole, and one of each partition of a topic being deleted."""
 
     broker_id: int
@@ -183,9 +183,9 @@ class EventQueue:
     """`process` gives the result of an event. Every event gets a future that has this result once the event was processed, and that is
     cancelled when the event was preempted."""
 
-    def __init__(self, process: Callable[[Event], Awaitable[Any]]) -> None:
+    def __init__(self, process: Callable[[ControllerEvent], Awaitable[Any]]) -> None:
         self._process = process
-        self._waiting: deque[tuple[Event, asyncio.Future[Any]]] = deque()
+        self._waiting: deque[tuple[ControllerEvent, asyncio.Future[Any]]] = deque()
         self._arrived = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._closed = False
@@ -200,7 +200,7 @@ class EventQueue:
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run(), name="controller-events")
 
-    def put(self, event: Event) -> asyncio.Future[Any]:
+    def put(self, event: ControllerEvent) -> asyncio.Future[Any]:
         done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         if self._closed:
             done.cancel()
@@ -209,7 +209,7 @@ class EventQueue:
         self._arrived.set()
         return done
 
-    def clear_and_put(self, event: Event) -> asyncio.Future[Any]:
+    def clear_and_put(self, event: ControllerEvent) -> asyncio.Future[Any]:
         """What waits is void and will not happen: its reason is gone."""
         self._preempt()
         return self.put(event)

@@ -28,8 +28,8 @@ from barnabas.controller.events import (
     BrokerChange,
     BrokerModifications,
     ControlledShutdown,
+    ControllerEvent,
     ElectLeaders,
-    Event,
     IsrChangeNotification,
     LeaderAndIsrResponseReceived,
     LogDirEventNotification,
@@ -67,7 +67,7 @@ class Term:
         config: ControllerConfig,
         tree: TreeClient,
         channel: ControllerChannel,
-        put_event: Callable[[Event], object],
+        put_event: Callable[[ControllerEvent], object],
         random: Random,
     ) -> None:
         self.context = context
@@ -144,8 +144,8 @@ class Term:
         self._watches.forget_cluster()
         self._channel.shutdown()
 
-    def process(self, event: Event) -> Steps[Any]:
-        """The result of an `EventWithResult`, and None of any other event."""
+    def process(self, event: ControllerEvent) -> Steps[Any]:
+        """The result of an `ControllerEventWithResult`, and None of any other event."""
         match event:
             case BrokerChange():
                 yield from self._brokers.process_broker_change()
@@ -188,7 +188,7 @@ class Term:
                 raise ValueError(f"{event} is not for a controller's term")
         return None
 
-    def complete(self, event: Event, result: object) -> Steps[None]:
+    def complete(self, event: ControllerEvent, result: object) -> Steps[None]:
         """What follows once the result of an event is certain: a failure here does not change the result."""
         if isinstance(event, AlterPartitionReceived) and isinstance(result, AlterPartitionResponse):
             yield from self._reassignments.isr_changed(self._altered(result))
@@ -212,6 +212,6 @@ class Term:
     def _new_batch(self) -> RequestBatch:
         return RequestBatch(self._broker_id, self.context, self._channel, self._put, self._config.inter_broker_listener_name)
 
-    def _put(self, event: Event) -> None:
+    def _put(self, event: ControllerEvent) -> None:
         if not self._ended:
             self._put_event(event)

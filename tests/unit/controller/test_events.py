@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from barnabas.controller.controller import settled
-from barnabas.controller.events import BrokerChange, ControlledShutdown, ControllerChange, Event, EventQueue, Expire, TopicChange
+from barnabas.controller.events import BrokerChange, ControlledShutdown, ControllerChange, ControllerEvent, EventQueue, Expire, TopicChange
 from barnabas.topic_partition import TopicPartition
 
 
@@ -13,12 +13,12 @@ class Processor:
     """Records its events; an event in `held` is not finished before it is released. The result of an event comes from `results`."""
 
     def __init__(self) -> None:
-        self.results: dict[Event, object] = {}
-        self.begun: list[Event] = []
-        self.finished: list[Event] = []
-        self.held: dict[Event, asyncio.Event] = {}
+        self.results: dict[ControllerEvent, object] = {}
+        self.begun: list[ControllerEvent] = []
+        self.finished: list[ControllerEvent] = []
+        self.held: dict[ControllerEvent, asyncio.Event] = {}
 
-    async def process(self, event: Event) -> object:
+    async def process(self, event: ControllerEvent) -> object:
         self.begun.append(event)
         if event in self.held:
             await self.held[event].wait()
