@@ -35,7 +35,7 @@ from barnabas.controller.events import (
 )
 from barnabas.controller.steps import ControllerMoved, Steps
 from barnabas.controller.term import Term
-from barnabas.controller.watches import Watches
+from barnabas.controller.watches import ControllerWatches
 from barnabas.errors import KafkaError
 from barnabas.metadata import paths
 from barnabas.metadata.client import TreeClient
@@ -87,7 +87,7 @@ class Controller:
         self._register_broker = register_broker
         self._term: Term | None = None
         self._events = EventQueue(self._process)
-        self._watches = Watches(tree, self._events.put)
+        self._watches = ControllerWatches(tree, self._events.put)
         self._session_handler = SessionHandler(self._events)
         self._rebalance: asyncio.TimerHandle | None = None
 

@@ -47,7 +47,7 @@ from barnabas.controller.states.replica_states import ReplicaStateMachine
 from barnabas.controller.states.request_batch import RequestBatch
 from barnabas.controller.states.topic_deletion import TopicDeletionManager
 from barnabas.controller.steps import Steps
-from barnabas.controller.watches import Watches
+from barnabas.controller.watches import ControllerWatches
 from barnabas.metadata import paths
 from barnabas.metadata.client import TreeClient
 from barnabas.protocol.errors import ErrorCode
@@ -76,7 +76,7 @@ class Term:
         self._channel = channel
         self._put_event = put_event
         self._ended = False
-        self._watches = Watches(tree, self._put)
+        self._watches = ControllerWatches(tree, self._put)
         self._replica_states = ReplicaStateMachine(context, self._new_batch)
         self._partition_states = PartitionStateMachine(context, config, self._new_batch)
         self._elections = ElectionRequests(context, self._partition_states)

@@ -40,7 +40,7 @@ _REQUESTS: Final[dict[str, ControllerEvent]] = {
 }
 
 
-class Watches:
+class ControllerWatches:
     def __init__(self, tree: TreeClient, put_event: Callable[[ControllerEvent], object]) -> None:
         self._tree = tree
         self._put_event = put_event
