@@ -106,7 +106,7 @@ def obey_a_deposed_controller() -> Any:
 
 def speak_before_the_controller_has() -> Any:
     """A broker that has just joined answers its clients, with what it does not know yet."""
-    return changed(InitialMetadata, "is_over", property(lambda _: True, lambda *_: None))
+    return changed(InitialMetadata, "is_complete", property(lambda _: True, lambda *_: None))
 
 
 def write_as_a_deposed_controller() -> Any:

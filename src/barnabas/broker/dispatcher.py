@@ -77,7 +77,7 @@ class RequestDispatcher:
                     return
                 request = Request(exchange, header, header.message())
         self.last_request = request
-        if header.api.key in AT_ONCE or (cluster := self._broker.cluster) is None or cluster.initial_metadata.is_over:
+        if header.api.key in AT_ONCE or (cluster := self._broker.cluster) is None or cluster.initial_metadata.is_complete:
             self._handle(handler, request)
         else:
             exchange.leave_queue()  # the controller must be heard, however many wait for it
@@ -107,7 +107,7 @@ class RequestDispatcher:
         many bytes, it stays in the queue until its own: as long as the initial_metadata lasts, no turn is certain."""
         exchange.hold_next()
         cluster = self._broker.cluster
-        if self._waiting_bytes + exchange.size <= WAITING_BYTES_MAX or (cluster is not None and not cluster.initial_metadata.is_over):
+        if self._waiting_bytes + exchange.size <= WAITING_BYTES_MAX or (cluster is not None and not cluster.initial_metadata.is_complete):
             exchange.leave_queue()
         self._waiting_bytes += exchange.size
         self._run(self._handle_many(handler, exchange, header))

@@ -13,6 +13,7 @@ from barnabas.broker.partitions.isr import IsrResult
 from barnabas.broker.partitions.partition import Partition
 from barnabas.broker.partitions.partition_append import PartitionAppend
 from barnabas.broker.replication.replica_manager import ReplicaManager
+from barnabas.broker.replication.replica_parts import ReplicaParts
 from barnabas.broker.topics.metadata_cache import MetadataCache
 from barnabas.broker.waiting.purgatory import DelayedOperationPurgatory
 from barnabas.protocol.messages.leader_and_isr_request import LeaderAndIsrPartitionState, LeaderAndIsrRequest, LeaderAndIsrTopicState
@@ -87,6 +88,7 @@ class Replicas:
         self.paths = [str(root / f"disk{number}") for number in range(dirs)]
         self.clock = StandingClock()
         self.decider = Decider()
+        self.failed_dirs: list[str] = []
         self.log_manager = LogManager(files or Files(), self.paths, config or LogConfig())
         self.cache = MetadataCache(BROKER)
         self.config = DynamicBrokerConfig(BrokerConfig({"broker.id": str(BROKER), "log.dirs": ",".join(self.paths), **(settings or {})}))
@@ -99,7 +101,8 @@ class Replicas:
             produce_purgatory=self.purgatories[0],
             fetch_purgatory=self.purgatories[1],
             delete_records_purgatory=self.purgatories[2],
-            isr_updates=self.decider,
+            on_log_dir_failure=self.failed_dirs.append,
+            make_parts=lambda replicas: ReplicaParts(isr_updates=self.decider),
         )
         self.log_manager.load(NOW)
 

@@ -26,6 +26,6 @@ if TYPE_CHECKING:
 def handle(broker: Broker, request: Request[LeaderAndIsrRequest]) -> LeaderAndIsrResponse | Awaitable[LeaderAndIsrResponse]:
     assert broker.cluster is not None
     broker.cluster.require_broker(request)
-    if broker.cluster.is_meant_for_an_earlier_life(request.message.broker_epoch):
+    if broker.cluster.is_stale_broker_epoch(request.message.broker_epoch):
         return LeaderAndIsrResponse(ErrorCode.STALE_BROKER_EPOCH)
-    return broker.cluster.orders.lead_or_follow(request.message, request.version)
+    return broker.cluster.controller_requests.lead_or_follow(request.message, request.version)

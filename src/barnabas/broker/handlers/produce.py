@@ -193,7 +193,7 @@ class _Answer:
             for data in topic.partition_data:
                 part = PartitionProduceResponse(data.index, 0, -1)
                 response.partition_responses.append(part)
-                partition = None if name is None else self._broker.metadata_cache.known(name, data.index)
+                partition = None if name is None else self._broker.metadata_cache.partition_key(name, data.index)
                 if partition is None:
                     part.error_code = _UNKNOWN_TOPIC_ID if name is None else _UNKNOWN_TOPIC_OR_PARTITION
                     continue

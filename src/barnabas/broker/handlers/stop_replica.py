@@ -23,6 +23,6 @@ if TYPE_CHECKING:
 def handle(broker: Broker, request: Request[StopReplicaRequest]) -> StopReplicaResponse | Awaitable[StopReplicaResponse]:
     assert broker.cluster is not None
     broker.cluster.require_broker(request)
-    if broker.cluster.is_meant_for_an_earlier_life(request.message.broker_epoch):
+    if broker.cluster.is_stale_broker_epoch(request.message.broker_epoch):
         return StopReplicaResponse(ErrorCode.STALE_BROKER_EPOCH)
-    return broker.cluster.orders.stop_replicas(request.message)
+    return broker.cluster.controller_requests.stop_replicas(request.message)

@@ -22,6 +22,6 @@ if TYPE_CHECKING:
 def handle(broker: Broker, request: Request[UpdateMetadataRequest]) -> UpdateMetadataResponse | Awaitable[UpdateMetadataResponse]:
     assert broker.cluster is not None
     broker.cluster.require_broker(request)
-    if broker.cluster.is_meant_for_an_earlier_life(request.message.broker_epoch):
+    if broker.cluster.is_stale_broker_epoch(request.message.broker_epoch):
         return UpdateMetadataResponse(ErrorCode.STALE_BROKER_EPOCH)
-    return broker.cluster.orders.update_metadata(request.message)
+    return broker.cluster.controller_requests.update_metadata(request.message)

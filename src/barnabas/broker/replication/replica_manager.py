@@ -16,7 +16,6 @@ from barnabas.broker.config import DynamicBrokerConfig
 from barnabas.broker.partitions import offset_queries
 from barnabas.broker.partitions.append_call import AppendCall, Order
 from barnabas.broker.partitions.fetch_params import FetchParams, FetchResult, PartitionFetch, RequestedPartition, TopicIdPartition
-from barnabas.broker.partitions.isr import IsrUpdates
 from barnabas.broker.partitions.offset_queries import LeaderEpochEndOffset
 from barnabas.broker.partitions.partition import ACKS_ALL, NOT_YET, Partition, PartitionHost
 from barnabas.broker.partitions.partition_append import PartitionAppend
@@ -25,6 +24,7 @@ from barnabas.broker.replication.log_dir_mover import LogDirMover
 from barnabas.broker.replication.log_dirs import DiskSpace, LogDirInfo, disk_space
 from barnabas.broker.replication.long_appends import LongAppends
 from barnabas.broker.replication.long_reads import LongReads
+from barnabas.broker.replication.replica_parts import ReplicaParts
 from barnabas.broker.replication.replica_selector import read_replicas
 from barnabas.broker.scheduling.turns import ELEMENTS_AT_ONCE
 from barnabas.broker.waiting.delayed_delete_records import DelayedDeleteRecords, DeletedRecords
@@ -109,7 +109,9 @@ class ReplicaManager:
         produce_purgatory: DelayedOperationPurgatory[Any],
         fetch_purgatory: DelayedOperationPurgatory[Any],
         delete_records_purgatory: DelayedOperationPurgatory[Any],
-        isr_updates: IsrUpdates | None = None,
+        on_log_dir_failure: Callable[[str], None] | None = None,
+        later: Callable[[Callable[[], None]], object] | None = None,
+        make_parts: Callable[[ReplicaManager], ReplicaParts] | None = None,
         space_of: DiskSpace = disk_space,
     ) -> None:
         self.config = config
@@ -123,10 +125,10 @@ class ReplicaManager:
         self.metrics = ReplicaManagerMetrics()
         self.on_leadership_change: list[Callable[[list[Partition], list[Partition]], None]] = []
         self.on_partitions_deleted: list[Callable[[list[TopicPartition]], None]] = []
-        self.on_log_dir_failure: Callable[[str], None] = lambda path: None
+        self.on_log_dir_failure = on_log_dir_failure
         self.on_change_of: dict[str, Callable[[TopicPartition], None]] = {}
         self.fetchers: replica_states.Fetchers | None = None  # where there are others to follow
-        self.later: Callable[[Callable[[], None]], object] | None = None  # does something when all that has come in is done with
+        self.later = later  # does something when all that has come in is done with
         self.long_appends: LongAppends | None = None  # without, everything is appended in the call that brings it
         self.long_reads: LongReads | None = None  # and everything is read in the call that asks for it
         self.controller_epoch = 0
@@ -140,13 +142,16 @@ class ReplicaManager:
             clock,
             config.current.number("replica.lag.time.max.ms"),
             self.wake,
-            isr_updates,
         )
         self._space_of = space_of
         self._grown: dict[TopicPartition, None] = {}  # of which followers are to be told
         self._read_replicas = read_replicas(config.current, metadata_cache)
         log_manager.on_dir_failure = self.log_dir_failed
         log_manager.flushes.on_flushed = self._flushed
+        if make_parts is not None:
+            parts = make_parts(self)
+            self.long_appends, self.long_reads, self.fetchers = parts.long_appends, parts.long_reads, parts.fetchers
+            self.host.isr_updates = parts.isr_updates
 
     # -- partitions
 
@@ -549,7 +554,8 @@ class ReplicaManager:
         _log.warning("Stopped serving replicas in dir %s: %s", path, ", ".join(str(found.partition) for found in failed) or "none")
         for found in failed:
             self.mark_offline(found)
-        self.on_log_dir_failure(path)
+        if self.on_log_dir_failure is not None:
+            self.on_log_dir_failure(path)
         for found in failed:
             self.wake(found.partition)
 

@@ -19,6 +19,7 @@ from barnabas.broker.dispatcher import RequestDispatcher
 from barnabas.broker.replication.long_appends import LongAppends
 from barnabas.broker.replication.long_reads import LongReads
 from barnabas.broker.replication.replica_manager import ReplicaManager
+from barnabas.broker.replication.replica_parts import ReplicaParts
 from barnabas.broker.requests.fetch_session import FetchManager, FetchSessionCache
 from barnabas.broker.scheduling.loop_lag import LoopLag
 from barnabas.broker.scheduling.turns import Turns
@@ -156,6 +157,8 @@ class Leader:
         self.log_manager.load(NOW)
         self.metadata_cache = MetadataCache(BROKER)
         self.purgatories = [DelayedOperationPurgatory[Any](name, 0) for name in ("Produce", "Fetch", "DeleteRecords")]
+        self.disk_threads: Executor = ThreadPoolExecutor(1)
+        self.turns = Turns()
         self.replica_manager = ReplicaManager(
             self.config,
             self.log_manager,
@@ -164,12 +167,11 @@ class Leader:
             produce_purgatory=self.purgatories[0],
             fetch_purgatory=self.purgatories[1],
             delete_records_purgatory=self.purgatories[2],
+            make_parts=lambda replicas: ReplicaParts(
+                LongAppends(replicas, self.turns, self.disk_threads, 1), LongReads(replicas, self.turns)
+            ),
         )
-        self.disk_threads: Executor = ThreadPoolExecutor(1)
-        self.turns = Turns()
         self.loop_lag = LoopLag()
-        self.replica_manager.long_appends = LongAppends(self.replica_manager, self.turns, self.disk_threads, 1)
-        self.replica_manager.long_reads = LongReads(self.replica_manager, self.turns)
         self.fetch_sessions = FetchManager(FetchSessionCache(10, random=Random(1)), self.clock)
         broker: Any = self
         self.dispatcher = RequestDispatcher(broker)

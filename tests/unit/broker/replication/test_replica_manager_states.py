@@ -158,11 +158,9 @@ def test_a_failed_directory_takes_its_partitions_offline_and_no_others(tmp_path:
     replicas = Replicas(tmp_path, dirs=2)
     replicas.lead()
     replicas.lead(OTHER)
-    failed: list[str] = []
-    replicas.manager.on_log_dir_failure = failed.append
     path = replicas.log().log_dir
     replicas.log_manager.disk_failed(path, "pulled out", OSError("pulled out"))
-    assert failed == [path]
+    assert replicas.failed_dirs == [path]
     with pytest.raises(KafkaStorageError):
         replicas.manager.partition_or_raise(TP)
     assert replicas.append(partition=OTHER).error == ErrorCode.NONE

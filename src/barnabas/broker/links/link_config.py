@@ -23,7 +23,7 @@ _TLS: Final = (
 )
 
 
-def link_settings(config: BrokerConfig) -> dict[str, object]:
+def link_config(config: BrokerConfig) -> dict[str, object]:
     name = config.inter_broker_listener_name
     endpoint = next((each for each in config.broker_listeners if each.listener_name == name), None)
     if endpoint is None or not endpoint.security_protocol.uses_tls:
