@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.broker.handlers import AT_ONCE, CONTROL, HANDLERS, Handler
+from barnabas.broker.requests.reply import Reply
 from barnabas.broker.requests.request import Request, RequestPart
 from barnabas.broker.requests.sliced_response import WRITTEN_AT_ONCE, frame_in_slices, longest_list
 from barnabas.broker.scheduling.turns import BYTES_AT_ONCE, ELEMENTS_AT_ONCE
@@ -87,13 +88,13 @@ class RequestDispatcher:
         self._broker.loop_lag.held(taken_ns / 1_000_000, self.last_request)
 
     def _handle(self, handler: Handler, request: Request[Any]) -> None:
-        result = handler.handle(self._broker, request)
-        if result is None:
-            return
-        if isinstance(result, Message):
-            request.respond(result)
+        reply = handler.handle(self._broker, request)
+        if reply.awaitable is not None:
+            self._run(self._complete_when_done(reply))
+        elif reply.response is not None:
+            reply.complete(reply.response)
         else:
-            self._run(self._respond_when_done(request, result))
+            reply.wait()
 
     async def _handle_after(self, initial_metadata: InitialMetadata, handler: Handler, request: Request[Any]) -> None:
         await initial_metadata.wait()
@@ -131,15 +132,17 @@ class RequestDispatcher:
         is_divided = elements_max - header.reader.elements_left > ELEMENTS_AT_ONCE
         try:
             if is_divided and handler.handle_many is not None:
-                response = await handler.handle_many(self._broker, request)
+                reply = handler.handle_many(self._broker, request)
             elif is_divided and handler.parts is not None:
-                response = await self._handle_parts(handler, handler.parts, request, header)
+                reply = Reply.awaiting(request, self._handle_parts(handler, handler.parts, request, header))
             else:
-                result = handler.handle(self._broker, request)
-                response = result if result is None or isinstance(result, Message) else await result
-            if response is not None:
+                reply = handler.handle(self._broker, request)
+            response = await reply.result()
+            if response is None:
+                reply.wait()
+            else:
                 await turns.next(request, is_broker=_is_broker(request))  # writing it takes as long as parsing the request did
-                await self._respond(request, response)
+                await self._complete(reply, response)
         except Exception as error:
             self._fail(request, error)
 
@@ -152,11 +155,10 @@ class RequestDispatcher:
             answer: asyncio.Future[Message] = loop.create_future()
             answers.append(answer)
             part: Request[Any] = RequestPart(request.exchange, header, message, answer.set_result)
-            result = handler.handle(self._broker, part)
-            if isinstance(result, Message):
-                answer.set_result(result)
-            elif result is not None and (awaited := await result) is not None:
-                answer.set_result(awaited)
+            reply = handler.handle(self._broker, part)
+            part_response = await reply.result()
+            if part_response is not None:
+                reply.complete(part_response)
         joint = parts.joint(await answers[0])
         for answer in answers[1:]:
             part_answer = await answer
@@ -179,19 +181,22 @@ class RequestDispatcher:
         self._running.add(task)
         task.add_done_callback(self._running.discard)
 
-    async def _respond_when_done(self, request: Request[Any], work: Awaitable[Message | None]) -> None:
+    async def _complete_when_done(self, reply: Reply[Any]) -> None:
         try:
-            response = await work
-            if response is not None:
-                await self._respond(request, response)
+            response = await reply.result()
+            if response is None:
+                reply.wait()
+            else:
+                await self._complete(reply, response)
         except Exception as error:
-            self._fail(request, error)
+            self._fail(reply.request, error)
 
-    async def _respond(self, request: Request[Any], response: Message) -> None:
-        """Sends an answer that may be long: those of compiled messages are written fast enough, the others in slices."""
+    async def _complete(self, reply: Reply[Any], response: Message) -> None:
+        """Sends a response that may be long. Compiled messages are written in one call, the others in slices."""
+        request = reply.request
         name = None if request.api.key in WRITTEN_AT_ONCE else longest_list(response)
         if name is None:
-            request.respond(response)
+            reply.complete(response)
             return
         header_version = request.api.response_header_version(request.version)
         work = frame_in_slices(response, name, request.correlation_id, request.version, header_version)
@@ -199,9 +204,9 @@ class RequestDispatcher:
             frame = await self._broker.turns.run(work, request, is_broker=_is_broker(request))
         except KafkaError as error:
             _log.warning("Closing connection %s: the answer to %s cannot be sent: %s", request.connection.id, request, error)
-            request.exchange.close_connection()
+            reply.close_connection()
             return
-        request.exchange.respond(frame)
+        reply.complete_with_frame(frame)
 
     def _fail(self, request: Request[Any], error: Exception) -> None:
         if not isinstance(error, KafkaError):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.requests.reply import Answer
+from barnabas.broker.requests.reply import Reply
 from barnabas.errors import KafkaError
 from barnabas.protocol.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
 from barnabas.protocol.messages.add_offsets_to_txn_response import AddOffsetsToTxnResponse
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from barnabas.broker.requests.request import Request
 
 
-def handle(broker: Broker, request: Request[AddOffsetsToTxnRequest]) -> AddOffsetsToTxnResponse | None:
-    answer: Answer[AddOffsetsToTxnResponse] = Answer(request)
+def handle(broker: Broker, request: Request[AddOffsetsToTxnRequest]) -> Reply[AddOffsetsToTxnResponse]:
+    reply: Reply[AddOffsetsToTxnResponse] = Reply(request)
     try:
-        broker.transactions.add_offsets(request.message, request.version, answer.give)
+        broker.transactions.add_offsets(request.message, request.version, reply.complete)
     except KafkaError as error:  # groups have no coordinator: the broker is shutting down
-        return AddOffsetsToTxnResponse(error_code=error.code)
-    return answer.now()
+        return Reply.now(request, AddOffsetsToTxnResponse(error_code=error.code))
+    return reply

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.handlers.parts import Parts
 from barnabas.broker.requests.gather import Gather
-from barnabas.broker.requests.reply import Answer
+from barnabas.broker.requests.reply import Reply
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.add_partitions_to_txn_request import AddPartitionsToTxnRequest, AddPartitionsToTxnTransaction
 from barnabas.protocol.messages.add_partitions_to_txn_response import (
@@ -47,8 +47,8 @@ Errors = Mapping[TopicPartition, int]
 PARTS: Final = Parts(("transactions",), ("results_by_transaction",))  # a transaction is added to as a whole or not at all
 
 
-def handle(broker: Broker, request: Request[AddPartitionsToTxnRequest]) -> AddPartitionsToTxnResponse | None:
-    answer: Answer[AddPartitionsToTxnResponse] = Answer(request)
+def handle(broker: Broker, request: Request[AddPartitionsToTxnRequest]) -> Reply[AddPartitionsToTxnResponse]:
+    reply: Reply[AddPartitionsToTxnResponse] = Reply(request)
     message, version = request.message, request.version
     if version >= _FROM_BROKERS:
         transactions = message.transactions
@@ -64,13 +64,13 @@ def handle(broker: Broker, request: Request[AddPartitionsToTxnRequest]) -> AddPa
         ]
 
     def give(results: list[Errors]) -> None:
-        answer.give(_response(version, transactions, results))
+        reply.complete(_response(version, transactions, results))
 
     gather: Gather[Errors] = Gather(len(transactions), give)
     for index, transaction in enumerate(transactions):
         _ask(broker, version, transaction, gather.slot(index))
     gather.all_asked()
-    return answer.now()
+    return reply
 
 
 def _ask(broker: Broker, version: int, transaction: AddPartitionsToTxnTransaction, respond: Callable[[Errors], None]) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.config.alter import Operation, OpType
 from barnabas.broker.config.config_alterations import Alteration
+from barnabas.broker.requests.reply import Reply
 from barnabas.protocol.messages.alter_configs_request import AlterConfigsRequest
 from barnabas.protocol.messages.alter_configs_response import AlterConfigsResourceResponse, AlterConfigsResponse
 
@@ -20,7 +21,11 @@ if TYPE_CHECKING:
     from barnabas.broker.requests.request import Request
 
 
-async def handle(broker: Broker, request: Request[AlterConfigsRequest]) -> AlterConfigsResponse:
+def handle(broker: Broker, request: Request[AlterConfigsRequest]) -> Reply[AlterConfigsResponse]:
+    return Reply.awaiting(request, _alter(broker, request))
+
+
+async def _alter(broker: Broker, request: Request[AlterConfigsRequest]) -> AlterConfigsResponse:
     alterations = [
         Alteration(
             resource.resource_type,

@@ -8,9 +8,9 @@ Errors: NOT_CONTROLLER, STALE_BROKER_EPOCH; of a partition: UNKNOWN_TOPIC_OR_PAR
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
+from barnabas.broker.requests.reply import Reply
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.alter_partition_response import AlterPartitionResponse
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from barnabas.protocol.messages.alter_partition_request import AlterPartitionRequest
 
 
-def handle(broker: Broker, request: Request[AlterPartitionRequest]) -> AlterPartitionResponse | Awaitable[AlterPartitionResponse]:
+def handle(broker: Broker, request: Request[AlterPartitionRequest]) -> Reply[AlterPartitionResponse]:
     assert broker.cluster is not None
     broker.cluster.require_broker(request)
     if not broker.controller.is_active:
-        return AlterPartitionResponse(error_code=ErrorCode.NOT_CONTROLLER)
-    return broker.controller.alter_partition(request.message, request.version)
+        return Reply.now(request, AlterPartitionResponse(error_code=ErrorCode.NOT_CONTROLLER))
+    return Reply.awaiting(request, broker.controller.alter_partition(request.message, request.version))

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from barnabas.broker.requests.reply import Reply
 from barnabas.errors import KafkaError
 from barnabas.protocol.messages.alter_partition_reassignments_response import (
     AlterPartitionReassignmentsResponse,
@@ -31,7 +32,11 @@ if TYPE_CHECKING:
     from barnabas.protocol.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest, ReassignableTopic
 
 
-async def handle(broker: Broker, request: Request[AlterPartitionReassignmentsRequest]) -> AlterPartitionReassignmentsResponse:
+def handle(broker: Broker, request: Request[AlterPartitionReassignmentsRequest]) -> Reply[AlterPartitionReassignmentsResponse]:
+    return Reply.awaiting(request, _reassign(broker, request))
+
+
+async def _reassign(broker: Broker, request: Request[AlterPartitionReassignmentsRequest]) -> AlterPartitionReassignmentsResponse:
     message = request.message
     if not message.topics:
         return AlterPartitionReassignmentsResponse()

@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.handlers.parts import Parts
+from barnabas.broker.requests.reply import Reply
 from barnabas.protocol.messages.alter_replica_log_dirs_response import (
     AlterReplicaLogDirPartitionResult,
     AlterReplicaLogDirsResponse,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 PARTS: Final = Parts(("dirs", "topics", "partitions"), ("results", "partitions"))
 
 
-def handle(broker: Broker, request: Request[AlterReplicaLogDirsRequest]) -> AlterReplicaLogDirsResponse:
+def handle(broker: Broker, request: Request[AlterReplicaLogDirsRequest]) -> Reply[AlterReplicaLogDirsResponse]:
     dirs = {
         TopicPartition(topic.name, partition): log_dir.path
         for log_dir in request.message.dirs
@@ -43,4 +44,4 @@ def handle(broker: Broker, request: Request[AlterReplicaLogDirsRequest]) -> Alte
         if topic is None:
             topic = topics[name] = AlterReplicaLogDirTopicResult(name)
         topic.partitions.append(AlterReplicaLogDirPartitionResult(partition, error))
-    return AlterReplicaLogDirsResponse(0, list(topics.values()))
+    return Reply.now(request, AlterReplicaLogDirsResponse(0, list(topics.values())))

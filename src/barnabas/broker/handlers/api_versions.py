@@ -17,6 +17,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.handlers import CONTROL, HANDLERS
+from barnabas.broker.requests.reply import Reply
 from barnabas.protocol import api_keys
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_versions_request import ApiVersionsRequest
@@ -33,19 +34,22 @@ _LEVEL_ZERO_VERSION: Final = 4
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
-def handle(broker: Broker, request: Request[ApiVersionsRequest]) -> ApiVersionsResponse:
+def handle(broker: Broker, request: Request[ApiVersionsRequest]) -> Reply[ApiVersionsResponse]:
     if not request.api.has_version(request.version):
         request.version = 0
-        return ApiVersionsResponse(ErrorCode.UNSUPPORTED_VERSION, [_api_version(api_keys.API_VERSIONS)])
+        return Reply.now(request, ApiVersionsResponse(ErrorCode.UNSUPPORTED_VERSION, [_api_version(api_keys.API_VERSIONS)]))
     if request.version >= _CLIENT_INFORMATION_VERSION and not _is_valid(request.message):
-        return ApiVersionsResponse(ErrorCode.INVALID_REQUEST)
+        return Reply.now(request, ApiVersionsResponse(ErrorCode.INVALID_REQUEST))
     features = broker.features
-    return ApiVersionsResponse(
-        ErrorCode.NONE,
-        served_versions(broker.cluster is not None),
-        supported_features=_supported(features, request.version),
-        finalized_features_epoch=features.epoch,
-        finalized_features=[FinalizedFeatureKey(name, level, level) for name, level in features.finalized.items() if level != 0],
+    return Reply.now(
+        request,
+        ApiVersionsResponse(
+            ErrorCode.NONE,
+            served_versions(broker.cluster is not None),
+            supported_features=_supported(features, request.version),
+            finalized_features_epoch=features.epoch,
+            finalized_features=[FinalizedFeatureKey(name, level, level) for name, level in features.finalized.items() if level != 0],
+        ),
     )
 
 

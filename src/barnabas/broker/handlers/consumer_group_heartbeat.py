@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.broker.groups.group_caller import caller_of
-from barnabas.broker.requests.reply import Answer
+from barnabas.broker.requests.reply import Reply
 from barnabas.broker.topics.features import GROUP_VERSION
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from barnabas.broker.requests.request import Request
 
 
-def handle(broker: Broker, request: Request[ConsumerGroupHeartbeatRequest]) -> ConsumerGroupHeartbeatResponse | None:
+def handle(broker: Broker, request: Request[ConsumerGroupHeartbeatRequest]) -> Reply[ConsumerGroupHeartbeatResponse]:
     if not is_enabled(broker):
-        return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
-    answer: Answer[ConsumerGroupHeartbeatResponse] = Answer(request)
-    broker.groups.consumer_group_heartbeat(caller_of(request), request.message, answer.give)
-    return answer.now()
+        return Reply.now(request, ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION))
+    reply: Reply[ConsumerGroupHeartbeatResponse] = Reply(request)
+    broker.groups.consumer_group_heartbeat(caller_of(request), request.message, reply.complete)
+    return reply
 
 
 def is_enabled(broker: Broker) -> bool:

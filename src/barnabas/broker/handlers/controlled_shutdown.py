@@ -10,25 +10,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.broker.requests.reply import Reply
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.controlled_shutdown_response import ControlledShutdownResponse, RemainingPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
     from barnabas.broker.broker import Broker
     from barnabas.broker.requests.request import Request
     from barnabas.protocol.messages.controlled_shutdown_request import ControlledShutdownRequest
 
 
-def handle(
-    broker: Broker, request: Request[ControlledShutdownRequest]
-) -> ControlledShutdownResponse | Awaitable[ControlledShutdownResponse]:
+def handle(broker: Broker, request: Request[ControlledShutdownRequest]) -> Reply[ControlledShutdownResponse]:
     assert broker.cluster is not None
     broker.cluster.require_broker(request)
     if not broker.controller.is_active:
-        return ControlledShutdownResponse(ErrorCode.NOT_CONTROLLER)
-    return _shut_down(broker, request.message)
+        return Reply.now(request, ControlledShutdownResponse(ErrorCode.NOT_CONTROLLER))
+    return Reply.awaiting(request, _shut_down(broker, request.message))
 
 
 async def _shut_down(broker: Broker, message: ControlledShutdownRequest) -> ControlledShutdownResponse:

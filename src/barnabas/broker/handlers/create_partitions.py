@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from barnabas.broker.requests.reply import Reply
 from barnabas.errors import InvalidRequest, KafkaError, NotController
 from barnabas.protocol.messages.create_partitions_response import CreatePartitionsResponse, CreatePartitionsTopicResult
 
@@ -24,7 +25,11 @@ if TYPE_CHECKING:
     from barnabas.protocol.messages.create_partitions_request import CreatePartitionsRequest
 
 
-async def handle(broker: Broker, request: Request[CreatePartitionsRequest]) -> CreatePartitionsResponse:
+def handle(broker: Broker, request: Request[CreatePartitionsRequest]) -> Reply[CreatePartitionsResponse]:
+    return Reply.awaiting(request, _create(broker, request))
+
+
+async def _create(broker: Broker, request: Request[CreatePartitionsRequest]) -> CreatePartitionsResponse:
     message = request.message
     counts = Counter(topic.name for topic in message.topics)
     once = [topic for topic in message.topics if counts[topic.name] == 1]

@@ -20,6 +20,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.config import describe_topic
+from barnabas.broker.requests.reply import Reply
 from barnabas.errors import InvalidRequest, NotController
 from barnabas.protocol.messages.create_topics_response import CreatableTopicConfigs, CreatableTopicResult, CreateTopicsResponse
 
@@ -36,7 +37,11 @@ if TYPE_CHECKING:
 CONFIGS_VERSION: Final = 5
 
 
-async def handle(broker: Broker, request: Request[CreateTopicsRequest]) -> CreateTopicsResponse:
+def handle(broker: Broker, request: Request[CreateTopicsRequest]) -> Reply[CreateTopicsResponse]:
+    return Reply.awaiting(request, _create(broker, request))
+
+
+async def _create(broker: Broker, request: Request[CreateTopicsRequest]) -> CreateTopicsResponse:
     message = request.message
     counts = Counter(topic.name for topic in message.topics)
     try:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.handlers.parts import Parts
-from barnabas.broker.requests.reply import Answer
+from barnabas.broker.requests.reply import Reply
 from barnabas.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from barnabas.protocol.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 PARTS: Final = Parts(("groups_names",), ("results",))
 
 
-def handle(broker: Broker, request: Request[DeleteGroupsRequest]) -> DeleteGroupsResponse | None:
-    answer: Answer[DeleteGroupsResponse] = Answer(request)
+def handle(broker: Broker, request: Request[DeleteGroupsRequest]) -> Reply[DeleteGroupsResponse]:
+    reply: Reply[DeleteGroupsResponse] = Reply(request)
 
     def done(results: list[DeletableGroupResult]) -> None:
-        answer.give(DeleteGroupsResponse(results=results))
+        reply.complete(DeleteGroupsResponse(results=results))
 
     broker.groups.delete_groups(request.message.groups_names, done)
-    return answer.now()
+    return reply

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.handlers.parts import Parts
+from barnabas.broker.requests.reply import Reply
 from barnabas.broker.waiting.delayed_delete_records import INVALID_LOW_WATERMARK, DeletedRecords
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.delete_records_request import DeleteRecordsRequest
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 PARTS: Final = Parts(("topics", "partitions"), ("topics", "partitions"))
 
 
-def handle(broker: Broker, request: Request[DeleteRecordsRequest]) -> DeleteRecordsResponse | None:
+def handle(broker: Broker, request: Request[DeleteRecordsRequest]) -> Reply[DeleteRecordsResponse]:
     unknown: dict[TopicPartition, DeletedRecords] = {}
     offsets: dict[TopicPartition, int] = {}
     for topic in request.message.topics:
@@ -39,25 +40,12 @@ def handle(broker: Broker, request: Request[DeleteRecordsRequest]) -> DeleteReco
                 error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 unknown[partition] = DeletedRecords(partition, asked.offset, INVALID_LOW_WATERMARK, error)
     if not offsets:
-        return _response(unknown.values())
-    answer = _Answer(request, list(unknown.values()))
-    broker.replica_manager.delete_records(request.message.timeout_ms, offsets, answer.done)
-    if not answer.is_done:
-        request.wait()
-    return None
-
-
-class _Answer:
-    __slots__ = ("_request", "_unknown", "is_done")
-
-    def __init__(self, request: Request[DeleteRecordsRequest], unknown: list[DeletedRecords]) -> None:
-        self._request = request
-        self._unknown = unknown
-        self.is_done = False
-
-    def done(self, deleted: list[DeletedRecords]) -> None:
-        self.is_done = True
-        self._request.respond(_response([*deleted, *self._unknown]))
+        return Reply.now(request, _response(unknown.values()))
+    reply: Reply[DeleteRecordsResponse] = Reply(request)
+    broker.replica_manager.delete_records(
+        request.message.timeout_ms, offsets, lambda deleted: reply.complete(_response([*deleted, *unknown.values()]))
+    )
+    return reply
 
 
 def _response(deleted: Iterable[DeletedRecords]) -> DeleteRecordsResponse:

@@ -18,6 +18,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.handlers.parts import DeleteTopicsParts
+from barnabas.broker.requests.reply import Reply
 from barnabas.errors import InvalidRequest, KafkaError, NotController, TopicDeletionDisabled, UnknownTopicId
 from barnabas.protocol.messages.delete_topics_request import DeleteTopicState
 from barnabas.protocol.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
@@ -33,7 +34,11 @@ DELETION_DISABLED_VERSION: Final = 3
 PARTS: Final = DeleteTopicsParts()
 
 
-async def handle(broker: Broker, request: Request[DeleteTopicsRequest]) -> DeleteTopicsResponse:
+def handle(broker: Broker, request: Request[DeleteTopicsRequest]) -> Reply[DeleteTopicsResponse]:
+    return Reply.awaiting(request, _delete(broker, request))
+
+
+async def _delete(broker: Broker, request: Request[DeleteTopicsRequest]) -> DeleteTopicsResponse:
     message = request.message
     topics = [DeleteTopicState(name) for name in message.topic_names] + message.topics
     if not broker.config.current.flag("delete.topic.enable"):

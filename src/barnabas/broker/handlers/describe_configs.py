@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas import topic_name
 from barnabas.broker.config.describe import ConfigEntry
+from barnabas.broker.requests.reply import Reply
 from barnabas.broker.scheduling.turns import ELEMENTS_AT_ONCE, slices
 from barnabas.config_def import ConfigResourceType, ConfigSource
 from barnabas.errors import InvalidRequest, KafkaError
@@ -38,7 +39,11 @@ _KNOWN_TYPES: Final = frozenset(int(kind) for kind in ConfigResourceType if kind
 _log = logging.getLogger(__name__)
 
 
-async def handle(broker: Broker, request: Request[DescribeConfigsRequest]) -> DescribeConfigsResponse:
+def handle(broker: Broker, request: Request[DescribeConfigsRequest]) -> Reply[DescribeConfigsResponse]:
+    return Reply.awaiting(request, _describe_all(broker, request))
+
+
+async def _describe_all(broker: Broker, request: Request[DescribeConfigsRequest]) -> DescribeConfigsResponse:
     asked = request.message.resources
     if any(resource.resource_type not in _KNOWN_TYPES for resource in asked):
         refused = InvalidRequest(ErrorCode.INVALID_REQUEST.message)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.handlers.parts import Parts
 from barnabas.broker.requests.authorized_operations import ALL_ON_GROUP
-from barnabas.broker.requests.reply import Answer
+from barnabas.broker.requests.reply import Reply
 from barnabas.protocol.messages.describe_groups_request import DescribeGroupsRequest
 from barnabas.protocol.messages.describe_groups_response import DescribedGroup, DescribeGroupsResponse
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 PARTS: Final = Parts(("groups",), ("groups",))
 
 
-def handle(broker: Broker, request: Request[DescribeGroupsRequest]) -> DescribeGroupsResponse | None:
-    answer: Answer[DescribeGroupsResponse] = Answer(request)
+def handle(broker: Broker, request: Request[DescribeGroupsRequest]) -> Reply[DescribeGroupsResponse]:
+    reply: Reply[DescribeGroupsResponse] = Reply(request)
 
     def done(groups: list[DescribedGroup]) -> None:
         for group in groups:
             if request.message.include_authorized_operations and not group.error_code:
                 group.authorized_operations = ALL_ON_GROUP
-        answer.give(DescribeGroupsResponse(groups=groups))
+        reply.complete(DescribeGroupsResponse(groups=groups))
 
     broker.groups.describe_groups(request.message.groups, request.version, done)
-    return answer.now()
+    return reply

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.broker.requests.reply import Reply
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.describe_log_dirs_response import (
     DescribeLogDirsPartition,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from barnabas.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
 
 
-def handle(broker: Broker, request: Request[DescribeLogDirsRequest]) -> DescribeLogDirsResponse:
+def handle(broker: Broker, request: Request[DescribeLogDirsRequest]) -> Reply[DescribeLogDirsResponse]:
     topics = request.message.topics
     wanted: set[TopicPartition] | None = None
     if topics is not None:
@@ -39,7 +40,7 @@ def handle(broker: Broker, request: Request[DescribeLogDirsRequest]) -> Describe
     trouble = broker.tree.trouble
     if trouble is not None:
         results.append(DescribeLogDirsResult(int(ErrorCode.KAFKA_STORAGE_ERROR), trouble.path))
-    return DescribeLogDirsResponse(results=results)
+    return Reply.now(request, DescribeLogDirsResponse(results=results))
 
 
 def _result(info: LogDirInfo) -> DescribeLogDirsResult:

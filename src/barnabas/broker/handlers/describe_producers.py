@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas import topic_name
 from barnabas.broker.handlers.parts import Parts
+from barnabas.broker.requests.reply import Reply
 from barnabas.errors import InvalidTopic, KafkaError, UnknownTopicOrPartition
 from barnabas.protocol.messages.describe_producers_response import (
     DescribeProducersResponse,
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
 PARTS: Final = Parts(("topics", "partition_indexes"), ("topics", "partitions"))
 
 
-def handle(broker: Broker, request: Request[DescribeProducersRequest]) -> DescribeProducersResponse:
-    return DescribeProducersResponse(0, [_topic(broker, topic) for topic in request.message.topics])
+def handle(broker: Broker, request: Request[DescribeProducersRequest]) -> Reply[DescribeProducersResponse]:
+    return Reply.now(request, DescribeProducersResponse(0, [_topic(broker, topic) for topic in request.message.topics]))
 
 
 def _topic(broker: Broker, topic: TopicRequest) -> TopicResponse:

@@ -16,6 +16,7 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 from barnabas.broker.requests.authorized_operations import ALL_ON_TOPIC
+from barnabas.broker.requests.reply import Reply
 from barnabas.broker.scheduling.turns import ELEMENTS_PER_SLICE, at_once
 from barnabas.broker.topics.metadata_cache import MetadataCache
 from barnabas.protocol.errors import ErrorCode
@@ -34,12 +35,12 @@ if TYPE_CHECKING:
     from barnabas.broker.requests.request import Request
 
 
-def handle(broker: Broker, request: Request[DescribeTopicPartitionsRequest]) -> DescribeTopicPartitionsResponse:
-    return at_once(_described(broker, request))
+def handle(broker: Broker, request: Request[DescribeTopicPartitionsRequest]) -> Reply[DescribeTopicPartitionsResponse]:
+    return Reply.now(request, at_once(_described(broker, request)))
 
 
-async def handle_many(broker: Broker, request: Request[DescribeTopicPartitionsRequest]) -> DescribeTopicPartitionsResponse:
-    return await broker.turns.run(_described(broker, request), request)
+def handle_many(broker: Broker, request: Request[DescribeTopicPartitionsRequest]) -> Reply[DescribeTopicPartitionsResponse]:
+    return Reply.awaiting(request, broker.turns.run(_described(broker, request), request))
 
 
 def _described(broker: Broker, request: Request[DescribeTopicPartitionsRequest]) -> Generator[None, None, DescribeTopicPartitionsResponse]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.handlers.parts import Parts
 from barnabas.broker.requests.gather import Gather
-from barnabas.broker.requests.reply import Answer
+from barnabas.broker.requests.reply import Reply
 from barnabas.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
 from barnabas.protocol.messages.describe_transactions_response import DescribeTransactionsResponse, TransactionState
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 PARTS: Final = Parts(("transactional_ids",), ("transaction_states",))
 
 
-def handle(broker: Broker, request: Request[DescribeTransactionsRequest]) -> DescribeTransactionsResponse | None:
-    answer: Answer[DescribeTransactionsResponse] = Answer(request)
+def handle(broker: Broker, request: Request[DescribeTransactionsRequest]) -> Reply[DescribeTransactionsResponse]:
+    reply: Reply[DescribeTransactionsResponse] = Reply(request)
     wanted = request.message.transactional_ids
     gather: Gather[TransactionState] = Gather(
-        len(wanted), lambda states: answer.give(DescribeTransactionsResponse(transaction_states=states))
+        len(wanted), lambda states: reply.complete(DescribeTransactionsResponse(transaction_states=states))
     )
     for index, transactional_id in enumerate(wanted):
         broker.transactions.describe_transaction(transactional_id, gather.slot(index))
     gather.all_asked()
-    return answer.now()
+    return reply

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from barnabas.broker.requests.reply import Reply
 from barnabas.controller.elections import ElectionStrategy
 from barnabas.errors import ElectionNotNeeded, InvalidRequest, KafkaError
 from barnabas.protocol.messages.elect_leaders_request import TopicPartitions
@@ -34,7 +35,11 @@ STRATEGIES: Final = {0: ElectionStrategy.PREFERRED, 1: ElectionStrategy.OFFLINE_
 ERROR_OF_THE_WHOLE_VERSION: Final = 1
 
 
-async def handle(broker: Broker, request: Request[ElectLeadersRequest]) -> ElectLeadersResponse:
+def handle(broker: Broker, request: Request[ElectLeadersRequest]) -> Reply[ElectLeadersResponse]:
+    return Reply.awaiting(request, _elect(broker, request))
+
+
+async def _elect(broker: Broker, request: Request[ElectLeadersRequest]) -> ElectLeadersResponse:
     message = request.message
     if message.topic_partitions == []:
         return ElectLeadersResponse()

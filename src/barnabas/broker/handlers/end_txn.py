@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.requests.reply import Answer
+from barnabas.broker.requests.reply import Reply
 from barnabas.protocol.messages.end_txn_request import EndTxnRequest
 from barnabas.protocol.messages.end_txn_response import EndTxnResponse
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from barnabas.broker.requests.request import Request
 
 
-def handle(broker: Broker, request: Request[EndTxnRequest]) -> EndTxnResponse | None:
-    answer: Answer[EndTxnResponse] = Answer(request)
-    broker.transactions.end_txn(request.message, request.version, answer.give)
-    return answer.now()
+def handle(broker: Broker, request: Request[EndTxnRequest]) -> Reply[EndTxnResponse]:
+    reply: Reply[EndTxnResponse] = Reply(request)
+    broker.transactions.end_txn(request.message, request.version, reply.complete)
+    return reply

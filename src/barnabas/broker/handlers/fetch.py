@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.handlers.parts import Parts
@@ -42,6 +41,7 @@ from barnabas.broker.requests.current_leader import current_leader
 from barnabas.broker.requests.down_conversion import DownConversion, magic_for
 from barnabas.broker.requests.fetch_session import TOPIC_IDS_VERSION, Answers, FetchContext
 from barnabas.broker.requests.fetch_session_cache import Wanted
+from barnabas.broker.requests.reply import Reply
 from barnabas.broker.requests.slice_source import SliceSource
 from barnabas.broker.scheduling.turns import ELEMENTS_AT_ONCE, slices
 from barnabas.errors import KafkaError
@@ -74,43 +74,38 @@ _log = logging.getLogger(__name__)
 _reading: Final[set[asyncio.Task[None]]] = set()  # tasks that nobody holds may be collected
 
 
-def handle(broker: Broker, request: Request[FetchRequest]) -> FetchResponse | Awaitable[FetchResponse | None] | None:
+def handle(broker: Broker, request: Request[FetchRequest]) -> Reply[FetchResponse]:
     message, version = request.message, request.version
     if message.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
-        return _refusal_of_all(message, version, ErrorCode.UNKNOWN_SERVER_ERROR)  # as Kafka, whose enum has no such value
-    context = _context(broker, request, _wanted(broker, message, version), _forgotten(message))
+        # As Kafka, whose enum has no such value.
+        return Reply.now(request, _refusal_of_all(message, version, ErrorCode.UNKNOWN_SERVER_ERROR))
+    reply = _FetchReply(broker, request)
+    context = _context(broker, request, reply.is_follower, _wanted(broker, message, version), _forgotten(message))
     if len(context.wanted) > ELEMENTS_AT_ONCE:  # a request may be small and its session large
-        return _handle_in_slices(broker, request, context)
-    readable: list[Wanted] = []
-    unreadable: Answers = []
-    _sort_out(broker, version, context.wanted, readable, unreadable)
-    return _read(broker, request, context, readable, unreadable)
+        reply.awaitable = reply.begin_in_slices(request, context)
+    else:
+        reply.begin(request, context)
+    return reply
 
 
-async def handle_many(broker: Broker, request: Request[FetchRequest]) -> FetchResponse | None:
+def handle_many(broker: Broker, request: Request[FetchRequest]) -> Reply[FetchResponse]:
     """As `handle`, for a request of many partitions: some in each turn of the loop."""
     message, version = request.message, request.version
     if message.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
-        return _refusal_of_all(message, version, ErrorCode.UNKNOWN_SERVER_ERROR)
-    is_broker = _is_follower(request)
+        return Reply.now(request, _refusal_of_all(message, version, ErrorCode.UNKNOWN_SERVER_ERROR))
+    reply = _FetchReply(broker, request)
+    reply.awaitable = _handle_in_slices(broker, request, reply)
+    return reply
+
+
+async def _handle_in_slices(broker: Broker, request: Request[FetchRequest], reply: _FetchReply) -> None:
     wanted: list[Wanted] = []
-    for part in PARTS.of(message):
-        await broker.turns.next(request, is_broker=is_broker)
+    for part in PARTS.of(request.message):
+        await broker.turns.next(request, is_broker=reply.is_follower)
         assert isinstance(part, FetchRequest)
-        wanted.extend(_wanted(broker, part, version))
-    await broker.turns.next(request, is_broker=is_broker)
-    return await _handle_in_slices(broker, request, _context(broker, request, wanted, _forgotten(message)))
-
-
-async def _handle_in_slices(broker: Broker, request: Request[FetchRequest], context: FetchContext) -> FetchResponse | None:
-    readable: list[Wanted] = []
-    unreadable: Answers = []
-    is_broker = _is_follower(request)
-    for part in slices(context.wanted):
-        await broker.turns.next(request, is_broker=is_broker)
-        _sort_out(broker, request.version, part, readable, unreadable)
-    await broker.turns.next(request, is_broker=is_broker)
-    return _read(broker, request, context, readable, unreadable)
+        wanted.extend(_wanted(broker, part, request.version))
+    await broker.turns.next(request, is_broker=reply.is_follower)
+    await reply.begin_in_slices(request, _context(broker, request, reply.is_follower, wanted, _forgotten(request.message)))
 
 
 def _sort_out(broker: Broker, version: int, wanted: list[Wanted], readable: list[Wanted], unreadable: Answers) -> None:
@@ -123,38 +118,48 @@ def _sort_out(broker: Broker, version: int, wanted: list[Wanted], readable: list
             unreadable.append((each[0], _error_data(each[0], error)))
 
 
-def _read(
-    broker: Broker, request: Request[FetchRequest], context: FetchContext, readable: list[Wanted], unreadable: Answers
-) -> FetchResponse | None:
-    if not readable:
-        return context.response(unreadable)
-    replica_id, replica_epoch = _replica(request.message, request.version)
-    fetch = _Fetch(broker, request, context, unreadable, replica_id >= 0)
-    params = _params(broker, request, replica_id, replica_epoch)
-    broker.replica_manager.fetch_messages(params, readable, fetch.done)
-    if not fetch.is_done:
-        fetch.is_waiting = True
-        request.wait()
-    return None
+class _FetchReply(Reply[FetchResponse]):
+    """A fetch from its request to its response. The replica manager calls `done`, at once or when the wait in the purgatory is over."""
 
+    __slots__ = ("broker", "context", "is_done", "is_follower", "leaders", "unreadable", "version")
 
-class _Fetch:
-    """A fetch from the question to the answer. Everything that is told comes through `done`, at once or when enough has come together."""
+    context: FetchContext  # from `begin` or `begin_in_slices` on
 
-    __slots__ = ("broker", "context", "is_done", "is_follower", "is_waiting", "leaders", "request", "unreadable", "version")
-
-    def __init__(
-        self, broker: Broker, request: Request[FetchRequest], context: FetchContext, unreadable: Answers, is_follower: bool
-    ) -> None:
+    def __init__(self, broker: Broker, request: Request[FetchRequest]) -> None:
+        super().__init__(request)
         self.broker = broker
-        self.request = request
         self.version = request.version
-        self.context = context
-        self.unreadable = unreadable
-        self.is_follower = is_follower
+        self.unreadable: Answers = []
+        self.is_follower = _is_follower(request)
         self.leaders: dict[int, NodeEndpoint] = {}
-        self.is_done = False
-        self.is_waiting = False
+        self.is_done = False  # the replica manager has read; records may still have to be read from files
+
+    def begin(self, request: Request[FetchRequest], context: FetchContext) -> None:
+        self.context = context
+        readable: list[Wanted] = []
+        _sort_out(self.broker, self.version, context.wanted, readable, self.unreadable)
+        self._read(request, readable)
+
+    async def begin_in_slices(self, request: Request[FetchRequest], context: FetchContext) -> None:
+        self.context = context
+        readable: list[Wanted] = []
+        turns = self.broker.turns
+        for part in slices(context.wanted):
+            await turns.next(request, is_broker=self.is_follower)
+            _sort_out(self.broker, self.version, part, readable, self.unreadable)
+        await turns.next(request, is_broker=self.is_follower)
+        self._read(request, readable)
+
+    def _read(self, request: Request[FetchRequest], readable: list[Wanted]) -> None:
+        if readable:
+            self.broker.replica_manager.fetch_messages(_params(self.broker, request), readable, self.done)
+        else:
+            self.complete(self.context.response(self.unreadable))
+
+    def wait(self) -> None:
+        """A fetch whose records are being read from disk keeps its place in the queue."""
+        if not self.is_done:
+            super().wait()
 
     def done(self, results: list[tuple[TopicIdPartition, FetchResult]]) -> None:
         self.is_done = True
@@ -177,7 +182,7 @@ class _Fetch:
                 raise
             self._failed()  # whoever completed this fetch has nothing to do with its failure
             return
-        self.request.respond(response)
+        self.complete(response)
 
     def _response(self, answers: Answers) -> FetchResponse:
         response = self.context.response(answers + self.unreadable if self.unreadable else answers)
@@ -187,7 +192,7 @@ class _Fetch:
 
     def _failed(self) -> None:
         _log.exception("Handling %s failed", self.request)
-        self.request.exchange.close_connection()
+        self.close_connection()
 
     def _read_at_once(self, results: list[tuple[TopicIdPartition, FetchResult]]) -> Answers | None:
         """The answers if all that was found is small, in the page cache and in the right format: the common case by far."""
@@ -238,7 +243,7 @@ class _Fetch:
         except Exception:
             self._failed()
             return
-        self.request.respond(response)
+        self.complete(response)
 
     async def _start_reading(self, partition: TopicIdPartition, result: FetchResult) -> bytes | asyncio.Future[bytes]:
         """What the page cache has, after a pause, for it may be megabytes; the rest is begun in a thread, beside the others."""
@@ -360,16 +365,18 @@ def _forgotten(message: FetchRequest) -> list[TopicIdPartition]:
     return forgotten
 
 
-def _context(broker: Broker, request: Request[FetchRequest], wanted: list[Wanted], forgotten: list[TopicIdPartition]) -> FetchContext:
+def _context(
+    broker: Broker, request: Request[FetchRequest], is_follower: bool, wanted: list[Wanted], forgotten: list[TopicIdPartition]
+) -> FetchContext:
     message, version = request.message, request.version
-    is_follower = _is_follower(request)
     return broker.fetch_sessions.new_context(
         version, message.session_id, message.session_epoch, is_follower, wanted, forgotten, broker.metadata_cache.topic_name
     )
 
 
-def _params(broker: Broker, request: Request[FetchRequest], replica_id: int, replica_epoch: int) -> FetchParams:
+def _params(broker: Broker, request: Request[FetchRequest]) -> FetchParams:
     message, version = request.message, request.version
+    replica_id, replica_epoch = _replica(message, version)
     max_bytes = min(message.max_bytes, broker.config.current.number("fetch.max.bytes"))
     client = None
     if version >= 11:  # older ones cannot be sent to another replica

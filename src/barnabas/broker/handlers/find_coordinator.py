@@ -18,6 +18,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.handlers.parts import Parts
+from barnabas.broker.requests.reply import Reply
 from barnabas.coordinator.group.group import partition_for
 from barnabas.endpoint import EndPoint
 from barnabas.protocol.errors import ErrorCode
@@ -49,14 +50,16 @@ _PARTITION: Final = re.compile(r"[+-]?[0-9]{1,10}", re.ASCII)
 PARTS: Final = Parts(("coordinator_keys",), ("coordinators",))
 
 
-def handle(broker: Broker, request: Request[FindCoordinatorRequest]) -> FindCoordinatorResponse:
+def handle(broker: Broker, request: Request[FindCoordinatorRequest]) -> Reply[FindCoordinatorResponse]:
     if request.version >= _BATCH_VERSION:
-        return FindCoordinatorResponse(coordinators=[_coordinator(broker, request, key) for key in request.message.coordinator_keys])
+        return Reply.now(
+            request, FindCoordinatorResponse(coordinators=[_coordinator(broker, request, key) for key in request.message.coordinator_keys])
+        )
     found = _locate(broker, request, request.message.key)
     if isinstance(found, ErrorCode):
-        return FindCoordinatorResponse(0, found, found.message, _NOBODY, "", _NOBODY)
+        return Reply.now(request, FindCoordinatorResponse(0, found, found.message, _NOBODY, "", _NOBODY))
     node_id, endpoint = found
-    return FindCoordinatorResponse(0, ErrorCode.NONE, ErrorCode.NONE.message, node_id, endpoint.host, endpoint.port)
+    return Reply.now(request, FindCoordinatorResponse(0, ErrorCode.NONE, ErrorCode.NONE.message, node_id, endpoint.host, endpoint.port))
 
 
 def coordinator_partition(broker: Broker, key_type: int, key: str) -> tuple[str, int]:

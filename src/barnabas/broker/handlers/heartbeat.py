@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.requests.reply import Answer
+from barnabas.broker.requests.reply import Reply
 from barnabas.protocol.messages.heartbeat_request import HeartbeatRequest
 from barnabas.protocol.messages.heartbeat_response import HeartbeatResponse
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from barnabas.broker.requests.request import Request
 
 
-def handle(broker: Broker, request: Request[HeartbeatRequest]) -> HeartbeatResponse | None:
-    answer: Answer[HeartbeatResponse] = Answer(request)
-    broker.groups.heartbeat(request.message, answer.give)
-    return answer.now()
+def handle(broker: Broker, request: Request[HeartbeatRequest]) -> Reply[HeartbeatResponse]:
+    reply: Reply[HeartbeatResponse] = Reply(request)
+    broker.groups.heartbeat(request.message, reply.complete)
+    return reply

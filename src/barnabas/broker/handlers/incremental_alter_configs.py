@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.config.alter import Operation
 from barnabas.broker.config.config_alterations import Alteration
+from barnabas.broker.requests.reply import Reply
 from barnabas.protocol.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
 from barnabas.protocol.messages.incremental_alter_configs_response import AlterConfigsResourceResponse, IncrementalAlterConfigsResponse
 
@@ -21,7 +22,11 @@ if TYPE_CHECKING:
     from barnabas.broker.requests.request import Request
 
 
-async def handle(broker: Broker, request: Request[IncrementalAlterConfigsRequest]) -> IncrementalAlterConfigsResponse:
+def handle(broker: Broker, request: Request[IncrementalAlterConfigsRequest]) -> Reply[IncrementalAlterConfigsResponse]:
+    return Reply.awaiting(request, _alter(broker, request))
+
+
+async def _alter(broker: Broker, request: Request[IncrementalAlterConfigsRequest]) -> IncrementalAlterConfigsResponse:
     alterations = [
         Alteration(
             resource.resource_type,

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.requests.reply import Answer
+from barnabas.broker.requests.reply import Reply
 from barnabas.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from barnabas.protocol.messages.init_producer_id_response import InitProducerIdResponse
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from barnabas.broker.requests.request import Request
 
 
-def handle(broker: Broker, request: Request[InitProducerIdRequest]) -> InitProducerIdResponse | None:
-    answer: Answer[InitProducerIdResponse] = Answer(request)
-    broker.transactions.init_producer_id(request.message, request.version, answer.give)
-    return answer.now()
+def handle(broker: Broker, request: Request[InitProducerIdRequest]) -> Reply[InitProducerIdResponse]:
+    reply: Reply[InitProducerIdResponse] = Reply(request)
+    broker.transactions.init_producer_id(request.message, request.version, reply.complete)
+    return reply

@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.broker.groups.group_caller import caller_of
-from barnabas.broker.requests.reply import Answer
+from barnabas.broker.requests.reply import Reply
 from barnabas.protocol.messages.join_group_request import JoinGroupRequest
 from barnabas.protocol.messages.join_group_response import JoinGroupResponse
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from barnabas.broker.requests.request import Request
 
 
-def handle(broker: Broker, request: Request[JoinGroupRequest]) -> JoinGroupResponse | None:
-    answer: Answer[JoinGroupResponse] = Answer(request)
-    broker.groups.join_group(caller_of(request), request.message, answer.give)
-    return answer.now()
+def handle(broker: Broker, request: Request[JoinGroupRequest]) -> Reply[JoinGroupResponse]:
+    reply: Reply[JoinGroupResponse] = Reply(request)
+    broker.groups.join_group(caller_of(request), request.message, reply.complete)
+    return reply

@@ -11,9 +11,9 @@ Errors: STALE_BROKER_EPOCH, STALE_CONTROLLER_EPOCH; of a partition: KAFKA_STORAG
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
+from barnabas.broker.requests.reply import Reply
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.leader_and_isr_response import LeaderAndIsrResponse
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from barnabas.protocol.messages.leader_and_isr_request import LeaderAndIsrRequest
 
 
-def handle(broker: Broker, request: Request[LeaderAndIsrRequest]) -> LeaderAndIsrResponse | Awaitable[LeaderAndIsrResponse]:
+def handle(broker: Broker, request: Request[LeaderAndIsrRequest]) -> Reply[LeaderAndIsrResponse]:
     assert broker.cluster is not None
     broker.cluster.require_broker(request)
     if broker.cluster.is_meant_for_an_earlier_life(request.message.broker_epoch):
-        return LeaderAndIsrResponse(ErrorCode.STALE_BROKER_EPOCH)
-    return broker.cluster.orders.lead_or_follow(request.message, request.version)
+        return Reply.now(request, LeaderAndIsrResponse(ErrorCode.STALE_BROKER_EPOCH))
+    return Reply.awaiting(request, broker.cluster.orders.lead_or_follow(request.message, request.version))

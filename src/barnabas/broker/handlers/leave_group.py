@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.handlers.parts import Parts
-from barnabas.broker.requests.reply import Answer
+from barnabas.broker.requests.reply import Reply
 from barnabas.protocol.messages.leave_group_request import LeaveGroupRequest
 from barnabas.protocol.messages.leave_group_response import LeaveGroupResponse
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 PARTS: Final = Parts(("members",), ("members",))
 
 
-def handle(broker: Broker, request: Request[LeaveGroupRequest]) -> LeaveGroupResponse | None:
-    answer: Answer[LeaveGroupResponse] = Answer(request)
-    broker.groups.leave_group(request.message, request.version, answer.give)
-    return answer.now()
+def handle(broker: Broker, request: Request[LeaveGroupRequest]) -> Reply[LeaveGroupResponse]:
+    reply: Reply[LeaveGroupResponse] = Reply(request)
+    broker.groups.leave_group(request.message, request.version, reply.complete)
+    return reply

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from barnabas.broker.requests.reply import Reply
 from barnabas.config_def import ConfigResourceType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.list_config_resources_request import ListConfigResourcesRequest
@@ -21,7 +22,11 @@ if TYPE_CHECKING:
 _LISTED: Final = tuple(kind for kind in ConfigResourceType if kind is not ConfigResourceType.UNKNOWN)
 
 
-async def handle(broker: Broker, request: Request[ListConfigResourcesRequest]) -> ListConfigResourcesResponse:
+def handle(broker: Broker, request: Request[ListConfigResourcesRequest]) -> Reply[ListConfigResourcesResponse]:
+    return Reply.awaiting(request, _list(broker, request))
+
+
+async def _list(broker: Broker, request: Request[ListConfigResourcesRequest]) -> ListConfigResourcesResponse:
     asked = {ConfigResourceType.for_id(number) for number in request.message.resource_types}
     if request.version == 0:
         asked = {ConfigResourceType.CLIENT_METRICS}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.broker.requests.reply import Reply
 from barnabas.protocol.messages.list_groups_request import ListGroupsRequest
 from barnabas.protocol.messages.list_groups_response import ListGroupsResponse
 
@@ -18,5 +19,5 @@ if TYPE_CHECKING:
     from barnabas.broker.requests.request import Request
 
 
-def handle(broker: Broker, request: Request[ListGroupsRequest]) -> ListGroupsResponse:
-    return broker.groups.list_groups(request.message)
+def handle(broker: Broker, request: Request[ListGroupsRequest]) -> Reply[ListGroupsResponse]:
+    return Reply.now(request, broker.groups.list_groups(request.message))

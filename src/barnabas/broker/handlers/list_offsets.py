@@ -20,6 +20,7 @@ from collections.abc import Set
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.partitions.fetch_params import CONSUMER_REPLICA_ID, DEBUGGING_REPLICA_ID, READ_COMMITTED, READ_UNCOMMITTED
+from barnabas.broker.requests.reply import Reply
 from barnabas.errors import KafkaError, OffsetNotAvailable
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest
@@ -46,7 +47,11 @@ _SINCE: Final = {
 _NEVER: Final = 32767
 
 
-async def handle(broker: Broker, request: Request[ListOffsetsRequest]) -> ListOffsetsResponse:
+def handle(broker: Broker, request: Request[ListOffsetsRequest]) -> Reply[ListOffsetsResponse]:
+    return Reply.awaiting(request, _list(broker, request))
+
+
+async def _list(broker: Broker, request: Request[ListOffsetsRequest]) -> ListOffsetsResponse:
     if request.message.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
         return _refusal_of_all(request.message, ErrorCode.UNKNOWN_SERVER_ERROR)  # as Kafka, whose enum has no such value
     duplicates = await _duplicates(broker, request) if request.version > 0 else frozenset()

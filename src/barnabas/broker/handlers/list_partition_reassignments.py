@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from barnabas.broker.requests.reply import Reply
 from barnabas.errors import KafkaError
 from barnabas.protocol.messages.list_partition_reassignments_response import (
     ListPartitionReassignmentsResponse,
@@ -27,15 +28,15 @@ if TYPE_CHECKING:
     from barnabas.protocol.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
 
 
-def handle(broker: Broker, request: Request[ListPartitionReassignmentsRequest]) -> ListPartitionReassignmentsResponse:
+def handle(broker: Broker, request: Request[ListPartitionReassignmentsRequest]) -> Reply[ListPartitionReassignmentsResponse]:
     topics = request.message.topics
     asked = None if topics is None else {TopicPartition(topic.name, number) for topic in topics for number in topic.partition_indexes}
     try:
         moving = broker.admin.list_reassignments()
     except KafkaError as error:
-        return ListPartitionReassignmentsResponse(0, error.code, str(error))
+        return Reply.now(request, ListPartitionReassignmentsResponse(0, error.code, str(error)))
     shown = (each for each in moving.items() if asked is None or each[0] in asked)
-    return ListPartitionReassignmentsResponse(0, 0, None, _by_topic(shown))
+    return Reply.now(request, ListPartitionReassignmentsResponse(0, 0, None, _by_topic(shown)))
 
 
 def _by_topic(moving: Iterable[tuple[TopicPartition, ReplicaAssignment]]) -> list[OngoingTopicReassignment]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.broker.requests.reply import Reply
 from barnabas.protocol.messages.list_transactions_request import ListTransactionsRequest
 from barnabas.protocol.messages.list_transactions_response import ListTransactionsResponse
 
@@ -18,5 +19,5 @@ if TYPE_CHECKING:
     from barnabas.broker.requests.request import Request
 
 
-def handle(broker: Broker, request: Request[ListTransactionsRequest]) -> ListTransactionsResponse:
-    return broker.transactions.list_transactions(request.message)
+def handle(broker: Broker, request: Request[ListTransactionsRequest]) -> Reply[ListTransactionsResponse]:
+    return Reply.now(request, broker.transactions.list_transactions(request.message))

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.handlers.parts import Parts
 from barnabas.broker.requests.authorized_operations import ALL_ON_CLUSTER, ALL_ON_TOPIC, NOT_ASKED_FOR
+from barnabas.broker.requests.reply import Reply
 from barnabas.broker.topics.metadata_cache import HIDE_UNREACHABLE, LEADER_MISSING, LISTENER_MISSING, MetadataCache
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
@@ -41,13 +42,15 @@ _TOPIC_IDS_VERSION = 12
 PARTS: Final = Parts(("topics",), ("topics",))
 
 
-def handle(broker: Broker, request: Request[MetadataRequest]) -> MetadataResponse:
+def handle(broker: Broker, request: Request[MetadataRequest]) -> Reply[MetadataResponse]:
     message, version, cache = request.message, request.version, broker.metadata_cache
     wanted = message.topics
     if version == 0 and not wanted:
         wanted = None
     if wanted is not None and not all(_is_asked_properly(topic, version) for topic in wanted):
-        return MetadataResponse(topics=[_error(topic.name or "", ErrorCode.INVALID_REQUEST, topic.topic_id) for topic in wanted])
+        return Reply.now(
+            request, MetadataResponse(topics=[_error(topic.name or "", ErrorCode.INVALID_REQUEST, topic.topic_id) for topic in wanted])
+        )
     unknown_ids: list[MetadataResponseTopic] = []
     if wanted is None:
         topics = cache.topic_metadata(sorted(cache.topics()), request.listener_name, _style(version))
@@ -57,12 +60,15 @@ def handle(broker: Broker, request: Request[MetadataRequest]) -> MetadataRespons
     if message.include_topic_authorized_operations:
         topics = [_with_operations(topic, ALL_ON_TOPIC) for topic in topics]
     controller_id = cache.controller_id
-    return MetadataResponse(
-        brokers=_brokers(cache, request.listener_name),
-        cluster_id=broker.cluster_id,
-        controller_id=_NO_CONTROLLER if controller_id is None else controller_id,
-        topics=unknown_ids + topics,
-        cluster_authorized_operations=ALL_ON_CLUSTER if message.include_cluster_authorized_operations else NOT_ASKED_FOR,
+    return Reply.now(
+        request,
+        MetadataResponse(
+            brokers=_brokers(cache, request.listener_name),
+            cluster_id=broker.cluster_id,
+            controller_id=_NO_CONTROLLER if controller_id is None else controller_id,
+            topics=unknown_ids + topics,
+            cluster_authorized_operations=ALL_ON_CLUSTER if message.include_cluster_authorized_operations else NOT_ASKED_FOR,
+        ),
     )
 
 

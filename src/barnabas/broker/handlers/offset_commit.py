@@ -18,12 +18,12 @@ Errors, of a partition
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.groups import zookeeper_offsets
 from barnabas.broker.handlers.parts import Parts
-from barnabas.broker.requests.reply import Answer
+from barnabas.broker.requests.reply import Reply
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from barnabas.protocol.messages.offset_commit_response import (
@@ -44,25 +44,25 @@ _TOPICS_BY_ID: Final = 10
 PARTS: Final = Parts(("topics", "partitions"), ("topics", "partitions"))
 
 
-def handle(broker: Broker, request: Request[OffsetCommitRequest]) -> OffsetCommitResponse | Awaitable[OffsetCommitResponse] | None:
+def handle(broker: Broker, request: Request[OffsetCommitRequest]) -> Reply[OffsetCommitResponse]:
     message = request.message
     if 0 < request.version < _TOPICS_BY_ID and _all_exist(message.topics, broker.metadata_cache):
-        whole: Answer[OffsetCommitResponse] = Answer(request)
-        broker.groups.commit_offsets(request.version, message, whole.give)
-        return whole.now()
+        whole: Reply[OffsetCommitResponse] = Reply(request)
+        broker.groups.commit_offsets(request.version, message, whole.complete)
+        return whole
     result = _Result(by_id=request.version >= _TOPICS_BY_ID)
     message.topics = _existing(message.topics, broker.metadata_cache, result)
     if not message.topics:
-        return result.response()
+        return Reply.now(request, result.response())
     if request.version == 0:
-        return _commit_to_tree(broker, message, result)
-    answer: Answer[OffsetCommitResponse] = Answer(request)
+        return Reply.awaiting(request, _commit_to_tree(broker, message, result))
+    reply: Reply[OffsetCommitResponse] = Reply(request)
 
     def done(response: OffsetCommitResponse) -> None:
-        answer.give(result.merged(response))
+        reply.complete(result.merged(response))
 
     broker.groups.commit_offsets(request.version, message, done)
-    return answer.now()
+    return reply
 
 
 class _Result:

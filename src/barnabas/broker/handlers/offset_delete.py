@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.handlers.parts import Parts
-from barnabas.broker.requests.reply import Answer
+from barnabas.broker.requests.reply import Reply
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.offset_delete_request import OffsetDeleteRequest, OffsetDeleteRequestTopic
 from barnabas.protocol.messages.offset_delete_response import (
@@ -30,18 +30,18 @@ if TYPE_CHECKING:
 PARTS: Final = Parts(("topics", "partitions"), ("topics", "partitions"))
 
 
-def handle(broker: Broker, request: Request[OffsetDeleteRequest]) -> OffsetDeleteResponse | None:
+def handle(broker: Broker, request: Request[OffsetDeleteRequest]) -> Reply[OffsetDeleteResponse]:
     message = request.message
     message.topics, refused = _split(message.topics, broker.metadata_cache)
-    answer: Answer[OffsetDeleteResponse] = Answer(request)
+    reply: Reply[OffsetDeleteResponse] = Reply(request)
 
     def done(response: OffsetDeleteResponse) -> None:
         if not response.error_code:
             response.topics = _merged([*refused, *response.topics])
-        answer.give(response)
+        reply.complete(response)
 
     broker.groups.delete_offsets(message, done)
-    return answer.now()
+    return reply
 
 
 def _split(

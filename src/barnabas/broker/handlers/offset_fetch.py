@@ -17,12 +17,11 @@ Errors
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.groups import zookeeper_offsets
 from barnabas.broker.handlers.parts import OffsetFetchParts
-from barnabas.broker.requests.reply import Answer
+from barnabas.broker.requests.reply import Reply
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.offset_fetch_request import (
     OffsetFetchRequest,
@@ -54,16 +53,16 @@ _NO_OFFSET: Final = -1
 PARTS: Final = OffsetFetchParts()
 
 
-def handle(broker: Broker, request: Request[OffsetFetchRequest]) -> OffsetFetchResponse | Awaitable[OffsetFetchResponse] | None:
+def handle(broker: Broker, request: Request[OffsetFetchRequest]) -> Reply[OffsetFetchResponse]:
     if request.version == 0:
-        return _fetch_from_tree(broker, request.message)
+        return Reply.awaiting(request, _fetch_from_tree(broker, request.message))
     groups = request.message.groups if request.version >= _MANY_GROUPS else [_only_group(request.message)]
-    answer: Answer[OffsetFetchResponse] = Answer(request)
-    collected = _Groups(broker.metadata_cache, request.version, groups, answer)
+    reply: Reply[OffsetFetchResponse] = Reply(request)
+    collected = _Groups(broker.metadata_cache, request.version, groups, reply)
     for index in range(len(groups)):
         collected.fetch(broker, index, request.message.require_stable)
     collected.close()
-    return answer.now()
+    return reply
 
 
 def _only_group(message: OffsetFetchRequest) -> OffsetFetchRequestGroup:
@@ -76,13 +75,11 @@ def _only_group(message: OffsetFetchRequest) -> OffsetFetchRequestGroup:
 class _Groups:
     """What was found of each group, answered when the last has come."""
 
-    def __init__(
-        self, cache: MetadataCache, version: int, asked: list[OffsetFetchRequestGroup], answer: Answer[OffsetFetchResponse]
-    ) -> None:
+    def __init__(self, cache: MetadataCache, version: int, asked: list[OffsetFetchRequestGroup], reply: Reply[OffsetFetchResponse]) -> None:
         self._cache = cache
         self._version = version
         self._asked = asked
-        self._answer = answer
+        self._reply = reply
         self._found = [OffsetFetchResponseGroup() for _ in asked]
         self._missing = len(asked) + 1  # one until all have been asked
 
@@ -107,9 +104,9 @@ class _Groups:
         if self._missing:
             return
         if self._version >= _MANY_GROUPS:
-            self._answer.give(OffsetFetchResponse(groups=self._found))
+            self._reply.complete(OffsetFetchResponse(groups=self._found))
         else:
-            self._answer.give(self._old_response())
+            self._reply.complete(self._old_response())
 
     def _old_response(self) -> OffsetFetchResponse:
         (asked,), (found,) = self._asked, self._found

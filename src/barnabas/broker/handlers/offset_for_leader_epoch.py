@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.handlers.parts import Parts
+from barnabas.broker.requests.reply import Reply
 from barnabas.protocol.messages.offset_for_leader_epoch_request import OffsetForLeaderEpochRequest, OffsetForLeaderPartition
 from barnabas.protocol.messages.offset_for_leader_epoch_response import (
     EpochEndOffset,
@@ -29,11 +30,11 @@ if TYPE_CHECKING:
 PARTS: Final = Parts(("topics", "partitions"), ("topics", "partitions"))
 
 
-def handle(broker: Broker, request: Request[OffsetForLeaderEpochRequest]) -> OffsetForLeaderEpochResponse:
+def handle(broker: Broker, request: Request[OffsetForLeaderEpochRequest]) -> Reply[OffsetForLeaderEpochResponse]:
     topics = []
     for topic in request.message.topics:
         topics.append(OffsetForLeaderTopicResult(topic.topic, [_end_offset(broker, topic.topic, asked) for asked in topic.partitions]))
-    return OffsetForLeaderEpochResponse(topics=topics)
+    return Reply.now(request, OffsetForLeaderEpochResponse(topics=topics))
 
 
 def _end_offset(broker: Broker, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:

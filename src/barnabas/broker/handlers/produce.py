@@ -16,6 +16,7 @@ from barnabas.broker.handlers.parts import Parts
 from barnabas.broker.partitions.partition_append import PartitionAppend
 from barnabas.broker.requests.current_leader import current_leader
 from barnabas.broker.requests.gather import Gather
+from barnabas.broker.requests.reply import Reply
 from barnabas.broker.scheduling.turns import slices
 from barnabas.broker.transactions.transaction_verification import of_produce
 from barnabas.broker.transactions.transactional_produce import TransactionalProduce
@@ -68,61 +69,64 @@ _NOT_LEADER_OR_FOLLOWER: Final = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 _TRANSACTIONAL_ID_AUTHORIZATION_FAILED: Final = int(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
 
 
-def handle(broker: Broker, request: Request[ProduceRequest]) -> None:
+def handle(broker: Broker, request: Request[ProduceRequest]) -> Reply[ProduceResponse]:
     """Records of a transaction are appended when its coordinator has vouched for them; those that nobody vouches for their log refuses."""
     message = request.message
-    answer = _Answer(broker, request)
+    reply = _ProduceReply(broker, request)
     if message.transactional_id is None and _has_transactional_records(message):
-        answer.refuse_all(_TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-        return
-    entries = answer.take_entries(message)
+        reply.refuse_all(_TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        return reply
+    entries = reply.take_entries(message)
     if not entries:
-        answer.send()
-        return
-    if message.transactional_id is not None:
-        _append_in_transaction(broker, request, message.transactional_id, entries, answer)
+        reply.send()
+    elif message.transactional_id is not None:
+        _append_in_transaction(broker, request, message.transactional_id, entries, reply)
     else:
         broker.replica_manager.append_records(
             message.timeout_ms,
             message.acks,
             entries,
-            answer.appended,
+            reply.appended,
             internal_topics_allowed=request.client_id == ADMIN_CLIENT,
             order=request.exchange,
         )
-    if not answer.is_sent:
-        request.wait()
+    return reply
 
 
-async def handle_many(broker: Broker, request: Request[ProduceRequest]) -> None:
+def handle_many(broker: Broker, request: Request[ProduceRequest]) -> Reply[ProduceResponse]:
     """As `handle`, for many partitions: some in each turn of the loop. The records of a transaction are verified as a whole."""
+    reply = _ProduceReply(broker, request)
+    reply.awaitable = _append_many(broker, request, reply)
+    return reply
+
+
+async def _append_many(broker: Broker, request: Request[ProduceRequest], reply: _ProduceReply) -> None:
     message, turns = request.message, broker.turns
-    answer = _Answer(broker, request)
     transactional = False
     entries: list[tuple[TopicPartition, Records]] = []
     for part in PARTS.of(message):
         await turns.next(request)
         assert isinstance(part, ProduceRequest)
         transactional = transactional or _has_transactional_records(part)
-        entries.extend(answer.take_entries(part))
+        entries.extend(reply.take_entries(part))
     if message.transactional_id is None and transactional:
-        answer.refuse_all(_TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        reply.refuse_all(_TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     elif not entries:
         await turns.next(request)
-        answer.send()
+        reply.send()
     elif message.transactional_id is not None:
-        _append_in_transaction(broker, request, message.transactional_id, entries, answer)
+        _append_in_transaction(broker, request, message.transactional_id, entries, reply)
     else:
-        await _append_in_slices(broker, request, entries, answer)
+        await _append_in_slices(broker, request, entries, reply)
 
 
 async def _append_in_slices(
-    broker: Broker, request: Request[ProduceRequest], entries: list[tuple[TopicPartition, Records]], answer: _Answer
+    broker: Broker, request: Request[ProduceRequest], entries: list[tuple[TopicPartition, Records]], reply: _ProduceReply
 ) -> None:
     """Each slice waits for its replicas by itself; the next request of the connection does not overtake the last of them."""
     order = _HeldAsAWhole(request.connection)
     parts = list(slices(entries))
-    gather: Gather[list[PartitionAppend]] = Gather(len(parts), lambda results: answer.appended(list(chain.from_iterable(results))))
+    gather: Gather[list[PartitionAppend]] = Gather(len(parts), lambda results: reply.appended(list(chain.from_iterable(results))))
     for index, part in enumerate(parts):
         await broker.turns.next(request)
         broker.replica_manager.append_records(
@@ -154,7 +158,7 @@ def _append_in_transaction(
     request: Request[ProduceRequest],
     transactional_id: str,
     entries: list[tuple[TopicPartition, Records]],
-    answer: _Answer,
+    reply: _ProduceReply,
 ) -> None:
     produce = TransactionalProduce(
         broker.replica_manager,
@@ -162,27 +166,28 @@ def _append_in_transaction(
         request.message.timeout_ms,
         request.message.acks,
         entries,
-        answer.appended,
+        reply.appended,
         internal_topics_allowed=request.client_id == ADMIN_CLIENT,
         order=request.exchange,
     )
     try:
         produce.begin(broker.verification, transactional_id)
     except InvalidProducerIdMapping as error:
-        answer.refuse_all(error.code, str(error))
+        reply.refuse_all(error.code, str(error))
 
 
-class _Answer:
-    """The response in the making: one part for each partition of the request, in its order, of which some wait for their log."""
+class _ProduceReply(Reply[ProduceResponse]):
+    """The response as it grows: one part for each partition, in the order of the request. `_waiting` are the parts whose records are
+    being appended."""
 
-    __slots__ = ("_broker", "_request", "_response", "_waiting", "is_sent")
+    __slots__ = ("_broker", "_produce", "_produced", "_waiting")
 
     def __init__(self, broker: Broker, request: Request[ProduceRequest]) -> None:
+        super().__init__(request)
         self._broker = broker
-        self._request = request
-        self._response = ProduceResponse()
+        self._produce = request.message
+        self._produced = ProduceResponse()
         self._waiting: list[PartitionProduceResponse] = []
-        self.is_sent = False
 
     def take_entries(self, message: ProduceRequest) -> list[tuple[TopicPartition, Records]]:
         """What can be appended of the request, or a part of it; the rest is answered with its error already."""
@@ -205,7 +210,7 @@ class _Answer:
 
     def _response_of(self, topic: TopicProduceData) -> TopicProduceResponse:
         """A new one, unless the topic is the one that the part before ended with."""
-        responses = self._response.responses
+        responses = self._produced.responses
         if responses and (last := responses[-1]).name == topic.name and last.topic_id == topic.topic_id:
             return last
         response = TopicProduceResponse(topic.name, topic.topic_id)
@@ -213,14 +218,14 @@ class _Answer:
         return response
 
     def _name_of(self, topic: TopicProduceData) -> str | None:
-        if self._request.version < _TOPIC_IDS:
+        if self.request.version < _TOPIC_IDS:
             return topic.name
         return self._broker.metadata_cache.topic_name(topic.topic_id)
 
     def _check(
         self, part: PartitionProduceResponse, partition: TopicPartition, topic: TopicProduceData, data: PartitionProduceData
     ) -> None:
-        version = self._request.version
+        version = self.request.version
         try:
             validate_records(version, data.records)
             if version >= _TOPIC_IDS and self._broker.replica_manager.partition(partition) is not None:
@@ -245,37 +250,36 @@ class _Answer:
 
     def refuse_all(self, error: int, message: str | None = None) -> None:
         """Nothing of the request counts, whatever was found out about parts of it."""
-        self._response.responses = [
+        self._produced.responses = [
             TopicProduceResponse(
                 topic.name,
                 topic.topic_id,
                 [PartitionProduceResponse(data.index, error, -1, error_message=message) for data in topic.partition_data],
             )
-            for topic in self._request.message.topic_data
+            for topic in self._produce.topic_data
         ]
         self.send()
 
     def send(self) -> None:
-        self.is_sent = True
-        failed = [(topic, part) for topic in self._response.responses for part in topic.partition_responses if part.error_code != 0]
-        if self._request.message.acks == 0:
+        failed = [(topic, part) for topic in self._produced.responses for part in topic.partition_responses if part.error_code != 0]
+        if self._produce.acks == 0:
             self._end_silently(failed)
             return
-        if failed and self._request.version >= _CURRENT_LEADER:
+        if failed and self.request.version >= _CURRENT_LEADER:
             self._name_leaders(failed)
-        self._request.respond(self._response)
+        self.complete(self._produced)
 
     def _end_silently(self, failed: list[tuple[TopicProduceResponse, PartitionProduceResponse]]) -> None:
         if not failed:
-            self._request.exchange.no_response()
+            self.complete_without_response()
             return
         _log.info(
             "Closing connection due to error during produce request with correlation id %d from client id %s with ack=0. Errors: %s",
-            self._request.correlation_id,
-            self._request.client_id,
+            self.request.correlation_id,
+            self.request.client_id,
             ", ".join(f"{topic.name or topic.topic_id}-{part.index}: {part.error_code}" for topic, part in failed),
         )
-        self._request.exchange.close_connection()
+        self.close_connection()
 
     def _name_leaders(self, failed: list[tuple[TopicProduceResponse, PartitionProduceResponse]]) -> None:
         """Spares the client a round of metadata: who leads instead, and where it is."""
@@ -284,11 +288,11 @@ class _Answer:
             if part.error_code != _NOT_LEADER_OR_FOLLOWER:
                 continue
             name = topic.name or self._broker.metadata_cache.topic_name(topic.topic_id) or ""
-            leader = current_leader(self._broker, TopicPartition(name, part.index), self._request.listener_name)
+            leader = current_leader(self._broker, TopicPartition(name, part.index), self.request.listener_name)
             part.current_leader = LeaderIdAndEpoch(leader.leader_id, leader.leader_epoch)
             if leader.broker is not None and leader.endpoint is not None:
                 endpoints[leader.leader_id] = NodeEndpoint(leader.leader_id, leader.endpoint.host, leader.endpoint.port, leader.broker.rack)
-        self._response.node_endpoints = list(endpoints.values())
+        self._produced.node_endpoints = list(endpoints.values())
 
 
 def validate_records(version: int, records: Records | None) -> None:

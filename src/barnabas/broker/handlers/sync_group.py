@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.broker.groups.group_caller import caller_of
-from barnabas.broker.requests.reply import Answer
+from barnabas.broker.requests.reply import Reply
 from barnabas.protocol.messages.sync_group_request import SyncGroupRequest
 from barnabas.protocol.messages.sync_group_response import SyncGroupResponse
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from barnabas.broker.requests.request import Request
 
 
-def handle(broker: Broker, request: Request[SyncGroupRequest]) -> SyncGroupResponse | None:
-    answer: Answer[SyncGroupResponse] = Answer(request)
-    broker.groups.sync_group(caller_of(request), request.message, answer.give)
-    return answer.now()
+def handle(broker: Broker, request: Request[SyncGroupRequest]) -> Reply[SyncGroupResponse]:
+    reply: Reply[SyncGroupResponse] = Reply(request)
+    broker.groups.sync_group(caller_of(request), request.message, reply.complete)
+    return reply

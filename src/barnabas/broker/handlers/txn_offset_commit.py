@@ -21,7 +21,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.handlers.parts import Parts
-from barnabas.broker.requests.reply import Answer
+from barnabas.broker.requests.reply import Reply
 from barnabas.broker.transactions.transaction_verification import Errors, Guards, of_offset_commit
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest, TxnOffsetCommitRequestTopic
@@ -49,13 +49,13 @@ _COORDINATOR_NOT_AVAILABLE: Final = int(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 PARTS: Final = Parts(("topics", "partitions"), ("topics", "partitions"))
 
 
-def handle(broker: Broker, request: Request[TxnOffsetCommitRequest]) -> TxnOffsetCommitResponse | None:
+def handle(broker: Broker, request: Request[TxnOffsetCommitRequest]) -> Reply[TxnOffsetCommitResponse]:
     message, version = request.message, request.version
     refused: dict[str, TxnOffsetCommitResponseTopic] = {}
     message.topics = _existing(message.topics, broker.metadata_cache, refused)
     if not message.topics:
-        return TxnOffsetCommitResponse(topics=list(refused.values()))
-    answer: Answer[TxnOffsetCommitResponse] = Answer(request)
+        return Reply.now(request, TxnOffsetCommitResponse(topics=list(refused.values())))
+    reply: Reply[TxnOffsetCommitResponse] = Reply(request)
 
     def verify(partition: int, verified: Verified) -> None:
         offsets = TopicPartition(CONSUMER_OFFSETS, partition)
@@ -75,10 +75,10 @@ def handle(broker: Broker, request: Request[TxnOffsetCommitRequest]) -> TxnOffse
     def done(response: TxnOffsetCommitResponse) -> None:
         if version < _KNOWS_LOADING:
             _tell_of_loading(response)
-        answer.give(_merged(refused, response))
+        reply.complete(_merged(refused, response))
 
     broker.groups.commit_transactional_offsets(version, message, done, verify)
-    return answer.now()
+    return reply
 
 
 def _existing(

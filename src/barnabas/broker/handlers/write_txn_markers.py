@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.handlers.parts import Parts
-from barnabas.broker.requests.reply import Answer
+from barnabas.broker.requests.reply import Reply
 from barnabas.broker.transactions.transaction_markers import Codes
 from barnabas.coordinator.transaction.markers import Marker
 from barnabas.protocol.messages.write_txn_markers_request import WritableTxnMarker, WriteTxnMarkersRequest
@@ -37,21 +37,21 @@ if TYPE_CHECKING:
 PARTS: Final = Parts(("markers", "topics", "partition_indexes"), ("markers", "topics", "partitions"), 20)  # each is a batch in a log
 
 
-def handle(broker: Broker, request: Request[WriteTxnMarkersRequest]) -> WriteTxnMarkersResponse | None:
+def handle(broker: Broker, request: Request[WriteTxnMarkersRequest]) -> Reply[WriteTxnMarkersResponse]:
     markers = request.message.markers
-    answer: Answer[WriteTxnMarkersResponse] = Answer(request)
-    result = _Result(len(markers), answer)
+    reply: Reply[WriteTxnMarkersResponse] = Reply(request)
+    result = _Result(len(markers), reply)
     for marker in markers:
         result.write(broker, marker)
-    return answer.now() if markers else WriteTxnMarkersResponse()
+    return reply if markers else Reply.now(request, WriteTxnMarkersResponse())
 
 
 class _Result:
     """What became of the markers, by producer: two markers of one producer are told as one."""
 
-    def __init__(self, missing: int, answer: Answer[WriteTxnMarkersResponse]) -> None:
+    def __init__(self, missing: int, reply: Reply[WriteTxnMarkersResponse]) -> None:
         self._missing = missing
-        self._answer = answer
+        self._reply = reply
         self._codes: dict[int, dict[TopicPartition, int]] = {}
 
     def write(self, broker: Broker, marker: WritableTxnMarker) -> None:
@@ -62,7 +62,7 @@ class _Result:
                 self._codes.setdefault(marker.producer_id, {}).update(found)
             self._missing -= 1
             if self._missing == 0:
-                self._answer.give(self._response())
+                self._reply.complete(self._response())
 
         broker.markers.append(
             Marker(

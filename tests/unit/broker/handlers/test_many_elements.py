@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 from barnabas.broker.dispatcher import WAITING_BYTES_MAX
 from barnabas.broker.handlers import HANDLERS, Handler
 from barnabas.broker.handlers.parts import OffsetFetchParts, Parts
+from barnabas.broker.requests.reply import Reply
 from barnabas.broker.scheduling.turns import BYTES_AT_ONCE, ELEMENTS_AT_ONCE, ELEMENTS_PER_SLICE
 from barnabas.protocol import api_keys
 from barnabas.protocol.framing import SIZE_PREFIX, request_frame
@@ -288,10 +288,10 @@ def test_what_the_answers_say_of_one_group_and_topic_is_said_once() -> None:
 def _watch(leader: Leader, key: int) -> list[int]:
     """How many elements each call of the handler gets."""
     handler = Handler(HANDLERS[key])
-    handle: Callable[..., Message | Awaitable[Message | None] | None] = handler.handle
+    handle = handler.handle
     sizes: list[int] = []
 
-    def watched(broker: Any, request: Any) -> Message | Awaitable[Message | None] | None:
+    def watched(broker: Any, request: Any) -> Reply[Any]:
         sizes.append(sum(1 for _ in _leaves(request.message)))
         return handle(broker, request)
 
