@@ -9,10 +9,12 @@ client would not hear of it otherwise. Records are never opened here.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.handlers.parts import Parts
+from barnabas.broker.partitions.append_call import AppendCall, Order
 from barnabas.broker.partitions.partition_append import PartitionAppend
 from barnabas.broker.requests.current_leader import current_leader
 from barnabas.broker.requests.gather import Gather
@@ -82,14 +84,7 @@ def handle(broker: Broker, request: Request[ProduceRequest]) -> Reply[ProduceRes
     elif message.transactional_id is not None:
         _append_in_transaction(broker, request, message.transactional_id, entries, reply)
     else:
-        broker.replica_manager.append_records(
-            message.timeout_ms,
-            message.acks,
-            entries,
-            reply.appended,
-            internal_topics_allowed=request.client_id == ADMIN_CLIENT,
-            order=request.exchange,
-        )
+        broker.replica_manager.append_records(_call(request, entries, reply.appended, request.exchange))
     return reply
 
 
@@ -129,15 +124,24 @@ async def _append_in_slices(
     gather: Gather[list[PartitionAppend]] = Gather(len(parts), lambda results: reply.appended(list(chain.from_iterable(results))))
     for index, part in enumerate(parts):
         await broker.turns.next(request)
-        broker.replica_manager.append_records(
-            request.message.timeout_ms,
-            request.message.acks,
-            part,
-            gather.slot(index),
-            internal_topics_allowed=request.client_id == ADMIN_CLIENT,
-            order=order,
-        )
+        broker.replica_manager.append_records(_call(request, part, gather.slot(index), order))
     gather.all_asked()
+
+
+def _call(
+    request: Request[ProduceRequest],
+    entries: list[tuple[TopicPartition, Records]],
+    on_done: Callable[[list[PartitionAppend]], None],
+    order: Order,
+) -> AppendCall:
+    return AppendCall(
+        entries,
+        on_done,
+        timeout_ms=request.message.timeout_ms,
+        required_acks=request.message.acks,
+        internal_topics_allowed=request.client_id == ADMIN_CLIENT,
+        order=order,
+    )
 
 
 class _HeldAsAWhole:
@@ -160,16 +164,8 @@ def _append_in_transaction(
     entries: list[tuple[TopicPartition, Records]],
     reply: _ProduceReply,
 ) -> None:
-    produce = TransactionalProduce(
-        broker.replica_manager,
-        of_produce(request.version),
-        request.message.timeout_ms,
-        request.message.acks,
-        entries,
-        reply.appended,
-        internal_topics_allowed=request.client_id == ADMIN_CLIENT,
-        order=request.exchange,
-    )
+    call = _call(request, entries, reply.appended, request.exchange)
+    produce = TransactionalProduce(broker.replica_manager, of_produce(request.version), call)
     try:
         produce.begin(broker.verification, transactional_id)
     except InvalidProducerIdMapping as error:

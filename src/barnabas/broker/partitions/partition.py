@@ -30,12 +30,10 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.leader_and_isr_request import LeaderAndIsrPartitionState
 from barnabas.records.validation.long_validation import LongValidation
 from barnabas.records.validation.validation import Validated
-from barnabas.storage.log.append import LogAppendInfo
+from barnabas.storage.log.append import LogAppend, LogAppendInfo
 from barnabas.storage.log.log import Log
 from barnabas.storage.log_manager import LogManager
 from barnabas.storage.log_offset import LogOffset
-from barnabas.storage.producers.append import TRANSACTION_VERSION_UNKNOWN
-from barnabas.storage.producers.verification import VerificationGuard
 from barnabas.topic_name import is_internal
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
@@ -193,52 +191,21 @@ class Partition:
 
     # -- the leader's log
 
-    def append_records_to_leader(
-        self,
-        data: bytes,
-        start: int,
-        end: int,
-        required_acks: int,
-        now_ms: int,
-        origin: int,
-        verification_guard: VerificationGuard | None = None,
-        transaction_version: int = TRANSACTION_VERSION_UNKNOWN,
-        at_once: int = -1,
-    ) -> PartitionAppend:
-        """With `at_once`, raises TakesTurns where more than so many bytes of records would be looked at."""
+    def append_records_to_leader(self, append: LogAppend, required_acks: int) -> PartitionAppend:
+        """Raises TakesTurns if more than `append.at_once` bytes of records have to be validated."""
         log = self._log_to_append_to(required_acks)
-        info = log.append_as_leader(
-            data,
-            self.leader_epoch,
-            now_ms,
-            origin=origin,
-            start=start,
-            end=end,
-            verification_guard=verification_guard,
-            transaction_version=transaction_version,
-            at_once=at_once,
-        )
-        return self._appended(log, info)
+        return self._appended(log, log.append_as_leader(append, self.leader_epoch))
 
-    def long_validation(self, data: bytes, start: int, end: int, now_ms: int, origin: int) -> LongValidation:
+    def long_validation(self, append: LogAppend) -> LongValidation:
         """The validation of records that TakesTurns was raised for."""
         if self.leader_log is None:
             raise self._not_leader()
-        return self.leader_log.long_validation(data, start, end, self.leader_epoch, now_ms, origin)
+        return self.leader_log.long_validation(append, self.leader_epoch)
 
-    def append_validated_to_leader(
-        self,
-        validated: Validated,
-        required_acks: int,
-        now_ms: int,
-        origin: int,
-        verification_guard: VerificationGuard | None = None,
-        transaction_version: int = TRANSACTION_VERSION_UNKNOWN,
-    ) -> PartitionAppend:
+    def append_validated_to_leader(self, validated: Validated, append: LogAppend, required_acks: int) -> PartitionAppend:
         """As `append_records_to_leader`, for the outcome of a long validation."""
         log = self._log_to_append_to(required_acks)
-        info = log.append_validated(validated, self.leader_epoch, now_ms, origin, verification_guard, transaction_version)
-        return self._appended(log, info)
+        return self._appended(log, log.append_validated(validated, append, self.leader_epoch))
 
     def _log_to_append_to(self, required_acks: int) -> Log:
         log = self.leader_log
@@ -251,7 +218,6 @@ class Partition:
     def _appended(self, log: Log, info: LogAppendInfo) -> PartitionAppend:
         # With nobody else in sync this very append is replicated enough.
         moved = self.maybe_increment_leader_high_watermark(log)
-        must_flush = info.last_offset < log.acks_wait_below and info.last_offset >= log.recovery_point
         return PartitionAppend(
             self.partition,
             0,
@@ -260,7 +226,7 @@ class Partition:
             info.log_append_time,
             info.log_start_offset,
             high_watermark_moved=moved,
-            must_flush=must_flush,
+            must_flush=info.must_flush,
             looked_at=info.looked_at,
         )
 

@@ -13,12 +13,12 @@ from collections.abc import Coroutine
 from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any
 
-from barnabas.broker.partitions.append_call import AppendCall, Order
+from barnabas.broker.partitions.append_call import AppendCall
 from barnabas.broker.partitions.partition_append import PartitionAppend
 from barnabas.broker.scheduling.openings import Openings
 from barnabas.errors import NotLeaderOrFollower
-from barnabas.protocol.slices import Records
 from barnabas.records.validation.validation import Validated
+from barnabas.storage.log.append import LogAppend
 
 if TYPE_CHECKING:
     from barnabas.broker.partitions.partition import Partition
@@ -39,9 +39,9 @@ class LongAppends:
         self._running: set[asyncio.Future[None]] = set()
         self.begun = 0
 
-    def begin(self, call: AppendCall, order: Order | None) -> None:
+    def begin(self, call: AppendCall) -> None:
         self.begun += 1
-        self._run(self._append_rest(call, order))
+        self._run(self._append_rest(call))
 
     def close(self) -> None:
         for task in self._running:
@@ -52,47 +52,39 @@ class LongAppends:
         self._running.add(task)
         task.add_done_callback(self._running.discard)
 
-    async def _append_rest(self, call: AppendCall, order: Order | None) -> None:
+    async def _append_rest(self, call: AppendCall) -> None:
         """Entry by entry, in the order of the request."""
         try:
-            while len(call.results) < len(call.entries):
+            while not call.is_done:
                 await self._turns.next(call.next_entry[0])
                 done = len(call.results)
                 self._replica_manager.append_on(call)
                 if len(call.results) == done:
-                    call.results.append(await self._append_long(call, order))
+                    call.results.append(await self._append_long(call))
         except Exception as error:
             _log.error("Appending to %s failed", call.next_entry[0], exc_info=error)
             refused = [self._replica_manager.refused(partition, error) for partition, _ in call.entries[len(call.results) :]]
             call.results.extend(refused)
-        if order is not None:
-            order.release_next()
+        if call.order is not None:
+            call.order.release_next()
         self._replica_manager.finish_append(call)
 
-    async def _append_long(self, call: AppendCall, order: Order | None) -> PartitionAppend:
-        partition, records = call.next_entry
+    async def _append_long(self, call: AppendCall) -> PartitionAppend:
+        partition, order = call.next_entry[0], call.order
         replica_manager = self._replica_manager
         address, connection = ("", "") if order is None else (order.connection.remote_ip, order.connection.id)  # "": this broker itself
         try:
             found = replica_manager.partition_or_raise(partition)
             async with self._openings.turn_of(address, connection):
-                validated = await self._validate(found, records, call.origin)
+                validated = await self._validate(found, call.next_append(replica_manager.clock.now_ms()))
             if replica_manager.partition(partition) is not found:
                 raise NotLeaderOrFollower(f"Partition {partition} is another than when its records were received")
-            return found.append_validated_to_leader(
-                validated,
-                call.required_acks,
-                replica_manager.clock.now_ms(),
-                call.origin,
-                call.guard_of(partition),
-                call.transaction_version,
-            )
+            return found.append_validated_to_leader(validated, call.next_append(replica_manager.clock.now_ms()), call.required_acks)
         except Exception as error:
             return replica_manager.refused(partition, error)
 
-    async def _validate(self, found: Partition, records: Records, origin: int) -> Validated:
-        now_ms = self._replica_manager.clock.now_ms()
-        validation = found.long_validation(records.data, records.start, records.end, now_ms, origin)
+    async def _validate(self, found: Partition, append: LogAppend) -> Validated:
+        validation = found.long_validation(append)
         for step in validation.steps():
             if step is not None:
                 await asyncio.get_running_loop().run_in_executor(self._threads, step)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from barnabas.broker.clock import Clock
 from barnabas.broker.config import DynamicBrokerConfig
 from barnabas.broker.partitions import offset_queries
-from barnabas.broker.partitions.append_call import AppendCall, Order
+from barnabas.broker.partitions.append_call import AppendCall
 from barnabas.broker.partitions.fetch_params import FetchParams, FetchPartition, FetchResult, TopicIdPartition
 from barnabas.broker.partitions.isr import IsrUpdates
 from barnabas.broker.partitions.offset_queries import EpochEndOffset
@@ -53,10 +53,10 @@ from barnabas.protocol.messages.stop_replica_request import StopReplicaRequest
 from barnabas.protocol.messages.stop_replica_response import StopReplicaResponse
 from barnabas.protocol.messages.update_metadata_request import UpdateMetadataRequest
 from barnabas.protocol.messages.update_metadata_response import UpdateMetadataResponse
-from barnabas.protocol.slices import Records
 from barnabas.records.codecs.compression import FIRST_LOOK
-from barnabas.records.validation.validation import CLIENT, COORDINATOR
+from barnabas.records.validation.validation import COORDINATOR
 from barnabas.records.validation.validator import LOOK_AT_ONCE
+from barnabas.storage.log.append import LogAppend
 from barnabas.storage.log.log import Log
 from barnabas.storage.log_manager import LogManager
 from barnabas.storage.producers.append import TRANSACTION_VERSION_UNKNOWN
@@ -187,38 +187,23 @@ class ReplicaManager:
 
     # -- produce
 
-    def append_records(
-        self,
-        timeout_ms: int,
-        required_acks: int,
-        entries: list[tuple[TopicPartition, Records]],
-        on_done: Callable[[list[PartitionAppend]], None],
-        *,
-        internal_topics_allowed: bool = False,
-        origin: int = CLIENT,
-        verification_guards: dict[TopicPartition, VerificationGuard] | None = None,
-        transaction_version: int = TRANSACTION_VERSION_UNKNOWN,
-        order: Order | None = None,
-    ) -> None:
-        """Appends, and calls `on_done` with one result for each entry: at once, or when the in-sync replicas have everything.
+    def append_records(self, call: AppendCall) -> None:
+        """Appends, and calls `call.on_done` with one result for each entry: at once, or when the in-sync replicas have everything.
 
-        Whatever is wrong with one entry is an error in its result and none of the others' business. Records that take long to look at are
-        appended in later turns of the loop; `order` is told, so that what the same client has sent next does not overtake them.
+        An error of one entry is in its result and does not affect the others. Records that take long to validate are appended in later
+        turns of the loop; `call.order` then holds the next request of the client, which could overtake them.
         """
-        if not -1 <= required_acks <= 1:
-            on_done([PartitionAppend(partition, _INVALID_REQUIRED_ACKS) for partition, _ in entries])
+        if not -1 <= call.required_acks <= 1:
+            call.on_done([PartitionAppend(partition, _INVALID_REQUIRED_ACKS) for partition, _ in call.entries])
             return
-        call = AppendCall(
-            timeout_ms, required_acks, entries, on_done, internal_topics_allowed, origin, verification_guards, transaction_version
-        )
         self.append_on(call)
-        if len(call.results) == len(entries):
+        if call.is_done:
             self.finish_append(call)
         else:
             assert self.long_appends is not None
-            if order is not None:
-                order.hold_next()
-            self.long_appends.begin(call, order)
+            if call.order is not None:
+                call.order.hold_next()
+            self.long_appends.begin(call)
 
     def append_on(self, call: AppendCall) -> None:
         """Appends the entries that have no result yet, until one of them takes longer than what is left of this turn of the loop."""
@@ -266,33 +251,23 @@ class ReplicaManager:
 
         With acks of all it is refused, as a client's would be, while fewer than min.insync.replicas are in sync.
         """
-        found = self.partition_or_raise(partition)
-        appended = found.append_records_to_leader(
-            batch, 0, len(batch), required_acks, self.clock.now_ms(), COORDINATOR, guard, transaction_version
+        append = LogAppend(
+            batch, self.clock.now_ms(), origin=COORDINATOR, verification_guard=guard, transaction_version=transaction_version
         )
+        appended = self.partition_or_raise(partition).append_records_to_leader(append, required_acks)
         self._appended([appended])
         return appended.base_offset
 
     def _append(self, call: AppendCall, now_ms: int, at_once: int) -> PartitionAppend | None:
         """Appends the next entry; None if it takes longer than looking at `at_once` bytes of records."""
-        partition, records = call.next_entry
+        partition = call.next_entry[0]
         try:
             found = self.online.get(partition)
             if not call.internal_topics_allowed and (is_internal(partition.topic) if found is None else found.is_internal):
                 raise InvalidTopic(f"Cannot append to internal topic {partition.topic}")
             if found is None:
                 raise self._absent(partition)
-            return found.append_records_to_leader(
-                records.data,
-                records.start,
-                records.end,
-                call.required_acks,
-                now_ms,
-                call.origin,
-                call.guard_of(partition),
-                call.transaction_version,
-                at_once,
-            )
+            return found.append_records_to_leader(call.next_append(now_ms, at_once), call.required_acks)
         except TakesTurns:
             return None
         except Exception as error:  # whatever it is, the other partitions of the request must not suffer

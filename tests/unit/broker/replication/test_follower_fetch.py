@@ -18,6 +18,7 @@ from barnabas.records.builder import build
 from barnabas.records.reader import records_of
 from barnabas.simulation.disk import NEEDS_DESCRIPTOR, SimulatedFiles
 from barnabas.storage.disk.files import AnyFiles
+from barnabas.storage.log.append import LogAppend
 from barnabas.storage.log.fetch import FetchIsolation
 from barnabas.storage.log.log import Log
 from tests.unit.broker.replicas import BROKER, NOW, TOPIC_ID, TP, Replicas
@@ -50,7 +51,7 @@ class Node:
 
     def write(self, *values: bytes, epoch: int) -> None:
         for value in values:
-            self.log.append_as_leader(build([(NOW, None, value, ())]), epoch, NOW)
+            self.log.append_as_leader(LogAppend(build([(NOW, None, value, ())]), NOW), epoch)
 
     def values(self) -> list[bytes | None]:
         data = self.log.read(self.log.log_start_offset, 1 << 20, FetchIsolation.LOG_END).records
@@ -202,7 +203,7 @@ def test_a_leader_whose_log_begins_in_the_middle_of_a_batch_is_followed(two: tup
     """DeleteRecords takes any offset, and a fetch gives whole batches."""
     leader, follower = two
     leader.lead(0)
-    leader.log.append_as_leader(build([(NOW, None, value, ()) for value in (b"a", b"b", b"c")]), 0, NOW)
+    leader.log.append_as_leader(LogAppend(build([(NOW, None, value, ()) for value in (b"a", b"b", b"c")]), NOW), 0)
     leader.write(b"d", epoch=0)
     leader.log.update_high_watermark(4)
     leader.log.increment_log_start_offset(2, "client delete records request")
