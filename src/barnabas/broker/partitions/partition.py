@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from barnabas.broker.partitions.ack_status import ACKNOWLEDGED, NOT_LEADER, PENDING, TOO_FEW_IN_SYNC, AckStatus
 from barnabas.broker.partitions.fetch_params import NO_EPOCH, FetchParams, FetchPartition
 from barnabas.broker.partitions.isr import InSyncReplicas, IsrUpdates
 from barnabas.broker.partitions.partition_append import PartitionAppend
@@ -26,7 +27,6 @@ from barnabas.errors import (
     PolicyViolation,
     UnknownLeaderEpoch,
 )
-from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.leader_and_isr_request import LeaderAndIsrPartitionState
 from barnabas.records.validation.long_validation import LongValidation
 from barnabas.records.validation.validation import Validated
@@ -47,13 +47,6 @@ _log = logging.getLogger(__name__)
 ACKS_ALL: Final = -1
 HIGH_WATERMARK: Final = -1  # as the offset to delete up to
 NO_LEADER: Final = -1
-
-# What `check_replicated` says besides an error code.
-REPLICATED: Final = 0
-NOT_YET: Final = -2
-
-_NOT_LEADER_OR_FOLLOWER: Final = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-_NOT_ENOUGH_REPLICAS_AFTER_APPEND: Final = int(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
 
 
 class PartitionHost:
@@ -248,24 +241,24 @@ class Partition:
         log = self.leader_log
         return log is not None and len(self.isr.committed) < self._effective_min_isr(log)
 
-    def check_flushed(self, required_offset: int) -> int:
-        """Whether everything below an offset is on disk: REPLICATED, NOT_YET, or the error to answer with."""
+    def check_flushed(self, required_offset: int) -> AckStatus:
+        """Whether everything below an offset is on the leader's disk."""
         log = self.leader_log
         if log is None:
-            return _NOT_LEADER_OR_FOLLOWER
-        return REPLICATED if log.recovery_point >= required_offset else NOT_YET
+            return NOT_LEADER
+        return ACKNOWLEDGED if log.recovery_point >= required_offset else PENDING
 
-    def check_replicated(self, required_offset: int) -> int:
-        """Whether everything below an offset is on the in-sync replicas: REPLICATED, NOT_YET, or the error to answer with."""
+    def check_replicated(self, required_offset: int) -> AckStatus:
+        """Whether everything below an offset is on the in-sync replicas."""
         log = self.leader_log
         if log is None:
-            return _NOT_LEADER_OR_FOLLOWER
+            return NOT_LEADER
         if log.high_watermark < required_offset:
-            return NOT_YET
+            return PENDING
         if not self.remote_replicas:
-            return REPLICATED
-        # The set may have shrunk while the records were on their way.
-        return REPLICATED if self._effective_min_isr(log) <= len(self.isr.maximal) else _NOT_ENOUGH_REPLICAS_AFTER_APPEND
+            return ACKNOWLEDGED
+        # The ISR may have shrunk since the append.
+        return ACKNOWLEDGED if self._effective_min_isr(log) <= len(self.isr.maximal) else TOO_FEW_IN_SYNC
 
     def maybe_increment_leader_high_watermark(self, log: Log) -> bool:
         """To the least of what the in-sync replicas have, those on their way into the set included. True if it moved.

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 from barnabas.broker.clock import Clock
 from barnabas.broker.config import DynamicBrokerConfig
 from barnabas.broker.partitions import offset_queries
+from barnabas.broker.partitions.ack_status import ACKNOWLEDGED, AckStatus
 from barnabas.broker.partitions.append_call import AppendCall
 from barnabas.broker.partitions.fetch_params import FetchParams, FetchPartition, FetchResult, TopicIdPartition
 from barnabas.broker.partitions.isr import IsrUpdates
 from barnabas.broker.partitions.offset_queries import EpochEndOffset
-from barnabas.broker.partitions.partition import ACKS_ALL, NOT_YET, Partition, PartitionHost
+from barnabas.broker.partitions.partition import ACKS_ALL, Partition, PartitionHost
 from barnabas.broker.partitions.partition_append import PartitionAppend
 from barnabas.broker.replication import log_dirs, replica_states
 from barnabas.broker.replication.log_dir_mover import LogDirMover
@@ -292,27 +293,27 @@ class ReplicaManager:
         return refused
 
     def _settle(self, results: list[PartitionAppend]) -> bool:
-        """Whether nothing has to wait: every entry is refused, or on all replicas that are in sync. Then their errors are final."""
+        """Whether no entry has to wait: each has an error or is on all in-sync replicas. Then the errors in the results are final."""
         settled = True
         for result in results:
             if result.error == 0:
-                error = self.check_replicated(result)
-                if error == NOT_YET:
+                status = self.check_replicated(result)
+                if status.is_pending:
                     settled = False
-                elif error != 0:
-                    result.error = error
+                elif status.error != 0:
+                    result.error = status.error
         return settled
 
-    def check_replicated(self, result: PartitionAppend, by_all: bool = True) -> int:
-        """Whether the records of an append are on disk, where they must be, and on all in-sync replicas: an error code, 0 or NOT_YET."""
+    def check_replicated(self, result: PartitionAppend, by_all: bool = True) -> AckStatus:
+        """Whether the records of an append are on disk, if they must be, and on all in-sync replicas, if `by_all`."""
         found = self.online.get(result.partition)
         if found is None:
-            return self._absent(result.partition).code
+            return AckStatus(False, self._absent(result.partition).code)
         if result.must_flush:
             flushed = found.check_flushed(result.last_offset + 1)
-            if flushed != 0:
+            if not flushed.is_acknowledged:
                 return flushed
-        return found.check_replicated(result.last_offset + 1) if by_all else 0
+        return found.check_replicated(result.last_offset + 1) if by_all else ACKNOWLEDGED
 
     def _flushed(self, log: Log) -> None:
         self.produce_purgatory.check_and_complete(log.partition)

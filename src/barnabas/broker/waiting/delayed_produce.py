@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import mypyc_attr
 
-from barnabas.broker.partitions.partition import NOT_YET
 from barnabas.broker.partitions.partition_append import PartitionAppend
 from barnabas.broker.waiting.delayed_operation import DelayedOperation
 from barnabas.protocol.errors import ErrorCode
@@ -48,11 +47,11 @@ class DelayedProduce(DelayedOperation):
     def try_complete(self) -> bool:
         waiting: list[PartitionAppend] = []
         for result in self._pending:
-            error = self._replica_manager.check_replicated(result, self._by_all)
-            if error == NOT_YET:
+            status = self._replica_manager.check_replicated(result, self._by_all)
+            if status.is_pending:
                 waiting.append(result)
             else:
-                result.error = error
+                result.error = status.error
         self._pending = waiting
         return not waiting and self.force_complete()
 
