@@ -19,8 +19,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.handlers.parts import Parts
-from barnabas.broker.requests.gather import Gather
 from barnabas.broker.requests.reply import Reply
+from barnabas.coordinator.gather import Gather
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.add_partitions_to_txn_request import AddPartitionsToTxnRequest, AddPartitionsToTxnTransaction
 from barnabas.protocol.messages.add_partitions_to_txn_response import (

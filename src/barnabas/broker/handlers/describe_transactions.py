@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.handlers.parts import Parts
-from barnabas.broker.requests.gather import Gather
 from barnabas.broker.requests.reply import Reply
+from barnabas.coordinator.gather import Gather
 from barnabas.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
 from barnabas.protocol.messages.describe_transactions_response import DescribeTransactionsResponse, TransactionState
 

@@ -17,11 +17,11 @@ from barnabas.broker.handlers.parts import Parts
 from barnabas.broker.partitions.append_call import AppendCall, Order
 from barnabas.broker.partitions.partition_append import PartitionAppend
 from barnabas.broker.requests.current_leader import current_leader
-from barnabas.broker.requests.gather import Gather
 from barnabas.broker.requests.reply import Reply
 from barnabas.broker.scheduling.turns import slices
 from barnabas.broker.transactions.transaction_verification import of_produce
 from barnabas.broker.transactions.transactional_produce import TransactionalProduce
+from barnabas.coordinator.gather import Gather
 from barnabas.errors import CorruptRecord, InvalidProducerIdMapping, InvalidRecord, KafkaError, UnsupportedCompressionType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData

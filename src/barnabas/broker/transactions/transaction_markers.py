@@ -18,9 +18,9 @@ from barnabas.broker.config import DynamicBrokerConfig
 from barnabas.broker.partitions.append_call import AppendCall
 from barnabas.broker.partitions.partition import ACKS_ALL
 from barnabas.broker.replication.replica_manager import ReplicaManager
-from barnabas.broker.requests.gather import Gather
 from barnabas.broker.topics.metadata_cache import MetadataCache
 from barnabas.coordinator.faults import error_code
+from barnabas.coordinator.gather import Gather
 from barnabas.coordinator.group.coordinator import GroupCoordinator
 from barnabas.coordinator.runtime import Producer, Scheduler
 from barnabas.coordinator.transaction.markers import Marker
