@@ -20,7 +20,7 @@ from barnabas.broker.requests.current_leader import current_leader
 from barnabas.broker.requests.reply import Reply
 from barnabas.broker.scheduling.turns import slices
 from barnabas.broker.transactions.transaction_verification import of_produce
-from barnabas.broker.transactions.transactional_produce import TransactionalProduce
+from barnabas.broker.transactions.transactional_produce import ATTRIBUTES_AT, TransactionalProduce, is_transactional
 from barnabas.coordinator.gather import Gather
 from barnabas.errors import CorruptRecord, InvalidProducerIdMapping, InvalidRecord, KafkaError, UnsupportedCompressionType
 from barnabas.protocol.errors import ErrorCode
@@ -41,7 +41,6 @@ from barnabas.records.batch import (
     MAGIC_AT,
     MAGIC_V2,
     RECORD_OVERHEAD_V0,
-    TRANSACTIONAL_BIT,
     entry_size,
 )
 from barnabas.records.codecs.compression import ZSTD
@@ -62,8 +61,6 @@ _ONE_BATCH_OF_V2: Final = 3
 _ZSTD: Final = 7
 _CURRENT_LEADER: Final = 10
 _TOPIC_IDS: Final = 13
-
-_ATTRIBUTES_AT: Final = 22  # their low byte, in a batch of format v2
 
 _UNKNOWN_TOPIC_OR_PARTITION: Final = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 _UNKNOWN_TOPIC_ID: Final = int(ErrorCode.UNKNOWN_TOPIC_ID)
@@ -303,7 +300,7 @@ def validate_records(version: int, records: Records | None) -> None:
     data, start = records.data, records.start
     if data[start + MAGIC_AT] != MAGIC_V2:
         raise InvalidRecord(f"Produce requests with version {version} are only allowed to contain record batches with magic version 2")
-    if version < _ZSTD and size >= HEADER_SIZE_V2 and data[start + _ATTRIBUTES_AT] & CODEC_MASK == ZSTD:
+    if version < _ZSTD and size >= HEADER_SIZE_V2 and data[start + ATTRIBUTES_AT] & CODEC_MASK == ZSTD:
         raise UnsupportedCompressionType(f"Produce requests with version {version} are not allowed to use ZStandard compression")
     if start + size < records.end and entry_size(data, start + size, records.end) != 0:
         raise InvalidRecord(f"Produce requests with version {version} are only allowed to contain exactly one record batch per partition")
@@ -322,9 +319,6 @@ def _fault_in(records: Records) -> str | None:
 def _has_transactional_records(message: ProduceRequest) -> bool:
     for topic in message.topic_data:
         for data in topic.partition_data:
-            records = data.records
-            if records is None or records.size < HEADER_SIZE_V2 or records.data[records.start + MAGIC_AT] != MAGIC_V2:
-                continue
-            if records.data[records.start + _ATTRIBUTES_AT] & TRANSACTIONAL_BIT:
+            if data.records is not None and is_transactional(data.records):
                 return True
     return False

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from barnabas.broker.replication.replica_manager import ReplicaManager
     from barnabas.broker.transactions.transaction_verification import TransactionVerification
 
-_ATTRIBUTES_AT: Final = 22  # their low byte, in a batch of format v2
+ATTRIBUTES_AT: Final = 22  # of their low byte, in a batch of format v2
 
 _INVALID_TXN_STATE: Final = int(ErrorCode.INVALID_TXN_STATE)
 _NOT_ENOUGH_REPLICAS: Final = int(ErrorCode.NOT_ENOUGH_REPLICAS)
@@ -107,7 +107,7 @@ class TransactionalProduce:
 
 
 def is_transactional(records: Records) -> bool:
-    """Whether its first batch is a transaction's; says nothing about a batch that is cut short."""
+    """Whether the first batch is transactional. False for a batch that is cut short."""
     data, start = records.data, records.start
     is_v2 = records.size >= HEADER_SIZE_V2 and data[start + MAGIC_AT] == MAGIC_V2
-    return is_v2 and data[start + _ATTRIBUTES_AT] & TRANSACTIONAL_BIT != 0
+    return is_v2 and data[start + ATTRIBUTES_AT] & TRANSACTIONAL_BIT != 0
