@@ -13,7 +13,7 @@ from barnabas.broker.partitions import partition_read
 from barnabas.broker.partitions.ack_status import ACKNOWLEDGED, NOT_LEADER, AckStatus
 from barnabas.broker.partitions.isr import InSyncReplicas
 from barnabas.broker.partitions.partition import Partition
-from barnabas.broker.replication.follower_fetch import FollowerFetch, Following, State
+from barnabas.broker.replication.follower_fetch import FollowerFetch, Following, FollowingState
 from barnabas.broker.replication.replica_manager import ReplicaManager
 from barnabas.broker.server.housekeeping import Housekeeping
 from barnabas.broker.topics.initial_metadata import InitialMetadata
@@ -55,7 +55,7 @@ def let_the_high_watermark_run_ahead() -> Any:
 
 def truncate_to_the_high_watermark() -> Any:
     def add(self: FollowerFetch, partition: TopicPartition, topic_id: Uuid, leader_epoch: int) -> None:
-        self._followed[partition] = Following(topic_id, leader_epoch, self._logs.high_watermark(partition), State.TRUNCATING)
+        self._followed[partition] = Following(topic_id, leader_epoch, self._logs.high_watermark(partition), FollowingState.TRUNCATING)
 
     return changed(FollowerFetch, "add", add)
 

@@ -1,8 +1,8 @@
-"""AlterConfigs: all settings of a resource at once; what the request does not name is unset. IncrementalAlterConfigs is the better one.
+"""AlterConfigs: replaces all settings of a resource. Settings that the request does not name are unset; IncrementalAlterConfigs keeps them.
 
-Versions 0–2.
-- Each resource is answered on its own, in the order of the request; with validate_only nothing is written.
-- Log levels cannot be altered this way.
+Versions 0 to 2.
+- Each resource has its own result, in the order of the request. With validate_only nothing is written.
+- Log levels cannot be altered with this API.
 Errors: INVALID_REQUEST, INVALID_CONFIG, UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, POLICY_VIOLATION.
 """
 

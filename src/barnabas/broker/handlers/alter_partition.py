@@ -1,6 +1,6 @@
 """AlterPartition: a leader proposes the in-sync replicas of partitions to the controller (KIP-497).
 
-Versions 0 to 3. Only on the listener that brokers use among themselves.
+Versions 0 to 3. Accepted only on the inter-broker or control-plane listener.
 Version notes: 1: the leader's recovery state. 2: topic ids. 3: the epochs of the replicas' brokers.
 Errors: NOT_CONTROLLER, STALE_BROKER_EPOCH; of a partition: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, FENCED_LEADER_EPOCH,
   INVALID_UPDATE_VERSION, INELIGIBLE_REPLICA (OPERATION_NOT_ATTEMPTED before version 2), INVALID_REQUEST, NOT_CONTROLLER.

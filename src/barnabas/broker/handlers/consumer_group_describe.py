@@ -1,10 +1,10 @@
-"""ConsumerGroupDescribe: groups of the consumer protocol, with their members and what each has and is to have.
+"""ConsumerGroupDescribe: groups of the consumer protocol, with the current and the target assignment of each member.
 
 Versions 0 to 1.
-Behaviour: each group is answered on its own, in the order asked.
-Version notes: 1 tells which members still speak the classic protocol.
-Errors, of a group: UNSUPPORTED_VERSION where the protocol is not enabled, INVALID_GROUP_ID, GROUP_ID_NOT_FOUND (also for a group of another
-  kind), NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE, COORDINATOR_LOAD_IN_PROGRESS.
+Behaviour: each group has its own result, in the order of the request.
+Version notes: 1 says which members still use the classic protocol.
+Errors, of a group: UNSUPPORTED_VERSION if the protocol is not enabled, INVALID_GROUP_ID, GROUP_ID_NOT_FOUND (also for a group of another
+  type), NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE, COORDINATOR_LOAD_IN_PROGRESS.
 """
 
 from __future__ import annotations

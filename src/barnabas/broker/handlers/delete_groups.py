@@ -1,7 +1,7 @@
-"""DeleteGroups: groups without members, with all their committed offsets.
+"""DeleteGroups: deletes groups that have no members, with all their committed offsets.
 
 Versions 0 to 2, which differ in their encoding only.
-Behaviour: a group given twice is answered once. A group is gone when it is answered.
+Behaviour: a group that is named twice has one result. The broker responds when the groups are deleted.
 Errors, of a group: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE,
   COORDINATOR_LOAD_IN_PROGRESS.
 """

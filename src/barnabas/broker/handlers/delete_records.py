@@ -1,11 +1,11 @@
-"""DeleteRecords: raises the log start offset of partitions, so that what lies below is gone for readers at once and from disk in time.
+"""DeleteRecords: raises the log start offset of partitions. Readers lose the records below it at once; their segments are deleted later.
 
 Versions 0 to 2, which differ in their encoding only.
 Behaviour
-- offset -1 means the high watermark. The answer is the low watermark: the least log start offset of all live replicas.
-- waits until every live replica has deleted too, for timeout_ms at most.
+- offset -1 means the high watermark. The response has the low watermark: the least log start offset of all live replicas.
+- waits until every live replica has raised its log start offset, for timeout_ms at most.
 Errors: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE (below -1, or past the high watermark), POLICY_VIOLATION
-where cleanup.policy has no `delete`, INVALID_TOPIC_EXCEPTION for internal topics, REQUEST_TIMED_OUT, KAFKA_STORAGE_ERROR.
+if cleanup.policy has no `delete`, INVALID_TOPIC_EXCEPTION for internal topics, REQUEST_TIMED_OUT, KAFKA_STORAGE_ERROR.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ def handle(broker: Broker, request: Request[DeleteRecordsRequest]) -> Reply[Dele
     unknown: dict[TopicPartition, DeletedRecords] = {}
     offsets: dict[TopicPartition, int] = {}
     for topic in request.message.topics:
-        for asked in topic.partitions:
-            partition = TopicPartition(topic.name, asked.partition_index)
-            if broker.metadata_cache.contains(topic.name, asked.partition_index):
-                offsets[partition] = asked.offset
+        for requested in topic.partitions:
+            partition = TopicPartition(topic.name, requested.partition_index)
+            if broker.metadata_cache.contains(topic.name, requested.partition_index):
+                offsets[partition] = requested.offset
             else:
                 error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                unknown[partition] = DeletedRecords(partition, asked.offset, INVALID_LOW_WATERMARK, error)
+                unknown[partition] = DeletedRecords(partition, requested.offset, INVALID_LOW_WATERMARK, error)
     if not offsets:
         return Reply.now(request, _response(unknown.values()))
     reply: Reply[DeleteRecordsResponse] = Reply(request)
@@ -50,9 +50,10 @@ def handle(broker: Broker, request: Request[DeleteRecordsRequest]) -> Reply[Dele
 
 def _response(deleted: Iterable[DeletedRecords]) -> DeleteRecordsResponse:
     topics: dict[str, DeleteRecordsTopicResult] = {}
-    for each in deleted:
-        topic = topics.get(each.partition.topic)
+    for result in deleted:
+        name, index = result.partition
+        topic = topics.get(name)
         if topic is None:
-            topic = topics[each.partition.topic] = DeleteRecordsTopicResult(each.partition.topic)
-        topic.partitions.append(DeleteRecordsPartitionResult(each.partition.partition, each.low_watermark, each.error))
+            topic = topics[name] = DeleteRecordsTopicResult(name)
+        topic.partitions.append(DeleteRecordsPartitionResult(index, result.low_watermark, result.error))
     return DeleteRecordsResponse(topics=list(topics.values()))

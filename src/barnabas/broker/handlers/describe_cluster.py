@@ -1,10 +1,10 @@
 """DescribeCluster: the brokers of the cluster, its id and its controller, for admin clients.
 
 Versions 0 to 2.
-Behaviour: answered from the metadata cache, with the addresses of the listener that the client came in by. A broker that is not alive is
-  not registered here, so there are no fenced brokers that include_fenced_brokers (2) could add.
-Version notes: 1 adds the type of endpoint asked for; this is one of brokers.
-Errors: MISMATCHED_ENDPOINT_TYPE for a client that looks for controllers, UNSUPPORTED_ENDPOINT_TYPE.
+Behaviour: served from the metadata cache, with the addresses of the client's listener. A broker that is not alive is not registered, so
+  there are no fenced brokers that include_fenced_brokers (2) could add.
+Version notes: 1 adds the type of the requested endpoint. This one has the type broker.
+Errors: MISMATCHED_ENDPOINT_TYPE for a client that asks for controllers, UNSUPPORTED_ENDPOINT_TYPE.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def handle(broker: Broker, request: Request[DescribeClusterRequest]) -> Reply[De
         return Reply.now(request, DescribeClusterResponse(error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, error_message=text))
     brokers = _brokers(broker, request.listener_name)
     controller_id = broker.metadata_cache.controller_id
-    is_reachable = controller_id is not None and any(each.broker_id == controller_id for each in brokers)
+    is_reachable = controller_id is not None and any(reachable.broker_id == controller_id for reachable in brokers)
     return Reply.now(
         request,
         DescribeClusterResponse(

@@ -1,9 +1,9 @@
 """DescribeGroups: state, protocol and members of classic groups, for tools.
 
 Versions 0 to 6.
-Behaviour: groups are answered in the order asked, and as often. One that does not exist, or is of another kind, is Dead.
-Version notes: 3 adds what the client may do with a group, told if it is asked for. 4: static members. 6: that a group does not exist is an
-  error, with a message.
+Behaviour: results are in the order of the request, a repeated group included. A group that does not exist, or has another type, is Dead.
+Version notes: 3: authorized operations, if the client asks for them. 4: static members. 6: a group that does not exist is an error, with a
+  message.
 Errors, of a group: GROUP_ID_NOT_FOUND (6), NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE, COORDINATOR_LOAD_IN_PROGRESS.
 """
 

@@ -1,10 +1,10 @@
-"""OffsetDelete: makes a group forget offsets of topics that it no longer reads.
+"""OffsetDelete: deletes committed offsets of a group, for topics that it no longer reads.
 
 Version 0.
-Behaviour: partitions that do not exist are refused here; the rest goes to the coordinator. An offset that was never committed is no error.
+Behaviour: partitions that do not exist are refused here; the coordinator handles the others. A missing offset is no error.
 Errors
-- of the whole: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP where the members' protocol does not say what they read,
-  NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE, COORDINATOR_LOAD_IN_PROGRESS. Then no topic is answered.
+- of the whole: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP if the protocol of the members does not reveal their topics,
+  NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE, COORDINATOR_LOAD_IN_PROGRESS. The response has no topics then.
 - of a partition: UNKNOWN_TOPIC_OR_PARTITION, GROUP_SUBSCRIBED_TO_TOPIC.
 """
 
@@ -47,24 +47,24 @@ def handle(broker: Broker, request: Request[OffsetDeleteRequest]) -> Reply[Offse
 def _split(
     topics: list[OffsetDeleteRequestTopic], cache: MetadataCache
 ) -> tuple[list[OffsetDeleteRequestTopic], list[OffsetDeleteResponseTopic]]:
-    """The topics with those of their partitions that exist, and the answers for the others."""
+    """The topics with their existing partitions, and the results of the other partitions."""
     existing, refused = [], []
     code = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     for topic in topics:
-        missing = [wanted.partition_index for wanted in topic.partitions if not cache.contains(topic.name, wanted.partition_index)]
+        missing = [partition.partition_index for partition in topic.partitions if not cache.contains(topic.name, partition.partition_index)]
         if missing or not cache.contains(topic.name):
             refused.append(OffsetDeleteResponseTopic(topic.name, [OffsetDeleteResponsePartition(index, code) for index in missing]))
-            topic.partitions = [wanted for wanted in topic.partitions if cache.contains(topic.name, wanted.partition_index)]
+            topic.partitions = [partition for partition in topic.partitions if cache.contains(topic.name, partition.partition_index)]
         if topic.partitions:
             existing.append(topic)
     return existing, refused
 
 
 def _merged(topics: list[OffsetDeleteResponseTopic]) -> list[OffsetDeleteResponseTopic]:
-    """Every topic once."""
+    """Each topic once."""
     merged: dict[str, OffsetDeleteResponseTopic] = {}
     for topic in topics:
-        known = merged.setdefault(topic.name, topic)
-        if known is not topic:
-            known.partitions.extend(topic.partitions)
+        first = merged.setdefault(topic.name, topic)
+        if first is not topic:
+            first.partitions.extend(topic.partitions)
     return list(merged.values())

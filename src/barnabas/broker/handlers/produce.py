@@ -1,9 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""Produce: a client's records into the logs.
+"""Produce: appends the records of a client to the logs of partitions.
 
-The one request that brings data in. It is taken apart by partition, each partition is answered for itself, and the answer goes out when the
-replicas that `acks` asks for have the records. With acks=0 nobody waits for an answer: there an error closes the connection, since the
-client would not hear of it otherwise. Records are never opened here.
+Each partition has its own result. The broker responds when the replicas that `acks` requires have the records. With acks=0 the client
+expects no response: an error closes the connection, which is the only way to report it. The records themselves are not decoded here.
 """
 
 from __future__ import annotations
@@ -54,9 +53,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 PARTS: Final = Parts(("topic_data", "partition_data"), ("responses", "partition_responses"))
-ADMIN_CLIENT: Final = "__admin_client"  # Kafka's own tools, which alone may write to internal topics
+ADMIN_CLIENT: Final = "__admin_client"  # the client id of Kafka's own tools, which alone may write to internal topics
 
-# From these versions on …
+# The version that introduced each.
 _ONE_BATCH_OF_V2: Final = 3
 _ZSTD: Final = 7
 _CURRENT_LEADER: Final = 10
@@ -69,7 +68,7 @@ _TRANSACTIONAL_ID_AUTHORIZATION_FAILED: Final = int(ErrorCode.TRANSACTIONAL_ID_A
 
 
 def handle(broker: Broker, request: Request[ProduceRequest]) -> Reply[ProduceResponse]:
-    """Records of a transaction are appended when its coordinator has vouched for them; those that nobody vouches for their log refuses."""
+    """Transactional records are appended after the transaction coordinator has verified the partition. The log rejects unverified ones."""
     message = request.message
     reply = _ProduceReply(broker, request)
     if message.transactional_id is None and _has_transactional_records(message):
@@ -115,7 +114,7 @@ async def _append_many(broker: Broker, request: Request[ProduceRequest], reply: 
 async def _append_in_slices(
     broker: Broker, request: Request[ProduceRequest], entries: list[tuple[TopicPartition, Records]], reply: _ProduceReply
 ) -> None:
-    """Each slice waits for its replicas by itself; the next request of the connection does not overtake the last of them."""
+    """Each slice waits for its replicas by itself. The next request of the connection is not handled before the last slice is appended."""
     order = _HeldAsAWhole(request.connection)
     parts = list(slices(entries))
     gather: Gather[list[PartitionAppend]] = Gather(len(parts), lambda results: reply.appended(list(chain.from_iterable(results))))
@@ -142,7 +141,7 @@ def _call(
 
 
 class _HeldAsAWhole:
-    """The order of a connection whose next request is held until this one is answered, whichever slice is appended first (`Order`)."""
+    """The `Order` of a request in slices: the dispatcher holds the next request until the response, so no slice holds or releases it."""
 
     __slots__ = ("connection",)
 
@@ -183,7 +182,7 @@ class _ProduceReply(Reply[ProduceResponse]):
         self._waiting: list[PartitionProduceResponse] = []
 
     def take_entries(self, message: ProduceRequest) -> list[tuple[TopicPartition, Records]]:
-        """What can be appended of the request, or a part of it; the rest is answered with its error already."""
+        """The entries of the request, or of a part of it, that can be appended. The other partitions get their errors here."""
         entries: list[tuple[TopicPartition, Records]] = []
         for topic in message.topic_data:
             name = self._name_of(topic)
@@ -202,7 +201,7 @@ class _ProduceReply(Reply[ProduceResponse]):
         return entries
 
     def _response_of(self, topic: TopicProduceData) -> TopicProduceResponse:
-        """A new one, unless the topic is the one that the part before ended with."""
+        """The response of a topic: a new one, unless the part before ended with the same topic."""
         responses = self._produced.responses
         if responses and (last := responses[-1]).name == topic.name and last.topic_id == topic.topic_id:
             return last
@@ -242,7 +241,7 @@ class _ProduceReply(Reply[ProduceResponse]):
         self.send()
 
     def refuse_all(self, error: int, message: str | None = None) -> None:
-        """Nothing of the request counts, whatever was found out about parts of it."""
+        """Answers every partition with the same error, whatever results it had before."""
         self._produced.responses = [
             TopicProduceResponse(
                 topic.name,
@@ -256,13 +255,13 @@ class _ProduceReply(Reply[ProduceResponse]):
     def send(self) -> None:
         failed = [(topic, part) for topic in self._produced.responses for part in topic.partition_responses if part.error_code != 0]
         if self._produce.acks == 0:
-            self._end_silently(failed)
+            self._end_without_response(failed)
             return
         if failed and self.request.version >= _CURRENT_LEADER:
             self._name_leaders(failed)
         self.complete(self._produced)
 
-    def _end_silently(self, failed: list[tuple[TopicProduceResponse, PartitionProduceResponse]]) -> None:
+    def _end_without_response(self, failed: list[tuple[TopicProduceResponse, PartitionProduceResponse]]) -> None:
         if not failed:
             self.complete_without_response()
             return
@@ -275,7 +274,7 @@ class _ProduceReply(Reply[ProduceResponse]):
         self.close_connection()
 
     def _name_leaders(self, failed: list[tuple[TopicProduceResponse, PartitionProduceResponse]]) -> None:
-        """Spares the client a round of metadata: who leads instead, and where it is."""
+        """Names the current leaders and their addresses, so that the client need not ask for metadata (KIP-951)."""
         endpoints: dict[int, NodeEndpoint] = {}
         for topic, part in failed:
             if part.error_code != _NOT_LEADER_OR_FOLLOWER:
@@ -289,7 +288,7 @@ class _ProduceReply(Reply[ProduceResponse]):
 
 
 def validate_records(version: int, records: Records | None) -> None:
-    """From version 3 on a partition gets exactly one batch, of format v2; raises what is wrong."""
+    """From version 3 on a partition must have exactly one batch, of format v2. Raises KafkaError if it has not."""
     if version < _ONE_BATCH_OF_V2:
         if records is None:
             raise InvalidRecord("Produce requests must have records for every partition")
@@ -307,7 +306,7 @@ def validate_records(version: int, records: Records | None) -> None:
 
 
 def _fault_in(records: Records) -> str | None:
-    """What is wrong with the beginning of a batch, in Kafka's words, where it is so wrong that Kafka says it at all."""
+    """Kafka's message for a batch with an invalid length or magic; None for other faults, for which Kafka has no message."""
     data, start = records.data, records.start
     length = int.from_bytes(data[start + LOG_OVERHEAD - 4 : start + LOG_OVERHEAD], "big", signed=True)
     if length < RECORD_OVERHEAD_V0:

@@ -1,6 +1,6 @@
-"""StopReplica: the controller takes replicas away from this broker, with their logs or without.
+"""StopReplica: the control request that stops replicas of this broker, and deletes their logs if asked to.
 
-Versions 0 to 4. Only on the listener that brokers use among themselves.
+Versions 0 to 4. Accepted only on the inter-broker or control-plane listener.
 Version notes
 - 1: the epoch of this broker. 3: the leader epoch of each partition, and deletion by partition.
 Errors: STALE_BROKER_EPOCH, STALE_CONTROLLER_EPOCH; of a partition: KAFKA_STORAGE_ERROR, FENCED_LEADER_EPOCH.

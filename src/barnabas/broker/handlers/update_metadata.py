@@ -1,6 +1,6 @@
-"""UpdateMetadata: the controller says which brokers live, and who leads what.
+"""UpdateMetadata: the control request that updates the metadata cache: live brokers, topics and partition leaders.
 
-Versions 0 to 8. Only on the listener that brokers use among themselves.
+Versions 0 to 8. Accepted only on the inter-broker or control-plane listener.
 Version notes: 5: the epoch of this broker. 7: topic ids.
 Errors: STALE_BROKER_EPOCH, STALE_CONTROLLER_EPOCH.
 """

@@ -1,8 +1,8 @@
-"""Appends that take longer than a turn of the event loop: batches that unfold into megabytes, or of which one request brings many.
+"""Appends that take longer than a turn of the event loop: batches that decompress to megabytes, or many such batches in one request.
 
-The replica manager appends what it can at once and leaves the rest here. Batches are opened on threads of their own, looked at in turns of
-the loop, and appended to the end that their log has by then: the partition serves others meanwhile. What a client has sent next on the same
-connection is held until then, because it could be for the same partition.
+The replica manager appends what it can at once and leaves the rest here. Batches are decompressed in threads, validated in slices on the
+loop, and appended at the log end offset of that moment: the partition serves other requests in between. The next request of the same
+connection is held until then, because it could append to the same partition.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 
 class LongAppends:
-    """`at_once` batches are opened at the same time, each on a thread: so many times what one may unfold into is held in memory."""
+    """`at_once` batches are decompressed at the same time, each in a thread. It bounds the memory: that many decompressed batches."""
 
     def __init__(self, replica_manager: ReplicaManager, turns: Turns, threads: Executor, at_once: int) -> None:
         self._replica_manager = replica_manager
@@ -72,22 +72,22 @@ class LongAppends:
     async def _append_long(self, call: AppendCall) -> PartitionAppend:
         partition, order = call.next_entry[0], call.order
         replica_manager = self._replica_manager
-        address, connection = ("", "") if order is None else (order.connection.remote_ip, order.connection.id)  # "": this broker itself
+        address, connection = ("", "") if order is None else (order.connection.remote_ip, order.connection.id)  # "" for this broker itself
         try:
-            found = replica_manager.partition_or_raise(partition)
+            hosted = replica_manager.partition_or_raise(partition)
             async with self._openings.turn_of(address, connection):
-                validated = await self._validate(found, call.next_append(replica_manager.clock.now_ms()))
-            if replica_manager.partition(partition) is not found:
-                raise NotLeaderOrFollower(f"Partition {partition} is another than when its records were received")
-            return found.append_validated_to_leader(validated, call.next_append(replica_manager.clock.now_ms()), call.required_acks)
+                validated = await self._validate(hosted, call.next_append(replica_manager.clock.now_ms()))
+            if replica_manager.partition(partition) is not hosted:
+                raise NotLeaderOrFollower(f"Partition {partition} was replaced after its records were received")
+            return hosted.append_validated_to_leader(validated, call.next_append(replica_manager.clock.now_ms()), call.required_acks)
         except Exception as error:
             return replica_manager.refused(partition, error)
 
-    async def _validate(self, found: Partition, append: LogAppend) -> Validated:
-        validation = found.long_validation(append)
+    async def _validate(self, hosted: Partition, append: LogAppend) -> Validated:
+        validation = hosted.long_validation(append)
         for step in validation.steps():
             if step is not None:
                 await asyncio.get_running_loop().run_in_executor(self._threads, step)
-            await self._turns.next(found.partition)
+            await self._turns.next(hosted.partition)
         assert validation.validated is not None
         return validation.validated

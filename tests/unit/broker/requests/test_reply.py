@@ -4,38 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, cast
 
 import pytest
 
 from barnabas.broker.requests.reply import Reply
-from barnabas.broker.requests.request import Request
-from barnabas.network.exchange import Exchange
-from barnabas.protocol import api_keys
-from barnabas.protocol.framing import parse_request, request_frame
 from barnabas.protocol.messages.heartbeat_request import HeartbeatRequest
 from barnabas.protocol.messages.heartbeat_response import HeartbeatResponse
-from barnabas.protocol.registry import APIS
+from tests.unit.broker.handlers.asking import request_of
 
 RESPONSE = HeartbeatResponse(error_code=27)
 
 
-class Peer:
-    def __init__(self) -> None:
-        self.id = "peer"
-        self.left_queue = 0
-
-    def request_left_queue(self, size: int) -> None:
-        self.left_queue += 1
-
-    def answered(self) -> None: ...
-
-
-def a_request() -> tuple[Request[Any], Peer]:
-    peer = Peer()
-    message = HeartbeatRequest("g", 1, "m")
-    header = parse_request(b"".join(request_frame(message, APIS[api_keys.HEARTBEAT], 4, 7, "client"))[4:])
-    return Request(Exchange(cast("Any", peer), 10, False, 0), header, message), peer
+MESSAGE = HeartbeatRequest("g", 1, "m")
 
 
 ENDINGS: list[Callable[[Reply[HeartbeatResponse]], None]] = [
@@ -49,17 +29,17 @@ ENDINGS: list[Callable[[Reply[HeartbeatResponse]], None]] = [
 @pytest.mark.parametrize("first", range(4))
 @pytest.mark.parametrize("second", range(4))
 def test_a_second_completion_raises_and_the_first_holds(first: int, second: int) -> None:
-    request, _ = a_request()
+    request = request_of(MESSAGE, 4)
     reply: Reply[HeartbeatResponse] = Reply(request)
     ENDINGS[first](reply)
     sent, closes = request.exchange.response, request.exchange.closes
-    with pytest.raises(RuntimeError, match="Heartbeat v4 #7 of client on peer was answered twice"):
+    with pytest.raises(RuntimeError, match="Heartbeat v4 #17 of test on test was answered twice"):
         ENDINGS[second](reply)
     assert (request.exchange.response, request.exchange.closes) == (sent, closes)
 
 
 def test_completing_sends_the_response() -> None:
-    request, _ = a_request()
+    request = request_of(MESSAGE, 4)
     reply: Reply[HeartbeatResponse] = Reply(request)
     assert request.exchange.response is None
     reply.complete(RESPONSE)
@@ -67,7 +47,7 @@ def test_completing_sends_the_response() -> None:
 
 
 def test_a_reply_of_now_is_left_to_the_dispatcher() -> None:
-    request, _ = a_request()
+    request = request_of(MESSAGE, 4)
     reply = Reply.now(request, RESPONSE)
     assert request.exchange.response is None
     assert asyncio.run(reply.result()) is RESPONSE
@@ -78,21 +58,22 @@ def test_a_coroutine_gives_the_response_or_leaves_it_to_a_callback(response: Hea
     async def work() -> HeartbeatResponse | None:
         return response
 
-    request, _ = a_request()
+    request = request_of(MESSAGE, 4)
     assert asyncio.run(Reply.awaiting(request, work()).result()) is response
 
 
 def test_a_request_leaves_the_queue_while_its_reply_waits() -> None:
-    request, peer = a_request()
+    left_queue: list[None] = []
+    request = request_of(MESSAGE, 4, lambda: left_queue.append(None))
     reply: Reply[HeartbeatResponse] = Reply(request)
     reply.wait()
-    assert reply.is_waiting and peer.left_queue == 1
+    assert reply.is_waiting and len(left_queue) == 1
     reply.complete(RESPONSE)
-    assert peer.left_queue == 1
+    assert len(left_queue) == 1
 
 
 def test_a_reply_that_is_complete_does_not_wait() -> None:
-    request, _ = a_request()
+    request = request_of(MESSAGE, 4)
     reply: Reply[HeartbeatResponse] = Reply(request)
     reply.complete(RESPONSE)
     reply.wait()
