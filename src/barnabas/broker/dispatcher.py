@@ -1,7 +1,7 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""Kafka's KafkaApis: gives each request to the handler of its API, and sees to it that it gets an answer or its connection is closed.
+"""Kafka's KafkaApis: parses each request, calls the handler of its API, and sends the reply or closes the connection.
 
-It stands between the network layer, which knows frames, and the handlers, which know messages. It decides nothing itself.
+It connects the network layer, which has frames, with the handlers, which have messages.
 """
 
 from __future__ import annotations
@@ -30,21 +30,22 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-# API keys, the first bytes of a frame; then comes the version.
+# API keys as they are in the first two bytes of a frame. The next two bytes are the version.
 _PIPELINABLE: Final = (b"\x00\x00", b"\x00\x1b")  # Produce, WriteTxnMarkers
 _ADD_PARTITIONS_TO_TXN: Final = b"\x00\x18"
-_OF_BROKERS_VERSION: Final = 4  # of AddPartitionsToTxn, from which on brokers send it
-_OF_BROKERS: Final = b"\x00\x04"  # the same, as it stands in a frame
+_OF_BROKERS_VERSION: Final = 4  # the first version of AddPartitionsToTxn that brokers send
+_OF_BROKERS: Final = b"\x00\x04"  # the same, as it is in a frame
 
-# Produce keeps its records where they were received, and divides its work itself.
+# Handled at once whatever their size. Produce does not copy its records, and divides its work itself.
 _ANY_SIZE_AT_ONCE: Final = frozenset({api_keys.PRODUCE, api_keys.API_VERSIONS, *CONTROL})
 
-# Long requests that wait for their turn hold so many bytes; more of them count as queued (queued.max.requests, queued.max.request.bytes).
+# Long requests that wait for their first turn may hold this many bytes. Those beyond it count as queued (queued.max.requests,
+# queued.max.request.bytes).
 WAITING_BYTES_MAX: Final = 128 << 20
 
 
 class RequestDispatcher:
-    """`listeners_of_brokers` are those by which no client comes: requests may be longer there."""
+    """`listeners_of_brokers` are the listeners that clients do not use. Requests there may have more elements."""
 
     def __init__(self, broker: Broker, listeners_of_brokers: frozenset[str] = frozenset()) -> None:
         self._broker = broker
@@ -52,10 +53,10 @@ class RequestDispatcher:
         self.last_request: Request[Any] | None = None
         self._handlers: dict[int, Handler] = {}
         self._waiting_bytes = 0  # of long requests that are not parsed yet
-        self._running: set[asyncio.Task[None]] = set()  # tasks that nobody holds may be collected
+        self._running: set[asyncio.Task[None]] = set()  # asyncio keeps weak references only: these keep the tasks alive
 
     def is_pipelinable(self, frame: bytes) -> bool:
-        """Produce, and what brokers ask each other about transactions: each waits for replicas, and none for the one before it."""
+        """True for Produce and the transaction requests between brokers: each waits for replicas, not for the request before it."""
         key = frame[:2]
         if key == _ADD_PARTITIONS_TO_TXN:
             return frame[2:4] >= _OF_BROKERS
@@ -81,7 +82,7 @@ class RequestDispatcher:
         if header.api.key in AT_ONCE or (cluster := self._broker.cluster) is None or cluster.initial_metadata.is_over:
             self._handle(handler, request)
         else:
-            exchange.leave_queue()  # the controller must be heard, however many wait for it
+            exchange.leave_queue()  # however many requests wait, the queue must have room for the control requests they wait for
             self._run(self._handle_after(cluster.initial_metadata, handler, request))
 
     def took_long(self, taken_ns: int) -> None:
@@ -104,8 +105,8 @@ class RequestDispatcher:
             self._fail(request, error)
 
     def _dispatch_later(self, handler: Handler, exchange: Exchange, header: framing.Request) -> None:
-        """Takes the request out of the queue, where long ones would keep short ones out. Where those that wait for their first turn hold
-        many bytes, it stays in the queue until its own: as long as the initial_metadata lasts, no turn is certain."""
+        """Takes a long request out of the queue, so that it does not keep short ones out. If the waiting long requests hold more than
+        WAITING_BYTES_MAX, it stays in the queue until its first turn; but not before the initial metadata, which all turns wait for."""
         exchange.hold_next()
         cluster = self._broker.cluster
         if self._waiting_bytes + exchange.size <= WAITING_BYTES_MAX or (cluster is not None and not cluster.initial_metadata.is_over):
@@ -114,7 +115,7 @@ class RequestDispatcher:
         self._run(self._handle_many(handler, exchange, header))
 
     async def _handle_many(self, handler: Handler, exchange: Exchange, header: framing.Request) -> None:
-        """A request of many elements or megabytes: even to parse it takes a turn of the loop."""
+        """Handles a request of many elements or megabytes, which takes a turn of the loop even to parse."""
         turns, cluster = self._broker.turns, self._broker.cluster
         if cluster is not None and header.api.key not in AT_ONCE:
             await cluster.initial_metadata.wait()
@@ -128,7 +129,7 @@ class RequestDispatcher:
             _log.warning("Closing connection %s on listener %s: %s", exchange.connection.id, exchange.connection.listener_name, error)
             exchange.close_connection()
             return
-        # A request of megabytes with few elements is not divided: offsets that are too large together are refused together.
+        # A request of megabytes with few elements is not divided: offsets that are too large together must be refused together.
         is_divided = elements_max - header.reader.elements_left > ELEMENTS_AT_ONCE
         try:
             if is_divided and handler.handle_many is not None:
@@ -147,7 +148,7 @@ class RequestDispatcher:
             self._fail(request, error)
 
     async def _handle_parts(self, handler: Handler, parts: Parts, request: Request[Any], header: framing.Request) -> Message:
-        """Each part in a turn of its own. A part that waits, for replicas or for a coordinator, does not keep the next one waiting."""
+        """Handles each part in a turn of its own. A part that waits for replicas or a coordinator does not delay the next part."""
         loop, turns, is_broker = asyncio.get_running_loop(), self._broker.turns, _is_broker(request)
         answers: list[asyncio.Future[Message]] = []
         for message in parts.of(request.message):
@@ -214,9 +215,9 @@ class RequestDispatcher:
         self._refuse(request, error)
 
     def _refuse(self, request: Request[Any], error: Exception) -> None:
-        """Answers with the error where the response can carry one as a whole; where it cannot, the connection goes."""
+        """Responds with the error, if the response has an error of the whole in this version; else closes the connection."""
         code = error.code if isinstance(error, KafkaError) else ErrorCode.UNKNOWN_SERVER_ERROR
-        kind = request.api.response  # in two steps: mypyc takes the call of a property for the call of a method
+        kind = request.api.response  # in two steps: mypyc compiles the call of a property's value as a method call
         response: Any = kind()
         without = serialize(response, request.version)
         if "error_code" in response.field_names():
@@ -228,7 +229,7 @@ class RequestDispatcher:
 
 
 def _is_broker(request: Request[Any]) -> bool:
-    """Whether a request that is handled in parts is one that a broker sends, or says so. Fetch looks for itself."""
+    """Whether a request in parts comes from a broker, or claims to. The Fetch handler checks for itself."""
     key = request.api.key
     if key == api_keys.OFFSET_FOR_LEADER_EPOCH:
         replica_id: int = request.message.replica_id

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.handlers.parts import Parts
 from barnabas.broker.requests.reply import Reply
-from barnabas.broker.waiting.delayed_delete_records import INVALID_LOW_WATERMARK, DeletedRecords
+from barnabas.broker.waiting.delayed_delete_records import INVALID_LOW_WATERMARK, DeleteRecordsResult
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.delete_records_request import DeleteRecordsRequest
 from barnabas.protocol.messages.delete_records_response import DeleteRecordsPartitionResult, DeleteRecordsResponse, DeleteRecordsTopicResult
@@ -29,7 +29,7 @@ PARTS: Final = Parts(("topics", "partitions"), ("topics", "partitions"))
 
 
 def handle(broker: Broker, request: Request[DeleteRecordsRequest]) -> Reply[DeleteRecordsResponse]:
-    unknown: dict[TopicPartition, DeletedRecords] = {}
+    unknown: dict[TopicPartition, DeleteRecordsResult] = {}
     offsets: dict[TopicPartition, int] = {}
     for topic in request.message.topics:
         for requested in topic.partitions:
@@ -38,7 +38,7 @@ def handle(broker: Broker, request: Request[DeleteRecordsRequest]) -> Reply[Dele
                 offsets[partition] = requested.offset
             else:
                 error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                unknown[partition] = DeletedRecords(partition, requested.offset, INVALID_LOW_WATERMARK, error)
+                unknown[partition] = DeleteRecordsResult(partition, requested.offset, INVALID_LOW_WATERMARK, error)
     if not offsets:
         return Reply.now(request, _response(unknown.values()))
     reply: Reply[DeleteRecordsResponse] = Reply(request)
@@ -48,7 +48,7 @@ def handle(broker: Broker, request: Request[DeleteRecordsRequest]) -> Reply[Dele
     return reply
 
 
-def _response(deleted: Iterable[DeletedRecords]) -> DeleteRecordsResponse:
+def _response(deleted: Iterable[DeleteRecordsResult]) -> DeleteRecordsResponse:
     topics: dict[str, DeleteRecordsTopicResult] = {}
     for result in deleted:
         name, index = result.partition

@@ -1,9 +1,9 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""A partition on this broker: whether it leads, who is in sync, and what follows from that for its log.
+"""A partition on this broker: leader or follower, its in-sync replicas, and its log.
 
-Produce and fetch come here from the replica manager and go on to the `Log`. The leader's two promises are kept here: what is acknowledged
-is on every in-sync replica, and nobody reads past the high watermark, the least of what those replicas have. It never waits: what has to,
-it wakes.
+The replica manager calls it for Produce and Fetch, and it calls the `Log`. It keeps the two promises of a leader: acknowledged records are
+on every in-sync replica, and no consumer reads past the high watermark, the least log end offset of those replicas. It never waits; after a
+change it calls `wake`, which checks the delayed operations.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ NO_LEADER: Final = -1
 
 
 class PartitionHost:
-    """What all partitions of a broker share. `wake` tells those who wait for a partition that it has changed."""
+    """What all partitions of a broker share. `wake` checks the delayed operations of a partition that has changed."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Partition:
         self.is_internal = is_internal(partition.topic)
         self.host = host
         self.log: Log | None = None
-        self.leader_log: Log | None = None  # the same while this broker leads
+        self.leader_log: Log | None = None  # `log` while this broker leads, else None
         self.leader_id = NO_LEADER
         self.leader_epoch = -1
         self.leader_epoch_start_offset: int | None = None
@@ -106,10 +106,10 @@ class Partition:
         role = "leader" if self.is_leader else f"follower of {self.leader_id}"
         return f"Partition({self.partition}, {role}, epoch={self.leader_epoch}, isr={sorted(self.isr.committed)})"
 
-    # -- becoming
+    # -- leading and following
 
     def make_leader(self, state: LeaderAndIsrPartitionState, log: Log, monotonic_ms: int) -> bool:
-        """Takes over the lead, or what the controller says anew about a lead it has. True if it did not lead before."""
+        """Becomes the leader, or updates the state of a partition that it leads. True if it did not lead before."""
         if state.partition_epoch < self.partition_epoch:
             _log.info("Skipped becoming leader of %s: partition epoch %d is older than ours", self.partition, state.partition_epoch)
             return False
@@ -138,7 +138,7 @@ class Partition:
             log.high_watermark,
             state.isr,
         )
-        # At once and not with the first record: a follower that asks must learn that this epoch has begun.
+        # Now and not with the first record: a follower that compares epochs must see that this epoch has begun.
         log.epochs.assign(state.leader_epoch, start_offset)
         for replica in self.remote_replicas.values():
             replica.reset(start_offset, is_new_leader, replica.broker_id in state.isr, monotonic_ms)
@@ -146,7 +146,7 @@ class Partition:
         self.leader_epoch_start_offset = start_offset
 
     def make_follower(self, state: LeaderAndIsrPartitionState, log: Log) -> bool:
-        """Follows another broker. True if that one's epoch is new."""
+        """Follows another broker. True if the leader epoch is new."""
         if state.partition_epoch < self.partition_epoch:
             _log.info("Skipped becoming follower of %s: partition epoch %d is older than ours", self.partition, state.partition_epoch)
             return False
@@ -176,7 +176,7 @@ class Partition:
             self.leader_log = log
 
     def close(self) -> None:
-        """This broker has the partition no more: deleted, or on a disk that failed."""
+        """The replica is deleted, or its disk failed."""
         self.log = self.leader_log = None
         self.leader_epoch_start_offset = None
         self.remote_replicas = {}
@@ -209,7 +209,7 @@ class Partition:
         return log
 
     def _appended(self, log: Log, info: LogAppendInfo) -> PartitionAppend:
-        # With nobody else in sync this very append is replicated enough.
+        # If no other replica is in sync, the append itself moves the high watermark.
         moved = self.maybe_increment_leader_high_watermark(log)
         return PartitionAppend(
             self.partition,
@@ -233,7 +233,7 @@ class Partition:
             )
 
     def _effective_min_isr(self, log: Log) -> int:
-        """No more can be asked for than there are replicas."""
+        """min.insync.replicas, but at most the number of replicas."""
         return min(log.config.min_insync_replicas, len(self.remote_replicas) + 1)
 
     @property
@@ -261,9 +261,9 @@ class Partition:
         return ACKNOWLEDGED if self._effective_min_isr(log) <= len(self.isr.maximal) else TOO_FEW_IN_SYNC
 
     def maybe_increment_leader_high_watermark(self, log: Log) -> bool:
-        """To the least of what the in-sync replicas have, those on their way into the set included. True if it moved.
+        """Moves the high watermark to the least log end offset of the maximal ISR. True if it moved.
 
-        One that is caught up but not in the set yet is waited for too: else it could join a set whose high watermark is past its end.
+        A replica that is caught up but not in the ISR yet counts too: else it could join an ISR whose high watermark is past its log end.
         """
         end = log.end
         if not self.remote_replicas:
@@ -281,14 +281,14 @@ class Partition:
         return caught_up and self.host.metadata_cache.has_alive_broker(replica.broker_id)
 
     def isr_changed(self) -> None:
-        """Fewer to wait for may mean that the high watermark can move."""
+        """A smaller ISR may let the high watermark move."""
         log = self.leader_log
         if log is not None and self.maybe_increment_leader_high_watermark(log):
             self.host.wake(self.partition)
 
     @property
     def low_watermark(self) -> int:
-        """The least log start offset of all live replicas: records below are deleted everywhere."""
+        """The least log start offset of all live replicas: records below it are deleted on all of them."""
         log = self.leader_log
         if log is None:
             raise self._not_leader()
@@ -300,22 +300,22 @@ class Partition:
         return low if future is None else min(low, future.log_start_offset)
 
     def delete_records_on_leader(self, offset: int) -> int:
-        """Raises the log start offset, to the high watermark if asked for -1; gives the offset meant."""
+        """Raises the log start offset, for -1 to the high watermark; returns the new log start offset."""
         log = self.leader_log
         if log is None:
             raise self._not_leader()
         if not log.config.delete:
             raise PolicyViolation(f"Records of partition {self.partition} can not be deleted due to the configured policy")
-        wanted = log.high_watermark if offset == HIGH_WATERMARK else offset
-        if wanted < 0:
-            raise OffsetOutOfRange(f"The offset {wanted} for partition {self.partition} is not valid")
-        log.increment_log_start_offset(wanted, "client delete records request")
-        return wanted
+        start_offset = log.high_watermark if offset == HIGH_WATERMARK else offset
+        if start_offset < 0:
+            raise OffsetOutOfRange(f"The offset {start_offset} for partition {self.partition} is not valid")
+        log.increment_log_start_offset(start_offset, "client delete records request")
+        return start_offset
 
     # -- reading
 
     def local_log(self, current_leader_epoch: int, require_leader: bool) -> Log:
-        """The log, for a client that knows this leader epoch (-1: none) and may read from a follower or not."""
+        """The log, for a client with this leader epoch (-1: unknown). Raises KafkaError if the epoch or the role does not match."""
         if current_leader_epoch != NO_EPOCH and current_leader_epoch != self.leader_epoch:
             error: type[KafkaError] = FencedLeaderEpoch if current_leader_epoch < self.leader_epoch else UnknownLeaderEpoch
             raise error(self._no_log_message(current_leader_epoch, require_leader))
@@ -327,34 +327,34 @@ class Partition:
     def fetch_records(
         self,
         params: FetchParams,
-        wanted: FetchPartition,
+        request: FetchPartition,
         max_bytes: int,
         min_one_message: bool,
         monotonic_ms: int,
         update_fetch_state: bool,
     ) -> PartitionRead:
-        """Reads, and on a fetch of a follower notes how far it has come."""
-        log = self.local_log(wanted.current_leader_epoch, params.fetch_only_leader)
+        """Reads, and updates the state of the follower if a follower fetches."""
+        log = self.local_log(request.current_leader_epoch, params.fetch_only_leader)
         if not params.is_from_follower:
-            return read_records(self, log, wanted, params.isolation, max_bytes, min_one_message)
-        replica = self._follower(params.replica_id, wanted)
-        read = read_records(self, log, wanted, params.isolation, max_bytes, min_one_message)
+            return read_records(self, log, request, params.isolation, max_bytes, min_one_message)
+        replica = self._follower(params.replica_id, request)
+        read = read_records(self, log, request, params.isolation, max_bytes, min_one_message)
         if update_fetch_state and read.diverging_epoch is None:
-            self._follower_fetched(replica, read, wanted.log_start_offset, params.replica_epoch, monotonic_ms)
+            self._follower_fetched(replica, read, request.log_start_offset, params.replica_epoch, monotonic_ms)
         return read
 
     def last_offset_for_leader_epoch(self, current_leader_epoch: int, epoch: int, require_leader: bool) -> tuple[int, int]:
-        """The largest epoch up to the one asked for and where it ended, (-1, -1) where nothing can be said."""
+        """The largest epoch up to the given one and its end offset; (-1, -1) if there is none."""
         log = self.local_log(current_leader_epoch, require_leader)
         return log.epochs.end_offset_for(epoch, log.log_end_offset)
 
-    def _follower(self, replica_id: int, wanted: FetchPartition) -> Replica:
+    def _follower(self, replica_id: int, request: FetchPartition) -> Replica:
         replica = self.remote_replicas.get(replica_id)
         if replica is not None:
             return replica
         message = f"Replica {replica_id} is not recognized as a valid replica of {self.partition} in leader epoch {self.leader_epoch}"
-        if wanted.current_leader_epoch != NO_EPOCH:
-            raise UnknownLeaderEpoch(message)  # it knows of a reassignment that we do not know of yet
+        if request.current_leader_epoch != NO_EPOCH:
+            raise UnknownLeaderEpoch(message)  # the replica was added by a reassignment that has not reached this broker yet
         raise NotLeaderOrFollower(message)
 
     def _follower_fetched(
@@ -365,7 +365,7 @@ class Partition:
         self.isr.maybe_expand(replica)
         log = self.leader_log
         moved = log is not None and end_before != replica.end.offset and self.maybe_increment_leader_high_watermark(log)
-        if moved or replica.log_start_offset > start_before:  # the low watermark may have moved with it
+        if moved or replica.log_start_offset > start_before:  # the low watermark may have moved too
             self.host.wake(self.partition)
 
     def _not_leader(self) -> NotLeaderOrFollower:
