@@ -106,7 +106,7 @@ class RequestDispatcher:
 
     def _dispatch_later(self, handler: Handler, exchange: Exchange, header: framing.Request) -> None:
         """Takes a long request out of the queue, so that it does not keep short ones out. If the waiting long requests hold more than
-        WAITING_BYTES_MAX, it stays in the queue until its first turn; but not before the initial metadata, which all turns wait for."""
+        WAITING_BYTES_MAX, it stays in the queue until its first turn, unless the initial metadata is missing: then no turn is certain."""
         exchange.hold_next()
         cluster = self._broker.cluster
         if self._waiting_bytes + exchange.size <= WAITING_BYTES_MAX or (cluster is not None and not cluster.initial_metadata.is_over):

@@ -33,11 +33,11 @@ def list_offsets(
     if timestamp == offset_lookup.LATEST:
         _require_high_watermark(partition, isolation, current_leader_epoch)
         return Found(NO_TIMESTAMP, last_fetchable, partition.leader_epoch)
-    found = offset_lookup.offset_for_timestamp(log, timestamp)
+    record = offset_lookup.offset_for_timestamp(log, timestamp)
     if timestamp in (offset_lookup.EARLIEST, offset_lookup.EARLIEST_LOCAL):
-        return found
-    if found is not None and found.offset < last_fetchable:
-        return found
+        return record
+    if record is not None and record.offset < last_fetchable:
+        return record
     _require_high_watermark(partition, isolation, current_leader_epoch)
     return None
 

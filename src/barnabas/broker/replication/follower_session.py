@@ -71,7 +71,7 @@ class FollowerSession:
             return None
         answers = self._named(response)
         if answers is None or (self.epoch == INITIAL_EPOCH and len(answers) < len(self._requested)):
-            _log.info("Leader %d did not answer what it was asked in fetch session %d", self.leader_id, self.session_id)
+            _log.info("The response of leader %d does not match the partitions of fetch session %d", self.leader_id, self.session_id)
             self._start_over(keep_id=True)
             return None
         if response.session_id == NO_SESSION:

@@ -1,4 +1,4 @@
-"""The authorized operations of a client on a resource, as the bit field in responses of Metadata and the Describe APIs: bit N is operation N.
+"""The authorized operations of a client on a resource: the bit field of Metadata and the Describe APIs, in which bit N is operation N.
 
 Without an authorizer every client may perform every operation of the resource.
 """
