@@ -104,7 +104,7 @@ class RequestDispatcher:
         except Exception as error:
             self._fail(request, error)
 
-    def _dispatch_later(self, handler: Handler, exchange: Exchange, header: framing.Request) -> None:
+    def _dispatch_later(self, handler: Handler, exchange: Exchange, header: framing.RequestFrame) -> None:
         """Takes a long request out of the queue, so that it does not keep short ones out. If the waiting long requests hold more than
         WAITING_BYTES_MAX, it stays in the queue until its first turn, unless the initial metadata is missing: then no turn is certain."""
         exchange.hold_next()
@@ -114,7 +114,7 @@ class RequestDispatcher:
         self._waiting_bytes += exchange.size
         self._run(self._handle_many(handler, exchange, header))
 
-    async def _handle_many(self, handler: Handler, exchange: Exchange, header: framing.Request) -> None:
+    async def _handle_many(self, handler: Handler, exchange: Exchange, header: framing.RequestFrame) -> None:
         """Handles a request of many elements or megabytes, which takes a turn of the loop even to parse."""
         turns, cluster = self._broker.turns, self._broker.cluster
         if cluster is not None and header.api.key not in AT_ONCE:
@@ -147,7 +147,7 @@ class RequestDispatcher:
         except Exception as error:
             self._fail(request, error)
 
-    async def _handle_parts(self, handler: Handler, parts: Parts, request: Request[Any], header: framing.Request) -> Message:
+    async def _handle_parts(self, handler: Handler, parts: Parts, request: Request[Any], header: framing.RequestFrame) -> Message:
         """Handles each part in a turn of its own. A part that waits for replicas or a coordinator does not delay the next part."""
         loop, turns, is_broker = asyncio.get_running_loop(), self._broker.turns, _is_broker(request)
         answers: list[asyncio.Future[Message]] = []
