@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.partitions.append_call import AppendCall
 from barnabas.broker.partitions.partition_append import PartitionAppend
-from barnabas.broker.scheduling.openings import Openings
+from barnabas.broker.scheduling.decompression_slots import DecompressionSlots
 from barnabas.errors import NotLeaderOrFollower
 from barnabas.records.validation.validation import Validated
 from barnabas.storage.log.append import LogAppend
@@ -35,7 +35,7 @@ class LongAppends:
         self._replica_manager = replica_manager
         self._turns = turns
         self._threads = threads
-        self._openings = Openings(at_once)
+        self._decompression_slots = DecompressionSlots(at_once)
         self._running: set[asyncio.Future[None]] = set()
         self.begun = 0
 
@@ -75,7 +75,7 @@ class LongAppends:
         address, connection = ("", "") if order is None else (order.connection.remote_ip, order.connection.id)  # "" for this broker itself
         try:
             hosted = replica_manager.partition_or_raise(partition)
-            async with self._openings.turn_of(address, connection):
+            async with self._decompression_slots.turn_of(address, connection):
                 validated = await self._validate(hosted, call.next_append(replica_manager.clock.now_ms()))
             if replica_manager.partition(partition) is not hosted:
                 raise NotLeaderOrFollower(f"Partition {partition} was replaced after its records were received")

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 
-class Openings:
+class DecompressionSlots:
     """At most `at_once` batches are decompressed at the same time."""
 
     def __init__(self, at_once: int) -> None:
