@@ -160,12 +160,12 @@ class RequestDispatcher:
             part_response = await reply.result()
             if part_response is not None:
                 reply.complete(part_response)
-        joint = parts.joint(await answers[0])
+        joined = parts.joined(await answers[0])
         for answer in answers[1:]:
             part_answer = await answer
             await turns.next(request, is_broker=is_broker)
-            joint.add(part_answer)
-        response: Message = joint.whole
+            joined.add(part_answer)
+        response: Message = joined.whole
         return response
 
     def _handler(self, key: int) -> Handler:

@@ -29,9 +29,9 @@ class Parts:
         """The message in parts of up to `size` elements. The original is not changed. A structure without elements counts as one."""
         return (part for part, _ in _split(message, self._lists, self._size))
 
-    def joint(self, first: Any) -> Joint:
+    def joined(self, first: Any) -> JoinedResponse:
         """The response to the first part. The responses to the other parts are added to it."""
-        return Joint(first, self._answers)
+        return JoinedResponse(first, self._answers)
 
 
 class DeleteTopicsParts(Parts):
@@ -55,8 +55,8 @@ class OffsetFetchParts(Parts):
     def of(self, message: Any) -> Iterator[Message]:
         return super().of(message) if message.groups else self._of_one_group.of(message)
 
-    def joint(self, first: Any) -> Joint:
-        return super().joint(first) if first.groups else self._of_one_group.joint(first)
+    def joined(self, first: Any) -> JoinedResponse:
+        return super().joined(first) if first.groups else self._of_one_group.joined(first)
 
 
 def _split(message: Message, lists: tuple[str, ...], size: int) -> Iterator[tuple[Message, int]]:
@@ -90,7 +90,7 @@ def _copy(message: Message, name: str, elements: list[Any]) -> Message:
     return type(message)(**fields)
 
 
-class Joint:
+class JoinedResponse:
     """A response, or a structure in it, that other responses are added to. Fields outside the lists stay those of the first response; the
     first error of any part becomes the error of the whole."""
 
@@ -99,7 +99,7 @@ class Joint:
         self._list: list[Any] = getattr(whole, answers[0])
         self._name = answers[0]
         self._inner = answers[1:]
-        self._joints = {_identity(element): Joint(element, self._inner) for element in self._list} if self._inner else {}
+        self._joined = {_identity(element): JoinedResponse(element, self._inner) for element in self._list} if self._inner else {}
         self._has_error = _ERROR_CODE in whole.field_names()
 
     def add(self, other: Any) -> None:
@@ -111,12 +111,12 @@ class Joint:
             return
         for element in elements:
             identity = _identity(element)
-            joint = self._joints.get(identity)
-            if joint is None:
+            joined = self._joined.get(identity)
+            if joined is None:
                 self._list.append(element)
-                self._joints[identity] = Joint(element, self._inner)
+                self._joined[identity] = JoinedResponse(element, self._inner)
             else:
-                joint.add(element)
+                joined.add(element)
 
 
 def _identity(element: Message) -> tuple[object, ...]:

@@ -55,7 +55,7 @@ class BrokerLinks:
             failures=ConnectionFailures(clock.monotonic_ms),
         )
 
-    def know(self, broker_id: int, endpoint: EndPoint) -> None:
+    def set_endpoint(self, broker_id: int, endpoint: EndPoint) -> None:
         """Sets the endpoint of a broker. A connection to another endpoint of it is closed."""
         node = Node(broker_id, endpoint.host, endpoint.port)
         if self._nodes.get(broker_id) not in (None, node):

@@ -33,10 +33,10 @@ class ControllerLink:
         if controller_id is None or endpoint is None:
             raise Disconnected("No controller is known yet")
         self._asked = controller_id
-        self._links.know(controller_id, endpoint)
+        self._links.set_endpoint(controller_id, endpoint)
         return await self._links.ask(controller_id, request, version, timeout_ms)
 
-    def controller_told(self) -> None:
+    def controller_may_have_changed(self) -> None:
         """Called after a control request. If the controller has changed, requests in flight to the old one are dropped."""
         now = self._controller_id()
         if now is not None and self._asked not in (now, -1):

@@ -195,7 +195,7 @@ class ReplicaFetcher:
         fetches = self._next_fetches()
         if fetches:
             self._look_at_all_ms = monotonic_ms + LOOK_MS
-            self._know_leader()
+            self._update_endpoint()
             self._session.fill(request, fetches)
         return bool(fetches)
 
@@ -221,7 +221,7 @@ class ReplicaFetcher:
     async def _find_offsets(self) -> None:
         """Fetches the start and end offsets of the leader, for partitions whose fetch offset is out of range."""
         lost = self.state.lost()
-        self._know_leader()
+        self._update_endpoint()
         end_offsets = await self._list_offsets(lost, LATEST)
         start_offsets = await self._list_offsets(lost, EARLIEST)
         unanswered: list[TopicPartition] = []
@@ -257,8 +257,8 @@ class ReplicaFetcher:
         except TimeoutError:
             pass
 
-    def _know_leader(self) -> None:
+    def _update_endpoint(self) -> None:
         """The leader may have restarted at another address."""
         endpoint = self._endpoint_of(self.leader_id)
         if endpoint is not None:
-            self._links.know(self.leader_id, endpoint)
+            self._links.set_endpoint(self.leader_id, endpoint)

@@ -277,10 +277,10 @@ def test_what_the_answers_say_of_one_group_and_topic_is_said_once() -> None:
         topic = OffsetFetchResponseTopics("t", partitions=[OffsetFetchResponsePartitions(index, index) for index in indexes])
         return OffsetFetchResponse(groups=[OffsetFetchResponseGroup("g", [topic], error)])
 
-    joint = OffsetFetchParts().joint(answer(0, 1))
-    joint.add(answer(2))
-    joint.add(answer(3, error=16))
-    (group,) = joint.whole.groups
+    joined = OffsetFetchParts().joined(answer(0, 1))
+    joined.add(answer(2))
+    joined.add(answer(3, error=16))
+    (group,) = joined.whole.groups
     (topic,) = group.topics
     assert ([each.partition_index for each in topic.partitions], group.error_code) == ([0, 1, 2, 3], 16)
 
