@@ -16,6 +16,7 @@ from barnabas.errors import KafkaStorageError
 from barnabas.records.builder import BatchBuilder
 from barnabas.records.reader import records_of
 from barnabas.simulation.disk import SimulatedCrash, SimulatedFiles
+from barnabas.storage.log.append import LogAppend
 from barnabas.storage.log.fetch import FetchIsolation
 from barnabas.storage.log.log import Log
 from barnabas.storage.log_config import LogConfig
@@ -129,7 +130,7 @@ class History:
         first = log.log_end_offset
         for index, value in enumerate(values):  # from here on the disk may hold it
             self.written[first + index].add(value)
-        info = log.append_as_leader(builder.build(), max(log.latest_epoch, 0) + self.rng.randint(0, 1), self.now_ms)
+        info = log.append_as_leader(LogAppend(builder.build(), self.now_ms), max(log.latest_epoch, 0) + self.rng.randint(0, 1))
         assert (info.first_offset, info.last_offset) == (first, first + count - 1)
         self.latest.update({first + index: value for index, value in enumerate(values)})
 

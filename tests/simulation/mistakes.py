@@ -10,9 +10,10 @@ from typing import Any
 
 from barnabas.broker.clock import Clock
 from barnabas.broker.partitions import partition_read
+from barnabas.broker.partitions.ack_status import ACKNOWLEDGED, NOT_LEADER, AckStatus
 from barnabas.broker.partitions.isr import InSyncReplicas
-from barnabas.broker.partitions.partition import REPLICATED, Partition
-from barnabas.broker.replication.follower_fetch import FollowerFetch, Following, State
+from barnabas.broker.partitions.partition import Partition
+from barnabas.broker.replication.follower_fetch import FollowerFetch, Following, FollowingState
 from barnabas.broker.replication.replica_manager import ReplicaManager
 from barnabas.broker.server.housekeeping import Housekeeping
 from barnabas.broker.topics.initial_metadata import InitialMetadata
@@ -35,13 +36,12 @@ from barnabas.storage.management.dir_checkpoints import DirCheckpoints
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
 
-NOT_LEADER = 6
 QUESTION_WAITS_S = 0.5
 
 
 def acknowledge_before_the_isr_has_it() -> Any:
-    def check_replicated(self: Partition, required_offset: int) -> int:
-        return REPLICATED if self.leader_log is not None else NOT_LEADER
+    def check_replicated(self: Partition, required_offset: int) -> AckStatus:
+        return ACKNOWLEDGED if self.leader_log is not None else NOT_LEADER
 
     return changed(Partition, "check_replicated", check_replicated)
 
@@ -57,7 +57,7 @@ def let_the_high_watermark_run_ahead() -> Any:
 
 def truncate_to_the_high_watermark() -> Any:
     def add(self: FollowerFetch, partition: TopicPartition, topic_id: Uuid, leader_epoch: int) -> None:
-        self._followed[partition] = Following(topic_id, leader_epoch, self._logs.high_watermark(partition), State.TRUNCATING)
+        self._followed[partition] = Following(topic_id, leader_epoch, self._logs.high_watermark(partition), FollowingState.TRUNCATING)
 
     return changed(FollowerFetch, "add", add)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from barnabas.broker.clock import Clock
 from barnabas.broker.config import BrokerConfig, DynamicBrokerConfig
+from barnabas.broker.partitions.append_call import AppendCall
 from barnabas.broker.partitions.fetch_params import FetchParams, FetchResult, PartitionFetch, TopicIdPartition
 from barnabas.broker.partitions.isr import IsrResult
 from barnabas.broker.partitions.partition import Partition
@@ -192,7 +193,7 @@ class Replicas:
 
     def append(self, count: int = 1, *, acks: int = -1, partition: TopicPartition = TP, timeout_ms: int = 1000, **how: Any) -> Appended:
         appended = Appended()
-        self.manager.append_records(timeout_ms, acks, [(partition, records(count, **how))], appended)
+        self.manager.append_records(AppendCall([(partition, records(count, **how))], appended, timeout_ms=timeout_ms, required_acks=acks))
         return appended
 
     def fetch(

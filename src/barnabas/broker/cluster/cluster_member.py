@@ -72,7 +72,7 @@ class ClusterMember:
         self.to_controller = ControllerLink(
             self.new_links(f"broker-{broker_id}-to-controller"), lambda: self._cache.controller_id, self.endpoint_of
         )
-        self._cache.on_update.append(self.to_controller.controller_told)
+        self._cache.on_update.append(self.to_controller.controller_may_have_changed)
         self.isr_proposals = IsrProposals(broker_id, self.to_controller, self._own_epoch, self._topic_id_of, self._replica_epochs_of)
         self.fetchers = ReplicaFetchers(
             replicas, lambda number: self.new_links(f"broker-{broker_id}-fetcher-{number}"), self.endpoint_of, self._own_epoch

@@ -192,5 +192,5 @@ def _elements(partitions: Sequence[TopicPartition]) -> int:
 async def _ask(links: BrokerLinks, cluster: ClusterMember, broker_id: int, request: Message, version: int) -> Message:
     endpoint = cluster.endpoint_of(broker_id)
     if endpoint is not None:
-        links.know(broker_id, endpoint)
+        links.set_endpoint(broker_id, endpoint)
     return await links.ask(broker_id, request, version)

@@ -16,11 +16,12 @@ from typing import Final
 
 from barnabas.broker.clock import Clock
 from barnabas.broker.config import DynamicBrokerConfig
+from barnabas.broker.partitions.append_call import AppendCall
 from barnabas.broker.partitions.partition import ACKS_ALL
 from barnabas.broker.replication.replica_manager import ReplicaManager
-from barnabas.broker.requests.gather import Gather
 from barnabas.broker.topics.metadata_cache import MetadataCache
 from barnabas.coordinator.faults import error_code
+from barnabas.coordinator.gather import Gather
 from barnabas.coordinator.group.coordinator import GroupCoordinator
 from barnabas.coordinator.runtime import Scheduler, TransactionProducer
 from barnabas.coordinator.transaction.markers import Marker
@@ -94,15 +95,16 @@ class MarkerAppender:
         return end_txn_marker(marker.committed, marker.producer_id, marker.producer_epoch, marker.coordinator_epoch, self._clock.now_ms())
 
     def _append(self, marker: Marker, entries: list[tuple[TopicPartition, Records]], on_done: OnDone) -> None:
-        self._replica_manager.append_records(
-            self._config.current.number("request.timeout.ms"),
-            ACKS_ALL,
+        call = AppendCall(
             entries,
             lambda results: on_done({result.partition: result.error for result in results}),
+            timeout_ms=self._config.current.number("request.timeout.ms"),
+            required_acks=ACKS_ALL,
             internal_topics_allowed=True,
             origin=COORDINATOR,
             transaction_version=marker.transaction_version,
         )
+        self._replica_manager.append_records(call)
 
     def _complete(self, marker: Marker, partition: TopicPartition, on_done: OnDone) -> None:
         def done(error: Exception | None) -> None:

@@ -7,10 +7,9 @@ codes are ones that all versions of producers understand.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.partitions.append_call import Order
+from barnabas.broker.partitions.append_call import AppendCall
 from barnabas.broker.partitions.partition_append import PartitionAppend
 from barnabas.broker.transactions.transaction_verification import Errors, Guards, Support
 from barnabas.errors import InvalidProducerIdMapping
@@ -23,10 +22,7 @@ if TYPE_CHECKING:
     from barnabas.broker.replication.replica_manager import ReplicaManager
     from barnabas.broker.transactions.transaction_verification import TransactionVerification
 
-Entries = list[tuple[TopicPartition, Records]]
-OnDone = Callable[[list[PartitionAppend]], None]
-
-_ATTRIBUTES_AT: Final = 22  # the low byte of the attributes in a batch of format v2
+ATTRIBUTES_AT: Final = 22  # of their low byte, in a batch of format v2
 
 _INVALID_TXN_STATE: Final = int(ErrorCode.INVALID_TXN_STATE)
 _NOT_ENOUGH_REPLICAS: Final = int(ErrorCode.NOT_ENOUGH_REPLICAS)
@@ -49,26 +45,12 @@ _UNVERIFIED: Final = {
 class TransactionalProduce:
     """One Produce with a transactional id. `on_done` gets one result per entry, in order, as from `ReplicaManager.append_records`."""
 
-    def __init__(
-        self,
-        replica_manager: ReplicaManager,
-        support: Support,
-        timeout_ms: int,
-        required_acks: int,
-        entries: Entries,
-        on_done: OnDone,
-        *,
-        internal_topics_allowed: bool,
-        order: Order | None = None,
-    ) -> None:
+    def __init__(self, replica_manager: ReplicaManager, support: Support, call: AppendCall) -> None:
         self._replica_manager = replica_manager
         self._support = support
-        self._timeout_ms = timeout_ms
-        self._required_acks = required_acks
-        self._entries = entries
-        self._on_done = on_done
-        self._internal_topics_allowed = internal_topics_allowed
-        self._order = order
+        self._call = call
+        self._entries = call.entries
+        self._on_done = call.on_done
 
     def begin(self, verification: TransactionVerification, transactional_id: str) -> None:
         """Raises InvalidProducerIdMapping, for the whole request, if it has records of more than one producer."""
@@ -83,45 +65,35 @@ class TransactionalProduce:
         if len(producers) > 1:
             raise InvalidProducerIdMapping("Transactional records contained more than one producer ID")
         if not producers:
-            self._append(self._entries, self._on_done)
+            self._replica_manager.append_records(self._call)
             return
         ((producer_id, producer_epoch),) = producers
-        if self._order is not None:
-            # Otherwise the next request of this client would be verified right after this one, and could overtake a long append.
-            self._order.hold_next()
+        if self._call.order is not None:
+            # The next request of the client would be verified as soon as these records are, and overtake them if appending takes long.
+            self._call.order.hold_next()
         verification.verify(self._support, transactional_id, producer_id, producer_epoch, sequences, self._verified, retries=True)
 
     def _verified(self, errors: Errors, guards: Guards) -> None:
-        if self._order is not None:
-            self._order.release_next()  # the next request follows in a later loop iteration; a long append holds it again before that
-        if not errors:
-            self._append(self._entries, self._on_done, guards)
-            return
-        accepted = [entry for entry in self._entries if entry[0] not in errors]
-
-        def merge(results: list[PartitionAppend]) -> None:
-            appended = iter(results)
-            merged = []
-            for partition, _ in self._entries:
-                code = errors.get(partition)
-                merged.append(next(appended) if code is None else self._refused(partition, code))
-            self._on_done(merged)
-
-        if accepted:
-            self._append(accepted, merge, guards)
+        call = self._call
+        if call.order is not None:
+            call.order.release_next()  # a later turn of the loop hands over the next request; a long append holds it again before that
+        if errors:
+            call.entries = [entry for entry in self._entries if entry[0] not in errors]
+            call.on_done = lambda results: self._on_done(self._merged(errors, results))
+        if call.entries:
+            call.verification_guards = guards
+            self._replica_manager.append_records(call)
         else:
-            merge([])
+            call.on_done([])
 
-    def _append(self, entries: Entries, on_done: OnDone, guards: Guards | None = None) -> None:
-        self._replica_manager.append_records(
-            self._timeout_ms,
-            self._required_acks,
-            entries,
-            on_done,
-            internal_topics_allowed=self._internal_topics_allowed,
-            verification_guards=guards,
-            order=self._order,
-        )
+    def _merged(self, errors: Errors, results: list[PartitionAppend]) -> list[PartitionAppend]:
+        """The results of all entries, in their order: those that were appended, and those that the coordinator refused."""
+        appended = iter(results)
+        merged = []
+        for partition, _ in self._entries:
+            code = errors.get(partition)
+            merged.append(next(appended) if code is None else self._refused(partition, code))
+        return merged
 
     def _refused(self, partition: TopicPartition, code: int) -> PartitionAppend:
         if code == _INVALID_TXN_STATE:
@@ -135,7 +107,7 @@ class TransactionalProduce:
 
 
 def is_transactional(records: Records) -> bool:
-    """Whether the first batch is transactional. False for an incomplete batch."""
+    """Whether the first batch is transactional. False for a batch that is cut short."""
     data, start = records.data, records.start
     is_v2 = records.size >= HEADER_SIZE_V2 and data[start + MAGIC_AT] == MAGIC_V2
-    return is_v2 and data[start + _ATTRIBUTES_AT] & TRANSACTIONAL_BIT != 0
+    return is_v2 and data[start + ATTRIBUTES_AT] & TRANSACTIONAL_BIT != 0

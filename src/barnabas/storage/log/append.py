@@ -13,18 +13,53 @@ from typing import Final
 from barnabas.errors import CorruptRecord, OffsetsOutOfOrder, RecordTooLarge, UnexpectedAppendOffset
 from barnabas.records.batch import MAGIC_V2, NO_TIMESTAMP, Batch, read_batches
 from barnabas.records.crc import is_valid
+from barnabas.records.validation.validation import CLIENT
 from barnabas.records.validation.validator import Validated
+from barnabas.storage.producers.append import TRANSACTION_VERSION_UNKNOWN
 from barnabas.storage.producers.state import BatchMetadata
+from barnabas.storage.producers.verification import VerificationGuard
 from barnabas.topic_partition import TopicPartition
 
 UNKNOWN_OFFSET: Final = -1
 
 
-class LogAppendInfo:
-    """The result of an append. For a duplicate it holds the offsets of the original batch.
+class LogAppend:
+    """One append by a leader: the batches in `data[start:end]`, and who appends them when. The replica manager hands it down to the log.
 
-    `first_offset` is -1 where it is known only after decompressing: formats v0 and v1 on a follower. `looked_at` is the number of bytes
-    of records that the validation has read. A plain class, because every append creates one.
+    `at_once` bounds the bytes of records that are validated in one call, -1 is no bound. The replica manager uses one object for all
+    partitions of a call, one after the other, because making one is on the path of every append.
+    """
+
+    __slots__ = ("at_once", "data", "end", "now_ms", "origin", "start", "transaction_version", "verification_guard")
+
+    def __init__(
+        self,
+        data: bytes,
+        now_ms: int,
+        *,
+        start: int = 0,
+        end: int = -1,
+        origin: int = CLIENT,
+        verification_guard: VerificationGuard | None = None,
+        transaction_version: int = TRANSACTION_VERSION_UNKNOWN,
+        at_once: int = -1,
+    ) -> None:
+        self.data = data
+        self.start = start
+        self.end = len(data) if end < 0 else end
+        self.now_ms = now_ms
+        self.origin = origin
+        self.verification_guard = verification_guard
+        self.transaction_version = transaction_version
+        self.at_once = at_once
+
+
+class LogAppendInfo:
+    """The result of an append. For a duplicate these are the offsets of the original.
+
+    `first_offset` is -1 where only decompressing would tell: formats v0 and v1, on a follower. `looked_at` is how many bytes of records the
+    validation has looked at. With `must_flush` the append is acknowledged after the flush that flush.messages has made due. A plain class,
+    because making one is on the path of every append.
     """
 
     def __init__(
@@ -39,6 +74,7 @@ class LogAppendInfo:
         duplicate: bool = False,
         converted_records: int = 0,
         looked_at: int = 0,
+        must_flush: bool = False,
     ) -> None:
         self.first_offset = first_offset
         self.last_offset = last_offset
@@ -50,16 +86,25 @@ class LogAppendInfo:
         self.duplicate = duplicate
         self.converted_records = converted_records
         self.looked_at = looked_at
+        self.must_flush = must_flush
 
 
 def nothing_appended(log_start_offset: int) -> LogAppendInfo:
     return LogAppendInfo(UNKNOWN_OFFSET, -1, NO_TIMESTAMP, NO_TIMESTAMP, log_start_offset, 0, 0)
 
 
-def duplicate_of(original: BatchMetadata, log_start_offset: int) -> LogAppendInfo:
-    """The result for a retry of a batch that the log already has: it is not written again."""
+def duplicate_of(original: BatchMetadata, log_start_offset: int, must_flush: bool) -> LogAppendInfo:
+    """The result of a retry: that of the first append. The batch is not written again."""
     return LogAppendInfo(
-        original.first_offset, original.last_offset, original.timestamp, original.timestamp, log_start_offset, 0, 0, duplicate=True
+        original.first_offset,
+        original.last_offset,
+        original.timestamp,
+        original.timestamp,
+        log_start_offset,
+        0,
+        0,
+        duplicate=True,
+        must_flush=must_flush,
     )
 
 

@@ -25,7 +25,7 @@ from barnabas.errors import (
 )
 from barnabas.records.batch import MAGIC_V2, Batch, entry_size
 from barnabas.records.validation.long_validation import LongValidation, placed, validate_whole
-from barnabas.records.validation.validator import CLIENT, REPLICATION, Validated, ValidationRules, validate
+from barnabas.records.validation.validator import REPLICATION, Validated, ValidationRules, validate
 from barnabas.storage.directory import names
 from barnabas.storage.directory.partition_metadata import PartitionMetadataFile
 from barnabas.storage.disk.disk import is_shortage
@@ -36,6 +36,7 @@ from barnabas.storage.leader_epochs import LeaderEpochCache
 from barnabas.storage.log import retention, rolling, segment_removal, truncation
 from barnabas.storage.log.append import (
     UNKNOWN_OFFSET,
+    LogAppend,
     LogAppendInfo,
     analyze_replicated,
     check_sizes,
@@ -298,56 +299,38 @@ class Log:
 
     # -- appending
 
-    def append_as_leader(
-        self,
-        data: bytes,
-        leader_epoch: int,
-        now_ms: int,
-        *,
-        origin: int = CLIENT,
-        start: int = 0,
-        end: int = -1,
-        verification_guard: VerificationGuard | None = None,
-        transaction_version: int = TRANSACTION_VERSION_UNKNOWN,
-        at_once: int = -1,
-    ) -> LogAppendInfo:
-        """Checks the batches in `data[start:end]`, gives them the next offsets and writes them.
+    def append_as_leader(self, append: LogAppend, leader_epoch: int) -> LogAppendInfo:
+        """Checks the batches of the append, gives them the next offsets and writes them.
 
-        With `at_once`, this call validates at most that many bytes of records. It raises TakesTurns for more: the caller then runs
-        `long_validation` and passes the result to `append_validated`.
+        Raises TakesTurns if more than `append.at_once` bytes of records have to be validated. Then `long_validation` validates them in
+        slices, and `append_validated` appends its outcome.
         """
         self.check_open()
-        stop = len(data) if end < 0 else end
+        data, start, stop = append.data, append.start, append.end
         if entry_size(data, start, stop) == 0:
             return nothing_appended(self.log_start_offset)
-        end_offset, rules = self._log_end_offset, self._rules
-        if at_once < 0:
+        end_offset, rules, now_ms, origin = self._log_end_offset, self._rules, append.now_ms, append.origin
+        if append.at_once < 0:
             validated = validate_whole(data, start, stop, end_offset, now_ms, leader_epoch, origin, rules)
         else:
-            validated = validate(data, start, stop, end_offset, now_ms, leader_epoch, origin, rules, at_once)
-        if validated.size_changed:
-            check_sizes(validated.batches, self.config.max_message_bytes, self.partition)
-        return self._append(validated, self._log_end_offset, origin, now_ms, verification_guard, transaction_version)
+            validated = validate(data, start, stop, end_offset, now_ms, leader_epoch, origin, rules, append.at_once)
+        return self._append_as_leader(validated, append)
 
-    def long_validation(self, data: bytes, start: int, end: int, leader_epoch: int, now_ms: int, origin: int) -> LongValidation:
-        """The validation in steps of records for which `append_as_leader` raised TakesTurns."""
-        return LongValidation(data, start, end, now_ms, leader_epoch, origin, self._rules)
+    def long_validation(self, append: LogAppend, leader_epoch: int) -> LongValidation:
+        """The validation of records that TakesTurns was raised for, by the rules of this log."""
+        return LongValidation(append.data, append.start, append.end, append.now_ms, leader_epoch, append.origin, self._rules)
 
-    def append_validated(
-        self,
-        validated: Validated,
-        leader_epoch: int,
-        now_ms: int,
-        origin: int,
-        verification_guard: VerificationGuard | None = None,
-        transaction_version: int = TRANSACTION_VERSION_UNKNOWN,
-    ) -> LogAppendInfo:
-        """Assigns the next offsets to the records of a long validation, and writes them. Other appends may have come in between."""
+    def append_validated(self, validated: Validated, append: LogAppend, leader_epoch: int) -> LogAppendInfo:
+        """Writes the outcome of a long validation at the log end offset of now, which may have moved since the validation began."""
         self.check_open()
         placed(validated, self._log_end_offset, leader_epoch)
+        return self._append_as_leader(validated, append)
+
+    def _append_as_leader(self, validated: Validated, append: LogAppend) -> LogAppendInfo:
         if validated.size_changed:
             check_sizes(validated.batches, self.config.max_message_bytes, self.partition)
-        return self._append(validated, self._log_end_offset, origin, now_ms, verification_guard, transaction_version)
+        guard, transaction_version = append.verification_guard, append.transaction_version
+        return self._append(validated, self._log_end_offset, append.origin, append.now_ms, guard, transaction_version)
 
     def append_as_follower(self, data: bytes, now_ms: int, leader_epoch: int = -1) -> LogAppendInfo:
         """Writes batches of the leader unchanged, offsets included.
@@ -395,7 +378,7 @@ class Log:
             segment = self._maybe_roll(records, first_offset, now_ms)
             updates = check_producers(self.producers, segment, records, origin, guard, transaction_version)
             if updates is not None and updates.duplicate is not None:
-                return duplicate_of(updates.duplicate, self.log_start_offset)
+                return duplicate_of(updates.duplicate, self.log_start_offset, self._awaits_flush(updates.duplicate.last_offset))
             segment.append(records.buffers, records.batches)
             self._log_end_offset = end = records.last_offset + 1
             if updates is not None:
@@ -419,7 +402,12 @@ class Log:
             False,
             records.converted_count,
             max(records.size, records.temporary_bytes),
+            self._awaits_flush(records.last_offset),
         )
+
+    def _awaits_flush(self, last_offset: int) -> bool:
+        """Whether flush.messages has made a flush due that an acknowledgement of this offset waits for."""
+        return self.durability.recovery_point <= last_offset < self.acks_wait_below
 
     def _apply(self, updates: ProducerUpdates, segment: Segment) -> None:
         for info in updates.appended:

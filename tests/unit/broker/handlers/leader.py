@@ -16,6 +16,7 @@ from typing import Any
 from barnabas.broker.clock import Clock
 from barnabas.broker.config import BrokerConfig, DynamicBrokerConfig
 from barnabas.broker.dispatcher import RequestDispatcher
+from barnabas.broker.partitions.append_call import AppendCall
 from barnabas.broker.replication.long_appends import LongAppends
 from barnabas.broker.replication.long_reads import LongReads
 from barnabas.broker.replication.replica_manager import ReplicaManager
@@ -229,7 +230,7 @@ class Leader:
             bases.append(results[0].base_offset)
 
         entry = (TopicPartition(topic, partition), Records(data if data is not None else batch(count)))
-        self.replica_manager.append_records(1000, 1, [entry], done, origin=origin)
+        self.replica_manager.append_records(AppendCall([entry], done, timeout_ms=1000, required_acks=1, origin=origin))
         return bases[0]
 
     def pass_time(self, ms: int) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from barnabas.broker.partitions.append_call import AppendCall
 from barnabas.protocol.errors import ErrorCode
 from barnabas.simulation.disk import SimulatedFiles
 from barnabas.storage.log_config import LogConfig
@@ -94,7 +95,7 @@ def test_a_set_that_shrank_below_the_minimum_meanwhile_is_told(replicas: Replica
 def test_what_is_refused_at_once_does_not_keep_the_rest_from_waiting(replicas: Replicas) -> None:
     appended = Appended()
     entries = [(TopicPartition("none", 0), records()), (TP, records(2))]
-    replicas.manager.append_records(1000, -1, entries, appended)
+    replicas.manager.append_records(AppendCall(entries, appended, timeout_ms=1000, required_acks=-1))
     assert not appended.is_done
     replicas.follow(2, 2)
     assert appended.results is not None
