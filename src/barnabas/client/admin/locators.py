@@ -1,6 +1,6 @@
-"""Who can answer for a key: the leader of a partition, the coordinator of a group or of a transactional id.
+"""Finds the node for a key: the leader of a partition, or the coordinator of a group or transactional id.
 
-Given to `Calls.ask_each`. What is not known yet is left out and looked up again; what can never be known has its error.
+Used by `Calls.ask_each`. A key whose node is not known yet is left out and looked up again; a key that cannot be located has an error.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ _PARTITION_LATER: Final = (
 def leaders(
     calls: Calls, *, tolerate_unknown_topics: bool = True
 ) -> Callable[[Call, Sequence[TopicPartition]], Awaitable[Located[TopicPartition]]]:
-    """Finds the leaders of partitions. A topic that is not there may be about to be: it is waited for where that is tolerated."""
+    """Locates the leaders of partitions. With `tolerate_unknown_topics`, an unknown topic is looked up again, since it may be about to
+    exist."""
 
     async def locate(call: Call, partitions: Sequence[TopicPartition]) -> Located[TopicPartition]:
         call.api = "METADATA"
@@ -53,7 +54,7 @@ def leaders(
 
 def _leaders(partitions: Sequence[TopicPartition], response: MetadataResponse, tolerate_unknown_topics: bool) -> Located[TopicPartition]:
     located: Located[TopicPartition] = Located()
-    wanted = set(partitions)
+    requested = set(partitions)
     for topic in response.topics:
         if topic.error_code:
             unknown = topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -64,7 +65,7 @@ def _leaders(partitions: Sequence[TopicPartition], response: MetadataResponse, t
             continue
         for info in topic.partitions:
             partition = TopicPartition(topic.name or "", info.partition_index)
-            if partition not in wanted or info.error_code in _PARTITION_LATER:
+            if partition not in requested or info.error_code in _PARTITION_LATER:
                 continue
             if info.error_code:
                 located.failed[partition] = error_for(info.error_code, f"Unexpected error during metadata lookup for {partition}")
@@ -87,7 +88,7 @@ def _topic_error(partition: TopicPartition, code: int) -> KafkaError:
 
 
 def coordinators(calls: Calls, key_type: int = GROUP) -> Callable[[Call, Sequence[str]], Awaitable[Located[str]]]:
-    """Finds the coordinators of groups, or of transactional ids; all at once, where the broker can."""
+    """Locates the coordinators of groups or of transactional ids, with one request if the broker supports that."""
 
     async def locate(call: Call, keys: Sequence[str]) -> Located[str]:
         call.api = "FIND_COORDINATOR"
@@ -95,8 +96,8 @@ def coordinators(calls: Calls, key_type: int = GROUP) -> Callable[[Call, Sequenc
         located: Located[str] = Located()
         try:
             response: FindCoordinatorResponse = await calls.send(call, node_id, FindCoordinatorRequest("", key_type, list(keys)))
-            for one in response.coordinators:
-                _take(located, one.key, key_type, one.error_code, one.node_id)
+            for coordinator in response.coordinators:
+                _take(located, coordinator.key, key_type, coordinator.error_code, coordinator.node_id)
         except UnsupportedVersion:
             for key in keys:
                 alone: FindCoordinatorResponse = await calls.send(call, node_id, FindCoordinatorRequest(key, key_type))
@@ -122,7 +123,7 @@ def _take(located: Located[str], key: str, key_type: int, code: int, node_id: in
 
 
 def settle(answer: Answer[str, V], key: str, code: int, message: str | None = None) -> None:
-    """What an error of a coordinator means for the key: ask again there, look for another coordinator, or give up."""
+    """Applies a coordinator's error to a key: request again from the same node, look up the coordinator again, or fail."""
     if code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
         return
     if code in (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR):

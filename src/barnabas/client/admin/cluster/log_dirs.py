@@ -1,4 +1,4 @@
-"""Log directories: what is in them, and moving a replica from one to another of the same broker."""
+"""Log directories: their replicas, and moves of a replica to another directory of the same broker."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class TopicPartitionReplica(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReplicaInfo:
-    """`is_future` is the copy that grows in the directory to which the replica is moved."""
+    """A replica in a directory. `is_future` marks the copy in the directory to which the replica is being moved."""
 
     size: int
     offset_lag: int
@@ -54,7 +54,7 @@ class LogDirDescription:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaLogDirInfo:
-    """Where a replica is, and where it is moved to; None for no such directory."""
+    """The current directory of a replica and the directory to which it is being moved; None where there is none."""
 
     current_replica_log_dir: str | None = None
     current_replica_offset_lag: int = INVALID_OFFSET_LAG
@@ -70,22 +70,22 @@ class LogDirCalls:
     async def describe_log_dirs(
         self, brokers: Iterable[int], *, timeout_ms: int | None = None
     ) -> Outcomes[int, dict[str, LogDirDescription]]:
-        """The log directories of brokers, by their paths, with all replicas in them."""
+        """The log directories of brokers, by path, with all replicas in them."""
         call = self._calls.begin("describe_log_dirs", timeout_ms)
         return await self._calls.ask_each(call, brokers, self._calls.each_at_itself, self._describe_broker)
 
     async def describe_replica_log_dirs(
         self, replicas: Iterable[TopicPartitionReplica], *, timeout_ms: int | None = None
     ) -> Outcomes[TopicPartitionReplica, ReplicaLogDirInfo]:
-        """In which directory each of these replicas is."""
+        """The directories of the given replicas."""
         call = self._calls.begin("describe_replica_log_dirs", timeout_ms)
         return await self._calls.ask_each(call, replicas, self._at_their_brokers, self._describe_replicas)
 
     async def alter_replica_log_dirs(
         self, replica_assignment: Mapping[TopicPartitionReplica, str], *, timeout_ms: int | None = None
     ) -> Outcomes[TopicPartitionReplica, None]:
-        """Moves replicas to other directories of their brokers. A replica that is not there yet will be made in that directory, though
-        the answer is REPLICA_NOT_AVAILABLE."""
+        """Moves replicas to other directories of their brokers. A replica that does not exist yet will be created in that directory,
+        although the broker returns REPLICA_NOT_AVAILABLE."""
         call = self._calls.begin("alter_replica_log_dirs", timeout_ms)
 
         async def ask(call: Call, broker_id: int, replicas: Sequence[TopicPartitionReplica]) -> Answer[TopicPartitionReplica, None]:
@@ -107,7 +107,7 @@ class LogDirCalls:
         response: DescribeLogDirsResponse = await self._calls.send(call, broker_id, DescribeLogDirsRequest(None))
         if response.results:
             return Answer({broker_id: {result.log_dir: _description(result) for result in response.results}})
-        # Brokers that cannot say so any better answer with nothing to those who may not see it.
+        # Older brokers return an empty result instead of an error to a caller without authorization.
         return Answer(failed={broker_id: error_for(response.error_code or ClusterAuthorization.code)})
 
     async def _describe_replicas(

@@ -1,4 +1,4 @@
-"""Records: those before an offset are deleted, which moves the beginning of a partition."""
+"""Deletion of the records before an offset, which advances the log start offset of a partition."""
 
 from __future__ import annotations
 
@@ -28,29 +28,29 @@ class RecordsToDelete:
 
 @dataclass(frozen=True, slots=True)
 class DeletedRecords:
-    """The first offset that is left."""
+    """The first offset that remains."""
 
     low_watermark: int
 
 
 class RecordCalls:
-    """Deletes records at the partitions' leaders."""
+    """Deletes records at the leaders of partitions."""
 
     _calls: Calls
 
     async def delete_records(
         self, records_to_delete: Mapping[TopicPartition, RecordsToDelete], *, timeout_ms: int | None = None
     ) -> Outcomes[TopicPartition, DeletedRecords]:
-        """Deletes all records before an offset of each partition; done when all replicas that are alive have moved their beginning."""
+        """Deletes all records before an offset of each partition. Completes when all live replicas have advanced their log start offset."""
         call = self._calls.begin("delete_records", timeout_ms)
         total_ms = call.remaining_ms()
 
         async def ask(call: Call, node_id: int, partitions: Sequence[TopicPartition]) -> Answer[TopicPartition, DeletedRecords]:
             topics: dict[str, list[DeleteRecordsPartition]] = {}
             for partition in partitions:
-                wanted = DeleteRecordsPartition(partition.partition, records_to_delete[partition].offset)
-                topics.setdefault(partition.topic, []).append(wanted)
-            request = DeleteRecordsRequest([DeleteRecordsTopic(name, held) for name, held in topics.items()], total_ms)
+                deletion = DeleteRecordsPartition(partition.partition, records_to_delete[partition].offset)
+                topics.setdefault(partition.topic, []).append(deletion)
+            request = DeleteRecordsRequest([DeleteRecordsTopic(name, rows) for name, rows in topics.items()], total_ms)
             response: DeleteRecordsResponse = await self._calls.send(call, node_id, request)
             return _read(response)
 

@@ -1,4 +1,5 @@
-"""What a topic looks like: partitions, leaders, replicas. DescribeTopicPartitions tells it in pages; older brokers know only Metadata."""
+"""Descriptions of topics: partitions, leaders, replicas. DescribeTopicPartitions returns them in pages; older brokers support only
+Metadata."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ Topic = TypeVar("Topic", bound=str | Uuid)
 
 @dataclass(frozen=True, slots=True)
 class TopicPartitionInfo:
-    """A partition. `leader` is None while there is none; `elr` and `last_known_elr` are None where the broker does not tell them."""
+    """A partition. `leader` is None while there is none; `elr` and `last_known_elr` are None if the broker does not return them."""
 
     partition: int
     leader: Node | None
@@ -43,7 +44,7 @@ class TopicPartitionInfo:
 
 @dataclass(frozen=True, slots=True)
 class TopicDescription:
-    """`partitions` are in the order of their numbers; `authorized_operations` is None unless asked for."""
+    """`partitions` are sorted by number; `authorized_operations` is None unless it was requested."""
 
     name: str
     is_internal: bool
@@ -53,14 +54,14 @@ class TopicDescription:
 
 
 class TopicDescriptions:
-    """Both ways of asking; which one a broker knows is found out by asking."""
+    """Describes topics with DescribeTopicPartitions, and with Metadata where a broker does not support it."""
 
     _calls: Calls
 
     async def _describe(
-        self, wanted: Sequence[Topic], refused: Mapping[Topic, KafkaError], with_operations: bool, limit: int, timeout_ms: int | None
+        self, topics: Sequence[Topic], refused: Mapping[Topic, KafkaError], with_operations: bool, limit: int, timeout_ms: int | None
     ) -> Outcomes[Topic, TopicDescription]:
-        pending = [topic for topic in wanted if topic not in refused]
+        pending = [topic for topic in topics if topic not in refused]
         call = self._calls.begin("describe_topics", timeout_ms)
         total: Answer[Topic, TopicDescription] = Answer(failed=dict(refused))
         names: list[str] = [topic for topic in pending if isinstance(topic, str)]
@@ -84,7 +85,7 @@ class TopicDescriptions:
             )
             total.done.update(answer.successes)
             total.failed.update(answer.errors)
-        return Outcomes(wanted, total.done, total.failed)
+        return Outcomes(topics, total.done, total.failed)
 
     async def _paged(self, call: Call, names: list[str], with_operations: bool, limit: int) -> Answer[str, TopicDescription]:
         cluster = await fetch_cluster(self._calls, call, self._calls.any_node)
@@ -145,22 +146,22 @@ def _joined(pages: list[DescribeTopicPartitionsResponseTopic], cluster: ClusterD
 
 
 def _metadata(topics: Iterable[str | Uuid], with_operations: bool) -> MetadataRequest:
-    wanted = [MetadataRequestTopic(name=topic) if isinstance(topic, str) else MetadataRequestTopic(topic, None) for topic in topics]
-    return MetadataRequest(wanted, allow_auto_topic_creation=False, include_topic_authorized_operations=with_operations)
+    requested = [MetadataRequestTopic(name=topic) if isinstance(topic, str) else MetadataRequestTopic(topic, None) for topic in topics]
+    return MetadataRequest(requested, allow_auto_topic_creation=False, include_topic_authorized_operations=with_operations)
 
 
-def _read(response: MetadataResponse, wanted: Sequence[Topic]) -> Answer[Topic, TopicDescription]:
+def _read(response: MetadataResponse, topics: Sequence[Topic]) -> Answer[Topic, TopicDescription]:
     answer: Answer[Topic, TopicDescription] = Answer()
     nodes = {broker.node_id: Node(broker.node_id, broker.host, broker.port, broker.rack) for broker in response.brokers}
-    for topic in wanted:
-        found = next((told for told in response.topics if (told.name if isinstance(topic, str) else told.topic_id) == topic), None)
-        if found is None or (found.name is None and found.error_code in (UnknownTopicId.code, 0)):
+    for topic in topics:
+        described = next((row for row in response.topics if (row.name if isinstance(topic, str) else row.topic_id) == topic), None)
+        if described is None or (described.name is None and described.error_code in (UnknownTopicId.code, 0)):
             absent = f"Topic {topic} not found." if isinstance(topic, str) else f"TopicId {topic} not found."
             answer.failed[topic] = UnknownTopicOrPartition(absent) if isinstance(topic, str) else UnknownTopicId(absent)
-        elif found.error_code:
-            answer.failed[topic] = error_for(found.error_code)
+        elif described.error_code:
+            answer.failed[topic] = error_for(described.error_code)
         else:
-            answer.done[topic] = _described(found, nodes)
+            answer.done[topic] = _described(described, nodes)
     return answer
 
 
