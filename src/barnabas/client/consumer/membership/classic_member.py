@@ -1,7 +1,7 @@
-"""A member of the classic protocol, as one who decides: which state it is in, and what an answer of the coordinator means for it.
+"""The state machine of a classic group member: its state, and what a response of the coordinator means.
 
-It sends nothing and reads no clock. `classic_membership` acts on it. Every error that comes back tells whether this member has to join
-again, whether it may keep its name, and what the application gets to hear.
+It sends nothing and reads no clock; `classic_membership` acts on it. For every error it decides whether the member must join again, whether
+it may keep its member id, and which error the application receives.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ log = logging.getLogger(__name__)
 
 
 class MemberState(Enum):
-    UNJOINED = "UNJOINED"  # not part of the group
-    PREPARING_REBALANCE = "PREPARING_REBALANCE"  # JoinGroup is under way
-    COMPLETING_REBALANCE = "COMPLETING_REBALANCE"  # joined, SyncGroup is under way
+    UNJOINED = "UNJOINED"  # not in the group
+    PREPARING_REBALANCE = "PREPARING_REBALANCE"  # JoinGroup is in flight
+    COMPLETING_REBALANCE = "COMPLETING_REBALANCE"  # joined, SyncGroup is in flight
     STABLE = "STABLE"  # has its assignment
 
 
-# Every state, and those it may follow.
+# Every state with its allowed previous states.
 STATES_BEFORE: Final[dict[MemberState, frozenset[MemberState]]] = {
     MemberState.UNJOINED: frozenset(MemberState),
     MemberState.PREPARING_REBALANCE: frozenset(MemberState),
@@ -51,7 +51,7 @@ STATES_BEFORE: Final[dict[MemberState, frozenset[MemberState]]] = {
     MemberState.STABLE: frozenset({MemberState.COMPLETING_REBALANCE}),
 }
 
-# After these, joining is tried again at once.
+# After these errors the member joins again at once.
 REJOIN_AT_ONCE: Final = (UnknownMemberId, IllegalGeneration, RebalanceInProgress, MemberIdRequired)
 
 COMMIT_FAILED: Final = (
@@ -83,7 +83,7 @@ NO_GENERATION: Final = Generation()
 
 
 class Heard(Enum):
-    """What a heartbeat came to."""
+    """The result of a heartbeat."""
 
     LIVES = "the coordinator knows this member"
     FAILED = "to be tried again soon"
@@ -97,7 +97,7 @@ class ClassicMember:
         self.generation = NO_GENERATION
         self.rejoin_needed = True
         self.rejoin_reason = ""
-        self.needs_prepare = True  # before the next join, partitions are given up
+        self.needs_prepare = True  # partitions are revoked before the next join
         self._group_id = group_id
 
     @property
@@ -114,7 +114,7 @@ class ClassicMember:
 
     @property
     def owns_nothing(self) -> bool:
-        """Whatever this member had may be another's by now."""
+        """Whether other members may own the partitions of this member by now."""
         return self.generation.id == UNKNOWN_GENERATION or self.generation.member_id == UNKNOWN_MEMBER
 
     # The way to an assignment
@@ -132,7 +132,7 @@ class ClassicMember:
         self._enter(MemberState.PREPARING_REBALANCE)
 
     def joined(self, generation: Generation) -> None:
-        """Raises Unjoined if the member left meanwhile."""
+        """Raises Unjoined if the member left in the meantime."""
         if self.state is not MemberState.PREPARING_REBALANCE:
             raise Unjoined("The member left the group while it was joining it.")
         self._enter(MemberState.COMPLETING_REBALANCE)
@@ -140,7 +140,7 @@ class ClassicMember:
         log.info("Successfully joined group with generation %s", generation)
 
     def synced(self, protocol: str | None) -> None:
-        """Raises what makes this rebalance a failed one."""
+        """Raises an error if this rebalance has failed."""
         if self.generation.was_reset or self.state is not MemberState.COMPLETING_REBALANCE:
             raise IllegalGeneration("The member was put out of its generation before it was given its assignment.")
         if protocol is not None and protocol != self.generation.protocol:
@@ -151,7 +151,7 @@ class ClassicMember:
         log.info("Successfully synced group in generation %s", self.generation)
 
     def reset(self, reason: str, *, forget_member_id: bool) -> None:
-        """Out of the group, and to join again; under its old name where that may still be good."""
+        """Leaves the group and requests a rejoin; with the same member id if it may still be valid."""
         log.info("Resetting generation %sdue to: %s", "and member id " if forget_member_id else "", reason)
         self._enter(MemberState.UNJOINED)
         self.generation = NO_GENERATION if forget_member_id else Generation(member_id=self.generation.member_id)
@@ -239,7 +239,8 @@ class ClassicMember:
         return KafkaError(f"Unexpected error in commit: {error}")
 
     def _reset_by(self, api: str, error: KafkaError) -> None:
-        """After ILLEGAL_GENERATION the member id may still be good, and keeping it spares the group waiting for the old one to time out."""
+        """Keeps the member id after ILLEGAL_GENERATION, because it may still be valid. The group then need not wait until the old id times
+        out."""
         reason = f"encountered {type(error).__name__} from {api} response"
         self.reset(reason, forget_member_id=not isinstance(error, IllegalGeneration))
 

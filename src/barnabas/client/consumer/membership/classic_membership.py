@@ -1,8 +1,8 @@
-"""A consumer's membership by the classic protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
+"""A consumer's membership with the classic protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
 
-A rebalance runs in a task of its own and survives a poll that ran out of time; its outcome is acted on by the next one, so that assignment
-and listeners change only within `join_if_needed`. Heartbeats run apart, and take the member out of the group when the application has not
-polled for max.poll.interval.ms. What answers mean is decided in `classic_member`, what the leader does in `classic_leader`.
+A rebalance runs in a task of its own and continues after a poll has timed out. The next poll applies its result, so that the assignment
+changes and listeners run only within `join_if_needed`. Heartbeats run in another task, which leaves the group when the application has not
+polled for max.poll.interval.ms. `classic_member` interprets responses, `classic_leader` does the leader's part.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ log = logging.getLogger(__name__)
 
 
 class ClassicMembership(GroupMember):
-    def __init__(self, given: MemberEnvironment) -> None:
-        config, subscriptions, clock = given.config, given.subscriptions, given.clock
+    def __init__(self, environment: MemberEnvironment) -> None:
+        config, subscriptions, clock = environment.config, environment.subscriptions, environment.clock
         super().__init__(
-            given,
+            environment,
             session_timeout_ms=config["session.timeout.ms"],
             heartbeat_interval_ms=config["heartbeat.interval.ms"],
             commits_by_id=False,
@@ -45,7 +45,7 @@ class ClassicMembership(GroupMember):
         self._assignors: list[ConsumerPartitionAssignor] = make_assignors(config["partition.assignment.strategy"], config.originals())
         self._protocol = common_protocol(self._assignors)
         self._member = ClassicMember(self._group_id, self._instance_id)
-        self._leader = Leader(given.metadata, subscriptions, self._watch, self._protocol)
+        self._leader = Leader(environment.metadata, subscriptions, self._watch, self._protocol)
         self._exchange = ClassicExchange(
             config,
             self._coordinator,
@@ -72,15 +72,15 @@ class ClassicMembership(GroupMember):
 
     @property
     def need_rejoin(self) -> bool:
-        """Whether a rebalance is to come or under way."""
+        """Whether a rebalance is needed or in progress."""
         if not self._subscriptions.has_auto_assigned_partitions():
             return False
         return self._member.rejoin_needed or self._joining is not None or self._leader.out_of_date or self._subscribes_otherwise
 
     @property
     def _subscribes_otherwise(self) -> bool:
-        joined, wanted = self._exchange.joined_subscription, self._subscriptions.subscription()
-        return joined is not None and joined is not wanted and joined != wanted
+        joined, current = self._exchange.joined_subscription, self._subscriptions.subscription()
+        return joined is not None and joined is not current and joined != current
 
     async def join_if_needed(self, deadline_ms: int) -> bool:
         self._watch.look()
@@ -100,12 +100,12 @@ class ClassicMembership(GroupMember):
         return True
 
     def on_subscription_change(self) -> None:
-        """What was joined with is compared with the subscription at every poll."""
+        """Does nothing: every poll compares the joined subscription with the current one."""
 
     def enforce_rebalance(self, reason: str | None) -> None:
         self._member.request_rejoin(reason or "rebalance enforced by user")
 
-    # As whom offsets are committed
+    # The identity of commits
 
     def commit_identity(self) -> Identity:
         return self._member.commit_identity() if self._subscriptions.has_auto_assigned_partitions() else NOBODY
@@ -120,7 +120,7 @@ class ClassicMembership(GroupMember):
 
     async def _rejoin(self, deadline_ms: int) -> bool:
         if self._subscriptions.has_pattern_subscription():
-            # Asked anew before joining, so that not every member that sees a new topic makes a rebalance of its own.
+            # Metadata is refreshed before joining, so that a new topic does not cause one rebalance for each member that sees it.
             if not self._joining and not await self._watch.refresh(deadline_ms, self._clock):
                 return False
             self._watch.look()
@@ -131,7 +131,7 @@ class ClassicMembership(GroupMember):
             if self._leader.out_of_date:
                 self._member.request_rejoin_if_needed("cached metadata has changed")
             if self._member.needs_prepare:
-                # Set first: a listener that raises has been called, and is not called again for this rebalance.
+                # Set before the callback: a listener that raises has been called, and is not called again for this rebalance.
                 self._member.needs_prepare = False
                 if not await self._prepare(deadline_ms):
                     self._member.needs_prepare = True
@@ -161,7 +161,7 @@ class ClassicMembership(GroupMember):
                 self._joining = None
                 return True
             await self._complete(joining.result())
-            self._joining = None  # only now: a listener that is interrupted is called again
+            self._joining = None  # not earlier: a listener that was interrupted is called again
             self._member.needs_prepare = True
             return True
         self._joining = None
@@ -180,7 +180,7 @@ class ClassicMembership(GroupMember):
         return True
 
     async def _prepare(self, deadline_ms: int) -> bool:
-        """Gives up what has to be given up before joining; False if committing it takes longer than the deadline."""
+        """Revokes what must be revoked before joining; False if the commit takes longer than the deadline."""
         if self._prepare_deadline_ms is None:
             self._prepare_deadline_ms = self._clock.monotonic_ms() + self._rebalance_timeout_ms
         if self._commits.auto_commit and not await self._commit_before_giving_up(min(deadline_ms, self._prepare_deadline_ms)):
@@ -196,18 +196,18 @@ class ClassicMembership(GroupMember):
         assert self._prepare_deadline_ms is not None
         if self._commit_before_join is None:
             if self._protocol is RebalanceProtocol.EAGER:
-                # Nothing more may be read of them, or it would be read again by their next owner.
+                # No more records of these partitions may be returned: their next owner would read them again.
                 self._subscriptions.mark_pending_revocation(self._subscriptions.assigned_partitions())
             self._commit_before_join = self._commits.auto_commit_async()
-        done = await wait_until(self._commit_before_join, deadline_ms, self._clock)
-        if done:
+        committed = await wait_until(self._commit_before_join, deadline_ms, self._clock)
+        if committed:
             self._commit_before_join = None
         now_ms = self._clock.monotonic_ms()
         if now_ms >= self._prepare_deadline_ms:
             log.error("Asynchronous auto-commit of offsets failed: joinPrepare timeout. Will continue to join group")
             return True
         problem = self._commits.auto_commit_error
-        if done and not (isinstance(problem, KafkaError) and problem.retriable):
+        if committed and not (isinstance(problem, KafkaError) and problem.retriable):
             return True
         await sleep_until(min(deadline_ms, now_ms + self._retry_backoff_ms), self._clock)
         return False
@@ -234,7 +234,7 @@ class ClassicMembership(GroupMember):
         return problem
 
     async def _complete(self, data: bytes) -> None:
-        """Takes the assignment in, and tells assignor and listener."""
+        """Applies the assignment, and calls the assignor and the listener."""
         generation = self._member.generation
         self._leader.joined()
         assignor = self._exchange.assignor(generation.protocol)
@@ -280,7 +280,7 @@ class ClassicMembership(GroupMember):
         return problem
 
     def _take_unasked_topics(self, assigned: Collection[TopicPartition]) -> None:
-        """A leader that has seen newer metadata may assign topics that match our pattern and that we have not heard of."""
+        """Adds topics that a leader with newer metadata assigned, which match the pattern and are not yet known here."""
         joined = self._exchange.joined_subscription
         if self._subscriptions.has_pattern_subscription() and joined is not None:
             added = {partition.topic for partition in assigned} - joined
@@ -320,13 +320,13 @@ class ClassicMembership(GroupMember):
     async def _send_heartbeat(self) -> None:
         self._heard(*await self._exchange.heartbeat())
 
-    def _heard(self, heard: Heard, error: KafkaError | None) -> None:
+    def _heard(self, result: Heard, error: KafkaError | None) -> None:
         now_ms = self._clock.monotonic_ms()
-        if heard is Heard.LIVES:
+        if result is Heard.LIVES:
             self._heartbeat.received(now_ms)
         else:
             self._heartbeat.failed(now_ms)
-        if heard is Heard.FATAL and error is not None:
+        if result is Heard.FATAL and error is not None:
             self._fail(error)
         elif self.need_rejoin or self._coordinator.is_unknown:
             self._wake()
@@ -356,23 +356,23 @@ class ClassicMembership(GroupMember):
         dropped = set(self._subscriptions.assigned_partitions())
         if not (self._subscriptions.has_auto_assigned_partitions() and dropped):
             return
-        gone = self._member.owns_nothing or self._member.is_rebalancing
-        problem = await (self._invoker.lost(dropped) if gone else self._invoker.revoked(dropped))
+        lost = self._member.owns_nothing or self._member.is_rebalancing
+        problem = await (self._invoker.lost(dropped) if lost else self._invoker.revoked(dropped))
         self._subscriptions.assign_from_subscribed(())
         if problem is not None:
             raise listener_error(problem)
 
     async def _leave_group(self, reason: str, *, leave: bool, deadline_ms: int | None = None) -> None:
-        """Whether the coordinator hears of it or not, this member is out."""
+        """Leaves the group. The member is out whether or not the coordinator receives the request."""
         member_id = self._member.generation.member_id
-        wanted = leave and not self._coordinator.is_unknown and self._member.state is not MemberState.UNJOINED
+        sends_leave = leave and not self._coordinator.is_unknown and self._member.state is not MemberState.UNJOINED
         self._member.left()
         was_joining = self._joining is not None
         if self._joining is not None:
             await end(self._joining)
             self._joining = None
         first_join = self._exchange.take_first_join()
-        if not wanted:
+        if not sends_leave:
             if first_join is not None:
                 await end(first_join.response)
             return
@@ -384,4 +384,4 @@ class ClassicMembership(GroupMember):
         else:
             return
         if deadline_ms is not None or not was_joining:
-            await leaving  # else it is answered only after the join that stands before it
+            await leaving  # otherwise the coordinator responds only after the join before it

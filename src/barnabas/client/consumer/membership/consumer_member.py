@@ -1,7 +1,7 @@
-"""A member of the consumer protocol (KIP-848), as one who decides: its state, its epoch, what it was told to own and what it owns.
+"""The state machine of a member of the consumer protocol (KIP-848): its state, its epoch, its target assignment and its current assignment.
 
-The broker divides the partitions. This member is told its target in answers to heartbeats, moves towards it at its own pace, and tells in
-heartbeats how far it has come. Nothing is sent here and no clock is read; `consumer_membership` acts on it.
+The broker assigns the partitions. Heartbeat responses bring the member's target assignment; the member reconciles at its own pace and
+reports its progress in heartbeats. This module sends nothing and reads no clock; `consumer_membership` acts on it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 JOIN_EPOCH: Final = 0
 LEAVE_EPOCH: Final = -1
-STATIC_LEAVE_EPOCH: Final = -2  # comes back under the same instance id, and finds its assignment kept
+STATIC_LEAVE_EPOCH: Final = -2  # the member will return with the same instance id and find its assignment kept
 
 Partitions = dict[Uuid, frozenset[int]]
 
@@ -44,19 +44,19 @@ Partitions = dict[Uuid, frozenset[int]]
 class MemberState(Enum):
     UNSUBSCRIBED = "UNSUBSCRIBED"  # not in the group
     JOINING = "JOINING"
-    RECONCILING = "RECONCILING"  # on the way to the target
-    ACKNOWLEDGING = "ACKNOWLEDGING"  # is there, and has to tell
+    RECONCILING = "RECONCILING"  # moving to the target assignment
+    ACKNOWLEDGING = "ACKNOWLEDGING"  # has reached the target and must report it
     STABLE = "STABLE"
-    FENCED = "FENCED"  # put out; lets go of its partitions, then joins again
-    PREPARE_LEAVING = "PREPARE_LEAVING"  # lets go of its partitions
-    LEAVING = "LEAVING"  # has to tell that it leaves
+    FENCED = "FENCED"  # removed from the group; releases its partitions, then joins again
+    PREPARE_LEAVING = "PREPARE_LEAVING"  # releases its partitions
+    LEAVING = "LEAVING"  # must send the leave heartbeat
     FATAL = "FATAL"
-    STALE = "STALE"  # left because the application did not poll; joins again when it does
+    STALE = "STALE"  # left because the application did not poll; joins again at the next poll
 
 
 _IN_GROUP: Final = frozenset({MemberState.JOINING, MemberState.RECONCILING, MemberState.ACKNOWLEDGING, MemberState.STABLE})
 
-# Every state, and those it may follow.
+# Every state with its allowed previous states.
 STATES_BEFORE: Final[dict[MemberState, frozenset[MemberState]]] = {
     MemberState.UNSUBSCRIBED: frozenset({MemberState.PREPARE_LEAVING, MemberState.LEAVING, MemberState.FENCED, MemberState.STALE}),
     MemberState.JOINING: frozenset({MemberState.FENCED, MemberState.UNSUBSCRIBED, MemberState.STALE}),
@@ -73,7 +73,7 @@ STATES_BEFORE: Final[dict[MemberState, frozenset[MemberState]]] = {
 
 @dataclass(frozen=True, slots=True)
 class LocalAssignment:
-    """`epoch` counts targets, so that one that is told again after another is known to be a new one; None for none at all."""
+    """`epoch` counts targets, so that a target that equals an older one still counts as new; None means no assignment."""
 
     epoch: int | None = None
     partitions: Partitions = field(default_factory=dict)
@@ -88,7 +88,7 @@ NO_ASSIGNMENT: Final = LocalAssignment()
 
 
 class Heard(Enum):
-    """What a heartbeat came to."""
+    """The result of a heartbeat."""
 
     LIVES = "the coordinator knows this member"
     FAILED = "to be tried again soon"
@@ -98,7 +98,7 @@ class Heard(Enum):
 
 
 class _Sent:
-    """What the coordinator has been told; what has not changed is not told again."""
+    """The values last sent to the coordinator. A value that has not changed is not sent again."""
 
     def __init__(self) -> None:
         self.rebalance_timeout_ms = -1
@@ -154,7 +154,7 @@ class ConsumerMember:
 
     @property
     def has_news(self) -> bool:
-        """Something that a heartbeat should not wait for its time to tell."""
+        """Whether there is a change that should be sent before the next regular heartbeat."""
         if self.state in (MemberState.JOINING, MemberState.ACKNOWLEDGING):
             return True
         topics_changed = self._sent.topics is not None and self._sent.topics != frozenset(self._subscriptions.subscription())
@@ -163,7 +163,7 @@ class ConsumerMember:
     # The way in, and out
 
     def join(self) -> None:
-        """From the beginning: epoch 0, and owning nothing."""
+        """Joins from the beginning: epoch 0, without partitions."""
         self.epoch = JOIN_EPOCH
         self.current = self.target = NO_ASSIGNMENT
         self._enter(MemberState.JOINING)
@@ -185,13 +185,13 @@ class ConsumerMember:
         self._sent = _Sent()
 
     def released(self) -> None:
-        """A member that was put out has let go of everything."""
+        """Called when a removed member has released all its partitions."""
         self.current = self.target = NO_ASSIGNMENT
 
     # Heartbeats
 
     def request(self) -> ConsumerGroupHeartbeatRequest:
-        """The next heartbeat; what it tells counts as told."""
+        """The next heartbeat request. Its content counts as sent."""
         request = ConsumerGroupHeartbeatRequest(
             group_id=self.group_id, member_id=self.member_id, member_epoch=self.epoch, instance_id=self.instance_id
         )
@@ -223,14 +223,16 @@ class ConsumerMember:
             request.topic_partitions = [TopicPartitions(topic_id, sorted(numbers)) for topic_id, numbers in owned]
 
     def answered(self, response: ConsumerGroupHeartbeatResponse) -> None:
-        """A heartbeat that went well."""
+        """Handles a successful heartbeat response."""
         if not self.is_in_group:
-            return  # it has left, or was put out, since
+            return  # the member has left or was removed since
         if response.member_id:
             self.member_id = response.member_id
         self.epoch = response.member_epoch
         if response.assignment is not None:
-            self._take_target({one.topic_id: frozenset(one.partitions) for one in response.assignment.topic_partitions})
+            self._take_target(
+                {assigned_topic.topic_id: frozenset(assigned_topic.partitions) for assigned_topic in response.assignment.topic_partitions}
+            )
         elif self.state is MemberState.JOINING and self.target is NO_ASSIGNMENT:
             log.debug("Joined in epoch %d, and waits for an assignment", self.epoch)
 
@@ -242,11 +244,11 @@ class ConsumerMember:
             self._enter(MemberState.STABLE)
 
     def failed(self) -> None:
-        """Nobody knows what of the last heartbeat arrived: everything is told again."""
+        """Handles a failed heartbeat: it is unknown what arrived, so everything is sent again."""
         self._sent = _Sent()
 
     def refused(self, error: KafkaError) -> tuple[Heard, KafkaError]:
-        """What an error means, and as what the application hears of it."""
+        """The meaning of an error, and the error for the application."""
         self._sent = _Sent()
         if isinstance(error, (NotCoordinator, CoordinatorNotAvailable)):
             return Heard.ELSEWHERE, error
