@@ -1,7 +1,7 @@
-"""What to send next so that a broker gets the metrics it asked for (KIP-714), and when: a state machine without clock or network.
+"""The state machine of client telemetry (KIP-714), without clock or network: which request to send next, and when.
 
-First the subscription is asked for, then metrics are pushed at its interval; whatever goes wrong leads back to asking for the subscription,
-later or never. A client that closes pushes once more, if it ever pushed. The table is Kafka's.
+First the client requests its subscription, then it pushes metrics at the subscription's interval. After an error it requests the
+subscription again, later or never. A client that closes pushes once more, if it ever pushed. The table is Kafka's.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from barnabas.uuid import Uuid
 
 DEFAULT_PUSH_INTERVAL_MS: Final = 5 * 60 * 1000
 NEVER_MS: Final = 2**31 - 1
-# The first push comes between half and one and a half intervals from now, so that clients that begin together do not push together.
+# The first push is between half and one and a half intervals from now, so that clients that start together do not push together.
 JITTER_LOWER, JITTER_UPPER = 0.5, 1.5
 
 _log = logging.getLogger(__name__)
@@ -62,16 +62,16 @@ class Subscription:
     client_instance_id: Uuid
     subscription_id: int
     push_interval_ms: int
-    compression_types: tuple[int, ...]  # as the broker prefers them, those that we know
+    compression_types: tuple[int, ...]  # in the broker's order of preference, those that this client supports
     is_delta: bool
-    prefixes: tuple[str, ...]  # none: nothing is wanted; ("*",): everything
+    prefixes: tuple[str, ...]  # empty: no metrics; ("*",): all metrics
 
     def selects(self, metric: str) -> bool:
         return self.prefixes == ("*",) or metric.startswith(self.prefixes)
 
 
 class TelemetrySender:
-    """`collect` gives the metrics that a subscription selects, as OTLP's bytes."""
+    """`collect` returns the metrics that a subscription selects, encoded as OTLP."""
 
     def __init__(self, collect: Callable[[Subscription, int], bytes], random: Random) -> None:
         self.state = State.SUBSCRIPTION_NEEDED
@@ -83,7 +83,7 @@ class TelemetrySender:
         self._last_request_ms: int | None = None
 
     def time_to_next_ms(self, now_ms: int) -> int:
-        """How long until `next_request` has something; NEVER_MS while an answer is awaited, or for good."""
+        """The time until `next_request` returns a request; NEVER_MS while a response is pending, or after a permanent error."""
         if not self.is_enabled:
             return NEVER_MS
         if self.state is State.TERMINATING_PUSH_NEEDED:
@@ -95,11 +95,13 @@ class TelemetrySender:
         return max(self._last_request_ms + self._interval_ms - now_ms, 0)
 
     def next_request(self, wall_ms: int) -> GetTelemetrySubscriptionsRequest | PushTelemetryRequest | None:
-        """Stamped with the wall clock's time."""
+        """The next request, with metrics stamped with wall-clock time; None if there is none."""
         if self.state is State.SUBSCRIPTION_NEEDED:
             self._go(State.SUBSCRIPTION_IN_PROGRESS)
-            known = self.subscription
-            return GetTelemetrySubscriptionsRequest(client_instance_id=known.client_instance_id if known is not None else Uuid.ZERO)
+            subscription = self.subscription
+            return GetTelemetrySubscriptionsRequest(
+                client_instance_id=subscription.client_instance_id if subscription is not None else Uuid.ZERO
+            )
         if self.state in (State.PUSH_NEEDED, State.TERMINATING_PUSH_NEEDED) and self.subscription is not None:
             is_last = self.state is State.TERMINATING_PUSH_NEEDED
             self._go(State.TERMINATING_PUSH_IN_PROGRESS if is_last else State.PUSH_IN_PROGRESS)
@@ -124,7 +126,7 @@ class TelemetrySender:
             self._failed(response.error_code, now_ms)
             return
         if response.client_instance_id == Uuid.ZERO:
-            _log.warning("The broker gave this client no instance id; no metrics are pushed")
+            _log.warning("The broker assigned no client instance id; no metrics are pushed")
             self._go(State.SUBSCRIPTION_NEEDED)
             self._wait(NEVER_MS, now_ms)
             return
@@ -133,7 +135,7 @@ class TelemetrySender:
             response.client_instance_id,
             response.subscription_id,
             interval_ms,
-            tuple(each for each in response.accepted_compression_types if compression.NONE <= each <= compression.ZSTD),
+            tuple(codec for codec in response.accepted_compression_types if compression.NONE <= codec <= compression.ZSTD),
             response.delta_temporality,
             tuple(response.requested_metrics),
         )
@@ -141,7 +143,7 @@ class TelemetrySender:
             self._go(State.PUSH_NEEDED)
             interval_ms = round(self._random.uniform(JITTER_LOWER, JITTER_UPPER) * interval_ms)
         else:
-            self._go(State.SUBSCRIPTION_NEEDED)  # nobody wants anything yet: ask again then
+            self._go(State.SUBSCRIPTION_NEEDED)  # no metrics are subscribed: request the subscription again later
         self._wait(interval_ms, now_ms)
 
     def pushed(self, response: PushTelemetryResponse, now_ms: int) -> None:
@@ -155,7 +157,7 @@ class TelemetrySender:
         self._wait(self.subscription.push_interval_ms, now_ms)
 
     def failed(self, error: KafkaError, now_ms: int) -> None:
-        """No answer came: the connection was lost, or the broker knows nothing of telemetry."""
+        """Handles a missing response: the connection was lost, or the broker does not support telemetry."""
         if self.state in _TERMINATING:
             return
         self._go(State.SUBSCRIPTION_NEEDED)
@@ -163,11 +165,11 @@ class TelemetrySender:
             self._wait(DEFAULT_PUSH_INTERVAL_MS, now_ms)
             return
         if not isinstance(error, UnsupportedVersion):
-            _log.warning("Metrics are not pushed any more: %s", error)
+            _log.warning("Metrics are no longer pushed: %s", error)
         self._wait(NEVER_MS, now_ms)
 
     def initiate_close(self) -> None:
-        """From here on only the last push may be sent, and that only by a client that has something to push."""
+        """After this, only the last push may be sent, and only if there is a subscription with metrics."""
         if self.subscription is None or self.state is State.SUBSCRIPTION_NEEDED or not self.is_enabled:
             if self.state not in _TERMINATING:
                 self._go(State.TERMINATED)

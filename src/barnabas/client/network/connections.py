@@ -1,7 +1,7 @@
-"""The connections of a client, one to each broker it talks to: opened when asked for, watched, authenticated again, and given up.
+"""The connections of a client, one per broker: opens, authenticates, re-authenticates and closes them.
 
-`NetworkClient` sends over them. An attempt is a task; so is a re-authentication; nothing else is. Whoever waits for any change of any
-connection waits in `wait_for_change`.
+`NetworkClient` sends over them. A connection attempt is a task, and so is a re-authentication; there are no other tasks. `wait_for_change`
+waits for any change of any connection.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-# A session is renewed after this part of its life, and a random part more: the way to the broker takes time, and clocks differ.
+# A session is renewed after this fraction of its lifetime plus a random part, because requests take time and clocks differ.
 SESSION_FACTOR: Final = 0.85
 SESSION_JITTER: Final = 0.10
 
 
 class Link:
-    """A connection that is ready, and what its broker speaks."""
+    """A ready connection, and the API versions of its broker."""
 
     __slots__ = ("connection", "is_reauthenticating", "timer", "versions")
 
@@ -49,7 +49,7 @@ class Link:
 
 
 class Connections:
-    """`find` gives the address of a node id, None where it is not known."""
+    """`find` returns the node of an id; None if it is not known."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class Connections:
         )
 
     async def ready(self, node_id: int, deadline_ms: int) -> Link:
-        """The link of a node once it can be sent to; raises what the attempt to connect ended in, or Timeout."""
+        """The link of a node when a request can be sent; raises the error of the connection attempt, or Timeout."""
         while True:
             if self.is_closed:
                 raise IllegalState("The client has already been closed")
@@ -129,7 +129,7 @@ class Connections:
                 raise state.error.with_traceback(None)
 
     def begin(self, node_id: int) -> asyncio.Task[None] | None:
-        """Begins to connect, if the back-off allows it and the address is known; the attempt that is under way, if there is one."""
+        """Starts to connect if the back-off allows it and the address is known; returns the attempt in progress, if there is one."""
         attempt = self._attempts.get(node_id)
         if attempt is not None:
             return attempt
@@ -143,7 +143,7 @@ class Connections:
         return attempt
 
     def disconnect(self, node_id: int, error: KafkaError) -> None:
-        """Gives up the connection to a node, or the attempt; who waits for an answer gets the error."""
+        """Closes the connection or cancels the attempt; pending requests receive the error."""
         link = self.links.get(node_id)
         if link is not None:
             link.connection.close(error)
@@ -164,11 +164,11 @@ class Connections:
         if self._sasl is not None:
             await self._sasl.close()
         self._changed()
-        # Transports close in the next round of the loop: let them, so that none is left to complain at exit.
+        # Transports close in the next loop iteration; waiting for it avoids warnings at exit.
         await asyncio.sleep(0)
 
     async def wait_for_change(self, timeout_ms: int) -> None:
-        """Waits until any connection gets ready, fails, or has room again; no longer than that."""
+        """Waits until any connection becomes ready, fails, or accepts requests again; at most `timeout_ms`."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
         try:
@@ -177,7 +177,7 @@ class Connections:
             if waiter in self._waiters:
                 self._waiters.remove(waiter)
 
-    # One connection's life
+    # The life of a connection
 
     async def _attempt(self, node: Node, setup_timeout_ms: int) -> None:
         _log.debug("Initiating connection to node %s", node)
@@ -194,13 +194,13 @@ class Connections:
             self._end_attempt(node, connection, ClosedHere(f"The attempt to connect to {node.place} was given up"))
             raise
         except Exception as error:
-            _log.exception("Connecting to node %s failed in a way it should not", node)
+            _log.exception("Connecting to node %s failed with an unexpected exception", node)
             self._end_attempt(node, connection, Disconnected(f"Connecting to {node.place} failed: {error!r}"))
         else:
             self._begin_link(node, connection, versions, lifetime_ms)
 
     async def _authenticate(self, connection: Connection, versions: BrokerVersions) -> int:
-        """How long the session lasts in milliseconds; 0 for ever."""
+        """The lifetime of the session in milliseconds; 0 means unlimited."""
         if self._sasl is None:
             return 0
         lifetime_ms = await self._sasl.authenticate(connection, versions, self._request_timeout_ms)
@@ -239,7 +239,7 @@ class Connections:
         node_id = node.id
         link = self.links.get(node_id)
         if link is None or link.connection is not connection:
-            return  # it was never ready: the attempt tells
+            return  # it was never ready: the attempt reports the error
         del self.links[node_id]
         if link.timer is not None:
             link.timer.cancel()
@@ -258,8 +258,8 @@ class Connections:
         self._tell_disconnected(node_id, error)
 
     def _tell_disconnected(self, node_id: int, error: KafkaError) -> None:
-        for tell in self.on_disconnect:
-            tell(node_id, error)
+        for listener in self.on_disconnect:
+            listener(node_id, error)
         self._changed()
 
     def _new_connection(self, node: Node) -> Connection:
@@ -277,7 +277,7 @@ class Connections:
         return connection
 
     def _throttle(self, node_id: int, throttle_ms: int) -> None:
-        """A quota was exceeded: the broker wants to hear nothing for so long."""
+        """A quota was exceeded: the broker must receive no request for `throttle_ms`."""
         self.states.throttle(node_id, self.clock.monotonic_ms() + throttle_ms)
         asyncio.get_running_loop().call_later(throttle_ms / 1000, self._tell_ready, node_id)
 
@@ -287,7 +287,7 @@ class Connections:
                 tell(node_id)
         self._changed()
 
-    # Sessions that end (KIP-368)
+    # Session renewal (KIP-368)
 
     def _plan_renewal(self, node_id: int, link: Link, lifetime_ms: int) -> None:
         if lifetime_ms > 0:
@@ -300,7 +300,7 @@ class Connections:
         task.add_done_callback(self._renewals.discard)
 
     async def _renew(self, node_id: int, link: Link) -> None:
-        """Authenticates again on the same connection; nothing else is sent meanwhile, but answers still come."""
+        """Re-authenticates on the same connection. Meanwhile no other request is sent, but responses still arrive."""
         link.is_reauthenticating = True
         began_ms = self.clock.monotonic_ms()
         try:
@@ -328,7 +328,7 @@ class Connections:
 
 
 def _security(config: ClientConfig, clock: Clock) -> tuple[SSLContext | None, SaslAuthenticator | None]:
-    """What security.protocol wants. Who does not want it does not wait for its modules."""
+    """The TLS context and authenticator of security.protocol. Their modules are imported only if they are needed."""
     protocol = SecurityProtocol[str(config["security.protocol"]).upper()]
     tls: SSLContext | None = None
     sasl: SaslAuthenticator | None = None
