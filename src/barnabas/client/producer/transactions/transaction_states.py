@@ -23,7 +23,7 @@ class State(Enum):
     FATAL_ERROR = 7
 
 
-# From which states each state can be reached. A fatal error can come at any time, and nothing comes after it.
+# The states from which each state can be reached. A fatal error is possible at any time, and is final.
 PREVIOUS: Final[Mapping[State, frozenset[State]]] = {
     State.UNINITIALIZED: frozenset({State.READY, State.ABORTABLE_ERROR}),
     State.INITIALIZING: frozenset({State.UNINITIALIZED, State.COMMITTING_TRANSACTION, State.ABORTING_TRANSACTION}),
