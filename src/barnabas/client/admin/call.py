@@ -28,7 +28,7 @@ class Time(Protocol):
 
 
 @dataclass
-class Answer(Generic[K, V]):
+class ApiResult(Generic[K, V]):
     """The result of one request for some keys. Keys in `moved` are looked up again; keys in `throttled` are requested again after a pause.
 
     Where keys may move between nodes, a key that the result does not name is requested again from the same node.
@@ -45,7 +45,7 @@ class Answer(Generic[K, V]):
 
 
 @dataclass
-class Located(Generic[K]):
+class LookupResult(Generic[K]):
     """The nodes that hold keys. Keys that it does not name are looked up again after the back-off."""
 
     found: dict[K, int] = field(default_factory=dict)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Protocol, TypeVar, cast
 
-from barnabas.client.admin.call import Answer, Call, Located, NotAssigned, Time
+from barnabas.client.admin.call import ApiResult, Call, LookupResult, NotAssigned, Time
 from barnabas.client.admin.keys import each_of
 from barnabas.client.admin.outcomes import Outcomes, failed
 from barnabas.client.cluster import Node
@@ -158,13 +158,13 @@ class Calls:
             except KafkaError as error:
                 await self.back_off(call, error)
 
-    async def each_at_itself(self, call: Call, node_ids: Sequence[int]) -> Located[int]:
+    async def each_at_itself(self, call: Call, node_ids: Sequence[int]) -> LookupResult[int]:
         """Locates keys that are broker ids. A broker that is not alive is looked up again."""
         alive = await self.directory.brokers(self.attempt_ms(call))
         nodes = {node_id: node_id for node_id in node_ids if node_id in alive}
         if not nodes:
             raise NotAssigned(f"None of the brokers {list(node_ids)} is alive")
-        return Located(nodes)
+        return LookupResult(nodes)
 
     def attempt_ms(self, call: Call) -> int:
         return min(self._settings.request_timeout_ms, call.remaining_ms())
@@ -221,7 +221,7 @@ class Calls:
         keys: Iterable[K],
         route: Route,
         build: Callable[[int, Sequence[K]], Message],
-        read: Callable[[M], Answer[K, V]],
+        read: Callable[[M], ApiResult[K, V]],
         refused: Mapping[K, KafkaError] | None = None,
         older: Callable[[int, Sequence[K]], Message | None] | None = None,
     ) -> Outcomes[K, V]:
@@ -230,7 +230,7 @@ class Calls:
         Keys in `refused` are not sent. Keys throttled by a quota are requested again until the deadline.
         """
         all_keys = list(dict.fromkeys(keys))
-        total: Answer[K, V] = Answer(failed=dict(refused or {}))
+        total: ApiResult[K, V] = ApiResult(failed=dict(refused or {}))
         pending = [key for key in all_keys if key not in total.failed]
         throttled: dict[K, KafkaError] = {}
         while pending:
@@ -258,8 +258,8 @@ class Calls:
         self,
         call: Call,
         keys: Iterable[K],
-        locate: Callable[[Call, Sequence[K]], Awaitable[Located[K]]],
-        ask: Callable[[Call, int, Sequence[K]], Awaitable[Answer[K, V]]],
+        locate: Callable[[Call, Sequence[K]], Awaitable[LookupResult[K]]],
+        ask: Callable[[Call, int, Sequence[K]], Awaitable[ApiResult[K, V]]],
     ) -> Outcomes[K, V]:
         """Looks up the node of each key, sends to all these nodes at once, and follows keys that moved until each key has an outcome."""
         with self._counted():
@@ -269,10 +269,10 @@ class Calls:
         self,
         call: Call,
         all_keys: list[K],
-        locate: Callable[[Call, Sequence[K]], Awaitable[Located[K]]],
-        ask: Callable[[Call, int, Sequence[K]], Awaitable[Answer[K, V]]],
+        locate: Callable[[Call, Sequence[K]], Awaitable[LookupResult[K]]],
+        ask: Callable[[Call, int, Sequence[K]], Awaitable[ApiResult[K, V]]],
     ) -> Outcomes[K, V]:
-        total: Answer[K, V] = Answer()
+        total: ApiResult[K, V] = ApiResult()
         pending = all_keys
         while pending:
             located, pending = await self._locate(call, pending, locate)
@@ -321,8 +321,8 @@ class Calls:
         return call.timed_out(self._failures, call.last_error, assigned=assigned)
 
     async def _locate(
-        self, call: Call, keys: list[K], locate: Callable[[Call, Sequence[K]], Awaitable[Located[K]]]
-    ) -> tuple[Located[K], list[K]]:
+        self, call: Call, keys: list[K], locate: Callable[[Call, Sequence[K]], Awaitable[LookupResult[K]]]
+    ) -> tuple[LookupResult[K], list[K]]:
         """The nodes of keys, and the keys whose node is not known yet."""
         while True:
             try:
@@ -333,12 +333,12 @@ class Calls:
                 try:
                     await self.back_off(call, error)
                 except KafkaError as final:
-                    return Located(failed=failed(keys, final)), []
+                    return LookupResult(failed=failed(keys, final)), []
 
     async def _ask_node(
-        self, call: Call, node_id: int, keys: list[K], ask: Callable[[Call, int, Sequence[K]], Awaitable[Answer[K, V]]]
-    ) -> Answer[K, V]:
-        total: Answer[K, V] = Answer()
+        self, call: Call, node_id: int, keys: list[K], ask: Callable[[Call, int, Sequence[K]], Awaitable[ApiResult[K, V]]]
+    ) -> ApiResult[K, V]:
+        total: ApiResult[K, V] = ApiResult()
         while keys:
             error: KafkaError = Disconnected("The answer left some of the keys out.")
             try:

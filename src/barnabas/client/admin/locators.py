@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeVar
 
-from barnabas.client.admin.call import Answer, Call, Located
+from barnabas.client.admin.call import ApiResult, Call, LookupResult
 from barnabas.client.admin.calls import Calls
 from barnabas.client.errors import GroupAuthorization, TopicAuthorization, TransactionalIdAuthorization, error_for
 from barnabas.errors import InvalidTopic, KafkaError, UnknownTopicOrPartition
@@ -38,11 +38,11 @@ _PARTITION_LATER: Final = (
 
 def leaders(
     calls: Calls, *, tolerate_unknown_topics: bool = True
-) -> Callable[[Call, Sequence[TopicPartition]], Awaitable[Located[TopicPartition]]]:
+) -> Callable[[Call, Sequence[TopicPartition]], Awaitable[LookupResult[TopicPartition]]]:
     """Locates the leaders of partitions. With `tolerate_unknown_topics`, an unknown topic is looked up again, since it may be about to
     exist."""
 
-    async def locate(call: Call, partitions: Sequence[TopicPartition]) -> Located[TopicPartition]:
+    async def locate(call: Call, partitions: Sequence[TopicPartition]) -> LookupResult[TopicPartition]:
         call.api = "METADATA"
         topics = dict.fromkeys(partition.topic for partition in partitions)
         request = MetadataRequest([MetadataRequestTopic(name=topic) for topic in topics], allow_auto_topic_creation=False)
@@ -52,8 +52,10 @@ def leaders(
     return locate
 
 
-def _leaders(partitions: Sequence[TopicPartition], response: MetadataResponse, tolerate_unknown_topics: bool) -> Located[TopicPartition]:
-    located: Located[TopicPartition] = Located()
+def _leaders(
+    partitions: Sequence[TopicPartition], response: MetadataResponse, tolerate_unknown_topics: bool
+) -> LookupResult[TopicPartition]:
+    located: LookupResult[TopicPartition] = LookupResult()
     requested = set(partitions)
     for topic in response.topics:
         if topic.error_code:
@@ -87,13 +89,13 @@ def _topic_error(partition: TopicPartition, code: int) -> KafkaError:
     return error_for(code, f"{start} unexpected error for topic `{partition.topic}`")
 
 
-def coordinators(calls: Calls, key_type: int = GROUP) -> Callable[[Call, Sequence[str]], Awaitable[Located[str]]]:
+def coordinators(calls: Calls, key_type: int = GROUP) -> Callable[[Call, Sequence[str]], Awaitable[LookupResult[str]]]:
     """Locates the coordinators of groups or of transactional ids, with one request if the broker supports that."""
 
-    async def locate(call: Call, keys: Sequence[str]) -> Located[str]:
+    async def locate(call: Call, keys: Sequence[str]) -> LookupResult[str]:
         call.api = "FIND_COORDINATOR"
         node_id = await calls.any_node(call)
-        located: Located[str] = Located()
+        located: LookupResult[str] = LookupResult()
         try:
             response: FindCoordinatorResponse = await calls.send(call, node_id, FindCoordinatorRequest("", key_type, list(keys)))
             for coordinator in response.coordinators:
@@ -109,7 +111,7 @@ def coordinators(calls: Calls, key_type: int = GROUP) -> Callable[[Call, Sequenc
     return locate
 
 
-def _take(located: Located[str], key: str, key_type: int, code: int, node_id: int) -> None:
+def _take(located: LookupResult[str], key: str, key_type: int, code: int, node_id: int) -> None:
     if not code:
         located.found[key] = node_id
     elif code == ErrorCode.GROUP_AUTHORIZATION_FAILED:
@@ -122,7 +124,7 @@ def _take(located: Located[str], key: str, key_type: int, code: int, node_id: in
         located.failed[key] = error_for(code, f"FindCoordinator request for key `{key}` failed due to an unexpected error")
 
 
-def settle(answer: Answer[str, V], key: str, code: int, message: str | None = None) -> None:
+def settle(answer: ApiResult[str, V], key: str, code: int, message: str | None = None) -> None:
     """Applies a coordinator's error to a key: request again from the same node, look up the coordinator again, or fail."""
     if code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
         return

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.client.admin.call import Answer, Call, Located, NotAssigned
+from barnabas.client.admin.call import ApiResult, Call, LookupResult, NotAssigned
 from barnabas.client.admin.calls import Calls, CallSettings
 from barnabas.client.errors import Disconnected, IllegalArgument, IllegalState, ThrottlingQuotaExceeded, Timeout, error_for
 from barnabas.errors import CoordinatorLoadInProgress, InvalidRequest, NotController
@@ -136,14 +136,14 @@ def test_a_version_that_is_needed_and_not_there_is_an_error() -> None:
 # Keys that live on different nodes
 
 
-async def spread(_: Call, keys: Sequence[str]) -> Located[str]:
-    return Located({key: int(key[-1]) for key in keys})
+async def spread(_: Call, keys: Sequence[str]) -> LookupResult[str]:
+    return LookupResult({key: int(key[-1]) for key in keys})
 
 
 def described(calls: Calls) -> object:
-    async def ask(call: Call, node_id: int, keys: Sequence[str]) -> Answer[str, int]:
+    async def ask(call: Call, node_id: int, keys: Sequence[str]) -> ApiResult[str, int]:
         response: DescribeGroupsResponse = await calls.send(call, node_id, DescribeGroupsRequest(list(keys)))
-        answer: Answer[str, int] = Answer()
+        answer: ApiResult[str, int] = ApiResult()
         for group in response.groups:
             if group.error_code == 16:
                 answer.moved.add(group.group_id)
@@ -176,9 +176,9 @@ def test_a_key_that_has_moved_is_looked_up_anew() -> None:
     cluster = FakeCluster()
     places = iter([1, 2])
 
-    async def moving(_: Call, keys: Sequence[str]) -> Located[str]:
+    async def moving(_: Call, keys: Sequence[str]) -> LookupResult[str]:
         place = next(places)
-        return Located(dict.fromkeys(keys, place))
+        return LookupResult(dict.fromkeys(keys, place))
 
     cluster.on(DescribeGroupsRequest, DescribeGroupsResponse(groups=[DescribedGroup(16, None, "a")]), answering)
     assert dict(outcomes(cluster, ["a"], moving)) == {"a": 2}  # type: ignore[call-overload]
@@ -211,8 +211,8 @@ def test_keys_that_cannot_be_located_fail_at_the_deadline_and_the_others_do_not(
     cluster = FakeCluster()
     cluster.on(DescribeGroupsRequest, answering)
 
-    async def some(_: Call, keys: Sequence[str]) -> Located[str]:
-        return Located({key: 1 for key in keys if key == "a"})
+    async def some(_: Call, keys: Sequence[str]) -> LookupResult[str]:
+        return LookupResult({key: 1 for key in keys if key == "a"})
 
     found = outcomes(cluster, ["a", "b"], some)
     assert found["a"] == 1  # type: ignore[index]
@@ -236,10 +236,10 @@ def test_a_quota_holds_keys_back_and_not_longer_than_it_says() -> None:
         asked.append(list(keys))
         return ListGroupsRequest()
 
-    def read(response: ListGroupsResponse) -> Answer[str, int]:
+    def read(response: ListGroupsResponse) -> ApiResult[str, int]:
         if response.throttle_time_ms:
-            return Answer({"a": 1}, throttled={"b": ThrottlingQuotaExceeded("slow down")}, throttle_time_ms=response.throttle_time_ms)
-        return Answer({"b": 2})
+            return ApiResult({"a": 1}, throttled={"b": ThrottlingQuotaExceeded("slow down")}, throttle_time_ms=response.throttle_time_ms)
+        return ApiResult({"b": 2})
 
     before_ms = cluster.clock.ms
     found = run(calls.ask_about(calls.begin("x", None), ["a", "b"], calls.any_node, build, read))
@@ -254,8 +254,8 @@ def test_what_a_quota_held_back_to_the_end_has_the_quotas_error() -> None:
     calls = calls_of(cluster)
     held = ThrottlingQuotaExceeded("slow down")
 
-    def read(_: ListGroupsResponse) -> Answer[str, None]:
-        return Answer(throttled={"a": held})
+    def read(_: ListGroupsResponse) -> ApiResult[str, None]:
+        return ApiResult(throttled={"a": held})
 
     found = run(calls.ask_about(calls.begin("x", 300), ["a"], calls.any_node, lambda _, __: ListGroupsRequest(), read))
     assert found.errors == {"a": held}
@@ -266,8 +266,8 @@ def test_a_key_that_the_answer_leaves_out_has_an_error() -> None:
     cluster.on(ListGroupsRequest, ListGroupsResponse())
     calls = calls_of(cluster)
 
-    def read(_: ListGroupsResponse) -> Answer[str, None]:
-        return Answer()
+    def read(_: ListGroupsResponse) -> ApiResult[str, None]:
+        return ApiResult()
 
     found = run(calls.ask_about(calls.begin("x", 300), ["a"], calls.any_node, lambda _, __: ListGroupsRequest(), read))
     assert "did not contain a result for a" in str(found.errors["a"])

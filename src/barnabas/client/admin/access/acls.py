@@ -15,7 +15,7 @@ from barnabas.client.admin.access.acl_values import (
     ResourceType,
 )
 from barnabas.client.admin.access.operations import AclOperation
-from barnabas.client.admin.call import Answer
+from barnabas.client.admin.call import ApiResult
 from barnabas.client.admin.calls import Calls
 from barnabas.client.admin.outcomes import Outcomes
 from barnabas.client.errors import error_for
@@ -78,8 +78,8 @@ class AclCalls:
         def build(_: int, bindings: Sequence[AclBinding]) -> Message:
             return CreateAclsRequest([_creation(binding) for binding in bindings])
 
-        def read(response: CreateAclsResponse) -> Answer[AclBinding, None]:
-            answer: Answer[AclBinding, None] = Answer()
+        def read(response: CreateAclsResponse) -> ApiResult[AclBinding, None]:
+            answer: ApiResult[AclBinding, None] = ApiResult()
             for binding, result in zip(sent, response.results, strict=False):
                 if result.error_code:
                     answer.failed[binding] = error_for(result.error_code, result.error_message)
@@ -102,8 +102,8 @@ class AclCalls:
         def build(_: int, batch: Sequence[AclBindingFilter]) -> Message:
             return DeleteAclsRequest([_deletion(acl_filter) for acl_filter in batch])
 
-        def read(response: DeleteAclsResponse) -> Answer[AclBindingFilter, list[FilterResult]]:
-            answer: Answer[AclBindingFilter, list[FilterResult]] = Answer()
+        def read(response: DeleteAclsResponse) -> ApiResult[AclBindingFilter, list[FilterResult]]:
+            answer: ApiResult[AclBindingFilter, list[FilterResult]] = ApiResult()
             for acl_filter, result in zip(sent, response.filter_results, strict=False):
                 if result.error_code:
                     answer.failed[acl_filter] = error_for(result.error_code, result.error_message)

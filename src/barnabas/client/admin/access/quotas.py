@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from barnabas.client.admin.call import Answer
+from barnabas.client.admin.call import ApiResult
 from barnabas.client.admin.calls import Calls, check_controller
 from barnabas.client.admin.outcomes import Outcomes
 from barnabas.client.errors import IllegalArgument, error_for
@@ -143,8 +143,8 @@ class QuotaCalls:
         def build(_: int, entities: Sequence[ClientQuotaEntity]) -> Message:
             return altering.AlterClientQuotasRequest([_alteration(changes[entity]) for entity in entities], validate_only)
 
-        def read(response: AlterClientQuotasResponse) -> Answer[ClientQuotaEntity, None]:
-            answer: Answer[ClientQuotaEntity, None] = Answer()
+        def read(response: AlterClientQuotasResponse) -> ApiResult[ClientQuotaEntity, None]:
+            answer: ApiResult[ClientQuotaEntity, None] = ApiResult()
             for entry in response.entries:
                 check_controller(entry.error_code, entry.error_message)
                 entity = ClientQuotaEntity({part.entity_type: part.entity_name for part in entry.entity})

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
 
-from barnabas.client.admin.call import Answer
+from barnabas.client.admin.call import ApiResult
 from barnabas.client.admin.calls import Calls, check_controller
 from barnabas.client.admin.keys import each_of
 from barnabas.client.admin.outcomes import Outcomes
@@ -130,8 +130,8 @@ class ScramCalls:
         def build(_: int, __: Sequence[str]) -> Message:
             return AlterUserScramCredentialsRequest(deletions, upsertions)
 
-        def read(response: AlterUserScramCredentialsResponse) -> Answer[str, None]:
-            answer: Answer[str, None] = Answer()
+        def read(response: AlterUserScramCredentialsResponse) -> ApiResult[str, None]:
+            answer: ApiResult[str, None] = ApiResult()
             for result in response.results:
                 check_controller(result.error_code, result.error_message)
                 if result.error_code:

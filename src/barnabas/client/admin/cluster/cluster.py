@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from barnabas.client.admin.access.operations import AclOperation, authorized_operations
-from barnabas.client.admin.call import Answer, Call
+from barnabas.client.admin.call import ApiResult, Call
 from barnabas.client.admin.calls import SOFTWARE_NAME, SOFTWARE_VERSION, Calls, Route, check_controller
 from barnabas.client.admin.outcomes import Outcomes
 from barnabas.client.cluster import Node
@@ -101,11 +101,11 @@ class ClusterCalls:
 
         await self._calls.ask(call, self._calls.any_node, lambda _: UnregisterBrokerRequest(broker_id), read)
 
-    async def _api_versions(self, call: Call, node_id: int, _: object) -> Answer[int, NodeApiVersions]:
+    async def _api_versions(self, call: Call, node_id: int, _: object) -> ApiResult[int, NodeApiVersions]:
         response: ApiVersionsResponse = await self._calls.send(call, node_id, ApiVersionsRequest(SOFTWARE_NAME, SOFTWARE_VERSION))
         if response.error_code:
-            return Answer(failed={node_id: error_for(response.error_code)})
-        return Answer({node_id: _node_api_versions(response)})
+            return ApiResult(failed={node_id: error_for(response.error_code)})
+        return ApiResult({node_id: _node_api_versions(response)})
 
 
 async def fetch_cluster(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TypeVar
 
-from barnabas.client.admin.call import Answer, Call
+from barnabas.client.admin.call import ApiResult, Call
 from barnabas.client.admin.calls import Calls, Route, check_controller
 from barnabas.client.admin.cluster.config_entries import (
     Config,
@@ -81,8 +81,8 @@ class ConfigCalls:
             described = [DescribeConfigsResource(resource.type, resource.name, None) for resource in resources]
             return DescribeConfigsRequest(described, include_synonyms, include_documentation)
 
-        def read(response: DescribeConfigsResponse) -> Answer[ConfigResource, Config]:
-            answer: Answer[ConfigResource, Config] = Answer()
+        def read(response: DescribeConfigsResponse) -> ApiResult[ConfigResource, Config]:
+            answer: ApiResult[ConfigResource, Config] = ApiResult()
             for result in response.results:
                 resource = ConfigResource(ConfigResourceType.for_id(result.resource_type), result.resource_name)
                 if result.error_code:
@@ -184,8 +184,8 @@ class ConfigCalls:
         return self._calls.any_node if node_id is None else self._calls.node(node_id)
 
 
-def _altered(response: IncrementalAlterConfigsResponse | AlterConfigsResponse) -> Answer[ConfigResource, None]:
-    answer: Answer[ConfigResource, None] = Answer()
+def _altered(response: IncrementalAlterConfigsResponse | AlterConfigsResponse) -> ApiResult[ConfigResource, None]:
+    answer: ApiResult[ConfigResource, None] = ApiResult()
     for result in response.responses:
         check_controller(result.error_code, result.error_message)
         resource = ConfigResource(ConfigResourceType.for_id(result.resource_type), result.resource_name)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from barnabas.client.admin.call import Answer
+from barnabas.client.admin.call import ApiResult
 from barnabas.client.admin.calls import SOFTWARE_NAME, SOFTWARE_VERSION, Calls, check_controller
 from barnabas.client.admin.outcomes import Outcomes, failed
 from barnabas.client.errors import IllegalArgument, error_for
@@ -108,12 +108,12 @@ class FeatureCalls:
             ]
             return UpdateFeaturesRequest(timeout, updates)
 
-        def read(response: UpdateFeaturesResponse) -> Answer[str, None]:
+        def read(response: UpdateFeaturesResponse) -> ApiResult[str, None]:
             check_controller(response.error_code, response.error_message)
             if response.error_code:
-                return Answer(failed=failed(feature_updates, error_for(response.error_code, response.error_message)))
+                return ApiResult(failed=failed(feature_updates, error_for(response.error_code, response.error_message)))
             # The newest version returns one result for all features.
-            answer: Answer[str, None] = Answer(dict.fromkeys(feature_updates) if not response.results else {})
+            answer: ApiResult[str, None] = ApiResult(dict.fromkeys(feature_updates) if not response.results else {})
             for result in response.results:
                 if result.error_code:
                     answer.failed[result.feature] = error_for(result.error_code, result.error_message)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from barnabas.client.admin.call import Answer, Call, Located
+from barnabas.client.admin.call import ApiResult, Call, LookupResult
 from barnabas.client.admin.calls import Calls
 from barnabas.client.admin.outcomes import Outcomes
 from barnabas.client.errors import ClusterAuthorization, error_for
@@ -88,10 +88,10 @@ class LogDirCalls:
         although the broker returns REPLICA_NOT_AVAILABLE."""
         call = self._calls.begin("alter_replica_log_dirs", timeout_ms)
 
-        async def ask(call: Call, broker_id: int, replicas: Sequence[TopicPartitionReplica]) -> Answer[TopicPartitionReplica, None]:
+        async def ask(call: Call, broker_id: int, replicas: Sequence[TopicPartitionReplica]) -> ApiResult[TopicPartitionReplica, None]:
             request = _moves({replica: replica_assignment[replica] for replica in replicas})
             response: AlterReplicaLogDirsResponse = await self._calls.send(call, broker_id, request)
-            answer: Answer[TopicPartitionReplica, None] = Answer()
+            answer: ApiResult[TopicPartitionReplica, None] = ApiResult()
             for topic in response.results:
                 for result in topic.partitions:
                     replica = TopicPartitionReplica(topic.topic_name, result.partition_index, broker_id)
@@ -103,16 +103,16 @@ class LogDirCalls:
 
         return await self._calls.ask_each(call, replica_assignment, self._at_their_brokers, ask)
 
-    async def _describe_broker(self, call: Call, broker_id: int, _: object) -> Answer[int, dict[str, LogDirDescription]]:
+    async def _describe_broker(self, call: Call, broker_id: int, _: object) -> ApiResult[int, dict[str, LogDirDescription]]:
         response: DescribeLogDirsResponse = await self._calls.send(call, broker_id, DescribeLogDirsRequest(None))
         if response.results:
-            return Answer({broker_id: {result.log_dir: _description(result) for result in response.results}})
+            return ApiResult({broker_id: {result.log_dir: _description(result) for result in response.results}})
         # Older brokers return an empty result instead of an error to a caller without authorization.
-        return Answer(failed={broker_id: error_for(response.error_code or ClusterAuthorization.code)})
+        return ApiResult(failed={broker_id: error_for(response.error_code or ClusterAuthorization.code)})
 
     async def _describe_replicas(
         self, call: Call, broker_id: int, replicas: Sequence[TopicPartitionReplica]
-    ) -> Answer[TopicPartitionReplica, ReplicaLogDirInfo]:
+    ) -> ApiResult[TopicPartitionReplica, ReplicaLogDirInfo]:
         topics: dict[str, list[int]] = {}
         for replica in replicas:
             topics.setdefault(replica.topic, []).append(replica.partition)
@@ -124,7 +124,7 @@ class LogDirCalls:
             for partition, info in _description(result).replica_infos.items():
                 (future if info.is_future else current)[partition] = (result.log_dir, info.offset_lag)
         nowhere = (None, INVALID_OFFSET_LAG)
-        return Answer(
+        return ApiResult(
             {
                 replica: ReplicaLogDirInfo(
                     *current.get(TopicPartition(replica.topic, replica.partition), nowhere),
@@ -134,9 +134,9 @@ class LogDirCalls:
             }
         )
 
-    async def _at_their_brokers(self, call: Call, replicas: Sequence[TopicPartitionReplica]) -> Located[TopicPartitionReplica]:
+    async def _at_their_brokers(self, call: Call, replicas: Sequence[TopicPartitionReplica]) -> LookupResult[TopicPartitionReplica]:
         located = await self._calls.each_at_itself(call, [replica.broker_id for replica in replicas])
-        return Located({replica: replica.broker_id for replica in replicas if replica.broker_id in located.found})
+        return LookupResult({replica: replica.broker_id for replica in replicas if replica.broker_id in located.found})
 
 
 def _description(result: DescribeLogDirsResult) -> LogDirDescription:

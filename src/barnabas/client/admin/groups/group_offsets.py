@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from barnabas.client.admin.call import Answer, Call
+from barnabas.client.admin.call import ApiResult, Call
 from barnabas.client.admin.calls import Calls
 from barnabas.client.admin.groups.groups import per_key
 from barnabas.client.admin.locators import coordinators, settle
@@ -70,11 +70,11 @@ class GroupOffsetCalls:
         partitions_by_group = {group: _partitions(spec) for group, spec in specs.items()}
         call = self._calls.begin("list_consumer_group_offsets", timeout_ms)
 
-        async def ask(call: Call, node_id: int, groups: Sequence[str]) -> Answer[str, GroupOffsets]:
+        async def ask(call: Call, node_id: int, groups: Sequence[str]) -> ApiResult[str, GroupOffsets]:
             request = OffsetFetchRequest(
                 groups=[_group(group, partitions_by_group[group]) for group in groups], require_stable=require_stable
             )
-            answer: Answer[str, GroupOffsets] = Answer()
+            answer: ApiResult[str, GroupOffsets] = ApiResult()
             try:
                 response: OffsetFetchResponse = await self._calls.send(call, node_id, request, at_most=_BY_NAME)
             except UnsupportedVersion:
@@ -111,14 +111,14 @@ class GroupOffsetCalls:
             topics.setdefault(partition.topic, []).append(row)
         request = OffsetCommitRequest(group_id, topics=[OffsetCommitRequestTopic(name, partitions=rows) for name, rows in topics.items()])
 
-        async def ask(call: Call, node_id: int, _: object) -> Answer[str, dict[TopicPartition, int]]:
+        async def ask(call: Call, node_id: int, _: object) -> ApiResult[str, dict[TopicPartition, int]]:
             response: OffsetCommitResponse = await self._calls.send(call, node_id, request, at_most=_BY_NAME)
             codes = {
                 TopicPartition(topic.name, row.partition_index): row.error_code for topic in response.topics for row in topic.partitions
             }
             if any(code in (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR) for code in codes.values()):
-                return Answer(moved={group_id})
-            return Answer() if any(code in _RETRIED for code in codes.values()) else Answer({group_id: codes})
+                return ApiResult(moved={group_id})
+            return ApiResult() if any(code in _RETRIED for code in codes.values()) else ApiResult({group_id: codes})
 
         return per_key(offsets, await self._calls.ask_each(call, [group_id], coordinators(self._calls), ask), group_id)
 
@@ -139,9 +139,9 @@ class GroupOffsetCalls:
             topics.setdefault(partition.topic, []).append(OffsetDeleteRequestPartition(partition.partition))
         request = OffsetDeleteRequest(group_id, [OffsetDeleteRequestTopic(name, rows) for name, rows in topics.items()])
 
-        async def ask(call: Call, node_id: int, _: object) -> Answer[str, dict[TopicPartition, int]]:
+        async def ask(call: Call, node_id: int, _: object) -> ApiResult[str, dict[TopicPartition, int]]:
             response: OffsetDeleteResponse = await self._calls.send(call, node_id, request)
-            answer: Answer[str, dict[TopicPartition, int]] = Answer()
+            answer: ApiResult[str, dict[TopicPartition, int]] = ApiResult()
             if response.error_code:
                 settle(answer, group_id, response.error_code)
             else:
@@ -184,7 +184,7 @@ def _old_topics(partitions: list[TopicPartition] | None) -> list[OffsetFetchRequ
 
 
 def _take(
-    answer: Answer[str, GroupOffsets], group_id: str, code: int, topics: Sequence[OffsetFetchResponseTopic | OffsetFetchResponseTopics]
+    answer: ApiResult[str, GroupOffsets], group_id: str, code: int, topics: Sequence[OffsetFetchResponseTopic | OffsetFetchResponseTopics]
 ) -> None:
     rows = [(topic.name, row) for topic in topics for row in topic.partitions]
     if not code:

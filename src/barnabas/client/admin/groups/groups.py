@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from barnabas.client.admin.access.operations import authorized_operations
-from barnabas.client.admin.call import Answer, Call
+from barnabas.client.admin.call import ApiResult, Call
 from barnabas.client.admin.calls import Calls
 from barnabas.client.admin.groups.group_descriptions import (
     CONSUMER_PROTOCOL_TYPE,
@@ -39,7 +39,7 @@ from barnabas.protocol.messages.list_groups_response import ListedGroup, ListGro
 from barnabas.topic_partition import TopicPartition
 
 K = TypeVar("K", bound=Hashable)
-Ask = Callable[[Call, int, Sequence[str]], Awaitable[Answer[str, ConsumerGroupDescription]]]
+Ask = Callable[[Call, int, Sequence[str]], Awaitable[ApiResult[str, ConsumerGroupDescription]]]
 
 _REMOVED: Final = "member was removed by an admin"
 _REASON_SIZE_MAX: Final = 255
@@ -71,13 +71,13 @@ class GroupCalls:
         request = ListGroupsRequest([str(state) for state in group_states], [str(kind) for kind in types])
         protocols = frozenset(protocol_types)
 
-        async def ask(call: Call, node_id: int, _: object) -> Answer[int, list[GroupListing]]:
+        async def ask(call: Call, node_id: int, _: object) -> ApiResult[int, list[GroupListing]]:
             response: ListGroupsResponse = await self._calls.send(call, node_id, request)
             if response.error_code in (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE):
-                return Answer()
+                return ApiResult()
             if response.error_code:
-                return Answer(failed={node_id: error_for(response.error_code)})
-            return Answer({node_id: [_listing(group) for group in response.groups if not protocols or group.protocol_type in protocols]})
+                return ApiResult(failed={node_id: error_for(response.error_code)})
+            return ApiResult({node_id: [_listing(group) for group in response.groups if not protocols or group.protocol_type in protocols]})
 
         by_broker = await self._calls.ask_each(call, await self._calls.brokers(call), self._calls.each_at_itself, ask)
         unique = {listing.group_id: listing for listings in by_broker.successes.values() for listing in listings}
@@ -97,7 +97,7 @@ class GroupCalls:
         call = self._calls.begin("describe_consumer_groups", timeout_ms)
         classic: set[str] = set()
 
-        async def ask(call: Call, node_id: int, groups: Sequence[str]) -> Answer[str, ConsumerGroupDescription]:
+        async def ask(call: Call, node_id: int, groups: Sequence[str]) -> ApiResult[str, ConsumerGroupDescription]:
             newer = [group for group in groups if group not in classic]
             if newer:
                 return await self._describe_newer(call, node_id, newer, include_authorized_operations, classic)
@@ -111,11 +111,11 @@ class GroupCalls:
         """Groups of the classic protocol, also groups that are not consumer groups (Connect workers, for instance)."""
         call = self._calls.begin("describe_classic_groups", timeout_ms)
 
-        async def ask(call: Call, node_id: int, groups: Sequence[str]) -> Answer[str, ClassicGroupDescription]:
+        async def ask(call: Call, node_id: int, groups: Sequence[str]) -> ApiResult[str, ClassicGroupDescription]:
             request = DescribeGroupsRequest(list(groups), include_authorized_operations)
             response: DescribeGroupsResponse = await self._calls.send(call, node_id, request)
             coordinator = self._calls.directory.node(node_id)
-            answer: Answer[str, ClassicGroupDescription] = Answer()
+            answer: ApiResult[str, ClassicGroupDescription] = ApiResult()
             for group in response.groups:
                 if group.error_code:
                     settle(answer, group.group_id, group.error_code)
@@ -157,9 +157,9 @@ class GroupCalls:
                 raise IllegalArgument("Invalid empty members has been provided")
         keys = [identity.group_instance_id or identity.member_id for identity in identities]
 
-        async def ask(call: Call, node_id: int, _: object) -> Answer[str, dict[str, int]]:
+        async def ask(call: Call, node_id: int, _: object) -> ApiResult[str, dict[str, int]]:
             response: LeaveGroupResponse = await self._calls.send(call, node_id, LeaveGroupRequest(group_id, members=identities))
-            answer: Answer[str, dict[str, int]] = Answer()
+            answer: ApiResult[str, dict[str, int]] = ApiResult()
             if response.error_code:
                 settle(answer, group_id, response.error_code)
             else:
@@ -175,9 +175,9 @@ class GroupCalls:
     async def _delete_groups(self, name: str, group_ids: Iterable[str], timeout_ms: int | None) -> Outcomes[str, None]:
         call = self._calls.begin(name, timeout_ms)
 
-        async def ask(call: Call, node_id: int, groups: Sequence[str]) -> Answer[str, None]:
+        async def ask(call: Call, node_id: int, groups: Sequence[str]) -> ApiResult[str, None]:
             response: DeleteGroupsResponse = await self._calls.send(call, node_id, DeleteGroupsRequest(list(groups)))
-            answer: Answer[str, None] = Answer()
+            answer: ApiResult[str, None] = ApiResult()
             for result in response.results:
                 if result.error_code:
                     settle(answer, result.group_id, result.error_code)
@@ -198,8 +198,8 @@ class GroupCalls:
 
     async def _describe_newer(
         self, call: Call, node_id: int, groups: list[str], with_operations: bool, classic: set[str]
-    ) -> Answer[str, ConsumerGroupDescription]:
-        answer: Answer[str, ConsumerGroupDescription] = Answer()
+    ) -> ApiResult[str, ConsumerGroupDescription]:
+        answer: ApiResult[str, ConsumerGroupDescription] = ApiResult()
         try:
             response: modern.ConsumerGroupDescribeResponse = await self._calls.send(
                 call, node_id, ConsumerGroupDescribeRequest(groups, with_operations)
@@ -219,10 +219,10 @@ class GroupCalls:
 
     async def _describe_older(
         self, call: Call, node_id: int, groups: Sequence[str], with_operations: bool
-    ) -> Answer[str, ConsumerGroupDescription]:
+    ) -> ApiResult[str, ConsumerGroupDescription]:
         response: DescribeGroupsResponse = await self._calls.send(call, node_id, DescribeGroupsRequest(list(groups), with_operations))
         coordinator = self._calls.directory.node(node_id)
-        answer: Answer[str, ConsumerGroupDescription] = Answer()
+        answer: ApiResult[str, ConsumerGroupDescription] = ApiResult()
         for group in response.groups:
             if group.error_code:
                 settle(answer, group.group_id, group.error_code, group.error_message)
@@ -238,7 +238,7 @@ class GroupCalls:
 def _at_once(ask: Ask, classic: set[str]) -> Ask:
     """Uses the classic protocol in the same attempt for groups that turned out to be classic groups."""
 
-    async def both(call: Call, node_id: int, groups: Sequence[str]) -> Answer[str, ConsumerGroupDescription]:
+    async def both(call: Call, node_id: int, groups: Sequence[str]) -> ApiResult[str, ConsumerGroupDescription]:
         answer = await ask(call, node_id, groups)
         classic_groups = [group for group in groups if group in classic and not answer.names(group)]
         if classic_groups:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from barnabas.client.admin.access.operations import AclOperation, authorized_operations
-from barnabas.client.admin.call import Answer, Call
+from barnabas.client.admin.call import ApiResult, Call
 from barnabas.client.admin.calls import Calls
 from barnabas.client.admin.groups.group_descriptions import GroupState, MemberAssignment
 from barnabas.client.admin.keys import each_of
@@ -83,11 +83,11 @@ class ShareGroupCalls:
         """Share groups with their members."""
         call = self._calls.begin("describe_share_groups", timeout_ms)
 
-        async def ask(call: Call, node_id: int, groups: Sequence[str]) -> Answer[str, ShareGroupDescription]:
+        async def ask(call: Call, node_id: int, groups: Sequence[str]) -> ApiResult[str, ShareGroupDescription]:
             request = ShareGroupDescribeRequest(list(groups), include_authorized_operations)
             response: described.ShareGroupDescribeResponse = await self._calls.send(call, node_id, request)
             coordinator = self._calls.directory.node(node_id)
-            answer: Answer[str, ShareGroupDescription] = Answer()
+            answer: ApiResult[str, ShareGroupDescription] = ApiResult()
             for group in response.groups:
                 if group.error_code:
                     settle(answer, group.group_id, group.error_code, group.error_message)
@@ -107,10 +107,10 @@ class ShareGroupCalls:
         call = self._calls.begin("list_share_group_offsets", timeout_ms)
         partitions_by_group = {group: _partitions(spec) for group, spec in group_specs.items()}
 
-        async def ask(call: Call, node_id: int, groups: Sequence[str]) -> Answer[str, ShareGroupOffsets]:
+        async def ask(call: Call, node_id: int, groups: Sequence[str]) -> ApiResult[str, ShareGroupOffsets]:
             request = listing.DescribeShareGroupOffsetsRequest([_listed(group, partitions_by_group[group]) for group in groups])
             response: DescribeShareGroupOffsetsResponse = await self._calls.send(call, node_id, request)
-            answer: Answer[str, ShareGroupOffsets] = Answer()
+            answer: ApiResult[str, ShareGroupOffsets] = ApiResult()
             for group in response.groups:
                 if group.error_code:
                     settle(answer, group.group_id, group.error_code, group.error_message)
@@ -138,9 +138,9 @@ class ShareGroupCalls:
             group_id, [altering.AlterShareGroupOffsetsRequestTopic(name, rows) for name, rows in topics.items()]
         )
 
-        async def ask(call: Call, node_id: int, _: object) -> Answer[str, dict[TopicPartition, KafkaError | None]]:
+        async def ask(call: Call, node_id: int, _: object) -> ApiResult[str, dict[TopicPartition, KafkaError | None]]:
             response: AlterShareGroupOffsetsResponse = await self._calls.send(call, node_id, request)
-            answer: Answer[str, dict[TopicPartition, KafkaError | None]] = Answer()
+            answer: ApiResult[str, dict[TopicPartition, KafkaError | None]] = ApiResult()
             if response.error_code:
                 settle(answer, group_id, response.error_code, response.error_message)
             else:
@@ -164,9 +164,9 @@ class ShareGroupCalls:
         topic_names = each_of(topics)
         request = DeleteShareGroupOffsetsRequest(group_id, [DeleteShareGroupOffsetsRequestTopic(topic) for topic in topic_names])
 
-        async def ask(call: Call, node_id: int, _: object) -> Answer[str, dict[str, KafkaError | None]]:
+        async def ask(call: Call, node_id: int, _: object) -> ApiResult[str, dict[str, KafkaError | None]]:
             response: DeleteShareGroupOffsetsResponse = await self._calls.send(call, node_id, request)
-            answer: Answer[str, dict[str, KafkaError | None]] = Answer()
+            answer: ApiResult[str, dict[str, KafkaError | None]] = ApiResult()
             if response.error_code:
                 settle(answer, group_id, response.error_code, response.error_message)
             else:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from barnabas.client.admin.access.operations import AclOperation, authorized_operations
-from barnabas.client.admin.call import Answer, Call
+from barnabas.client.admin.call import ApiResult, Call
 from barnabas.client.admin.calls import Calls
 from barnabas.client.admin.groups.group_descriptions import GroupState
 from barnabas.client.admin.locators import coordinators, settle
@@ -101,11 +101,11 @@ class StreamsGroupCalls:
         """Streams groups with their topology and members."""
         call = self._calls.begin("describe_streams_groups", timeout_ms)
 
-        async def ask(call: Call, node_id: int, groups: Sequence[str]) -> Answer[str, StreamsGroupDescription]:
+        async def ask(call: Call, node_id: int, groups: Sequence[str]) -> ApiResult[str, StreamsGroupDescription]:
             request = StreamsGroupDescribeRequest(list(groups), include_authorized_operations)
             response: described.StreamsGroupDescribeResponse = await self._calls.send(call, node_id, request)
             coordinator = self._calls.directory.node(node_id)
-            answer: Answer[str, StreamsGroupDescription] = Answer()
+            answer: ApiResult[str, StreamsGroupDescription] = ApiResult()
             for group in response.groups:
                 if group.error_code:
                     settle(answer, group.group_id, group.error_code, group.error_message)

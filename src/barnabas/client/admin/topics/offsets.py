@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import ClassVar, Final
 
-from barnabas.client.admin.call import Answer, Call
+from barnabas.client.admin.call import ApiResult, Call
 from barnabas.client.admin.calls import Calls
 from barnabas.client.admin.locators import leaders
 from barnabas.client.admin.outcomes import Outcomes, failed
@@ -101,7 +101,7 @@ class OffsetCalls:
         total_ms = call.remaining_ms()
         specs = dict(topic_partition_offsets)
 
-        async def ask(call: Call, node_id: int, partitions: Sequence[TopicPartition]) -> Answer[TopicPartition, ListOffsetsResultInfo]:
+        async def ask(call: Call, node_id: int, partitions: Sequence[TopicPartition]) -> ApiResult[TopicPartition, ListOffsetsResultInfo]:
             topics: dict[str, list[ListOffsetsPartition]] = {}
             for partition in partitions:
                 listed_partition = ListOffsetsPartition(partition.partition, timestamp=specs[partition].timestamp)
@@ -114,7 +114,7 @@ class OffsetCalls:
             except UnsupportedVersion as error:
                 # Only partitions with a special timestamp fail: this broker does not support it. The other partitions are requested again.
                 special = [partition for partition in partitions if specs[partition].timestamp in _SINCE]
-                return Answer(failed=failed(special or partitions, error))
+                return ApiResult(failed=failed(special or partitions, error))
             return _read(response, node_id, partitions)
 
         return await self._calls.ask_each(call, specs, leaders(self._calls, tolerate_unknown_topics=False), ask)
@@ -122,8 +122,8 @@ class OffsetCalls:
 
 def _read(
     response: ListOffsetsResponse, node_id: int, partitions: Sequence[TopicPartition]
-) -> Answer[TopicPartition, ListOffsetsResultInfo]:
-    answer: Answer[TopicPartition, ListOffsetsResultInfo] = Answer()
+) -> ApiResult[TopicPartition, ListOffsetsResultInfo]:
+    answer: ApiResult[TopicPartition, ListOffsetsResultInfo] = ApiResult()
     for topic in response.topics:
         for result in topic.partitions:
             partition = TopicPartition(topic.name, result.partition_index)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from barnabas.client.admin.call import Answer, Call, Located
+from barnabas.client.admin.call import ApiResult, Call, LookupResult
 from barnabas.client.admin.calls import Calls
 from barnabas.client.admin.locators import leaders
 from barnabas.client.admin.outcomes import Outcomes
@@ -41,12 +41,12 @@ class ProducerCalls:
         """The active producers of partitions, from the leaders or from `broker_id`."""
         call = self._calls.begin("describe_producers", timeout_ms)
 
-        async def there(call: Call, keys: Sequence[TopicPartition]) -> Located[TopicPartition]:
+        async def there(call: Call, keys: Sequence[TopicPartition]) -> LookupResult[TopicPartition]:
             assert broker_id is not None
             await self._calls.each_at_itself(call, [broker_id])
-            return Located(dict.fromkeys(keys, broker_id))
+            return LookupResult(dict.fromkeys(keys, broker_id))
 
-        async def ask(call: Call, node_id: int, keys: Sequence[TopicPartition]) -> Answer[TopicPartition, list[ProducerState]]:
+        async def ask(call: Call, node_id: int, keys: Sequence[TopicPartition]) -> ApiResult[TopicPartition, list[ProducerState]]:
             topics: dict[str, list[int]] = {}
             for partition in keys:
                 topics.setdefault(partition.topic, []).append(partition.partition)
@@ -57,8 +57,8 @@ class ProducerCalls:
         return await self._calls.ask_each(call, partitions, leaders(self._calls) if broker_id is None else there, ask)
 
 
-def _read(response: DescribeProducersResponse, broker_id: int | None) -> Answer[TopicPartition, list[ProducerState]]:
-    answer: Answer[TopicPartition, list[ProducerState]] = Answer()
+def _read(response: DescribeProducersResponse, broker_id: int | None) -> ApiResult[TopicPartition, list[ProducerState]]:
+    answer: ApiResult[TopicPartition, list[ProducerState]] = ApiResult()
     for topic in response.topics:
         for row in topic.partitions:
             partition = TopicPartition(topic.name, row.partition_index)

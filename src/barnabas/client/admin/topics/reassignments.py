@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from barnabas.client.admin.call import Answer
+from barnabas.client.admin.call import ApiResult
 from barnabas.client.admin.calls import Calls, check_controller
 from barnabas.client.admin.outcomes import Outcomes, failed
 from barnabas.client.errors import IllegalArgument, error_for
@@ -68,11 +68,11 @@ class ReassignmentCalls:
                 timeout, allow_replication_factor_change, [ReassignableTopic(name, rows) for name, rows in topics.items()]
             )
 
-        def read(response: AlterPartitionReassignmentsResponse) -> Answer[TopicPartition, None]:
+        def read(response: AlterPartitionReassignmentsResponse) -> ApiResult[TopicPartition, None]:
             check_controller(response.error_code, response.error_message)
             if response.error_code:
-                return Answer(failed=failed(targets, error_for(response.error_code, response.error_message)))
-            answer: Answer[TopicPartition, None] = Answer()
+                return ApiResult(failed=failed(targets, error_for(response.error_code, response.error_message)))
+            answer: ApiResult[TopicPartition, None] = ApiResult()
             for topic in response.responses:
                 for result in topic.partitions:
                     partition = TopicPartition(topic.name, result.partition_index)

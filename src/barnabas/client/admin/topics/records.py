@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from barnabas.client.admin.call import Answer, Call
+from barnabas.client.admin.call import ApiResult, Call
 from barnabas.client.admin.calls import Calls
 from barnabas.client.admin.locators import leaders
 from barnabas.client.admin.outcomes import Outcomes
@@ -45,7 +45,7 @@ class RecordCalls:
         call = self._calls.begin("delete_records", timeout_ms)
         total_ms = call.remaining_ms()
 
-        async def ask(call: Call, node_id: int, partitions: Sequence[TopicPartition]) -> Answer[TopicPartition, DeletedRecords]:
+        async def ask(call: Call, node_id: int, partitions: Sequence[TopicPartition]) -> ApiResult[TopicPartition, DeletedRecords]:
             topics: dict[str, list[DeleteRecordsPartition]] = {}
             for partition in partitions:
                 deletion = DeleteRecordsPartition(partition.partition, records_to_delete[partition].offset)
@@ -57,8 +57,8 @@ class RecordCalls:
         return await self._calls.ask_each(call, records_to_delete, leaders(self._calls), ask)
 
 
-def _read(response: DeleteRecordsResponse) -> Answer[TopicPartition, DeletedRecords]:
-    answer: Answer[TopicPartition, DeletedRecords] = Answer()
+def _read(response: DeleteRecordsResponse) -> ApiResult[TopicPartition, DeletedRecords]:
+    answer: ApiResult[TopicPartition, DeletedRecords] = ApiResult()
     for topic in response.topics:
         for result in topic.partitions:
             partition = TopicPartition(topic.name, result.partition_index)

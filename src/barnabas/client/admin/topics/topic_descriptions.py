@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from barnabas.client.admin.access.operations import AclOperation, authorized_operations
-from barnabas.client.admin.call import Answer, Call
+from barnabas.client.admin.call import ApiResult, Call
 from barnabas.client.admin.calls import Calls
 from barnabas.client.admin.cluster.cluster import ClusterDescription, fetch_cluster
 from barnabas.client.admin.outcomes import Outcomes, failed
@@ -63,10 +63,10 @@ class TopicDescriptions:
     ) -> Outcomes[Topic, TopicDescription]:
         pending = [topic for topic in topics if topic not in refused]
         call = self._calls.begin("describe_topics", timeout_ms)
-        total: Answer[Topic, TopicDescription] = Answer(failed=dict(refused))
+        total: ApiResult[Topic, TopicDescription] = ApiResult(failed=dict(refused))
         names: list[str] = [topic for topic in pending if isinstance(topic, str)]
         try:
-            pages = await self._paged(call, names, with_operations, limit) if names else Answer[str, TopicDescription]()
+            pages = await self._paged(call, names, with_operations, limit) if names else ApiResult[str, TopicDescription]()
             total.done.update((topic, pages.done[topic]) for topic in pending if isinstance(topic, str) and topic in pages.done)
             total.failed.update((topic, pages.failed[topic]) for topic in pending if isinstance(topic, str) and topic in pages.failed)
             pending = [topic for topic in pending if not isinstance(topic, str)]
@@ -77,7 +77,7 @@ class TopicDescriptions:
             pending = []
         if pending:
 
-            def read(response: MetadataResponse) -> Answer[Topic, TopicDescription]:
+            def read(response: MetadataResponse) -> ApiResult[Topic, TopicDescription]:
                 return _read(response, pending)
 
             answer = await self._calls.ask_about(
@@ -87,9 +87,9 @@ class TopicDescriptions:
             total.failed.update(answer.errors)
         return Outcomes(topics, total.done, total.failed)
 
-    async def _paged(self, call: Call, names: list[str], with_operations: bool, limit: int) -> Answer[str, TopicDescription]:
+    async def _paged(self, call: Call, names: list[str], with_operations: bool, limit: int) -> ApiResult[str, TopicDescription]:
         cluster = await fetch_cluster(self._calls, call, self._calls.any_node)
-        answer: Answer[str, TopicDescription] = Answer()
+        answer: ApiResult[str, TopicDescription] = ApiResult()
         pages: dict[str, list[DescribeTopicPartitionsResponseTopic]] = {}
         pending = sorted(names)
         cursor: Cursor | None = None
@@ -150,8 +150,8 @@ def _metadata(topics: Iterable[str | Uuid], with_operations: bool) -> MetadataRe
     return MetadataRequest(requested, allow_auto_topic_creation=False, include_topic_authorized_operations=with_operations)
 
 
-def _read(response: MetadataResponse, topics: Sequence[Topic]) -> Answer[Topic, TopicDescription]:
-    answer: Answer[Topic, TopicDescription] = Answer()
+def _read(response: MetadataResponse, topics: Sequence[Topic]) -> ApiResult[Topic, TopicDescription]:
+    answer: ApiResult[Topic, TopicDescription] = ApiResult()
     nodes = {broker.node_id: Node(broker.node_id, broker.host, broker.port, broker.rack) for broker in response.brokers}
     for topic in topics:
         described = next((row for row in response.topics if (row.name if isinstance(topic, str) else row.topic_id) == topic), None)

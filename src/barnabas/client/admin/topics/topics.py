@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from barnabas.client.admin.call import Answer
+from barnabas.client.admin.call import ApiResult
 from barnabas.client.admin.calls import Calls, check_controller
 from barnabas.client.admin.cluster.config_entries import Config, ConfigEntry, ConfigSource
 from barnabas.client.admin.keys import each_of
@@ -108,8 +108,8 @@ class TopicCalls(TopicDescriptions):
         def build(timeout: int, names: Sequence[str]) -> Message:
             return CreateTopicsRequest([_creatable(topics[name]) for name in names], timeout, validate_only)
 
-        def read(response: CreateTopicsResponse) -> Answer[str, TopicMetadataAndConfig]:
-            answer: Answer[str, TopicMetadataAndConfig] = Answer(throttle_time_ms=response.throttle_time_ms)
+        def read(response: CreateTopicsResponse) -> ApiResult[str, TopicMetadataAndConfig]:
+            answer: ApiResult[str, TopicMetadataAndConfig] = ApiResult(throttle_time_ms=response.throttle_time_ms)
             for result in response.topics:
                 check_controller(result.error_code, result.error_message)
                 if result.error_code:
@@ -139,8 +139,8 @@ class TopicCalls(TopicDescriptions):
 
         by_key: dict[str | Uuid, Topic] = {topic: topic for topic in distinct_topics}
 
-        def read(response: DeleteTopicsResponse) -> Answer[Topic, None]:
-            answer: Answer[Topic, None] = Answer(throttle_time_ms=response.throttle_time_ms)
+        def read(response: DeleteTopicsResponse) -> ApiResult[Topic, None]:
+            answer: ApiResult[Topic, None] = ApiResult(throttle_time_ms=response.throttle_time_ms)
             for result in response.responses:
                 check_controller(result.error_code, result.error_message)
                 named: str | Uuid = result.name if result.name in by_key else result.topic_id
@@ -197,8 +197,8 @@ class TopicCalls(TopicDescriptions):
         def build(timeout: int, names: Sequence[str]) -> Message:
             return CreatePartitionsRequest([_partitions(name, new_partitions[name]) for name in names], timeout, validate_only)
 
-        def read(response: CreatePartitionsResponse) -> Answer[str, None]:
-            answer: Answer[str, None] = Answer(throttle_time_ms=response.throttle_time_ms)
+        def read(response: CreatePartitionsResponse) -> ApiResult[str, None]:
+            answer: ApiResult[str, None] = ApiResult(throttle_time_ms=response.throttle_time_ms)
             for result in response.results:
                 check_controller(result.error_code, result.error_message)
                 if result.error_code:
@@ -220,7 +220,7 @@ def unrepresentable(topics: Iterable[Topic]) -> dict[Topic, KafkaError]:
     }
 
 
-def _refuse(answer: Answer[Topic, V], topic: Topic, code: int, message: str | None, retry_on_quota_violation: bool) -> None:
+def _refuse(answer: ApiResult[Topic, V], topic: Topic, code: int, message: str | None, retry_on_quota_violation: bool) -> None:
     error = error_for(code, message)
     if isinstance(error, ThrottlingQuotaExceeded) and retry_on_quota_violation:
         answer.throttled[topic] = error

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, TypeVar
 
-from barnabas.client.admin.call import Answer, Call
+from barnabas.client.admin.call import ApiResult, Call
 from barnabas.client.admin.calls import Calls
 from barnabas.client.admin.locators import TRANSACTION, coordinators, leaders, settle
 from barnabas.client.admin.outcomes import Outcomes
@@ -109,10 +109,10 @@ class TransactionCalls:
             [str(state) for state in states], list(producer_ids), duration_ms, transactional_id_pattern or None
         )
 
-        async def ask(call: Call, node_id: int, _: object) -> Answer[int, list[TransactionListing]]:
+        async def ask(call: Call, node_id: int, _: object) -> ApiResult[int, list[TransactionListing]]:
             response: ListTransactionsResponse = await self._calls.send(call, node_id, request)
             if response.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-                return Answer()
+                return ApiResult()
             if response.error_code:
                 why = (
                     "because the coordinator is shutting down"
@@ -120,14 +120,14 @@ class TransactionCalls:
                     else "with an unexpected exception"
                 )
                 error = error_for(response.error_code, f"ListTransactions request sent to broker {node_id} failed {why}")
-                return Answer(failed={node_id: error})
+                return ApiResult(failed={node_id: error})
             listed = [
                 TransactionListing(
                     transaction.transactional_id, transaction.producer_id, TransactionState.parse(transaction.transaction_state)
                 )
                 for transaction in response.transaction_states
             ]
-            return Answer({node_id: listed})
+            return ApiResult({node_id: listed})
 
         return await self._calls.ask_each(call, await self._calls.brokers(call), self._calls.each_at_itself, ask)
 
@@ -137,9 +137,9 @@ class TransactionCalls:
         """State, producer and partitions of transactional ids."""
         call = self._calls.begin("describe_transactions", timeout_ms)
 
-        async def ask(call: Call, node_id: int, ids: Sequence[str]) -> Answer[str, TransactionDescription]:
+        async def ask(call: Call, node_id: int, ids: Sequence[str]) -> ApiResult[str, TransactionDescription]:
             response: described.DescribeTransactionsResponse = await self._calls.send(call, node_id, DescribeTransactionsRequest(list(ids)))
-            answer: Answer[str, TransactionDescription] = Answer()
+            answer: ApiResult[str, TransactionDescription] = ApiResult()
             for transaction in response.transaction_states:
                 if transaction.error_code:
                     settle(answer, transaction.transactional_id, transaction.error_code)
@@ -163,7 +163,7 @@ class TransactionCalls:
             spec.coordinator_epoch,
         )
 
-        async def ask(call: Call, node_id: int, _: object) -> Answer[TopicPartition, None]:
+        async def ask(call: Call, node_id: int, _: object) -> ApiResult[TopicPartition, None]:
             response: WriteTxnMarkersResponse = await self._calls.send(call, node_id, WriteTxnMarkersRequest([marker]))
             codes = [
                 row.error_code
@@ -173,10 +173,12 @@ class TransactionCalls:
                 if marker_result.producer_id == spec.producer_id and TopicPartition(topic.name, row.partition_index) == partition
             ]
             if len(codes) != 1:
-                return Answer(failed={partition: KafkaError(f"WriteTxnMarkers response included unexpected entries: {response.markers}")})
+                return ApiResult(
+                    failed={partition: KafkaError(f"WriteTxnMarkers response included unexpected entries: {response.markers}")}
+                )
             if not codes[0]:
-                return Answer({partition: None})
-            return Answer(moved={partition}) if codes[0] in _MOVED else Answer(failed={partition: _abort_error(spec, codes[0])})
+                return ApiResult({partition: None})
+            return ApiResult(moved={partition}) if codes[0] in _MOVED else ApiResult(failed={partition: _abort_error(spec, codes[0])})
 
         (await self._calls.ask_each(call, [partition], leaders(self._calls), ask)).all()
 
@@ -187,8 +189,8 @@ class TransactionCalls:
         call = self._calls.begin("fence_producers", timeout_ms)
         transaction_timeout_ms = self._calls.request_timeout_ms if timeout_ms is None else timeout_ms
 
-        async def ask(call: Call, node_id: int, ids: Sequence[str]) -> Answer[str, ProducerIdAndEpoch]:
-            answer: Answer[str, ProducerIdAndEpoch] = Answer()
+        async def ask(call: Call, node_id: int, ids: Sequence[str]) -> ApiResult[str, ProducerIdAndEpoch]:
+            answer: ApiResult[str, ProducerIdAndEpoch] = ApiResult()
             for transactional_id in ids:
                 request = InitProducerIdRequest(transactional_id, transaction_timeout_ms)
                 response: InitProducerIdResponse = await self._calls.send(call, node_id, request)
@@ -226,7 +228,7 @@ def _description(transaction: described.TransactionState, node_id: int) -> Trans
     )
 
 
-def _explain(answer: Answer[str, V], request: str, transactional_id: str) -> None:
+def _explain(answer: ApiResult[str, V], request: str, transactional_id: str) -> None:
     """Adds the transactional id to an error, in Kafka's words."""
     error = answer.failed.get(transactional_id)
     start = f"{request} request for transactionalId `{transactional_id}` failed"
