@@ -48,7 +48,7 @@ class Channel(Protocol):
     def version_of(self, node_id: int, api_key: int) -> int | None: ...
 
 
-class Directory(Protocol):
+class NodeDirectory(Protocol):
     """The part of the metadata that `Calls` uses: the nodes of the cluster and its controller."""
 
     @property
@@ -85,7 +85,7 @@ class Calls:
     def __init__(
         self,
         channel: Channel,
-        directory: Directory,
+        directory: NodeDirectory,
         settings: CallSettings,
         clock: Time,
         backoff: Backoff,
