@@ -17,7 +17,7 @@ from barnabas.client.consumer.assignors.assignor import ConsumerPartitionAssigno
 from barnabas.client.consumer.assignors.protocol import PROTOCOL_TYPE, serialize_subscription
 from barnabas.client.consumer.membership.classic_leader import Leader
 from barnabas.client.consumer.membership.classic_member import ClassicMember, Generation, Heard
-from barnabas.client.consumer.membership.coordinator import Coordinator, end, start, wait_until
+from barnabas.client.consumer.membership.coordinator import CoordinatorRequestManager, end, start, wait_until
 from barnabas.client.consumer.membership.group_metrics import GroupMetrics
 from barnabas.client.consumer.membership.membership import Subscriptions
 from barnabas.client.errors import AuthenticationError, IllegalState, InconsistentGroupProtocol, KafkaError, error_for
@@ -49,7 +49,7 @@ class ClassicExchange:
     def __init__(
         self,
         config: ClientConfig,
-        coordinator: Coordinator,
+        coordinator: CoordinatorRequestManager,
         member: ClassicMember,
         leader: Leader,
         subscriptions: Subscriptions,

@@ -35,7 +35,7 @@ M = TypeVar("M", bound=Message)
 T = TypeVar("T")
 
 
-class Coordinator:
+class CoordinatorRequestManager:
     def __init__(self, client: NetworkClient, group_id: str, *, clock: Clock, backoff: ExponentialBackoff) -> None:
         self.on_found: list[Callable[[], None]] = []
         self._client = client

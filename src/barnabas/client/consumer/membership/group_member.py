@@ -18,7 +18,7 @@ from barnabas.client.clock import Clock
 from barnabas.client.config.config import ClientConfig
 from barnabas.client.consumer.group_metadata import ConsumerGroupMetadata
 from barnabas.client.consumer.interceptors import ConsumerInterceptors
-from barnabas.client.consumer.membership.coordinator import Coordinator, end, start
+from barnabas.client.consumer.membership.coordinator import CoordinatorRequestManager, end, start
 from barnabas.client.consumer.membership.group_metrics import CallbackMetrics, CommitMetrics, GroupMetrics
 from barnabas.client.consumer.membership.heartbeat import Heartbeat
 from barnabas.client.consumer.membership.membership import CommitCallback, Offsets, Subscriptions
@@ -74,7 +74,7 @@ class GroupMember(ABC):
         self._clock = clock
         self._wake = environment.wake
         self._invoker = ListenerInvoker(subscriptions, environment.call_user, CallbackMetrics(environment.metrics))
-        self._coordinator = Coordinator(environment.client, self._group_id, clock=clock, backoff=backoff)
+        self._coordinator = CoordinatorRequestManager(environment.client, self._group_id, clock=clock, backoff=backoff)
         self._watch = MetadataWatch(metadata, subscriptions, config["client.rack"])
         self._metrics = GroupMetrics(environment.metrics, lambda: len(subscriptions.assigned_partitions()))
         self._commits = Commits(

@@ -16,7 +16,7 @@ from typing import Final, Protocol
 
 from barnabas.client.clock import Clock
 from barnabas.client.consumer.interceptors import ConsumerInterceptors
-from barnabas.client.consumer.membership.coordinator import Coordinator, end, sleep_until, start, wait_until
+from barnabas.client.consumer.membership.coordinator import CoordinatorRequestManager, end, sleep_until, start, wait_until
 from barnabas.client.consumer.membership.group_metrics import CommitMetrics
 from barnabas.client.consumer.membership.membership import CommitCallback, Offsets, Subscriptions
 from barnabas.client.consumer.offsets.offset_and_metadata import OffsetAndMetadata
@@ -87,7 +87,7 @@ class Commits:
     def __init__(
         self,
         settings: CommitSettings,
-        coordinator: Coordinator,
+        coordinator: CoordinatorRequestManager,
         subscriptions: Subscriptions,
         committer: Committer,
         *,

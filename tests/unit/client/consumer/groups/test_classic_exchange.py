@@ -20,7 +20,7 @@ from barnabas.client.consumer.config import consumer_config
 from barnabas.client.consumer.membership.classic_exchange import ClassicExchange
 from barnabas.client.consumer.membership.classic_leader import Leader
 from barnabas.client.consumer.membership.classic_member import ClassicMember, Generation, Heard, MemberState
-from barnabas.client.consumer.membership.coordinator import Coordinator
+from barnabas.client.consumer.membership.coordinator import CoordinatorRequestManager
 from barnabas.client.consumer.membership.group_metrics import GroupMetrics
 from barnabas.client.consumer.membership.metadata_watch import MetadataWatch
 from barnabas.client.consumer.offsets.offset_reset import LATEST
@@ -95,7 +95,7 @@ class Rig:
         self.watch = watch
         self.exchange = ClassicExchange(
             config,
-            cast("Coordinator", self.coordinator),
+            cast("CoordinatorRequestManager", self.coordinator),
             self.member,
             self.leader,
             self.subscriptions,

@@ -10,7 +10,7 @@ import pytest
 
 from barnabas.client.clock import SystemClock
 from barnabas.client.consumer.interceptors import ConsumerInterceptor, ConsumerInterceptors
-from barnabas.client.consumer.membership.coordinator import Coordinator, start
+from barnabas.client.consumer.membership.coordinator import CoordinatorRequestManager, start
 from barnabas.client.consumer.membership.group_metrics import CommitMetrics
 from barnabas.client.consumer.offsets.commits import Commits, CommitSettings
 from barnabas.client.consumer.offsets.offset_and_metadata import OffsetAndMetadata
@@ -145,7 +145,7 @@ class Rig:
         self.told: list[tuple[int, Exception | None]] = []
         self.commits = Commits(
             CommitSettings("g", auto_commit, 0, 1),
-            cast("Coordinator", self.coordinator),
+            cast("CoordinatorRequestManager", self.coordinator),
             self.subscriptions,
             self.member,
             clock=CLOCK,
