@@ -1,7 +1,7 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
 """The consumer's side of incremental fetch sessions (KIP-227): a request names only partitions that changed since the last one.
 
-There is one `FetchSession` per broker. `build` computes the next request from all partitions to fetch; `handle_response` says whether the
+There is one `FetchSessionHandler` per broker. `build` computes the next request from all partitions to fetch; `handle_response` says whether the
 response is valid. There is one request at a time, and the session's epoch counts them. This class computes only; it sends nothing.
 """
 
@@ -25,7 +25,7 @@ EPOCH_MAX: Final = 2**31 - 1
 VERSION_MAX_BY_NAME: Final = 12  # later versions name topics by id only
 
 
-class Wanted(NamedTuple):
+class PartitionToFetch(NamedTuple):
     """The requested values of one partition. A change of any of them is sent to the broker."""
 
     topic_id: Uuid
@@ -37,9 +37,9 @@ class Wanted(NamedTuple):
 class FetchPlan(NamedTuple):
     """The content of a request, and the session's partitions after it."""
 
-    to_send: dict[TopicPartition, Wanted]
+    to_send: dict[TopicPartition, PartitionToFetch]
     to_forget: list[tuple[Uuid, TopicPartition]]
-    session_partitions: dict[TopicPartition, Wanted]
+    session_partitions: dict[TopicPartition, PartitionToFetch]
     session_id: int
     epoch: int
     can_use_topic_ids: bool
@@ -52,12 +52,12 @@ class FetchPlan(NamedTuple):
         return request
 
 
-class FetchSession:
+class FetchSessionHandler:
     def __init__(self, node_id: int) -> None:
         self.node_id = node_id
         self.session_id = INVALID_SESSION_ID
         self.epoch = INITIAL_EPOCH
-        self.partitions: dict[TopicPartition, Wanted] = {}
+        self.partitions: dict[TopicPartition, PartitionToFetch] = {}
         self.topic_names: dict[Uuid, str] = {}
 
     @property
@@ -65,13 +65,13 @@ class FetchSession:
         """Whether the next request names all partitions."""
         return self.epoch in (INITIAL_EPOCH, FINAL_EPOCH)
 
-    def build(self, requested: dict[TopicPartition, Wanted]) -> FetchPlan:
+    def build(self, requested: dict[TopicPartition, PartitionToFetch]) -> FetchPlan:
         by_id = all(want.topic_id != Uuid.ZERO for want in requested.values())
         if self.is_full:
             self.partitions = dict(requested)
             self.topic_names = _names(requested) if by_id else {}
             return FetchPlan(dict(requested), [], dict(requested), self.session_id, self.epoch, by_id)
-        changed: dict[TopicPartition, Wanted] = {}
+        changed: dict[TopicPartition, PartitionToFetch] = {}
         forgotten: list[tuple[Uuid, TopicPartition]] = []
         for partition, previous in list(self.partitions.items()):
             now = requested.get(partition)
@@ -152,11 +152,11 @@ class FetchSession:
         self.epoch = INITIAL_EPOCH
 
 
-def _names(requested: dict[TopicPartition, Wanted]) -> dict[Uuid, str]:
+def _names(requested: dict[TopicPartition, PartitionToFetch]) -> dict[Uuid, str]:
     return {want.topic_id: partition.topic for partition, want in requested.items()}
 
 
-def _topics(to_send: dict[TopicPartition, Wanted]) -> list[FetchTopic]:
+def _topics(to_send: dict[TopicPartition, PartitionToFetch]) -> list[FetchTopic]:
     topics: list[FetchTopic] = []
     for partition, want in to_send.items():
         if not topics or topics[-1].topic != partition.topic or topics[-1].topic_id != want.topic_id:

@@ -19,7 +19,7 @@ from barnabas.client.consumer.config import FetchConfig
 from barnabas.client.consumer.fetching.completed_fetch import CompletedFetch
 from barnabas.client.consumer.fetching.fetch_buffer import FetchBuffer
 from barnabas.client.consumer.fetching.fetch_metrics import FetchMetrics
-from barnabas.client.consumer.fetching.fetch_session import VERSION_MAX_BY_NAME, FetchPlan, FetchSession, Wanted
+from barnabas.client.consumer.fetching.fetch_session import VERSION_MAX_BY_NAME, FetchPlan, FetchSessionHandler, PartitionToFetch
 from barnabas.client.consumer.offsets.partition_state import FetchPosition
 from barnabas.client.consumer.offsets.subscription_state import SubscriptionState
 from barnabas.client.errors import AuthenticationError, error_for
@@ -82,7 +82,7 @@ class Fetcher:
         self._clock = clock
         self._retry_backoff_ms = retry_backoff_ms
         self._on_progress = on_progress
-        self._sessions: dict[int, FetchSession] = {}
+        self._sessions: dict[int, FetchSessionHandler] = {}
         self._in_flight: set[int] = set()
         self._retry_at_ms: dict[TopicPartition, int] = {}
         self._assignment_id = -1
@@ -153,10 +153,10 @@ class Fetcher:
             self._metrics.retain(assigned)
             self._retry_at_ms = {partition: at_ms for partition, at_ms in self._retry_at_ms.items() if partition in assigned}
 
-    def _wanted_by_node(self) -> dict[int, dict[TopicPartition, Wanted]]:
+    def _wanted_by_node(self) -> dict[int, dict[TopicPartition, PartitionToFetch]]:
         now_ms = self._clock.monotonic_ms()
         cluster = self._metadata.cluster
-        requests: dict[int, dict[TopicPartition, Wanted]] = {}
+        requests: dict[int, dict[TopicPartition, PartitionToFetch]] = {}
         full: set[int] = set()
         if self._buffer.size_bytes >= self._config.max_bytes > 0:
             return requests
@@ -174,7 +174,7 @@ class Fetcher:
             if self._buffer.is_full_for(partition):
                 full.add(node_id)
                 continue
-            requests.setdefault(node_id, {})[partition] = Wanted(
+            requests.setdefault(node_id, {})[partition] = PartitionToFetch(
                 cluster.topic_id(partition.topic),
                 self._buffer.next_offset(partition, position.offset),
                 self._config.partition_max_bytes,
@@ -209,10 +209,10 @@ class Fetcher:
         self._metadata.request_update(False)
         return leader_id
 
-    def _send(self, node_id: int, partitions: dict[TopicPartition, Wanted]) -> bool:
+    def _send(self, node_id: int, partitions: dict[TopicPartition, PartitionToFetch]) -> bool:
         if not self._network.ready(node_id):  # starts to connect; on_ready is called when that is done
             return False
-        session = self._sessions.setdefault(node_id, FetchSession(node_id))
+        session = self._sessions.setdefault(node_id, FetchSessionHandler(node_id))
         plan = session.build(partitions)
         version = self._network.version_of(node_id, FETCH)
         if version is not None and not plan.can_use_topic_ids:
@@ -252,14 +252,14 @@ class Fetcher:
 
     # Responses
 
-    def _failed(self, session: FetchSession, error: KafkaError) -> None:
+    def _failed(self, session: FetchSessionHandler, error: KafkaError) -> None:
         _log.info("Error sending fetch request to node %s: %s", session.node_id, error)
         session.handle_error()
         self._try_later(session, error)
         self._metadata.request_update(False)
         self._on_progress()
 
-    def _try_later(self, session: FetchSession, error: KafkaError) -> None:
+    def _try_later(self, session: FetchSessionHandler, error: KafkaError) -> None:
         """Retries after the back-off; a permanent error is also raised to the application."""
         if not error.retriable and not isinstance(error, AuthenticationError) and error.code not in _WAIT:
             self._problem = error
@@ -268,7 +268,7 @@ class Fetcher:
             self._subscriptions.clear_preferred_read_replica(partition)
             self._retry_at_ms[partition] = retry_at_ms
 
-    def _fetched(self, session: FetchSession, plan: FetchPlan, response: FetchResponse, version: int, sent_ms: int) -> None:
+    def _fetched(self, session: FetchSessionHandler, plan: FetchPlan, response: FetchResponse, version: int, sent_ms: int) -> None:
         if not session.handle_response(response, version):
             if response.error_code == ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR:
                 self._metadata.request_update(False)
@@ -297,7 +297,7 @@ class Fetcher:
             self.send_fetches()
         self._on_progress()
 
-    def _take_in(self, partition: TopicPartition, requested: Wanted, data: PartitionData) -> None:
+    def _take_in(self, partition: TopicPartition, requested: PartitionToFetch, data: PartitionData) -> None:
         state = self._subscriptions.state_or_none(partition)
         if state is None or not state.has_valid_position or state.position is None:
             return  # revoked or reset while the fetch was in flight
