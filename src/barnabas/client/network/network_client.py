@@ -36,7 +36,7 @@ TRANSACTION_COORDINATOR: Final = 1
 _BATCHED_COORDINATORS_VERSION: Final = 4
 
 
-class Features:
+class NodeFeatures:
     """The features that a broker reported: its supported features, and the finalized features of the cluster, by name."""
 
     def __init__(self, versions: BrokerVersions) -> None:
@@ -238,14 +238,14 @@ class NetworkClient:
         link = self._links.get(node_id)
         return None if link is None else link.versions.latest(api_key)
 
-    def features(self, node_id: int) -> Features | None:
+    def features(self, node_id: int) -> NodeFeatures | None:
         """The features that the node reported when it was connected; None if it is not connected."""
         link = self._links.get(node_id)
-        return None if link is None else Features(link.versions)
+        return None if link is None else NodeFeatures(link.versions)
 
-    def newest_features(self) -> Features | None:
+    def newest_features(self) -> NodeFeatures | None:
         """The features of the connected node with the newest epoch of finalized features."""
-        reported = [Features(link.versions) for link in self._links.values()]
+        reported = [NodeFeatures(link.versions) for link in self._links.values()]
         return max(reported, key=lambda features: features.finalized_epoch, default=None)
 
     def versions(self, node_id: int) -> BrokerVersions | None:
