@@ -21,7 +21,7 @@ from barnabas.client.network.backoff import ExponentialBackoff
 from barnabas.client.network.broker_versions import BrokerVersions
 from barnabas.client.network.connection import ClosedHere, Connection, Idle, LostUnused
 from barnabas.client.network.connection_failures import ConnectionFailures
-from barnabas.client.network.handshake import Handshake
+from barnabas.client.network.handshake import ConnectionHandshake
 from barnabas.client.network.network_metrics import NetworkMetrics
 from barnabas.client.network.node_states import NodeStates, State
 from barnabas.endpoint import SecurityProtocol
@@ -82,7 +82,7 @@ class Connections:
         self._idle_ms: int = config["connections.max.idle.ms"]
         self._request_timeout_ms: int = config["request.timeout.ms"]
         tls, self._sasl = _security(config, clock)
-        self._handshake = Handshake(
+        self._handshake = ConnectionHandshake(
             self._new_connection,
             sockets=(config["send.buffer.bytes"], config["receive.buffer.bytes"]),
             request_timeout_ms=self._request_timeout_ms,

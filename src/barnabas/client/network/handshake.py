@@ -24,7 +24,7 @@ from barnabas.protocol.messages.api_versions_response import ApiVersionsResponse
 from barnabas.protocol.registry import APIS
 
 
-class Handshake:
+class ConnectionHandshake:
     """`make` creates the protocol object of a new connection; `sockets` are send.buffer.bytes and receive.buffer.bytes."""
 
     def __init__(
