@@ -16,7 +16,7 @@ from barnabas.client.config.config import ClientConfig
 from barnabas.client.consumer.assignors.assignor import ConsumerPartitionAssignor, Subscription
 from barnabas.client.consumer.assignors.protocol import PROTOCOL_TYPE, serialize_subscription
 from barnabas.client.consumer.membership.classic_leader import Leader
-from barnabas.client.consumer.membership.classic_member import ClassicMember, Generation, Heard
+from barnabas.client.consumer.membership.classic_member import ClassicHeartbeatResult, ClassicMember, Generation
 from barnabas.client.consumer.membership.coordinator import CoordinatorRequestManager, end, start, wait_until
 from barnabas.client.consumer.membership.group_metrics import GroupMetrics
 from barnabas.client.consumer.membership.membership import Subscriptions
@@ -175,7 +175,7 @@ class ClassicExchange:
             self._rebalance_began_ms = None
         return response.assignment
 
-    async def heartbeat(self) -> tuple[Heard, KafkaError | None]:
+    async def heartbeat(self) -> tuple[ClassicHeartbeatResult, KafkaError | None]:
         """The result of a heartbeat, and the error that caused it."""
         sent = self._member.generation
         request = HeartbeatRequest(
@@ -187,10 +187,10 @@ class ClassicExchange:
             response = await self._coordinator.send(HeartbeatRequest, lambda version: request, HeartbeatResponse)
         except KafkaError as problem:
             log.debug("Heartbeat failed: %s", problem)
-            return (Heard.FATAL if isinstance(problem, AuthenticationError) else Heard.FAILED), problem
+            return (ClassicHeartbeatResult.FATAL if isinstance(problem, AuthenticationError) else ClassicHeartbeatResult.FAILED), problem
         self._metrics.heartbeat_answered(self._clock.monotonic_ms() - began_ms)
         if not response.error_code:
-            return Heard.LIVES, None
+            return ClassicHeartbeatResult.LIVES, None
         error = error_for(response.error_code)
         log.info("Attempt to heartbeat with generation %s failed: %s", sent, error)
         self._coordinator.note(error)

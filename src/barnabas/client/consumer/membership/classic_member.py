@@ -36,7 +36,7 @@ from barnabas.protocol.errors import UnsupportedVersion
 log = logging.getLogger(__name__)
 
 
-class MemberState(Enum):
+class ClassicMemberState(Enum):
     UNJOINED = "UNJOINED"  # not in the group
     PREPARING_REBALANCE = "PREPARING_REBALANCE"  # JoinGroup is in flight
     COMPLETING_REBALANCE = "COMPLETING_REBALANCE"  # joined, SyncGroup is in flight
@@ -44,11 +44,11 @@ class MemberState(Enum):
 
 
 # Every state with its allowed previous states.
-STATES_BEFORE: Final[dict[MemberState, frozenset[MemberState]]] = {
-    MemberState.UNJOINED: frozenset(MemberState),
-    MemberState.PREPARING_REBALANCE: frozenset(MemberState),
-    MemberState.COMPLETING_REBALANCE: frozenset({MemberState.PREPARING_REBALANCE}),
-    MemberState.STABLE: frozenset({MemberState.COMPLETING_REBALANCE}),
+STATES_BEFORE: Final[dict[ClassicMemberState, frozenset[ClassicMemberState]]] = {
+    ClassicMemberState.UNJOINED: frozenset(ClassicMemberState),
+    ClassicMemberState.PREPARING_REBALANCE: frozenset(ClassicMemberState),
+    ClassicMemberState.COMPLETING_REBALANCE: frozenset({ClassicMemberState.PREPARING_REBALANCE}),
+    ClassicMemberState.STABLE: frozenset({ClassicMemberState.COMPLETING_REBALANCE}),
 }
 
 # After these errors the member joins again at once.
@@ -82,7 +82,7 @@ class Generation:
 NO_GENERATION: Final = Generation()
 
 
-class Heard(Enum):
+class ClassicHeartbeatResult(Enum):
     """The result of a heartbeat."""
 
     LIVES = "the coordinator knows this member"
@@ -93,7 +93,7 @@ class Heard(Enum):
 class ClassicMember:
     def __init__(self, group_id: str, instance_id: str | None) -> None:
         self.instance_id = instance_id
-        self.state = MemberState.UNJOINED
+        self.state = ClassicMemberState.UNJOINED
         self.generation = NO_GENERATION
         self.rejoin_needed = True
         self.rejoin_reason = ""
@@ -106,11 +106,11 @@ class ClassicMember:
 
     @property
     def has_joined(self) -> bool:
-        return self.state in (MemberState.COMPLETING_REBALANCE, MemberState.STABLE)
+        return self.state in (ClassicMemberState.COMPLETING_REBALANCE, ClassicMemberState.STABLE)
 
     @property
     def is_rebalancing(self) -> bool:
-        return self.state in (MemberState.PREPARING_REBALANCE, MemberState.COMPLETING_REBALANCE)
+        return self.state in (ClassicMemberState.PREPARING_REBALANCE, ClassicMemberState.COMPLETING_REBALANCE)
 
     @property
     def owns_nothing(self) -> bool:
@@ -129,23 +129,23 @@ class ClassicMember:
             self.request_rejoin(reason, detail)
 
     def begin_join(self) -> None:
-        self._enter(MemberState.PREPARING_REBALANCE)
+        self._enter(ClassicMemberState.PREPARING_REBALANCE)
 
     def joined(self, generation: Generation) -> None:
         """Raises Unjoined if the member left in the meantime."""
-        if self.state is not MemberState.PREPARING_REBALANCE:
+        if self.state is not ClassicMemberState.PREPARING_REBALANCE:
             raise Unjoined("The member left the group while it was joining it.")
-        self._enter(MemberState.COMPLETING_REBALANCE)
+        self._enter(ClassicMemberState.COMPLETING_REBALANCE)
         self.generation = generation
         log.info("Successfully joined group with generation %s", generation)
 
     def synced(self, protocol: str | None) -> None:
         """Raises an error if this rebalance has failed."""
-        if self.generation.was_reset or self.state is not MemberState.COMPLETING_REBALANCE:
+        if self.generation.was_reset or self.state is not ClassicMemberState.COMPLETING_REBALANCE:
             raise IllegalGeneration("The member was put out of its generation before it was given its assignment.")
         if protocol is not None and protocol != self.generation.protocol:
             raise InconsistentGroupProtocol(f"The coordinator synced protocol {protocol}, but {self.generation.protocol} was joined")
-        self._enter(MemberState.STABLE)
+        self._enter(ClassicMemberState.STABLE)
         self.rejoin_reason = ""
         self.rejoin_needed = False
         log.info("Successfully synced group in generation %s", self.generation)
@@ -153,7 +153,7 @@ class ClassicMember:
     def reset(self, reason: str, *, forget_member_id: bool) -> None:
         """Leaves the group and requests a rejoin; with the same member id if it may still be valid."""
         log.info("Resetting generation %sdue to: %s", "and member id " if forget_member_id else "", reason)
-        self._enter(MemberState.UNJOINED)
+        self._enter(ClassicMemberState.UNJOINED)
         self.generation = NO_GENERATION if forget_member_id else Generation(member_id=self.generation.member_id)
         self.request_rejoin(reason)
         self.needs_prepare = True
@@ -188,22 +188,22 @@ class ClassicMember:
             return KafkaError(f"Unexpected error from SyncGroup: {error}")
         return error
 
-    def heartbeat_refused(self, error: KafkaError, sent: Generation) -> Heard:
+    def heartbeat_refused(self, error: KafkaError, sent: Generation) -> ClassicHeartbeatResult:
         if isinstance(error, RebalanceInProgress):
-            if self.state is MemberState.STABLE:
+            if self.state is ClassicMemberState.STABLE:
                 self.request_rejoin("group is already rebalancing")
-            return Heard.LIVES
+            return ClassicHeartbeatResult.LIVES
         if isinstance(error, (IllegalGeneration, UnknownMemberId, FencedInstanceId)):
             if self.generation != sent:
-                return Heard.LIVES
+                return ClassicHeartbeatResult.LIVES
             self._reset_by("HEARTBEAT", error)
-            return Heard.FATAL if isinstance(error, FencedInstanceId) else Heard.FAILED
-        return Heard.FATAL if isinstance(error, GroupAuthorization) else Heard.FAILED
+            return ClassicHeartbeatResult.FATAL if isinstance(error, FencedInstanceId) else ClassicHeartbeatResult.FAILED
+        return ClassicHeartbeatResult.FATAL if isinstance(error, GroupAuthorization) else ClassicHeartbeatResult.FAILED
 
     # Commits
 
     def commit_identity(self) -> Identity:
-        if self.state is MemberState.STABLE:
+        if self.state is ClassicMemberState.STABLE:
             return Identity(self.generation.id, self.generation.member_id, self.instance_id)
         log.info("Failing OffsetCommit request since the consumer is not part of an active group")
         if self.is_rebalancing:
@@ -218,7 +218,7 @@ class ClassicMember:
 
     def commit_refused(self, error: KafkaError, sent: Identity) -> KafkaError:
         unchanged = sent == NOBODY or (self.generation.id, self.generation.member_id) == (sent.generation, sent.member_id)
-        preparing = self.state is MemberState.PREPARING_REBALANCE
+        preparing = self.state is ClassicMemberState.PREPARING_REBALANCE
         if isinstance(error, FencedInstanceId):
             if unchanged:
                 return error
@@ -244,7 +244,7 @@ class ClassicMember:
         reason = f"encountered {type(error).__name__} from {api} response"
         self.reset(reason, forget_member_id=not isinstance(error, IllegalGeneration))
 
-    def _enter(self, state: MemberState) -> None:
+    def _enter(self, state: ClassicMemberState) -> None:
         assert self.state in STATES_BEFORE[state], f"{self.state} to {state}"
         self.state = state
 

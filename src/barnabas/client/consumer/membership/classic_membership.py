@@ -17,7 +17,7 @@ from barnabas.client.consumer.assignors.protocol import deserialize_assignment
 from barnabas.client.consumer.group_metadata import ConsumerGroupMetadata
 from barnabas.client.consumer.membership.classic_exchange import ClassicExchange
 from barnabas.client.consumer.membership.classic_leader import Leader
-from barnabas.client.consumer.membership.classic_member import REJOIN_AT_ONCE, ClassicMember, Heard, MemberState
+from barnabas.client.consumer.membership.classic_member import REJOIN_AT_ONCE, ClassicHeartbeatResult, ClassicMember, ClassicMemberState
 from barnabas.client.consumer.membership.coordinator import end, sleep_until, start, wait_for, wait_until
 from barnabas.client.consumer.membership.group_member import POLL_EXPIRED, GroupMember, MemberEnvironment
 from barnabas.client.consumer.membership.membership import DEFAULT, LEAVE_GROUP, REMAIN_IN_GROUP
@@ -156,7 +156,7 @@ class ClassicMembership(GroupMember):
     async def _finish_join(self, joining: asyncio.Task[bytes], deadline_ms: int) -> bool:
         problem = joining.exception()
         if problem is None:
-            if self._member.generation.was_reset or self._member.state is not MemberState.STABLE:
+            if self._member.generation.was_reset or self._member.state is not ClassicMemberState.STABLE:
                 self._member.reset("rebalance failed since the generation was reset before its assignment was taken", forget_member_id=True)
                 self._joining = None
                 return True
@@ -320,13 +320,13 @@ class ClassicMembership(GroupMember):
     async def _send_heartbeat(self) -> None:
         self._heard(*await self._exchange.heartbeat())
 
-    def _heard(self, result: Heard, error: KafkaError | None) -> None:
+    def _heard(self, result: ClassicHeartbeatResult, error: KafkaError | None) -> None:
         now_ms = self._clock.monotonic_ms()
-        if result is Heard.LIVES:
+        if result is ClassicHeartbeatResult.LIVES:
             self._heartbeat.received(now_ms)
         else:
             self._heartbeat.failed(now_ms)
-        if result is Heard.FATAL and error is not None:
+        if result is ClassicHeartbeatResult.FATAL and error is not None:
             self._fail(error)
         elif self.need_rejoin or self._coordinator.is_unknown:
             self._wake()
@@ -365,7 +365,7 @@ class ClassicMembership(GroupMember):
     async def _leave_group(self, reason: str, *, leave: bool, deadline_ms: int | None = None) -> None:
         """Leaves the group. The member is out whether or not the coordinator receives the request."""
         member_id = self._member.generation.member_id
-        sends_leave = leave and not self._coordinator.is_unknown and self._member.state is not MemberState.UNJOINED
+        sends_leave = leave and not self._coordinator.is_unknown and self._member.state is not ClassicMemberState.UNJOINED
         self._member.left()
         was_joining = self._joining is not None
         if self._joining is not None:
