@@ -41,7 +41,7 @@ STATIC_LEAVE_EPOCH: Final = -2  # the member will return with the same instance 
 Partitions = dict[Uuid, frozenset[int]]
 
 
-class MemberState(Enum):
+class ConsumerMemberState(Enum):
     UNSUBSCRIBED = "UNSUBSCRIBED"  # not in the group
     JOINING = "JOINING"
     RECONCILING = "RECONCILING"  # moving to the target assignment
@@ -54,20 +54,29 @@ class MemberState(Enum):
     STALE = "STALE"  # left because the application did not poll; joins again at the next poll
 
 
-_IN_GROUP: Final = frozenset({MemberState.JOINING, MemberState.RECONCILING, MemberState.ACKNOWLEDGING, MemberState.STABLE})
+_IN_GROUP: Final = frozenset(
+    {ConsumerMemberState.JOINING, ConsumerMemberState.RECONCILING, ConsumerMemberState.ACKNOWLEDGING, ConsumerMemberState.STABLE}
+)
 
 # Every state with its allowed previous states.
-STATES_BEFORE: Final[dict[MemberState, frozenset[MemberState]]] = {
-    MemberState.UNSUBSCRIBED: frozenset({MemberState.PREPARE_LEAVING, MemberState.LEAVING, MemberState.FENCED, MemberState.STALE}),
-    MemberState.JOINING: frozenset({MemberState.FENCED, MemberState.UNSUBSCRIBED, MemberState.STALE}),
-    MemberState.RECONCILING: frozenset({MemberState.STABLE, MemberState.JOINING, MemberState.ACKNOWLEDGING, MemberState.RECONCILING}),
-    MemberState.ACKNOWLEDGING: frozenset({MemberState.RECONCILING}),
-    MemberState.STABLE: frozenset({MemberState.JOINING, MemberState.ACKNOWLEDGING, MemberState.RECONCILING}),
-    MemberState.FENCED: _IN_GROUP | {MemberState.PREPARE_LEAVING, MemberState.LEAVING},
-    MemberState.PREPARE_LEAVING: _IN_GROUP | {MemberState.UNSUBSCRIBED},
-    MemberState.LEAVING: frozenset({MemberState.PREPARE_LEAVING}),
-    MemberState.FATAL: _IN_GROUP | {MemberState.PREPARE_LEAVING, MemberState.LEAVING, MemberState.UNSUBSCRIBED},
-    MemberState.STALE: frozenset({MemberState.LEAVING}),
+STATES_BEFORE: Final[dict[ConsumerMemberState, frozenset[ConsumerMemberState]]] = {
+    ConsumerMemberState.UNSUBSCRIBED: frozenset(
+        {ConsumerMemberState.PREPARE_LEAVING, ConsumerMemberState.LEAVING, ConsumerMemberState.FENCED, ConsumerMemberState.STALE}
+    ),
+    ConsumerMemberState.JOINING: frozenset({ConsumerMemberState.FENCED, ConsumerMemberState.UNSUBSCRIBED, ConsumerMemberState.STALE}),
+    ConsumerMemberState.RECONCILING: frozenset(
+        {ConsumerMemberState.STABLE, ConsumerMemberState.JOINING, ConsumerMemberState.ACKNOWLEDGING, ConsumerMemberState.RECONCILING}
+    ),
+    ConsumerMemberState.ACKNOWLEDGING: frozenset({ConsumerMemberState.RECONCILING}),
+    ConsumerMemberState.STABLE: frozenset(
+        {ConsumerMemberState.JOINING, ConsumerMemberState.ACKNOWLEDGING, ConsumerMemberState.RECONCILING}
+    ),
+    ConsumerMemberState.FENCED: _IN_GROUP | {ConsumerMemberState.PREPARE_LEAVING, ConsumerMemberState.LEAVING},
+    ConsumerMemberState.PREPARE_LEAVING: _IN_GROUP | {ConsumerMemberState.UNSUBSCRIBED},
+    ConsumerMemberState.LEAVING: frozenset({ConsumerMemberState.PREPARE_LEAVING}),
+    ConsumerMemberState.FATAL: _IN_GROUP
+    | {ConsumerMemberState.PREPARE_LEAVING, ConsumerMemberState.LEAVING, ConsumerMemberState.UNSUBSCRIBED},
+    ConsumerMemberState.STALE: frozenset({ConsumerMemberState.LEAVING}),
 }
 
 
@@ -87,7 +96,7 @@ class LocalAssignment:
 NO_ASSIGNMENT: Final = LocalAssignment()
 
 
-class Heard(Enum):
+class ConsumerHeartbeatResult(Enum):
     """The result of a heartbeat."""
 
     LIVES = "the coordinator knows this member"
@@ -124,7 +133,7 @@ class ConsumerMember:
         self.group_id = group_id
         self.member_id = member_id
         self.instance_id = instance_id
-        self.state = MemberState.UNSUBSCRIBED
+        self.state = ConsumerMemberState.UNSUBSCRIBED
         self.epoch = JOIN_EPOCH
         self.current = NO_ASSIGNMENT
         self.target = NO_ASSIGNMENT
@@ -145,17 +154,17 @@ class ConsumerMember:
     @property
     def skips_heartbeats(self) -> bool:
         return self.state in (
-            MemberState.UNSUBSCRIBED,
-            MemberState.FATAL,
-            MemberState.STALE,
-            MemberState.FENCED,
-            MemberState.PREPARE_LEAVING,
+            ConsumerMemberState.UNSUBSCRIBED,
+            ConsumerMemberState.FATAL,
+            ConsumerMemberState.STALE,
+            ConsumerMemberState.FENCED,
+            ConsumerMemberState.PREPARE_LEAVING,
         )
 
     @property
     def has_news(self) -> bool:
         """Whether there is a change that should be sent before the next regular heartbeat."""
-        if self.state in (MemberState.JOINING, MemberState.ACKNOWLEDGING):
+        if self.state in (ConsumerMemberState.JOINING, ConsumerMemberState.ACKNOWLEDGING):
             return True
         topics_changed = self._sent.topics is not None and self._sent.topics != frozenset(self._subscriptions.subscription())
         return self.is_in_group and (topics_changed or self._sent.regex != self._subscriptions.subscribed_regex())
@@ -166,22 +175,22 @@ class ConsumerMember:
         """Joins from the beginning: epoch 0, without partitions."""
         self.epoch = JOIN_EPOCH
         self.current = self.target = NO_ASSIGNMENT
-        self._enter(MemberState.JOINING)
+        self._enter(ConsumerMemberState.JOINING)
 
     def acknowledge(self, reached: LocalAssignment) -> None:
         self.current = reached
-        self._enter(MemberState.ACKNOWLEDGING)
+        self._enter(ConsumerMemberState.ACKNOWLEDGING)
 
     def prepare_leaving(self) -> None:
-        self._enter(MemberState.PREPARE_LEAVING)
+        self._enter(ConsumerMemberState.PREPARE_LEAVING)
 
     def begin_leaving(self, epoch: int) -> None:
         self.epoch = epoch
         self.current = self.target = NO_ASSIGNMENT
-        self._enter(MemberState.LEAVING)
+        self._enter(ConsumerMemberState.LEAVING)
 
     def left(self, *, will_return: bool = False) -> None:
-        self._enter(MemberState.STALE if will_return else MemberState.UNSUBSCRIBED)
+        self._enter(ConsumerMemberState.STALE if will_return else ConsumerMemberState.UNSUBSCRIBED)
         self._sent = _Sent()
 
     def released(self) -> None:
@@ -196,9 +205,9 @@ class ConsumerMember:
             group_id=self.group_id, member_id=self.member_id, member_epoch=self.epoch, instance_id=self.instance_id
         )
         if self.state in _IN_GROUP:
-            self._tell_changes(request, everything=self.state is MemberState.JOINING)
-        if self.state is MemberState.ACKNOWLEDGING:
-            self._enter(MemberState.STABLE if self.is_reconciled else MemberState.RECONCILING)
+            self._tell_changes(request, everything=self.state is ConsumerMemberState.JOINING)
+        if self.state is ConsumerMemberState.ACKNOWLEDGING:
+            self._enter(ConsumerMemberState.STABLE if self.is_reconciled else ConsumerMemberState.RECONCILING)
         return request
 
     def _tell_changes(self, request: ConsumerGroupHeartbeatRequest, everything: bool) -> None:
@@ -233,30 +242,30 @@ class ConsumerMember:
             self._take_target(
                 {assigned_topic.topic_id: frozenset(assigned_topic.partitions) for assigned_topic in response.assignment.topic_partitions}
             )
-        elif self.state is MemberState.JOINING and self.target is NO_ASSIGNMENT:
+        elif self.state is ConsumerMemberState.JOINING and self.target is NO_ASSIGNMENT:
             log.debug("Joined in epoch %d, and waits for an assignment", self.epoch)
 
     def _take_target(self, partitions: Mapping[Uuid, frozenset[int]]) -> None:
         self.target = self.target.next(dict(partitions))
         if not self.is_reconciled:
-            self._enter(MemberState.RECONCILING)
-        elif self.state in (MemberState.RECONCILING, MemberState.JOINING):
-            self._enter(MemberState.STABLE)
+            self._enter(ConsumerMemberState.RECONCILING)
+        elif self.state in (ConsumerMemberState.RECONCILING, ConsumerMemberState.JOINING):
+            self._enter(ConsumerMemberState.STABLE)
 
     def failed(self) -> None:
         """Handles a failed heartbeat: it is unknown what arrived, so everything is sent again."""
         self._sent = _Sent()
 
-    def refused(self, error: KafkaError) -> tuple[Heard, KafkaError]:
+    def refused(self, error: KafkaError) -> tuple[ConsumerHeartbeatResult, KafkaError]:
         """The meaning of an error, and the error for the application."""
         self._sent = _Sent()
         if isinstance(error, (NotCoordinator, CoordinatorNotAvailable)):
-            return Heard.ELSEWHERE, error
+            return ConsumerHeartbeatResult.ELSEWHERE, error
         if isinstance(error, CoordinatorLoadInProgress):
-            return Heard.FAILED, error
+            return ConsumerHeartbeatResult.FAILED, error
         if isinstance(error, (FencedMemberEpoch, UnknownMemberId)):
             self._fence()
-            return Heard.FENCED, error
+            return ConsumerHeartbeatResult.FENCED, error
         if isinstance(error, GroupAuthorization):
             error = GroupAuthorization(group_id=self.group_id)
         elif isinstance(error, UnsupportedVersion):
@@ -265,18 +274,18 @@ class ConsumerMember:
                 f"protocol until the cluster is upgraded. ({error})"
             )
         self.fail()
-        return Heard.FATAL, error
+        return ConsumerHeartbeatResult.FATAL, error
 
     def fail(self) -> None:
-        if self.state not in (MemberState.FATAL, MemberState.STALE, MemberState.FENCED):
-            self._enter(MemberState.FATAL)
+        if self.state not in (ConsumerMemberState.FATAL, ConsumerMemberState.STALE, ConsumerMemberState.FENCED):
+            self._enter(ConsumerMemberState.FATAL)
 
     def _fence(self) -> None:
         if self.is_in_group:
-            self._enter(MemberState.FENCED)
+            self._enter(ConsumerMemberState.FENCED)
             self.epoch = JOIN_EPOCH
-        elif self.state in (MemberState.PREPARE_LEAVING, MemberState.LEAVING):
-            self._enter(MemberState.UNSUBSCRIBED)
+        elif self.state in (ConsumerMemberState.PREPARE_LEAVING, ConsumerMemberState.LEAVING):
+            self._enter(ConsumerMemberState.UNSUBSCRIBED)
 
     # Commits
 
@@ -298,7 +307,7 @@ class ConsumerMember:
             return error
         return KafkaError(f"Unexpected error in commit: {error}")
 
-    def _enter(self, state: MemberState) -> None:
+    def _enter(self, state: ConsumerMemberState) -> None:
         if self.state is not state and self.state not in STATES_BEFORE[state]:
             raise IllegalState(f"Invalid state transition from {self.state.value} to {state.value}")
         log.debug("Member %s with epoch %d transitioned from %s to %s", self.member_id, self.epoch, self.state.value, state.value)

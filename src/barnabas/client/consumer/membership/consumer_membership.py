@@ -14,10 +14,10 @@ from barnabas.client.consumer.group_metadata import ConsumerGroupMetadata
 from barnabas.client.consumer.membership.consumer_member import (
     LEAVE_EPOCH,
     STATIC_LEAVE_EPOCH,
+    ConsumerHeartbeatResult,
     ConsumerMember,
-    Heard,
+    ConsumerMemberState,
     LocalAssignment,
-    MemberState,
 )
 from barnabas.client.consumer.membership.coordinator import end, start, wait_for, wait_until
 from barnabas.client.consumer.membership.group_member import POLL_EXPIRED, GroupMember, MemberEnvironment
@@ -74,13 +74,13 @@ class ConsumerMembership(GroupMember):
         return (
             self._needs_attention(now_ms)
             or self._subscription_changed
-            or state in (MemberState.FENCED, MemberState.STALE)
-            or (state is MemberState.RECONCILING and self._unresolved != self._member.target)
+            or state in (ConsumerMemberState.FENCED, ConsumerMemberState.STALE)
+            or (state is ConsumerMemberState.RECONCILING and self._unresolved != self._member.target)
         )
 
     @property
     def need_rejoin(self) -> bool:
-        return self._subscriptions.has_auto_assigned_partitions() and self._member.state is not MemberState.STABLE
+        return self._subscriptions.has_auto_assigned_partitions() and self._member.state is not ConsumerMemberState.STABLE
 
     async def join_if_needed(self, deadline_ms: int) -> bool:
         self._watch.look()
@@ -90,7 +90,7 @@ class ConsumerMembership(GroupMember):
             await self._release_if_put_out()
             self._raise_failure()
             self._take_subscription()
-            if self._member.state is MemberState.RECONCILING:
+            if self._member.state is ConsumerMemberState.RECONCILING:
                 reconciled = await self._reconcile(deadline_ms)
         if reconciled:
             self._commits.auto_commit_if_due()
@@ -117,7 +117,7 @@ class ConsumerMembership(GroupMember):
 
     def _take_subscription(self) -> None:
         self._subscription_changed = False
-        if self._member.state is MemberState.UNSUBSCRIBED:
+        if self._member.state is ConsumerMemberState.UNSUBSCRIBED:
             self._member.join()
         self._start_heartbeats()
         if self._member.has_news:
@@ -126,11 +126,11 @@ class ConsumerMembership(GroupMember):
 
     async def _release_if_put_out(self) -> None:
         """Releases all partitions of a member that was fenced, or that left because the application did not poll."""
-        if self._member.state not in (MemberState.FENCED, MemberState.STALE, MemberState.FATAL):
+        if self._member.state not in (ConsumerMemberState.FENCED, ConsumerMemberState.STALE, ConsumerMemberState.FATAL):
             return
         problem = await self._let_go(lost=True)
         self._member.released()
-        if self._member.state is not MemberState.FATAL:
+        if self._member.state is not ConsumerMemberState.FATAL:
             self._member.join()
             self._heartbeat.forgive(self._clock.monotonic_ms())
             self._changed.set()
@@ -166,9 +166,11 @@ class ConsumerMembership(GroupMember):
             return False
         self._reconcile_deadline_ms = None
         await self._revoke(owned - assigned)
-        if self._member.state is MemberState.RECONCILING:  # the callback may take long, and the member may have been removed meanwhile
+        if (
+            self._member.state is ConsumerMemberState.RECONCILING
+        ):  # the callback may take long, and the member may have been removed meanwhile
             await self._assign(assigned, assigned - (owned - self._untold))
-        if self._member.state is MemberState.RECONCILING:
+        if self._member.state is ConsumerMemberState.RECONCILING:
             self._acknowledge(reached)
         self._reconciling = None
         return True
@@ -257,7 +259,7 @@ class ConsumerMembership(GroupMember):
         if self._member.is_in_group and self._member.epoch > 0:
             member = self._member
             self._group_metadata = ConsumerGroupMetadata(self._group_id, member.epoch, member.member_id, member.instance_id)
-        if self._member.state is MemberState.RECONCILING:
+        if self._member.state is ConsumerMemberState.RECONCILING:
             self._rebalance_began_ms = self._rebalance_began_ms or now_ms
             self._wake()
 
@@ -276,11 +278,11 @@ class ConsumerMembership(GroupMember):
         self._coordinator.note(error)
         result, application_error = self._member.refused(error)
         log.info("ConsumerGroupHeartbeat failed (%s): %s", result.value, error)
-        if result is Heard.ELSEWHERE:
+        if result is ConsumerHeartbeatResult.ELSEWHERE:
             self._heartbeat.forgive(now_ms)
-        elif result is Heard.FENCED:
+        elif result is ConsumerHeartbeatResult.FENCED:
             self._wake()
-        elif result is Heard.FATAL:
+        elif result is ConsumerHeartbeatResult.FATAL:
             self._metrics.rebalance_failed()
             self._fail(application_error)
 
@@ -314,14 +316,14 @@ class ConsumerMembership(GroupMember):
     async def _leave_group(self, operation: str, deadline_ms: int | None) -> None:
         if not self._member.is_in_group:
             problem = await self._let_go(lost=True)
-            if self._member.state in (MemberState.FENCED, MemberState.STALE):
+            if self._member.state in (ConsumerMemberState.FENCED, ConsumerMemberState.STALE):
                 self._member.left()
         else:
             knew = self._member.epoch > 0
             self._member.prepare_leaving()
             problem = await self._let_go(lost=not knew)
             remains = operation == REMAIN_IN_GROUP and self._member.instance_id is None
-            if self._member.state is MemberState.PREPARE_LEAVING:
+            if self._member.state is ConsumerMemberState.PREPARE_LEAVING:
                 if not (remains or self._coordinator.is_unknown):
                     # Also without a heartbeat response: the coordinator may have added this member by the time the request arrives.
                     await self._send_leave(self._leave_epoch(operation), deadline_ms)
