@@ -36,7 +36,7 @@ SESSION_FACTOR: Final = 0.85
 SESSION_JITTER: Final = 0.10
 
 
-class Link:
+class BrokerLink:
     """A ready connection, and the API versions of its broker."""
 
     __slots__ = ("connection", "is_reauthenticating", "timer", "versions")
@@ -64,7 +64,7 @@ class Connections:
     ) -> None:
         self.clock = clock
         self.failures = failures or ConnectionFailures(clock.monotonic_ms)
-        self.links: dict[int, Link] = {}
+        self.links: dict[int, BrokerLink] = {}
         self.on_ready: list[Callable[[int], None]] = []
         self.on_disconnect: list[Callable[[int, KafkaError], None]] = []
         self.states = NodeStates(
@@ -105,7 +105,7 @@ class Connections:
             and self.states.is_ready(node_id, self.clock.monotonic_ms())
         )
 
-    async def ready(self, node_id: int, deadline_ms: int) -> Link:
+    async def ready(self, node_id: int, deadline_ms: int) -> BrokerLink:
         """The link of a node when a request can be sent; raises the error of the connection attempt, or Timeout."""
         while True:
             if self.is_closed:
@@ -214,7 +214,7 @@ class Connections:
             self.failures.lost(node.address, error)
             self._failed(node.id, error)
             return
-        link = self.links[node.id] = Link(connection, versions)
+        link = self.links[node.id] = BrokerLink(connection, versions)
         self.states.ready(node.id)
         self.failures.connected(node.address)
         self._metrics.created.record()
@@ -289,17 +289,17 @@ class Connections:
 
     # Session renewal (KIP-368)
 
-    def _plan_renewal(self, node_id: int, link: Link, lifetime_ms: int) -> None:
+    def _plan_renewal(self, node_id: int, link: BrokerLink, lifetime_ms: int) -> None:
         if lifetime_ms > 0:
             delay_ms = lifetime_ms * (SESSION_FACTOR + SESSION_JITTER * self._random.random())
             link.timer = asyncio.get_running_loop().call_later(delay_ms / 1000, self._begin_renewal, node_id, link)
 
-    def _begin_renewal(self, node_id: int, link: Link) -> None:
+    def _begin_renewal(self, node_id: int, link: BrokerLink) -> None:
         task = asyncio.get_running_loop().create_task(self._renew(node_id, link))
         self._renewals.add(task)
         task.add_done_callback(self._renewals.discard)
 
-    async def _renew(self, node_id: int, link: Link) -> None:
+    async def _renew(self, node_id: int, link: BrokerLink) -> None:
         """Re-authenticates on the same connection. Meanwhile no other request is sent, but responses still arrive."""
         link.is_reauthenticating = True
         began_ms = self.clock.monotonic_ms()
@@ -316,7 +316,7 @@ class Connections:
         self._plan_renewal(node_id, link, lifetime_ms)
         self._tell_ready(node_id)
 
-    def _reauthenticate(self, link: Link) -> Coroutine[Any, Any, int]:
+    def _reauthenticate(self, link: BrokerLink) -> Coroutine[Any, Any, int]:
         assert self._sasl is not None
         return self._sasl.authenticate(link.connection, link.versions, self._request_timeout_ms)
 

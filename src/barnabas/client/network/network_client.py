@@ -19,7 +19,7 @@ from barnabas.client.metrics.metrics import Metrics
 from barnabas.client.network.bootstrap import resolve_bootstrap
 from barnabas.client.network.broker_versions import BrokerVersions
 from barnabas.client.network.connection import ClosedHere, Done, completing
-from barnabas.client.network.connections import Connections, Link
+from barnabas.client.network.connections import BrokerLink, Connections
 from barnabas.client.network.metadata import Metadata
 from barnabas.client.network.metadata_updater import MetadataUpdater
 from barnabas.client.network.network_metrics import NetworkMetrics
@@ -330,7 +330,7 @@ class NetworkClient:
     def disconnect_all(self, error: KafkaError) -> None:
         self._connections.disconnect_all(error)
 
-    async def _ready_link(self, node_id: int, deadline_ms: int) -> Link:
+    async def _ready_link(self, node_id: int, deadline_ms: int) -> BrokerLink:
         if self._node(node_id) is None:
             self.metadata.request_update(False)
         return await self._connections.ready(node_id, deadline_ms)
