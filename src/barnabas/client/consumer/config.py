@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from barnabas.client.config.common_config import common, finish
 from barnabas.client.config.config import ClientConfig, key
-from barnabas.client.consumer.offsets.offset_reset import LATEST, OffsetReset, parse_offset_reset
+from barnabas.client.consumer.offsets.offset_reset import LATEST, AutoOffsetResetStrategy, parse_offset_reset
 from barnabas.config_def import Importance, InvalidConfig, ListOf, NonEmptyString, OneOf, OneOfAnyCase, Range, Type, table
 from barnabas.errors import InvalidGroupId
 
@@ -146,7 +146,7 @@ class FetchConfig:
     read_committed: bool = False
     client_rack: str = ""
     metadata_max_age_ms: int = 300000
-    offset_reset: OffsetReset = LATEST
+    offset_reset: AutoOffsetResetStrategy = LATEST
 
     @classmethod
     def of(cls, config: ClientConfig) -> FetchConfig:

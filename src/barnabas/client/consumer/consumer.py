@@ -33,7 +33,7 @@ from barnabas.client.consumer.group_metadata import ConsumerGroupMetadata
 from barnabas.client.consumer.membership.membership import CommitCallback
 from barnabas.client.consumer.membership.rebalance_listener import ConsumerRebalanceListener
 from barnabas.client.consumer.offsets.offset_and_metadata import GivenOffsets, OffsetAndMetadata, whole_offsets
-from barnabas.client.consumer.offsets.offset_reset import EARLIEST, EARLIEST_TIMESTAMP, LATEST, LATEST_TIMESTAMP, OffsetReset
+from barnabas.client.consumer.offsets.offset_reset import EARLIEST, EARLIEST_TIMESTAMP, LATEST, LATEST_TIMESTAMP, AutoOffsetResetStrategy
 from barnabas.client.consumer.offsets.subscription_state import SubscriptionPattern
 from barnabas.client.consumer.options import (
     CloseOptions,
@@ -244,7 +244,7 @@ class Consumer(Generic[K, V]):
     def seek_to_end(self, partitions: Iterable[TopicPartition]) -> None:
         self._seek_by(LATEST, partitions)
 
-    def _seek_by(self, strategy: OffsetReset, partitions: Iterable[TopicPartition]) -> None:
+    def _seek_by(self, strategy: AutoOffsetResetStrategy, partitions: Iterable[TopicPartition]) -> None:
         with self._alone:
             partition_list = partitions_of(partitions) or list(self._core.subscriptions.assignment)
             self._core.subscriptions.request_offset_reset(partition_list, strategy)

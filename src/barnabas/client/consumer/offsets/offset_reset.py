@@ -22,7 +22,7 @@ class ResetKind(Enum):
     BY_DURATION = "by_duration"
 
 
-class OffsetReset(NamedTuple):
+class AutoOffsetResetStrategy(NamedTuple):
     kind: ResetKind
     duration_ms: int = 0
 
@@ -40,15 +40,15 @@ class OffsetReset(NamedTuple):
         return f"{self.kind.value}:{self.duration_ms}ms" if self.kind is ResetKind.BY_DURATION else self.kind.value
 
 
-EARLIEST: Final = OffsetReset(ResetKind.EARLIEST)
-LATEST: Final = OffsetReset(ResetKind.LATEST)
-NONE: Final = OffsetReset(ResetKind.NONE)
+EARLIEST: Final = AutoOffsetResetStrategy(ResetKind.EARLIEST)
+LATEST: Final = AutoOffsetResetStrategy(ResetKind.LATEST)
+NONE: Final = AutoOffsetResetStrategy(ResetKind.NONE)
 
 _NAMED: Final = {"earliest": EARLIEST, "latest": LATEST, "none": NONE}
 _PREFIX: Final = "by_duration:"
 
 
-def parse_offset_reset(text: str) -> OffsetReset:
+def parse_offset_reset(text: str) -> AutoOffsetResetStrategy:
     """A value of `auto.offset.reset`: earliest, latest, none, or by_duration with an ISO 8601 duration, such as by_duration:PT1H."""
     if text in _NAMED:
         return _NAMED[text]
@@ -60,7 +60,7 @@ def parse_offset_reset(text: str) -> OffsetReset:
             f"Invalid value `{text}` for configuration auto.offset.reset. The value must be either 'earliest', 'latest', 'none' or of the "
             "format 'by_duration:<PnDTnHnMn.nS.>'.",
         )
-    return OffsetReset(ResetKind.BY_DURATION, duration_ms)
+    return AutoOffsetResetStrategy(ResetKind.BY_DURATION, duration_ms)
 
 
 _DURATION: Final = re.compile(

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from barnabas.client.clock import Clock
-from barnabas.client.consumer.offsets.offset_reset import LATEST_TIMESTAMP, OffsetReset
+from barnabas.client.consumer.offsets.offset_reset import LATEST_TIMESTAMP, AutoOffsetResetStrategy
 from barnabas.client.consumer.offsets.partition_state import FetchPosition, Truncation
 from barnabas.client.consumer.offsets.subscription_state import SubscriptionState
 from barnabas.client.errors import LogTruncation, Timeout, TopicAuthorization
@@ -96,7 +96,7 @@ class OffsetFinder:
     def reset_positions(self) -> None:
         """Starts to look up positions for all partitions that await a reset."""
         now_ms = self._clock.monotonic_ms()
-        by_leader: dict[int, dict[TopicPartition, OffsetReset]] = {}
+        by_leader: dict[int, dict[TopicPartition, AutoOffsetResetStrategy]] = {}
         with self._subscriptions.lock:
             for partition in sorted(self._subscriptions.partitions_needing_reset(now_ms)):
                 strategy = self._subscriptions.reset_strategy(partition)
@@ -111,7 +111,7 @@ class OffsetFinder:
         for leader_id, strategies in by_leader.items():
             self._start(self._reset(leader_id, strategies))
 
-    async def _reset(self, leader_id: int, strategies: dict[TopicPartition, OffsetReset]) -> None:
+    async def _reset(self, leader_id: int, strategies: dict[TopicPartition, AutoOffsetResetStrategy]) -> None:
         wall_ms = self._clock.now_ms()
         timestamps_or_none = {partition: strategy.timestamp(wall_ms) for partition, strategy in strategies.items()}
         timestamps = {partition: timestamp for partition, timestamp in timestamps_or_none.items() if timestamp is not None}
@@ -132,7 +132,7 @@ class OffsetFinder:
             self._put_off(answer.to_retry)
             self._metadata.request_update(False)
 
-    def _seek(self, partition: TopicPartition, listed: FoundOffset, strategy: OffsetReset) -> None:
+    def _seek(self, partition: TopicPartition, listed: FoundOffset, strategy: AutoOffsetResetStrategy) -> None:
         if listed.leader_epoch >= 0:
             self._metadata.update_last_seen_epoch_if_newer(partition, listed.leader_epoch)
         leader_id, leader_epoch = self.leader_of(partition)

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from barnabas.client.consumer.offsets.offset_and_metadata import OffsetAndMetadata
-from barnabas.client.consumer.offsets.offset_reset import OffsetReset
+from barnabas.client.consumer.offsets.offset_reset import AutoOffsetResetStrategy
 from barnabas.topic_partition import TopicPartition
 
 
@@ -86,7 +86,7 @@ class PartitionState:
         self.paused = False
         self.pending_revocation = False
         self.pending_on_assigned_callback = False
-        self.reset_strategy: OffsetReset | None = None
+        self.reset_strategy: AutoOffsetResetStrategy | None = None
         self.next_retry_ms: int | None = None
         self.preferred_read_replica: int | None = None
         self.preferred_read_replica_until_ms = 0
@@ -121,7 +121,7 @@ class PartitionState:
         has_epochs = position.offset_epoch >= 0 and position.leader_epoch >= 0
         self._enter(FetchState.AWAIT_VALIDATION if has_epochs else FetchState.FETCHING, position)
 
-    def reset(self, strategy: OffsetReset) -> None:
+    def reset(self, strategy: AutoOffsetResetStrategy) -> None:
         if self._enter(FetchState.AWAIT_RESET, None):
             self.reset_strategy = strategy
 

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from barnabas.client.consumer.membership.rebalance_listener import ConsumerRebalanceListener
 from barnabas.client.consumer.offsets.offset_and_metadata import OffsetAndMetadata
-from barnabas.client.consumer.offsets.offset_reset import NONE, OffsetReset
+from barnabas.client.consumer.offsets.offset_reset import NONE, AutoOffsetResetStrategy
 from barnabas.client.consumer.offsets.partition_state import FetchPosition, FetchState, PartitionState, Truncation, epoch_or_none
 from barnabas.client.errors import IllegalArgument, IllegalState, NoOffsetForPartition
 from barnabas.topic_partition import TopicPartition
@@ -46,7 +46,7 @@ class SubscriptionPattern(NamedTuple):
 
 
 class SubscriptionState:
-    def __init__(self, default_reset: OffsetReset) -> None:
+    def __init__(self, default_reset: AutoOffsetResetStrategy) -> None:
         self.lock = threading.RLock()
         self.default_reset = default_reset
         self.type = SubscriptionType.NONE
@@ -301,7 +301,7 @@ class SubscriptionState:
         with self.lock:
             self.state(partition).seek_unvalidated(position)
 
-    def maybe_seek_unvalidated(self, partition: TopicPartition, position: FetchPosition, strategy: OffsetReset) -> bool:
+    def maybe_seek_unvalidated(self, partition: TopicPartition, position: FetchPosition, strategy: AutoOffsetResetStrategy) -> bool:
         """Applies the result of a reset, unless the reset is no longer current."""
         with self.lock:
             state = self._assignment.get(partition)
@@ -338,7 +338,7 @@ class SubscriptionState:
     def has_default_reset_policy(self) -> bool:
         return self.default_reset != NONE
 
-    def request_offset_reset(self, partitions: Iterable[TopicPartition], strategy: OffsetReset | None = None) -> None:
+    def request_offset_reset(self, partitions: Iterable[TopicPartition], strategy: AutoOffsetResetStrategy | None = None) -> None:
         with self.lock:
             partition_list = list(partitions)
             for partition in partition_list:
@@ -355,7 +355,7 @@ class SubscriptionState:
     def partitions_needing_reset(self, now_ms: int) -> set[TopicPartition]:
         return self._where(lambda state: state.fetch_state is FetchState.AWAIT_RESET and state.may_retry(now_ms))
 
-    def reset_strategy(self, partition: TopicPartition) -> OffsetReset | None:
+    def reset_strategy(self, partition: TopicPartition) -> AutoOffsetResetStrategy | None:
         return self.state(partition).reset_strategy
 
     def set_next_allowed_retry(self, partitions: Iterable[TopicPartition], next_retry_ms: int) -> None:
