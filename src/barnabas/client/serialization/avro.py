@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 from barnabas.client.errors import SerializationError
 from barnabas.client.serialization.api import Headers
 from barnabas.client.serialization.registry import AVRO, Schema, SchemaRegistryClient
-from barnabas.client.serialization.schema_serde import Parsed, SchemaDeserializer, SchemaSerializer, flag
+from barnabas.client.serialization.schema_serde import ParsedSchemas, SchemaDeserializer, SchemaSerializer, flag
 
 try:
     import fastavro
@@ -51,7 +51,7 @@ class AvroSerializer(SchemaSerializer):
     ) -> None:
         self._given_schema = as_schema(schema)
         self._to_dict = to_dict
-        self._parsed = Parsed(lambda schema: _parse(self.registry, schema))
+        self._parsed = ParsedSchemas(lambda schema: _parse(self.registry, schema))
         super().__init__(registry, is_key, settings)
 
     def _apply(self, configs: Mapping[str, Any]) -> None:
@@ -96,7 +96,7 @@ class AvroDeserializer(SchemaDeserializer):
     ) -> None:
         self._reader_schema = as_schema(schema)
         self._from_dict = from_dict
-        self._parsed = Parsed(lambda schema: _parse(self.registry, schema))
+        self._parsed = ParsedSchemas(lambda schema: _parse(self.registry, schema))
         super().__init__(registry, is_key, settings)
 
     def deserialize(self, topic: str, data: bytes | None, headers: Headers | None = None) -> Any | None:

@@ -14,7 +14,7 @@ from barnabas.client.errors import SerializationError
 from barnabas.client.serialization.api import Headers
 from barnabas.client.serialization.json_text import JsonDeserializer, JsonSerializer
 from barnabas.client.serialization.registry import JSON, Schema, SchemaRegistryClient
-from barnabas.client.serialization.schema_serde import Parsed, SchemaDeserializer, SchemaSerializer, flag
+from barnabas.client.serialization.schema_serde import ParsedSchemas, SchemaDeserializer, SchemaSerializer, flag
 
 try:
     from jsonschema import Draft7Validator, SchemaError, ValidationError
@@ -43,7 +43,7 @@ class JsonSchemaSerializer(SchemaSerializer):
         self._given_schema = as_schema(schema)
         self._to_dict = to_dict
         self._text = JsonSerializer()
-        self._parsed = Parsed(lambda schema: _parse(self.registry, schema))
+        self._parsed = ParsedSchemas(lambda schema: _parse(self.registry, schema))
         super().__init__(registry, is_key, settings)
 
     def _apply(self, configs: Mapping[str, Any]) -> None:
@@ -80,7 +80,7 @@ class JsonSchemaDeserializer(SchemaDeserializer):
         self._reader_schema = as_schema(schema)
         self._from_dict = from_dict
         self._text = JsonDeserializer()
-        self._parsed = Parsed(lambda schema: _parse(self.registry, schema))
+        self._parsed = ParsedSchemas(lambda schema: _parse(self.registry, schema))
         super().__init__(registry, is_key, settings)
 
     def _apply(self, configs: Mapping[str, Any]) -> None:

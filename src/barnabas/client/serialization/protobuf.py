@@ -16,7 +16,7 @@ from barnabas.client.errors import SerializationError
 from barnabas.client.serialization.api import Headers
 from barnabas.client.serialization.registry import PROTOBUF, Schema, SchemaReference, SchemaRegistryClient
 from barnabas.client.serialization.resolve import load
-from barnabas.client.serialization.schema_serde import Parsed, SchemaDeserializer, SchemaSerializer, flag, write_message_indexes
+from barnabas.client.serialization.schema_serde import ParsedSchemas, SchemaDeserializer, SchemaSerializer, flag, write_message_indexes
 from barnabas.client.serialization.simple import refuse
 
 try:
@@ -50,7 +50,7 @@ class ProtobufSerializer(SchemaSerializer):
         self._message_type = message_type
         self._schemas: dict[str, Schema] = {}  # by the name of the message's file
         self._paths: dict[Descriptor, bytes] = {}
-        self._files = Parsed(lambda schema: _parse(self.registry, schema))
+        self._files = ParsedSchemas(lambda schema: _parse(self.registry, schema))
         super().__init__(registry, is_key, settings)
 
     def _apply(self, configs: Mapping[str, Any]) -> None:
@@ -116,7 +116,7 @@ class ProtobufDeserializer(SchemaDeserializer):
         **settings: Any,
     ) -> None:
         self._message_type = message_type
-        self._files = Parsed(lambda schema: _parse(self.registry, schema))
+        self._files = ParsedSchemas(lambda schema: _parse(self.registry, schema))
         super().__init__(registry, is_key, settings)
 
     def _apply(self, configs: Mapping[str, Any]) -> None:

@@ -150,7 +150,7 @@ class SchemaSerializer(_SchemaSerde, BaseSerializer[Any]):
         return self.use_schema_id >= 0 or (self._given_schema is not None and not self.use_latest_version)
 
     def _plan(
-        self, topic: str, schema: Schema | None, parsed: Parsed, name_of: Callable[[Any], str | None]
+        self, topic: str, schema: Schema | None, parsed: ParsedSchemas, name_of: Callable[[Any], str | None]
     ) -> tuple[RegisteredSchema, Any]:
         """The registered schema and the parsed schema with which a value is written.
 
@@ -288,7 +288,7 @@ def _strategy(configs: Mapping[str, Any], role: str) -> SubjectNameStrategy:
     return strategy
 
 
-class Parsed:
+class ParsedSchemas:
     """A cache of schemas as parsed by their library; the oldest is dropped when there are too many."""
 
     def __init__(self, parse: Callable[[Schema], Any]) -> None:
