@@ -74,7 +74,7 @@ class Truncation(NamedTuple):
     divergent: OffsetAndMetadata | None
 
 
-class PartitionState:
+class TopicPartitionState:
     """The state of one assigned partition."""
 
     def __init__(self) -> None:

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 from barnabas.client.consumer.membership.rebalance_listener import ConsumerRebalanceListener
 from barnabas.client.consumer.offsets.offset_and_metadata import OffsetAndMetadata
 from barnabas.client.consumer.offsets.offset_reset import NONE, AutoOffsetResetStrategy
-from barnabas.client.consumer.offsets.partition_state import FetchPosition, FetchState, PartitionState, Truncation, epoch_or_none
+from barnabas.client.consumer.offsets.partition_state import FetchPosition, FetchState, TopicPartitionState, Truncation, epoch_or_none
 from barnabas.client.errors import IllegalArgument, IllegalState, NoOffsetForPartition
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
@@ -56,7 +56,7 @@ class SubscriptionState:
         self.assignment_id = 0  # incremented with every change of the assignment
         self._subscription: frozenset[str] = frozenset()
         self._group_subscription: frozenset[str] = frozenset()
-        self._assignment: dict[TopicPartition, PartitionState] = {}
+        self._assignment: dict[TopicPartition, TopicPartitionState] = {}
         self._assigned_topic_ids: frozenset[Uuid] = frozenset()
 
     # Subscriptions of the user
@@ -207,12 +207,12 @@ class SubscriptionState:
         for partition in partitions:
             by_topic.setdefault(partition.topic, []).append(partition)
         ordered = dict.fromkeys(partition for group in by_topic.values() for partition in group)
-        self._assignment = {partition: previous.get(partition) or PartitionState() for partition in ordered}
+        self._assignment = {partition: previous.get(partition) or TopicPartitionState() for partition in ordered}
 
     # The assignment
 
     @property
-    def assignment(self) -> dict[TopicPartition, PartitionState]:
+    def assignment(self) -> dict[TopicPartition, TopicPartitionState]:
         """The states by partition, least recently fetched first. The caller must not change it."""
         return self._assignment
 
@@ -222,13 +222,13 @@ class SubscriptionState:
     def is_assigned(self, partition: TopicPartition) -> bool:
         return partition in self._assignment
 
-    def state(self, partition: TopicPartition) -> PartitionState:
+    def state(self, partition: TopicPartition) -> TopicPartitionState:
         state = self._assignment.get(partition)
         if state is None:
             raise IllegalState(f"No current assignment for partition {partition}")
         return state
 
-    def state_or_none(self, partition: TopicPartition) -> PartitionState | None:
+    def state_or_none(self, partition: TopicPartition) -> TopicPartitionState | None:
         return self._assignment.get(partition)
 
     def move_to_end(self, partitions: Iterable[TopicPartition]) -> None:
@@ -479,7 +479,7 @@ class SubscriptionState:
             removed, state.preferred_read_replica = state.preferred_read_replica, None
             return removed
 
-    def _where(self, predicate: Callable[[PartitionState], bool]) -> set[TopicPartition]:
+    def _where(self, predicate: Callable[[TopicPartitionState], bool]) -> set[TopicPartition]:
         return {partition for partition, state in self._assignment.items() if predicate(state)}
 
     def __str__(self) -> str:
