@@ -17,7 +17,7 @@ from barnabas.client.config.config import ClientConfig
 from barnabas.client.errors import IllegalArgument, IllegalState, KafkaError, Timeout
 from barnabas.client.metrics.metrics import Metric, MetricName, Metrics
 from barnabas.client.metrics.otlp import CUMULATIVE, DELTA, Point, metrics_data
-from barnabas.client.metrics.telemetry_sender import NEVER_MS, Subscription, TelemetrySender
+from barnabas.client.metrics.telemetry_sender import NEVER_MS, ClientTelemetrySubscription, TelemetrySender
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.get_telemetry_subscriptions_response import GetTelemetrySubscriptionsResponse
 from barnabas.protocol.messages.push_telemetry_response import PushTelemetryResponse
@@ -171,7 +171,7 @@ class ClientTelemetry:
             assert isinstance(response, PushTelemetryResponse)
             self.sender.pushed(response, now_ms)
 
-    def _collect(self, subscription: Subscription, wall_ms: int) -> bytes:
+    def _collect(self, subscription: ClientTelemetrySubscription, wall_ms: int) -> bytes:
         return metrics_data(self._collector.points(subscription, wall_ms), self._labels)
 
 
@@ -209,7 +209,7 @@ class Collector:
     def _present(self) -> dict[MetricName, Metric]:
         return self._registered | self._metrics.all()
 
-    def points(self, subscription: Subscription, now_ms: int) -> Iterator[Point]:
+    def points(self, subscription: ClientTelemetrySubscription, now_ms: int) -> Iterator[Point]:
         present = self._present()
         for removed in self._first_seen_ms.keys() - present.keys():
             del self._first_seen_ms[removed]

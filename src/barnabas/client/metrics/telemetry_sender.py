@@ -30,7 +30,7 @@ JITTER_LOWER, JITTER_UPPER = 0.5, 1.5
 _log = logging.getLogger(__name__)
 
 
-class State(Enum):
+class ClientTelemetryState(Enum):
     SUBSCRIPTION_NEEDED = 0
     SUBSCRIPTION_IN_PROGRESS = 1
     PUSH_NEEDED = 2
@@ -40,25 +40,48 @@ class State(Enum):
     TERMINATED = 6
 
 
-NEXT_STATES: Final[dict[State, frozenset[State]]] = {
-    State.SUBSCRIPTION_NEEDED: frozenset((State.SUBSCRIPTION_IN_PROGRESS, State.TERMINATED)),
-    State.SUBSCRIPTION_IN_PROGRESS: frozenset(
-        (State.PUSH_NEEDED, State.SUBSCRIPTION_NEEDED, State.TERMINATING_PUSH_NEEDED, State.TERMINATED)
+NEXT_STATES: Final[dict[ClientTelemetryState, frozenset[ClientTelemetryState]]] = {
+    ClientTelemetryState.SUBSCRIPTION_NEEDED: frozenset((ClientTelemetryState.SUBSCRIPTION_IN_PROGRESS, ClientTelemetryState.TERMINATED)),
+    ClientTelemetryState.SUBSCRIPTION_IN_PROGRESS: frozenset(
+        (
+            ClientTelemetryState.PUSH_NEEDED,
+            ClientTelemetryState.SUBSCRIPTION_NEEDED,
+            ClientTelemetryState.TERMINATING_PUSH_NEEDED,
+            ClientTelemetryState.TERMINATED,
+        )
     ),
-    State.PUSH_NEEDED: frozenset((State.PUSH_IN_PROGRESS, State.SUBSCRIPTION_NEEDED, State.TERMINATING_PUSH_NEEDED, State.TERMINATED)),
-    State.PUSH_IN_PROGRESS: frozenset((State.PUSH_NEEDED, State.SUBSCRIPTION_NEEDED, State.TERMINATING_PUSH_NEEDED, State.TERMINATED)),
-    State.TERMINATING_PUSH_NEEDED: frozenset((State.TERMINATING_PUSH_IN_PROGRESS, State.TERMINATED)),
-    State.TERMINATING_PUSH_IN_PROGRESS: frozenset((State.TERMINATED,)),
-    State.TERMINATED: frozenset(),
+    ClientTelemetryState.PUSH_NEEDED: frozenset(
+        (
+            ClientTelemetryState.PUSH_IN_PROGRESS,
+            ClientTelemetryState.SUBSCRIPTION_NEEDED,
+            ClientTelemetryState.TERMINATING_PUSH_NEEDED,
+            ClientTelemetryState.TERMINATED,
+        )
+    ),
+    ClientTelemetryState.PUSH_IN_PROGRESS: frozenset(
+        (
+            ClientTelemetryState.PUSH_NEEDED,
+            ClientTelemetryState.SUBSCRIPTION_NEEDED,
+            ClientTelemetryState.TERMINATING_PUSH_NEEDED,
+            ClientTelemetryState.TERMINATED,
+        )
+    ),
+    ClientTelemetryState.TERMINATING_PUSH_NEEDED: frozenset(
+        (ClientTelemetryState.TERMINATING_PUSH_IN_PROGRESS, ClientTelemetryState.TERMINATED)
+    ),
+    ClientTelemetryState.TERMINATING_PUSH_IN_PROGRESS: frozenset((ClientTelemetryState.TERMINATED,)),
+    ClientTelemetryState.TERMINATED: frozenset(),
 }
-_TERMINATING: Final = frozenset((State.TERMINATING_PUSH_NEEDED, State.TERMINATING_PUSH_IN_PROGRESS, State.TERMINATED))
+_TERMINATING: Final = frozenset(
+    (ClientTelemetryState.TERMINATING_PUSH_NEEDED, ClientTelemetryState.TERMINATING_PUSH_IN_PROGRESS, ClientTelemetryState.TERMINATED)
+)
 _NEVER_AGAIN: Final = frozenset((ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_RECORD, ErrorCode.UNSUPPORTED_VERSION))
 _AT_ONCE: Final = frozenset((ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE))
 _AT_THE_NEXT_INTERVAL: Final = frozenset((ErrorCode.TELEMETRY_TOO_LARGE, ErrorCode.THROTTLING_QUOTA_EXCEEDED))
 
 
 @dataclass(frozen=True)
-class Subscription:
+class ClientTelemetrySubscription:
     client_instance_id: Uuid
     subscription_id: int
     push_interval_ms: int
@@ -73,9 +96,9 @@ class Subscription:
 class TelemetrySender:
     """`collect` returns the metrics that a subscription selects, encoded as OTLP."""
 
-    def __init__(self, collect: Callable[[Subscription, int], bytes], random: Random) -> None:
-        self.state = State.SUBSCRIPTION_NEEDED
-        self.subscription: Subscription | None = None
+    def __init__(self, collect: Callable[[ClientTelemetrySubscription, int], bytes], random: Random) -> None:
+        self.state = ClientTelemetryState.SUBSCRIPTION_NEEDED
+        self.subscription: ClientTelemetrySubscription | None = None
         self.is_enabled = True
         self._collect = collect
         self._random = random
@@ -86,9 +109,9 @@ class TelemetrySender:
         """The time until `next_request` returns a request; NEVER_MS while a response is pending, or after a permanent error."""
         if not self.is_enabled:
             return NEVER_MS
-        if self.state is State.TERMINATING_PUSH_NEEDED:
+        if self.state is ClientTelemetryState.TERMINATING_PUSH_NEEDED:
             return 0
-        if self.state not in (State.SUBSCRIPTION_NEEDED, State.PUSH_NEEDED):
+        if self.state not in (ClientTelemetryState.SUBSCRIPTION_NEEDED, ClientTelemetryState.PUSH_NEEDED):
             return NEVER_MS
         if self._last_request_ms is None:
             return 0
@@ -96,19 +119,19 @@ class TelemetrySender:
 
     def next_request(self, wall_ms: int) -> GetTelemetrySubscriptionsRequest | PushTelemetryRequest | None:
         """The next request, with metrics stamped with wall-clock time; None if there is none."""
-        if self.state is State.SUBSCRIPTION_NEEDED:
-            self._go(State.SUBSCRIPTION_IN_PROGRESS)
+        if self.state is ClientTelemetryState.SUBSCRIPTION_NEEDED:
+            self._go(ClientTelemetryState.SUBSCRIPTION_IN_PROGRESS)
             subscription = self.subscription
             return GetTelemetrySubscriptionsRequest(
                 client_instance_id=subscription.client_instance_id if subscription is not None else Uuid.ZERO
             )
-        if self.state in (State.PUSH_NEEDED, State.TERMINATING_PUSH_NEEDED) and self.subscription is not None:
-            is_last = self.state is State.TERMINATING_PUSH_NEEDED
-            self._go(State.TERMINATING_PUSH_IN_PROGRESS if is_last else State.PUSH_IN_PROGRESS)
+        if self.state in (ClientTelemetryState.PUSH_NEEDED, ClientTelemetryState.TERMINATING_PUSH_NEEDED) and self.subscription is not None:
+            is_last = self.state is ClientTelemetryState.TERMINATING_PUSH_NEEDED
+            self._go(ClientTelemetryState.TERMINATING_PUSH_IN_PROGRESS if is_last else ClientTelemetryState.PUSH_IN_PROGRESS)
             return self._push(self.subscription, is_last, wall_ms)
         return None
 
-    def _push(self, subscription: Subscription, is_last: bool, wall_ms: int) -> PushTelemetryRequest:
+    def _push(self, subscription: ClientTelemetrySubscription, is_last: bool, wall_ms: int) -> PushTelemetryRequest:
         codec = subscription.compression_types[0] if subscription.compression_types else compression.NONE
         data = self._collect(subscription, wall_ms)
         return PushTelemetryRequest(
@@ -127,11 +150,11 @@ class TelemetrySender:
             return
         if response.client_instance_id == Uuid.ZERO:
             _log.warning("The broker assigned no client instance id; no metrics are pushed")
-            self._go(State.SUBSCRIPTION_NEEDED)
+            self._go(ClientTelemetryState.SUBSCRIPTION_NEEDED)
             self._wait(NEVER_MS, now_ms)
             return
         interval_ms = response.push_interval_ms if response.push_interval_ms > 0 else DEFAULT_PUSH_INTERVAL_MS
-        self.subscription = Subscription(
+        self.subscription = ClientTelemetrySubscription(
             response.client_instance_id,
             response.subscription_id,
             interval_ms,
@@ -140,10 +163,10 @@ class TelemetrySender:
             tuple(response.requested_metrics),
         )
         if self.subscription.prefixes:
-            self._go(State.PUSH_NEEDED)
+            self._go(ClientTelemetryState.PUSH_NEEDED)
             interval_ms = round(self._random.uniform(JITTER_LOWER, JITTER_UPPER) * interval_ms)
         else:
-            self._go(State.SUBSCRIPTION_NEEDED)  # no metrics are subscribed: request the subscription again later
+            self._go(ClientTelemetryState.SUBSCRIPTION_NEEDED)  # no metrics are subscribed: request the subscription again later
         self._wait(interval_ms, now_ms)
 
     def pushed(self, response: PushTelemetryResponse, now_ms: int) -> None:
@@ -153,14 +176,14 @@ class TelemetrySender:
             self._failed(response.error_code, now_ms)
             return
         assert self.subscription is not None
-        self._go(State.PUSH_NEEDED)
+        self._go(ClientTelemetryState.PUSH_NEEDED)
         self._wait(self.subscription.push_interval_ms, now_ms)
 
     def failed(self, error: KafkaError, now_ms: int) -> None:
         """Handles a missing response: the connection was lost, or the broker does not support telemetry."""
         if self.state in _TERMINATING:
             return
-        self._go(State.SUBSCRIPTION_NEEDED)
+        self._go(ClientTelemetryState.SUBSCRIPTION_NEEDED)
         if error.retriable or isinstance(error, Disconnected | Timeout):
             self._wait(DEFAULT_PUSH_INTERVAL_MS, now_ms)
             return
@@ -170,18 +193,18 @@ class TelemetrySender:
 
     def initiate_close(self) -> None:
         """After this, only the last push may be sent, and only if there is a subscription with metrics."""
-        if self.subscription is None or self.state is State.SUBSCRIPTION_NEEDED or not self.is_enabled:
+        if self.subscription is None or self.state is ClientTelemetryState.SUBSCRIPTION_NEEDED or not self.is_enabled:
             if self.state not in _TERMINATING:
-                self._go(State.TERMINATED)
+                self._go(ClientTelemetryState.TERMINATED)
         elif self.state not in _TERMINATING:
-            self._go(State.TERMINATING_PUSH_NEEDED)
+            self._go(ClientTelemetryState.TERMINATING_PUSH_NEEDED)
 
     def close(self) -> None:
-        if self.state is not State.TERMINATED:
-            self._go(State.TERMINATED)
+        if self.state is not ClientTelemetryState.TERMINATED:
+            self._go(ClientTelemetryState.TERMINATED)
 
     def _failed(self, code: int, now_ms: int) -> None:
-        self._go(State.SUBSCRIPTION_NEEDED)
+        self._go(ClientTelemetryState.SUBSCRIPTION_NEEDED)
         if code in _AT_ONCE:
             self._wait(0, now_ms)
         elif code in _AT_THE_NEXT_INTERVAL:
@@ -196,6 +219,6 @@ class TelemetrySender:
         if interval_ms == NEVER_MS:
             self.is_enabled = False
 
-    def _go(self, state: State) -> None:
+    def _go(self, state: ClientTelemetryState) -> None:
         assert state in NEXT_STATES[self.state], f"{self.state} -> {state}"
         self.state = state
