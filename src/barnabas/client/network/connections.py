@@ -23,7 +23,7 @@ from barnabas.client.network.connection import ClosedHere, Connection, Idle, Los
 from barnabas.client.network.connection_failures import ConnectionFailures
 from barnabas.client.network.handshake import ConnectionHandshake
 from barnabas.client.network.network_metrics import NetworkMetrics
-from barnabas.client.network.node_states import NodeStates, State
+from barnabas.client.network.node_states import ConnectionState, NodeStates
 from barnabas.endpoint import SecurityProtocol
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class Connections:
             delay_ms = self.states.delay_ms(node_id, now_ms)
             attempt: asyncio.Task[None] | None = None
             if node_id not in self.links:
-                if state.state is State.AUTHENTICATION_FAILED and delay_ms > 0 and state.error is not None:
+                if state.state is ConnectionState.AUTHENTICATION_FAILED and delay_ms > 0 and state.error is not None:
                     raise state.error.with_traceback(None)
                 attempt = self.begin(node_id)
                 if attempt is None and delay_ms == 0:

@@ -23,7 +23,7 @@ from barnabas.client.network.connections import BrokerLink, Connections
 from barnabas.client.network.metadata import Metadata
 from barnabas.client.network.metadata_updater import MetadataUpdater
 from barnabas.client.network.network_metrics import NetworkMetrics
-from barnabas.client.network.node_states import State
+from barnabas.client.network.node_states import ConnectionState
 from barnabas.protocol import api_keys
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.find_coordinator_request import FindCoordinatorRequest
@@ -227,7 +227,7 @@ class NetworkClient:
     def connection_failed(self, node_id: int) -> bool:
         """Whether the last attempt failed or the connection was lost, and no new attempt has started."""
         state = self._states.of(node_id)
-        return state.state in (State.DISCONNECTED, State.AUTHENTICATION_FAILED) and state.error is not None
+        return state.state in (ConnectionState.DISCONNECTED, ConnectionState.AUTHENTICATION_FAILED) and state.error is not None
 
     def authentication_error(self, node_id: int) -> AuthenticationError | None:
         error = self._states.of(node_id).error

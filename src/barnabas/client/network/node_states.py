@@ -14,7 +14,7 @@ from barnabas.client.errors import AuthenticationError, KafkaError
 from barnabas.client.network.backoff import ExponentialBackoff
 
 
-class State(Enum):
+class ConnectionState(Enum):
     DISCONNECTED = "disconnected"
     CONNECTING = "connecting"
     CHECKING_API_VERSIONS = "checking api versions"
@@ -25,11 +25,11 @@ class State(Enum):
 # The allowed previous states of each state. A failed authentication may be retried, because credentials can be corrected while the client
 # runs.
 ALLOWED: Final = {
-    State.CONNECTING: (State.DISCONNECTED, State.AUTHENTICATION_FAILED),
-    State.CHECKING_API_VERSIONS: (State.CONNECTING,),
-    State.READY: (State.CHECKING_API_VERSIONS,),
-    State.DISCONNECTED: (State.CONNECTING, State.CHECKING_API_VERSIONS, State.READY),
-    State.AUTHENTICATION_FAILED: (State.CONNECTING, State.CHECKING_API_VERSIONS, State.READY),
+    ConnectionState.CONNECTING: (ConnectionState.DISCONNECTED, ConnectionState.AUTHENTICATION_FAILED),
+    ConnectionState.CHECKING_API_VERSIONS: (ConnectionState.CONNECTING,),
+    ConnectionState.READY: (ConnectionState.CHECKING_API_VERSIONS,),
+    ConnectionState.DISCONNECTED: (ConnectionState.CONNECTING, ConnectionState.CHECKING_API_VERSIONS, ConnectionState.READY),
+    ConnectionState.AUTHENTICATION_FAILED: (ConnectionState.CONNECTING, ConnectionState.CHECKING_API_VERSIONS, ConnectionState.READY),
 }
 
 _LONG_AGO: Final = -(10**15)
@@ -40,7 +40,7 @@ class NodeState:
 
     def __init__(self, node_id: int) -> None:
         self.node_id = node_id
-        self.state = State.DISCONNECTED
+        self.state = ConnectionState.DISCONNECTED
         self.failed_attempts = 0
         self.failed_setups = 0
         self.last_attempt_ms = _LONG_AGO
@@ -48,7 +48,7 @@ class NodeState:
         self.throttled_until_ms = 0
         self.error: KafkaError | None = None  # the error of the last attempt, if it failed
 
-    def move(self, state: State) -> None:
+    def move(self, state: ConnectionState) -> None:
         assert self.state in ALLOWED[state], f"{self.state} -> {state}"
         self.state = state
 
@@ -73,21 +73,21 @@ class NodeStates:
         self._states = {
             node_id: state
             for node_id, state in self._states.items()
-            if node_id in kept_ids or state.state not in (State.DISCONNECTED, State.AUTHENTICATION_FAILED)
+            if node_id in kept_ids or state.state not in (ConnectionState.DISCONNECTED, ConnectionState.AUTHENTICATION_FAILED)
         }
 
     def can_connect(self, node_id: int, now_ms: int) -> bool:
         state = self._states.get(node_id)
-        return state is None or (state.state in ALLOWED[State.CONNECTING] and now_ms >= state.retry_at_ms)
+        return state is None or (state.state in ALLOWED[ConnectionState.CONNECTING] and now_ms >= state.retry_at_ms)
 
     def is_connecting(self, node_id: int) -> bool:
         state = self._states.get(node_id)
-        return state is not None and state.state in (State.CONNECTING, State.CHECKING_API_VERSIONS)
+        return state is not None and state.state in (ConnectionState.CONNECTING, ConnectionState.CHECKING_API_VERSIONS)
 
     def is_ready(self, node_id: int, now_ms: int) -> bool:
         """Whether the node is connected, and not throttled by a quota."""
         state = self._states.get(node_id)
-        return state is not None and state.state is State.READY and now_ms >= state.throttled_until_ms
+        return state is not None and state.state is ConnectionState.READY and now_ms >= state.throttled_until_ms
 
     def any_connecting(self) -> bool:
         return any(self.is_connecting(node_id) for node_id in self._states)
@@ -99,35 +99,35 @@ class NodeStates:
     def delay_ms(self, node_id: int, now_ms: int) -> int:
         """The wait until a request can be sent or a connection attempt can start; 0 while it is connecting."""
         state = self.of(node_id)
-        if state.state is State.READY:
+        if state.state is ConnectionState.READY:
             return max(state.throttled_until_ms - now_ms, 0)
         return 0 if self.is_connecting(node_id) else max(state.retry_at_ms - now_ms, 0)
 
     def begin(self, node_id: int, now_ms: int) -> int:
         """Starts an attempt; returns its connect timeout in milliseconds."""
         state = self.of(node_id)
-        state.move(State.CONNECTING)
+        state.move(ConnectionState.CONNECTING)
         state.last_attempt_ms = now_ms
         return self._setup.backoff_ms(state.failed_setups)
 
     def connected(self, node_id: int) -> None:
         """The connection is established and authenticated; the API versions are requested."""
         state = self.of(node_id)
-        state.move(State.CHECKING_API_VERSIONS)
+        state.move(ConnectionState.CHECKING_API_VERSIONS)
         state.failed_setups = 0
 
     def ready(self, node_id: int) -> None:
         state = self.of(node_id)
-        state.move(State.READY)
+        state.move(ConnectionState.READY)
         state.failed_attempts = 0
         state.error = None
 
     def failed(self, node_id: int, error: KafkaError, now_ms: int) -> None:
         """An attempt failed or a connection was lost: the next attempt waits, longer each time."""
         state = self.of(node_id)
-        if state.state is State.CONNECTING:
+        if state.state is ConnectionState.CONNECTING:
             state.failed_setups += 1
-        state.move(State.AUTHENTICATION_FAILED if isinstance(error, AuthenticationError) else State.DISCONNECTED)
+        state.move(ConnectionState.AUTHENTICATION_FAILED if isinstance(error, AuthenticationError) else ConnectionState.DISCONNECTED)
         state.error = error
         state.retry_at_ms = now_ms + self._reconnect.backoff_ms(state.failed_attempts)
         state.failed_attempts += 1
@@ -135,7 +135,7 @@ class NodeStates:
 
     def closed(self, node_id: int) -> None:
         """The client closed the connection, and the node has no fault: a new attempt may start at once."""
-        self.of(node_id).move(State.DISCONNECTED)
+        self.of(node_id).move(ConnectionState.DISCONNECTED)
 
     def throttle(self, node_id: int, until_ms: int) -> None:
         self.of(node_id).throttled_until_ms = max(until_ms, self.of(node_id).throttled_until_ms)
