@@ -42,7 +42,7 @@ from barnabas.client.producer.transactions.transaction_requests import (
     TransactionRequest,
     TransactionResult,
 )
-from barnabas.client.producer.transactions.transaction_states import PREVIOUS, State
+from barnabas.client.producer.transactions.transaction_states import PREVIOUS, TransactionManagerState
 from barnabas.errors import InvalidProducerEpoch, InvalidTxnState, KafkaError
 from barnabas.protocol.errors import UnsupportedVersion
 from barnabas.topic_partition import TopicPartition
@@ -55,7 +55,7 @@ TRANSACTION_VERSION_FEATURE: Final = "transaction.version"
 class _PendingTransition:
     """A call whose result the application may not have received: it can be repeated, and other calls must wait."""
 
-    def __init__(self, result: TransactionResult, state: State, operation: str) -> None:
+    def __init__(self, result: TransactionResult, state: TransactionManagerState, operation: str) -> None:
         self.result = result
         self.state = state
         self.operation = operation
@@ -81,7 +81,7 @@ class TransactionManager:
         self.two_phase_commit = two_phase_commit
         self.retry_backoff_ms = retry_backoff_ms
         self.lock = lock or threading.RLock()
-        self.state = State.UNINITIALIZED
+        self.state = TransactionManagerState.UNINITIALIZED
         self.failed = False  # by a fatal error
         self.last_error: KafkaError | None = None
         self.identity = ProducerIdentity(transactional_id is not None, self.lock)
@@ -107,29 +107,29 @@ class TransactionManager:
     def initialize(self) -> TransactionResult:
         with self.lock:
             self._fail_if_in_error()
-            return self._once(self._begin_initialize, State.INITIALIZING, "init_transactions")
+            return self._once(self._begin_initialize, TransactionManagerState.INITIALIZING, "init_transactions")
 
     def begin(self) -> None:
         with self.lock:
             self._ensure_transactional()
             self._refuse_while_pending("begin_transaction")
             self._fail_if_in_error()
-            self._transition(State.IN_TRANSACTION)
+            self._transition(TransactionManagerState.IN_TRANSACTION)
 
     def begin_commit(self) -> TransactionResult:
         with self.lock:
-            return self._once(self._begin_commit, State.COMMITTING_TRANSACTION, "commit_transaction")
+            return self._once(self._begin_commit, TransactionManagerState.COMMITTING_TRANSACTION, "commit_transaction")
 
     def begin_abort(self) -> TransactionResult:
         with self.lock:
-            return self._once(self._begin_abort, State.ABORTING_TRANSACTION, "abort_transaction")
+            return self._once(self._begin_abort, TransactionManagerState.ABORTING_TRANSACTION, "abort_transaction")
 
     def send_offsets(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: ConsumerGroupMetadata) -> TransactionResult:
         with self.lock:
             self._ensure_transactional()
             self._refuse_while_pending("send_offsets_to_transaction")
             self._fail_if_in_error()
-            if self.state is not State.IN_TRANSACTION:
+            if self.state is not TransactionManagerState.IN_TRANSACTION:
                 raise IllegalState(f"Cannot send offsets if a transaction is not in progress (state {self.state.name})")
             result = TransactionResult("send_offsets_to_transaction")
             request: TransactionRequest
@@ -148,7 +148,7 @@ class TransactionManager:
         if self.transactional_id is None:
             self._fail_if_in_error()
             return
-        if self.state is State.IN_TRANSACTION and self._pending is None:
+        if self.state is TransactionManagerState.IN_TRANSACTION and self._pending is None:
             return
         with self.lock:
             self._fail_if_in_error()
@@ -156,7 +156,7 @@ class TransactionManager:
             name = f"topic {topic}" if partition < 0 else f"partition {TopicPartition(topic, partition)}"
             if not self.has_producer_id:
                 raise IllegalState(f"Cannot add {name} to transaction before completing a call to init_transactions")
-            if self.state is not State.IN_TRANSACTION:
+            if self.state is not TransactionManagerState.IN_TRANSACTION:
                 raise IllegalState(f"Cannot add {name} to transaction while in state {self.state.name}: call begin_transaction first")
 
     def maybe_add_partition(self, partition: TopicPartition) -> None:
@@ -174,18 +174,18 @@ class TransactionManager:
                 self.new_partitions.add(partition)
 
     def _begin_initialize(self) -> TransactionResult:
-        self._transition(State.INITIALIZING)
+        self._transition(TransactionManagerState.INITIALIZING)
         return self.enqueue(InitProducerId(self, NONE))
 
     def _begin_commit(self) -> TransactionResult:
         self._fail_if_in_error()
-        self._transition(State.COMMITTING_TRANSACTION)
+        self._transition(TransactionManagerState.COMMITTING_TRANSACTION)
         return self._begin_completing(committed=True)
 
     def _begin_abort(self) -> TransactionResult:
-        if self.state is not State.ABORTABLE_ERROR:
+        if self.state is not TransactionManagerState.ABORTABLE_ERROR:
             self._fail_if_in_error()
-        self._transition(State.ABORTING_TRANSACTION)
+        self._transition(TransactionManagerState.ABORTING_TRANSACTION)
         self.new_partitions.clear()
         return self._begin_completing(committed=False)
 
@@ -207,7 +207,7 @@ class TransactionManager:
             self._features_epoch = features_epoch
             self._newest_version_2 = features.get(TRANSACTION_VERSION_FEATURE, 0) >= 2
 
-    def _once(self, operation: Callable[[], TransactionResult], state: State, name: str) -> TransactionResult:
+    def _once(self, operation: Callable[[], TransactionResult], state: TransactionManagerState, name: str) -> TransactionResult:
         """Starts a call, or returns the pending result of an earlier call that timed out."""
         self._ensure_transactional()
         pending = self._pending
@@ -244,11 +244,11 @@ class TransactionManager:
 
     @property
     def has_fatal_error(self) -> bool:
-        return self.state is State.FATAL_ERROR
+        return self.state is TransactionManagerState.FATAL_ERROR
 
     @property
     def has_abortable_error(self) -> bool:
-        return self.state is State.ABORTABLE_ERROR
+        return self.state is TransactionManagerState.ABORTABLE_ERROR
 
     @property
     def has_error(self) -> bool:
@@ -256,15 +256,15 @@ class TransactionManager:
 
     @property
     def is_aborting(self) -> bool:
-        return self.state is State.ABORTING_TRANSACTION
+        return self.state is TransactionManagerState.ABORTING_TRANSACTION
 
     @property
     def is_completing(self) -> bool:
-        return self.state is State.COMMITTING_TRANSACTION or self.state is State.ABORTING_TRANSACTION
+        return self.state is TransactionManagerState.COMMITTING_TRANSACTION or self.state is TransactionManagerState.ABORTING_TRANSACTION
 
     @property
     def has_ongoing_transaction(self) -> bool:
-        return self.state is State.IN_TRANSACTION or self.is_completing or self.has_abortable_error
+        return self.state is TransactionManagerState.IN_TRANSACTION or self.is_completing or self.has_abortable_error
 
     def is_send_to_partition_allowed(self, partition: TopicPartition) -> bool:
         return not self.has_fatal_error and (self.transactional_id is None or partition in self.partitions)
@@ -279,15 +279,15 @@ class TransactionManager:
         return self.coordinator_bumps_epoch or self.is_version_2
 
     def abortable_error(self, error: KafkaError, *, poison: bool = True) -> None:
-        if self.state is State.ABORTING_TRANSACTION:
+        if self.state is TransactionManagerState.ABORTING_TRANSACTION:
             logger.debug("Already aborting the transaction: %s", error)
             return
         logger.info("Transiting to abortable error state due to %r", error)
-        self._transition(State.ABORTABLE_ERROR, error, poison=poison)
+        self._transition(TransactionManagerState.ABORTABLE_ERROR, error, poison=poison)
 
     def fatal_error(self, error: KafkaError) -> None:
         logger.info("Transiting to fatal error state due to %r", error)
-        self._transition(State.FATAL_ERROR, error)
+        self._transition(TransactionManagerState.FATAL_ERROR, error)
         if self._pending is not None:
             self._pending.result.fail(error)
 
@@ -319,7 +319,7 @@ class TransactionManager:
     def uninitialize(self, error: KafkaError) -> None:
         """Handles missing authorization: init_transactions may be tried again later."""
         with self.lock:
-            self._transition(State.UNINITIALIZED, poison=True)
+            self._transition(TransactionManagerState.UNINITIALIZED, poison=True)
             if self._pending is not None:
                 self._pending.result.fail(error)
             self.last_error = None
@@ -327,7 +327,9 @@ class TransactionManager:
 
     def completed(self) -> None:
         """The transaction has ended with commit or abort."""
-        self._transition(State.INITIALIZING if self.identity.epoch_bump_required else State.READY, poison=True)
+        self._transition(
+            TransactionManagerState.INITIALIZING if self.identity.epoch_bump_required else TransactionManagerState.READY, poison=True
+        )
         self.identity.epoch_bump_required = False
         self.transaction_started = False
         self.new_partitions.clear()
@@ -336,24 +338,24 @@ class TransactionManager:
 
     def initialized(self, producer: ProducerIdAndEpoch, is_epoch_bump: bool) -> None:
         self.identity.set_producer(producer)
-        self._transition(State.READY, poison=True)
+        self._transition(TransactionManagerState.READY, poison=True)
         if is_epoch_bump:
             self.identity.reset_sequences()
         elif self.is_transactional:
             self.is_version_2 = self._newest_version_2
 
-    def _transition(self, target: State, error: KafkaError | None = None, *, poison: bool = False) -> None:
+    def _transition(self, target: TransactionManagerState, error: KafkaError | None = None, *, poison: bool = False) -> None:
         if self.state not in PREVIOUS[target]:
             prefix = "" if self.transactional_id is None else f"TransactionalId {self.transactional_id}: "
             refusal = IllegalState(f"{prefix}Invalid transition attempted from state {self.state.name} to state {target.name}")
             if poison:
-                self.state = State.FATAL_ERROR
+                self.state = TransactionManagerState.FATAL_ERROR
                 self.failed = True
                 self.last_error = refusal
             raise refusal
         self.last_error = error
         self.state = target
-        self.failed = target is State.FATAL_ERROR
+        self.failed = target is TransactionManagerState.FATAL_ERROR
 
     def _fail_if_in_error(self) -> None:
         if not self.has_error:
@@ -392,7 +394,7 @@ class TransactionManager:
             if request.is_end and not self.transaction_started:
                 # The transaction is empty, so the coordinator need not be informed.
                 request.result.done()
-                if self.state is not State.FATAL_ERROR:
+                if self.state is not TransactionManagerState.FATAL_ERROR:
                     self.completed()
                 return heapq.heappop(self._requests)[2] if self._requests else None
             return request
@@ -471,9 +473,9 @@ class TransactionManager:
             if self.identity.epoch_bump_required:
                 self.identity.bump_epoch()
                 if not self.has_producer_id:
-                    self._transition(State.UNINITIALIZED, poison=True)
-            if self.state is not State.INITIALIZING and not self.has_producer_id:
-                self._transition(State.INITIALIZING, poison=True)
+                    self._transition(TransactionManagerState.UNINITIALIZED, poison=True)
+            if self.state is not TransactionManagerState.INITIALIZING and not self.has_producer_id:
+                self._transition(TransactionManagerState.INITIALIZING, poison=True)
                 request = InitProducerId(self, NONE)
                 request.not_before_ms = self._init_not_before_ms
                 self.enqueue(request)
