@@ -23,7 +23,7 @@ from barnabas.client.consumer.membership.coordinator import end, start, wait_for
 from barnabas.client.consumer.membership.group_member import POLL_EXPIRED, GroupMember, MemberEnvironment
 from barnabas.client.consumer.membership.membership import DEFAULT, LEAVE_GROUP, REMAIN_IN_GROUP
 from barnabas.client.consumer.membership.rebalance_listener import listener_error
-from barnabas.client.consumer.membership.topic_names import TopicNames
+from barnabas.client.consumer.membership.topic_names import TopicNameResolver
 from barnabas.client.consumer.offsets.offset_messages import NOBODY, Identity
 from barnabas.client.errors import KafkaError, error_for
 from barnabas.protocol.errors import UnsupportedVersion
@@ -56,7 +56,7 @@ class ConsumerMembership(GroupMember):
             assignor=config["group.remote.assignor"],
             rack=config["client.rack"] or None,
         )
-        self._names = TopicNames(environment.client, metadata, subscriptions, self._tell_names)
+        self._names = TopicNameResolver(environment.client, metadata, subscriptions, self._tell_names)
         self._subscription_changed = False
         self._commit_before: asyncio.Task[None] | None = None
         self._reconciling: LocalAssignment | None = None

@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 RETRY_S: Final = 0.1
 
 
-class TopicNames:
+class TopicNameResolver:
     def __init__(self, client: NetworkClient, metadata: Metadata, subscriptions: Subscriptions, on_found: Callable[[], None]) -> None:
         self._client = client
         self._metadata = metadata
