@@ -48,7 +48,7 @@ class ApiResult(Generic[K, V]):
 class LookupResult(Generic[K]):
     """The nodes that hold keys. Keys that it does not name are looked up again after the back-off."""
 
-    found: dict[K, int] = field(default_factory=dict)
+    mapped: dict[K, int] = field(default_factory=dict)
     failed: dict[K, KafkaError] = field(default_factory=dict)
 
 

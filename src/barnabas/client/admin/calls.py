@@ -278,7 +278,7 @@ class Calls:
             located, pending = await self._locate(call, pending, locate)
             total.failed.update(located.failed)
             by_node: dict[int, list[K]] = {}
-            for key, node_id in located.found.items():
+            for key, node_id in located.mapped.items():
                 by_node.setdefault(node_id, []).append(key)
             answers = await asyncio.gather(
                 *(self._ask_node(call.branch(), node_id, node_keys, ask) for node_id, node_keys in by_node.items())
@@ -328,7 +328,7 @@ class Calls:
             try:
                 self._check(call)
                 located = await locate(call, keys)
-                return located, [key for key in keys if key not in located.found and key not in located.failed]
+                return located, [key for key in keys if key not in located.mapped and key not in located.failed]
             except KafkaError as error:
                 try:
                     await self.back_off(call, error)

@@ -72,7 +72,7 @@ def _leaders(
             if info.error_code:
                 located.failed[partition] = error_for(info.error_code, f"Unexpected error during metadata lookup for {partition}")
             elif info.leader_id >= 0:
-                located.found[partition] = info.leader_id
+                located.mapped[partition] = info.leader_id
     return located
 
 
@@ -104,7 +104,7 @@ def coordinators(calls: Calls, key_type: int = GROUP) -> Callable[[Call, Sequenc
             for key in keys:
                 alone: FindCoordinatorResponse = await calls.send(call, node_id, FindCoordinatorRequest(key, key_type))
                 _take(located, key, key_type, alone.error_code, alone.node_id)
-        if len(located.found) < len(keys):
+        if len(located.mapped) < len(keys):
             calls.directory.request_update()
         return located
 
@@ -113,7 +113,7 @@ def coordinators(calls: Calls, key_type: int = GROUP) -> Callable[[Call, Sequenc
 
 def _take(located: LookupResult[str], key: str, key_type: int, code: int, node_id: int) -> None:
     if not code:
-        located.found[key] = node_id
+        located.mapped[key] = node_id
     elif code == ErrorCode.GROUP_AUTHORIZATION_FAILED:
         located.failed[key] = GroupAuthorization(f"FindCoordinator request for groupId `{key}` failed due to authorization failure", key)
     elif code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:

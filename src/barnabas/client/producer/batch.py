@@ -206,12 +206,12 @@ class Delivery:
 
 
 class FailedDelivery(Delivery):
-    """The future of a record that did not get into a batch. `told` means that a callback of the application has received the error."""
+    """The future of a record that did not get into a batch. `error_was_seen` means that a callback of the application has received it."""
 
-    def __init__(self, batch: ProducerBatch, error: KafkaError, told: bool = False) -> None:
+    def __init__(self, batch: ProducerBatch, error: KafkaError, error_was_seen: bool = False) -> None:
         super().__init__(batch, 0, NO_TIMESTAMP, -1, -1)
         batch.fail_unsent(error)
-        if told:
+        if error_was_seen:
             self.look()
 
 

@@ -307,7 +307,7 @@ class SendPath:
         batch = ProducerBatch(
             TopicPartition(topic, partition), accumulator.lock, 0, None, 0, 0, 0, accumulator.unseen, accumulator.failures
         )
-        return FailedDelivery(batch, error, told=callback is not None)
+        return FailedDelivery(batch, error, error_was_seen=callback is not None)
 
     def _notice(self, callback: Callback | None, headers: Sequence[Header]) -> Callable[[Delivery], None]:
         """Calls the interceptors, then the application."""

@@ -231,8 +231,8 @@ class VoidDeserializer(BaseDeserializer[None]):
             raise SerializationError("Data should be null for a VoidDeserializer.")
 
 
-def refuse(data: object, wanted: str, advice: str = "") -> NoReturn:
-    raise SerializationError(f"A {type(data).__name__} was given where {wanted} is expected{advice}")
+def refuse(data: object, expected: str, advice: str = "") -> NoReturn:
+    raise SerializationError(f"A {type(data).__name__} was given where {expected} is expected{advice}")
 
 
 def _wrong_size(reader: object, size: int) -> SerializationError:

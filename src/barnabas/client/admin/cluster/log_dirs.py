@@ -136,7 +136,7 @@ class LogDirCalls:
 
     async def _at_their_brokers(self, call: Call, replicas: Sequence[TopicPartitionReplica]) -> LookupResult[TopicPartitionReplica]:
         located = await self._calls.each_at_itself(call, [replica.broker_id for replica in replicas])
-        return LookupResult({replica: replica.broker_id for replica in replicas if replica.broker_id in located.found})
+        return LookupResult({replica: replica.broker_id for replica in replicas if replica.broker_id in located.mapped})
 
 
 def _description(result: DescribeLogDirsResult) -> LogDirDescription:

@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
 """The consumer's side of incremental fetch sessions (KIP-227): a request names only partitions that changed since the last one.
 
-There is one `FetchSessionHandler` per broker. `build` computes the next request from all partitions to fetch; `handle_response` says whether the
-response is valid. There is one request at a time, and the session's epoch counts them. This class computes only; it sends nothing.
+There is one `FetchSessionHandler` per broker. `build` computes the next request from all partitions to fetch; `handle_response` validates
+the response. There is one request at a time, and the session's epoch counts them. This class computes only; it sends nothing.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ class Fetcher:
             return 0
         self._follow_assignment()
         with self._subscriptions.lock:
-            requests = self._wanted_by_node()
+            requests = self._requests_by_node()
         sent = 0
         for node_id, partitions in requests.items():
             sent += self._send(node_id, partitions)
@@ -153,7 +153,7 @@ class Fetcher:
             self._metrics.retain(assigned)
             self._retry_at_ms = {partition: at_ms for partition, at_ms in self._retry_at_ms.items() if partition in assigned}
 
-    def _wanted_by_node(self) -> dict[int, dict[TopicPartition, PartitionToFetch]]:
+    def _requests_by_node(self) -> dict[int, dict[TopicPartition, PartitionToFetch]]:
         now_ms = self._clock.monotonic_ms()
         cluster = self._metadata.cluster
         requests: dict[int, dict[TopicPartition, PartitionToFetch]] = {}

@@ -318,9 +318,9 @@ class ClassicMembership(GroupMember):
             await wait_for(self._changed, self._heartbeat.ms_to_anything(now_ms))
 
     async def _send_heartbeat(self) -> None:
-        self._heard(*await self._exchange.heartbeat())
+        self._heartbeat_ended(*await self._exchange.heartbeat())
 
-    def _heard(self, result: ClassicHeartbeatResult, error: KafkaError | None) -> None:
+    def _heartbeat_ended(self, result: ClassicHeartbeatResult, error: KafkaError | None) -> None:
         now_ms = self._clock.monotonic_ms()
         if result is ClassicHeartbeatResult.LIVES:
             self._heartbeat.received(now_ms)

@@ -400,8 +400,8 @@ class SubscriptionState:
     def maybe_complete_validation(
         self, partition: TopicPartition, validated: FetchPosition, end_offset: int, leader_epoch: int
     ) -> Truncation | None:
-        """Applies the leader's response for the epoch of `asked`: the end offset of that epoch. Returns a truncation if no reset strategy
-        is set."""
+        """Applies the leader's response for the epoch of `validated`: the end offset of that epoch. Returns a truncation if no reset
+        strategy is set."""
         with self.lock:
             state = self._assignment.get(partition)
             if state is None or state.fetch_state is not FetchState.AWAIT_VALIDATION or state.position != validated:
