@@ -243,7 +243,7 @@ class EmbeddedBroker:
         for listener in self._listeners:
             if listener.security_protocol is SecurityProtocol.PLAINTEXT:
                 return ask(listener.host, listener.port, request)
-        raise RuntimeError("Topics are made through a PLAINTEXT listener: add one to `listeners`, or make them with a client of your own")
+        raise RuntimeError("Topics are created through a PLAINTEXT listener: add one to `listeners`, or create them with a client")
 
 
 def ask(host: str, port: int, request: Message) -> Any:
@@ -297,7 +297,7 @@ class _Thread:
         if self._thread.is_alive():
             raise BrokerFailed(f"The broker did not stop within {STOP_TIMEOUT_S} s")
         if self._failure is not None:
-            raise BrokerFailed(f"The broker could not go on: {self._failure}") from self._failure
+            raise BrokerFailed(f"The broker failed: {self._failure}") from self._failure
 
     def _run(self) -> None:
         try:

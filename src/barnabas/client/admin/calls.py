@@ -340,7 +340,7 @@ class Calls:
     ) -> ApiResult[K, V]:
         total: ApiResult[K, V] = ApiResult()
         while keys:
-            error: KafkaError = Disconnected("The answer left some of the keys out.")
+            error: KafkaError = Disconnected("The response did not contain all keys.")
             try:
                 self._check(call)
                 answer = await ask(call, node_id, keys)

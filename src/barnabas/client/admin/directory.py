@@ -39,7 +39,7 @@ class MetadataDirectory:
         cluster = await self._fresh(timeout_ms)
         if cluster.controller is None:
             self.request_update()
-            raise NotAssigned("There is no controller, as far as the brokers know")
+            raise NotAssigned("The brokers report no controller")
         return cluster.controller.id
 
     async def brokers(self, timeout_ms: int) -> list[int]:

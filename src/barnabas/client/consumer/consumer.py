@@ -416,7 +416,7 @@ class _Alone:
         if not self._lock.acquire(blocking=False):
             raise ConcurrentModification(
                 f"Consumer is not safe for multi-threaded access: thread {threading.current_thread().name} called it during a call of "
-                "another thread; only wakeup() may come from anywhere"
+                "another thread; only wakeup() may be called from any thread"
             )
         if self.closed:
             self._lock.release()

@@ -108,7 +108,7 @@ class ClientTelemetry:
             except TimeoutError:
                 pass
         if self.sender.subscription is None:
-            raise self._network.timeout(f"The broker gave this client no instance id within {timeout_ms} ms")
+            raise self._network.timeout(f"The broker assigned no client instance id within {timeout_ms} ms")
         return self.sender.subscription.client_instance_id
 
     async def close(self, timeout_ms: int) -> None:

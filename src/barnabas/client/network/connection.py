@@ -291,7 +291,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _answer(self, frame: bytes) -> None:
         if not self._in_flight:
-            self.close(Disconnected(f"{self.name} sent an answer that nobody has asked for"))
+            self.close(Disconnected(f"{self.name} sent a response without a request"))
             return
         waiting = self._in_flight[0]
         try:
@@ -302,7 +302,7 @@ class Connection(asyncio.BufferedProtocol):
             version = 0 if waiting.api.key == api_keys.API_VERSIONS and frame[4:6] == b"\x00\x23" else waiting.version
             message = waiting.api.response.read(reader, version)
         except KafkaError as error:
-            self.close(Disconnected(f"{self.name} sent an answer to {waiting.api.name} v{waiting.version} that cannot be read: {error}"))
+            self.close(Disconnected(f"{self.name} sent a response to {waiting.api.name} v{waiting.version} that cannot be read: {error}"))
             return
         self._in_flight.popleft()
         self._answers += 1

@@ -123,7 +123,7 @@ class Connections:
                     raise state.error.with_traceback(None)
                 attempt = self.begin(node_id)
                 if attempt is None and delay_ms == 0:
-                    raise Disconnected(f"Node {node_id} is not known: no broker has told its address")
+                    raise Disconnected(f"Node {node_id} is not known: no broker has reported its address")
             await self.wait_for_change(min(deadline_ms - now_ms, delay_ms or deadline_ms - now_ms))
             if attempt is not None and self._attempts.get(node_id) is not attempt and node_id not in self.links and state.error:
                 raise state.error.with_traceback(None)

@@ -117,7 +117,7 @@ class MetadataUpdater:
         now_ms = self._now_ms()
         if response.error_code == ErrorCode.REBOOTSTRAP_REQUIRED:
             self._metadata.failed_update(now_ms)
-            self._rebootstrap("a broker asked for it")
+            self._rebootstrap("a broker requested it")
             return
         self._warn_of_topics(response, now_ms)
         if not response.brokers:
@@ -146,7 +146,7 @@ class MetadataUpdater:
         if self._asking_since_ms is None:
             self._asking_since_ms = now_ms
         if self._rebootstraps and now_ms - self._asking_since_ms > self._rebootstrap_trigger_ms:
-            self._rebootstrap(f"there was no answer for {self._rebootstrap_trigger_ms} ms")
+            self._rebootstrap(f"there was no response for {self._rebootstrap_trigger_ms} ms")
         node_id = client.least_loaded_node()
         if node_id is None and self._rebootstraps and not self._metadata.cluster.is_bootstrap and not client.any_connected():
             self._rebootstrap("no known broker can be reached")

@@ -38,7 +38,7 @@ def tls_context(config: ClientConfig) -> ssl.SSLContext:
 def _given(factory: object) -> ssl.SSLContext:
     context = factory() if callable(factory) else factory
     if not isinstance(context, ssl.SSLContext):
-        raise InvalidConfig(f"ssl.engine.factory.class must give an ssl.SSLContext, and gave {type(context).__name__}")
+        raise InvalidConfig(f"ssl.engine.factory.class must return an ssl.SSLContext, not a {type(context).__name__}")
     return context
 
 

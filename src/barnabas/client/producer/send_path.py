@@ -341,4 +341,4 @@ def _bytes(content: Any, name: str) -> bytes | None:
         return content
     if isinstance(content, bytes | bytearray | memoryview):
         return bytes(content)
-    raise SerializationError(f"The serializer of {name} gave a {type(content).__name__} where bytes or None are needed")
+    raise SerializationError(f"The serializer of {name} returned a {type(content).__name__} instead of bytes or None")

@@ -452,7 +452,7 @@ class Sender:
             missing = PartitionProduceResponse(
                 error_code=ErrorCode.UNKNOWN_SERVER_ERROR,
                 base_offset=INVALID_OFFSET,
-                error_message="The broker did not answer for the partition.",
+                error_message="The response did not contain the partition.",
             )
             self._settle(batch, missing, now_ms)
         if leaders:
@@ -520,7 +520,7 @@ class Sender:
                 try:
                     self._transactions.batch_failed(batch, error, adjust_sequences)
                 except KafkaError:
-                    logger.debug("The failed batch came at a time when the transaction manager could not take it", exc_info=True)
+                    logger.debug("The transaction manager could not handle the failed batch", exc_info=True)
             self._accumulator.deallocate(batch)
 
 

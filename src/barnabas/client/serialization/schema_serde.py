@@ -116,7 +116,7 @@ class _SchemaSerde:
 
     def _ready(self) -> None:
         if not hasattr(self, "registry"):
-            raise SerializationError(f"This {type(self).__name__} knows no schema registry: give it `registry`, or set schema.registry.url")
+            raise SerializationError(f"This {type(self).__name__} has no schema registry: give it `registry`, or set schema.registry.url")
 
 
 class SchemaSerializer(_SchemaSerde, BaseSerializer[Any]):

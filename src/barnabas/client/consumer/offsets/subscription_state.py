@@ -306,7 +306,7 @@ class SubscriptionState:
         with self.lock:
             state = self._assignment.get(partition)
             if state is None or state.fetch_state is not FetchState.AWAIT_RESET or state.reset_strategy != strategy:
-                _log.debug("Skipping reset of partition %s: it is no longer assigned or this reset is no longer wanted", partition)
+                _log.debug("Skipping reset of partition %s: it is no longer assigned, or the reset is no longer current", partition)
                 return False
             _log.info("Resetting offset for partition %s to position %s.", partition, position)
             state.seek_unvalidated(position)

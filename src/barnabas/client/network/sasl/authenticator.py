@@ -75,7 +75,7 @@ class SaslAuthenticator:
             words = await asyncio.to_thread(mechanism.answer, response.auth_bytes)
             if mechanism.is_done and words is None:
                 return response.session_lifetime_ms
-        raise SaslAuthentication(f"The broker does not come to an end of {self.mechanism}")
+        raise SaslAuthentication(f"The broker does not complete the {self.mechanism} exchange")
 
     def _refusal(self, response: SaslAuthenticateResponse, mechanism: Mechanism) -> Exception:
         reason = response.error_message or ""

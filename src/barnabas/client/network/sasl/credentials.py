@@ -56,4 +56,4 @@ async def _from_handler(handler: Callable[[], object]) -> Credentials:
         return result
     if isinstance(result, tuple) and len(result) == 2:
         return Credentials(str(result[0]), str(result[1]))
-    raise InvalidConfig("sasl.client.callback.handler.class must give (username, password)")
+    raise InvalidConfig("sasl.client.callback.handler.class must return (username, password)")

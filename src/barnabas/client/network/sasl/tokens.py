@@ -97,7 +97,7 @@ class TokenLogin:
             except Exception as error:
                 _log.warning("Getting a token for OAUTHBEARER failed: %s", error)
                 if attempt == TRIES_MAX - 1 or isinstance(error, SaslAuthentication):
-                    raise SaslAuthentication(f"No token for OAUTHBEARER could be had: {error}") from error
+                    raise SaslAuthentication(f"No token for OAUTHBEARER could be obtained: {error}") from error
                 await asyncio.sleep(self._backoff.backoff_ms(attempt) / 1000)
             else:
                 self._token = token
@@ -164,7 +164,7 @@ async def _from_handler(handler: Callable[[], object]) -> Token:
         return token_of(result)
     if isinstance(result, tuple) and len(result) == 2:  # the form of confluent-kafka's oauth_cb: token, expiry in seconds
         return Token(str(result[0]), _milliseconds(result[1]))
-    raise InvalidConfig("The callable for OAUTHBEARER tokens must give a str, (str, expiry in seconds) or a Token")
+    raise InvalidConfig("The callable for OAUTHBEARER tokens must return a str, (str, expiry in seconds) or a Token")
 
 
 async def _unsecured(options: Mapping[str, str], clock: Clock) -> Token:
