@@ -289,7 +289,7 @@ class _Thread:
 
     def stop(self) -> None:
         try:
-            self._loop.call_soon_threadsafe(self._told_to_stop.set)
+            self._loop.call_soon_threadsafe(self._stop_requested.set)
         except RuntimeError:
             pass  # the broker has failed and its loop is closed
         self._thread.join(STOP_TIMEOUT_S)
@@ -309,12 +309,12 @@ class _Thread:
                 self._ready.set_exception(error)
 
     async def _serve(self) -> None:
-        self._loop, self._told_to_stop = asyncio.get_running_loop(), asyncio.Event()
+        self._loop, self._stop_requested = asyncio.get_running_loop(), asyncio.Event()
         server = BrokerServer(self._config)
         await server.start()
         try:
             self._ready.set_result(server.endpoints)
-            stopping = asyncio.ensure_future(self._told_to_stop.wait())
+            stopping = asyncio.ensure_future(self._stop_requested.wait())
             await asyncio.wait((stopping, server.failed), return_when=asyncio.FIRST_COMPLETED)
             stopping.cancel()
         finally:

@@ -188,10 +188,10 @@ def _names(given: Mapping[str, object] | None, keywords: Mapping[str, object] | 
         names[name] = value
     for name, value in (keywords or {}).items():
         names[name.replace("_", ".")] = value
-    return names | _from_elsewhere(names)
+    return names | _from_providers(names)
 
 
-def _from_elsewhere(names: Mapping[str, object]) -> dict[str, str]:
+def _from_providers(names: Mapping[str, object]) -> dict[str, str]:
     """The text values, with references to files or the environment resolved (`config.providers`)."""
     texts = {name: value for name, value in names.items() if isinstance(value, str)}
     providers = names.get("config.providers", "")

@@ -91,7 +91,7 @@ class Consumer(Generic[K, V]):
         except BaseException:
             self._thread.close()
             raise
-        self._alone = _Alone()
+        self._guard = _SingleThreadGuard()
         self._thread.start()
         # A consumer that is never closed ends with its last reference, or with the program, as if its process had died.
         self._abandoned = weakref.finalize(self, _abandon, self._thread)
@@ -122,7 +122,7 @@ class Consumer(Generic[K, V]):
 
         Replaces the previous subscription. No topics is the same as `unsubscribe`.
         """
-        with self._alone:
+        with self._guard:
             if isinstance(topics, re.Pattern | SubscriptionPattern):
                 if not topics.pattern:
                     raise IllegalArgument("Topic pattern to subscribe to cannot be empty")
@@ -137,22 +137,22 @@ class Consumer(Generic[K, V]):
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Assigns partitions to this consumer without group management; no partitions is the same as `unsubscribe`."""
-        with self._alone:
+        with self._guard:
             partition_list = partitions_of(partitions)
             if any(not partition.topic.strip() for partition in partition_list):
                 raise IllegalArgument("Topic partitions to assign to cannot have an empty topic")
             self._caller.run(self._core.assign(partition_list) if partition_list else self._core.unsubscribe())
 
     def unsubscribe(self) -> None:
-        with self._alone:
+        with self._guard:
             self._caller.run(self._core.unsubscribe())
 
     def subscription(self) -> set[str]:
-        with self._alone:
+        with self._guard:
             return set(self._core.subscriptions.subscription())
 
     def assignment(self) -> set[TopicPartition]:
-        with self._alone:
+        with self._guard:
             return self._core.subscriptions.assigned_partitions()
 
     # Records
@@ -180,7 +180,7 @@ class Consumer(Generic[K, V]):
         return [] if collected is None else [batch for batches in collected.by_partition.values() for batch in batches]
 
     def _poll(self, timeout: Seconds, collect: Callable[[], Collected]) -> Collected | None:
-        with self._alone:
+        with self._guard:
             core = self._core
             now_ms = core.clock.monotonic_ms()
             core.poll_metrics.poll_began(now_ms)
@@ -214,15 +214,15 @@ class Consumer(Generic[K, V]):
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         """Returns no records of these partitions until `resume`."""
-        with self._alone:
+        with self._guard:
             self._core.subscriptions.pause(partitions_of(partitions))
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
-        with self._alone:
+        with self._guard:
             self._core.subscriptions.resume(partitions_of(partitions))
 
     def paused(self) -> set[TopicPartition]:
-        with self._alone:
+        with self._guard:
             return self._core.subscriptions.paused_partitions()
 
     def wakeup(self) -> None:
@@ -234,7 +234,7 @@ class Consumer(Generic[K, V]):
     # Positions
 
     def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
-        with self._alone:
+        with self._guard:
             self._core.seek(partition, offset)
 
     def seek_to_beginning(self, partitions: Iterable[TopicPartition]) -> None:
@@ -245,14 +245,14 @@ class Consumer(Generic[K, V]):
         self._seek_by(LATEST, partitions)
 
     def _seek_by(self, strategy: AutoOffsetResetStrategy, partitions: Iterable[TopicPartition]) -> None:
-        with self._alone:
+        with self._guard:
             partition_list = partitions_of(partitions) or list(self._core.subscriptions.assignment)
             self._core.subscriptions.request_offset_reset(partition_list, strategy)
             self._core.fetcher.drop(partition_list)
 
     def position(self, partition: TopicPartition, timeout: Seconds | None = None) -> int:
         """The offset of the next record that a poll will return."""
-        with self._alone:
+        with self._guard:
             position = self._core.subscriptions.valid_position(partition) if self._core.subscriptions.is_assigned(partition) else None
             if position is not None:
                 return position.offset
@@ -260,30 +260,30 @@ class Consumer(Generic[K, V]):
 
     def current_lag(self, partition: TopicPartition) -> int | None:
         """The number of records after the position; None while it is not known."""
-        with self._alone:
+        with self._guard:
             return self._core.current_lag(partition, self._thread.call_soon)
 
     def offsets_for_times(
         self, times: Mapping[TopicPartition, int], timeout: Seconds | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """The first record at or after each timestamp (in ms); None if there is none."""
-        with self._alone:
+        with self._guard:
             return self._caller.run(self._core.offsets_for_times(times, milliseconds_or_none(timeout)))
 
     def beginning_offsets(self, partitions: Iterable[TopicPartition], timeout: Seconds | None = None) -> dict[TopicPartition, int]:
-        with self._alone:
+        with self._guard:
             return self._caller.run(self._core.edge_offsets(partitions_of(partitions), EARLIEST_TIMESTAMP, milliseconds_or_none(timeout)))
 
     def end_offsets(self, partitions: Iterable[TopicPartition], timeout: Seconds | None = None) -> dict[TopicPartition, int]:
         """The offset of the next record to be written; with read_committed, the last stable offset."""
-        with self._alone:
+        with self._guard:
             return self._caller.run(self._core.edge_offsets(partitions_of(partitions), LATEST_TIMESTAMP, milliseconds_or_none(timeout)))
 
     # Commits
 
     def commit_sync(self, offsets: GivenOffsets | None = None, timeout: Seconds | None = None) -> None:
         """Commits these offsets, or the positions after the last poll; raises an error that is not retriable."""
-        with self._alone:
+        with self._guard:
             try:
                 self._caller.run(self._core.commit(None if offsets is None else whole_offsets(offsets), milliseconds_or_none(timeout)))
             finally:
@@ -291,7 +291,7 @@ class Consumer(Generic[K, V]):
 
     def commit_async(self, offsets: GivenOffsets | None = None, callback: CommitCallback | None = None) -> None:
         """Sends the commit without waiting; a later poll or commit calls `callback(offsets, error)`, in the order of the commits."""
-        with self._alone:
+        with self._guard:
             membership = self._core.need_group()
             membership.run_callbacks()
             offsets_to_commit = self._core.subscriptions.all_consumed() if offsets is None else whole_offsets(offsets)
@@ -307,7 +307,7 @@ class Consumer(Generic[K, V]):
 
     def committed(self, partitions: TopicPartition | Iterable[TopicPartition], timeout: Seconds | None = None) -> Any:
         """The committed offset of a partition, or of each of several partitions; None if there is none."""
-        with self._alone:
+        with self._guard:
             partition_list = partitions_of(partitions)
             committed_offsets = self._caller.run(self._core.committed(partition_list, milliseconds_or_none(timeout)))
             return committed_offsets[partition_list[0]] if isinstance(partitions, TopicPartition) else committed_offsets
@@ -321,21 +321,21 @@ class Consumer(Generic[K, V]):
 
     def group_metadata(self) -> ConsumerGroupMetadata:
         """The group metadata of this member, for a producer's send_offsets_to_transaction."""
-        with self._alone:
+        with self._guard:
             return self._core.need_group().group_metadata()
 
     def enforce_rebalance(self, reason: str | None = None) -> None:
         """Starts a rebalance at the next poll."""
-        with self._alone:
+        with self._guard:
             self._on_loop(self._core.need_group().enforce_rebalance, reason)
 
     def partitions_for(self, topic: str, timeout: Seconds | None = None) -> list[PartitionInfo]:
         """The partitions of a topic; an empty list if there is no such topic."""
-        with self._alone:
+        with self._guard:
             return self._caller.run(self._core.partitions_for(topic, milliseconds_or_none(timeout)))
 
     def list_topics(self, timeout: Seconds | None = None) -> dict[str, list[PartitionInfo]]:
-        with self._alone:
+        with self._guard:
             return self._caller.run(self._core.list_topics(milliseconds_or_none(timeout)))
 
     def last_connection_error(self) -> KafkaError | None:
@@ -365,7 +365,7 @@ class Consumer(Generic[K, V]):
 
     def client_instance_id(self, timeout: Seconds) -> Uuid:
         """The id that the cluster assigned to this client for its metrics (KIP-714)."""
-        with self._alone:
+        with self._guard:
             return self._caller.run(self._core.client_instance_id(milliseconds(timeout)))
 
     @property
@@ -374,15 +374,15 @@ class Consumer(Generic[K, V]):
 
     def close(self, options: CloseOptions | Seconds | None = None) -> None:
         """Commits if enable.auto.commit is set, leaves the group and closes the connections; within 30 seconds, or the given timeout."""
-        if self._alone.closed:
+        if self._guard.closed:
             return
-        with self._alone:
+        with self._guard:
             close_settings = close_options(options)
             try:
                 problem = self._caller.run(self._core.close(milliseconds(close_settings.timeout), close_settings.operation.value))
                 self._run_callbacks()
             finally:
-                self._alone.closed = True
+                self._guard.closed = True
                 self._abandoned.detach()
                 self._thread.close()
                 self._core.close_plugins()
@@ -403,7 +403,7 @@ def _abandon(thread: LoopThread) -> None:
     thread.close(timeout=0)
 
 
-class _Alone:
+class _SingleThreadGuard:
     """Held during a call. Calls from within it may enter again. A second thread does not wait: it gets an error."""
 
     __slots__ = ("_lock", "closed")
@@ -441,11 +441,11 @@ class _Job:
             if isawaitable(self._function()):
                 raise IllegalState("A listener of a blocking Consumer cannot be a coroutine: use an AsyncConsumer")
         except BaseException as error:
-            self._loop.call_soon_threadsafe(self._tell, error)
+            self._loop.call_soon_threadsafe(self._set_outcome, error)
         else:
-            self._loop.call_soon_threadsafe(self._tell, None)
+            self._loop.call_soon_threadsafe(self._set_outcome, None)
 
-    def _tell(self, error: BaseException | None) -> None:
+    def _set_outcome(self, error: BaseException | None) -> None:
         if self.done.done():
             return
         if error is None:

@@ -178,7 +178,7 @@ class Connection(asyncio.BufferedProtocol):
     def _fail(self, error: KafkaError) -> None:
         waiting, self._in_flight = self._in_flight, deque()
         for request in waiting:
-            _tell(request.done, None, error)
+            _call_done(request.done, None, error)
         self._on_lost(self, error)
 
     # Called by the event loop
@@ -310,7 +310,7 @@ class Connection(asyncio.BufferedProtocol):
         throttle_ms: int = getattr(message, "throttle_time_ms", 0)
         if throttle_ms > 0:
             self.on_throttle(throttle_ms)
-        _tell(waiting.done, message, None)
+        _call_done(waiting.done, message, None)
         self.on_room()
 
     # Time
@@ -344,11 +344,11 @@ class Connection(asyncio.BufferedProtocol):
         """Times out a request. The broker may be gone without notice: the connection is closed, and with it all other pending requests."""
         self._in_flight.remove(late)
         message = f"{late.api.name} v{late.version} to {self.name} was not answered within {late.timeout_ms} ms"
-        _tell(late.done, None, Timeout(message))
+        _call_done(late.done, None, Timeout(message))
         self.close(Disconnected(f"Connection to {self.name} was given up: {message}"))
 
 
-def _tell(done: Done, message: Message | None, error: KafkaError | None) -> None:
+def _call_done(done: Done, message: Message | None, error: KafkaError | None) -> None:
     """Calls the callback. An exception in it is not the connection's fault, and must not end the connection."""
     try:
         done(message, error)

@@ -219,7 +219,7 @@ class Connections:
         self.failures.connected(node.address)
         self._metrics.created.record()
         self._plan_renewal(node.id, link, lifetime_ms)
-        self._tell_ready(node.id)
+        self._notify_ready(node.id)
 
     def _end_attempt(self, node: Node, connection: Connection | None, error: KafkaError) -> None:
         self._attempts.pop(node.id, None)
@@ -247,7 +247,7 @@ class Connections:
         _log.info("Node %d disconnected: %s", node_id, error)
         if isinstance(error, Idle):
             self.states.closed(node_id)
-            self._tell_disconnected(node_id, error)
+            self._notify_disconnected(node_id, error)
         else:
             if not isinstance(error, ClosedHere | LostUnused):
                 self.failures.lost(node.address, error)
@@ -255,9 +255,9 @@ class Connections:
 
     def _failed(self, node_id: int, error: KafkaError) -> None:
         self.states.failed(node_id, error, self.clock.monotonic_ms())
-        self._tell_disconnected(node_id, error)
+        self._notify_disconnected(node_id, error)
 
-    def _tell_disconnected(self, node_id: int, error: KafkaError) -> None:
+    def _notify_disconnected(self, node_id: int, error: KafkaError) -> None:
         for listener in self.on_disconnect:
             listener(node_id, error)
         self._changed()
@@ -271,7 +271,7 @@ class Connections:
             traffic=self._metrics.node(node.id),
             on_lost=lambda connection, error: self._lost(node, connection, error),
             on_room=self._changed,
-            on_writable=lambda: self._tell_ready(node.id),
+            on_writable=lambda: self._notify_ready(node.id),
         )
         connection.on_throttle = lambda throttle_ms: self._throttle(node.id, throttle_ms)
         return connection
@@ -279,9 +279,9 @@ class Connections:
     def _throttle(self, node_id: int, throttle_ms: int) -> None:
         """A quota was exceeded: the broker must receive no request for `throttle_ms`."""
         self.states.throttle(node_id, self.clock.monotonic_ms() + throttle_ms)
-        asyncio.get_running_loop().call_later(throttle_ms / 1000, self._tell_ready, node_id)
+        asyncio.get_running_loop().call_later(throttle_ms / 1000, self._notify_ready, node_id)
 
-    def _tell_ready(self, node_id: int) -> None:
+    def _notify_ready(self, node_id: int) -> None:
         if self.can_send(node_id):
             for tell in self.on_ready:
                 tell(node_id)
@@ -314,7 +314,7 @@ class Connections:
         self._metrics.reauthenticated.record()
         self._metrics.reauthentication_latency.record(self.clock.monotonic_ms() - began_ms)
         self._plan_renewal(node_id, link, lifetime_ms)
-        self._tell_ready(node_id)
+        self._notify_ready(node_id)
 
     def _reauthenticate(self, link: BrokerLink) -> Coroutine[Any, Any, int]:
         assert self._sasl is not None

@@ -253,14 +253,13 @@ class Metadata:
             self._need_full = False
             self._last_success_ms = now_ms
         self._equivalent_responses += 1
-        self._new_topics -= {
-            topic.name for topic in response.topics if topic.name is not None
-        }  # failed topics are requested again with all others
+        # Also the failed topics: they are requested again with all others.
+        self._new_topics -= {topic.name for topic in response.topics if topic.name is not None}
         if not question.is_partial and not self._asks_for_all:
             self._new_topics &= self._topics.keys()
         self.cluster = self._take(response, version, question.is_partial, now_ms)
         self._epochs = {partition: epoch for partition, epoch in self._epochs.items() if self.retains(partition.topic, False, now_ms)}
-        self._tell()
+        self._notify()
 
     def failed_update(self, now_ms: int) -> None:
         """Records a failed request: the next one waits for the back-off."""
@@ -488,7 +487,7 @@ class Metadata:
             internal_topics=internal,
         )
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         for listener in self.on_update:
             listener(self.cluster)
         waiting = self._waiters

@@ -77,9 +77,7 @@ class NetworkClient:
         self._links = self._connections.links
         self._states = self._connections.states
         self.on_ready = self._connections.on_ready  # called with the id of a node that is ready for requests
-        self.on_disconnect = (
-            self._connections.on_disconnect
-        )  # called with a node's id and an error: the connection was lost, or an attempt failed
+        self.on_disconnect = self._connections.on_disconnect  # called with a node's id and the error of a connection or an attempt
         self._updater = MetadataUpdater(self, metadata)
         self.on_disconnect.append(self._updater.disconnected)
 

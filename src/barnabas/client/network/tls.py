@@ -19,7 +19,7 @@ def tls_context(config: ClientConfig) -> ssl.SSLContext:
     """Raises InvalidConfig for settings that cannot be used."""
     factory = config.instance("ssl.engine.factory.class")
     if factory is not None:
-        return _given(factory)
+        return _context_of(factory)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version, context.maximum_version = _versions(config)
     _set_host_check(context, config)
@@ -35,7 +35,7 @@ def tls_context(config: ClientConfig) -> ssl.SSLContext:
     return context
 
 
-def _given(factory: object) -> ssl.SSLContext:
+def _context_of(factory: object) -> ssl.SSLContext:
     context = factory() if callable(factory) else factory
     if not isinstance(context, ssl.SSLContext):
         raise InvalidConfig(f"ssl.engine.factory.class must return an ssl.SSLContext, not a {type(context).__name__}")

@@ -65,7 +65,7 @@ class Outgoing:
         self.chosen = UNKNOWN_PARTITION
 
 
-class _Known:
+class _PartitionCounts:
     """The partition counts of topics in one snapshot of the cluster, looked up once for each topic."""
 
     def __init__(self, cluster: Cluster) -> None:
@@ -112,7 +112,7 @@ class SendPath:
         self._request_size_max = request_size_max
         self._surely_small = min(request_size_max, accumulator.pool.total) - _OVERHEAD_MAX
         self._now_ms = clock.now_ms
-        self._known = _Known(metadata.cluster)
+        self._partition_counts = _PartitionCounts(metadata.cluster)
 
     def send(
         self,
@@ -276,9 +276,9 @@ class SendPath:
         return UNKNOWN_PARTITION
 
     def _partition_count(self, cluster: Cluster, topic: str) -> int | None:
-        counts = self._known
+        counts = self._partition_counts
         if counts.cluster is not cluster:
-            counts = self._known = _Known(cluster)
+            counts = self._partition_counts = _PartitionCounts(cluster)
         return counts.partition_count(topic)
 
     def _check_size(self, size: int) -> None:
@@ -314,7 +314,7 @@ class SendPath:
         if not self._has_interceptors:
             assert callback is not None
             user_callback = callback
-            return lambda delivery: _tell(delivery, user_callback)
+            return lambda delivery: _call_back(delivery, user_callback)
         interceptors = self.interceptors
 
         def notice(delivery: Delivery) -> None:
@@ -323,12 +323,12 @@ class SendPath:
             metadata = delivery.metadata() if error is None else failed_metadata(partition.topic, partition.partition)
             interceptors.on_acknowledgement(metadata, error, headers)
             if callback is not None:
-                _tell(delivery, callback)
+                _call_back(delivery, callback)
 
         return notice
 
 
-def _tell(delivery: Delivery, callback: Callback) -> None:
+def _call_back(delivery: Delivery, callback: Callback) -> None:
     error = delivery.exception()
     if error is None:
         callback(delivery.metadata(), None)

@@ -103,7 +103,7 @@ class AvroDeserializer(SchemaDeserializer):
         if data is None:
             return None
         self._ready()
-        schema_id, payload = self._opened(data, headers)
+        schema_id, payload = self._unframed(data, headers)
         writer = self._parsed(self._writer_schema(schema_id))
         if _type_of(writer) == "bytes":
             value: Any = payload

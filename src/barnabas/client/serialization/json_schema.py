@@ -91,7 +91,7 @@ class JsonSchemaDeserializer(SchemaDeserializer):
         if data is None:
             return None
         self._ready()
-        schema_id, payload = self._opened(data, headers)
+        schema_id, payload = self._unframed(data, headers)
         value = self._text.deserialize(topic, payload)
         if self._validates:
             _validate(self._parsed(self._schema_for(topic, self._writer_schema(schema_id))), value)

@@ -130,7 +130,7 @@ class ProtobufDeserializer(SchemaDeserializer):
         if data is None:
             return None
         self._ready()
-        schema_id, payload = self._opened(data, headers)
+        schema_id, payload = self._unframed(data, headers)
         kind = self._message_type
         if kind is None or not self._ignores_rules:
             writer = self._writer_schema(schema_id, _SERIALIZED)

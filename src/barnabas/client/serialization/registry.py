@@ -87,7 +87,7 @@ class SchemaRegistryClient:
 
         def ask() -> RegisteredSchema:
             query = {"normalize": "true"} if normalize else None
-            answer = self._rest.request("POST", f"subjects/{_in_path(subject)}/versions", schema.as_request(), query)
+            answer = self._rest.request("POST", f"subjects/{_quoted(subject)}/versions", schema.as_request(), query)
             self._latest.forget(subject)
             return _registered(answer, subject, schema)
 
@@ -98,7 +98,7 @@ class SchemaRegistryClient:
 
         def ask() -> RegisteredSchema:
             query = {"normalize": "true"} if normalize else None
-            return _registered(self._rest.request("POST", f"subjects/{_in_path(subject)}", schema.as_request(), query), subject, schema)
+            return _registered(self._rest.request("POST", f"subjects/{_quoted(subject)}", schema.as_request(), query), subject, schema)
 
         return self._cached.get(("lookup", subject, schema, normalize), ask)
 
@@ -106,28 +106,28 @@ class SchemaRegistryClient:
         """The schema of an id. `form="serialized"` requests Protobuf's descriptors instead of its text."""
 
         def ask() -> RegisteredSchema:
-            query = _given(subject=subject, format=form)
+            query = _query(subject=subject, format=form)
             return _registered({"id": schema_id, **self._rest.request("GET", f"schemas/ids/{schema_id}", query=query)})
 
         return self._cached.get(("id", schema_id, subject, form), ask)
 
     def schema_by_guid(self, guid: str, form: str | None = None) -> RegisteredSchema:
         def ask() -> RegisteredSchema:
-            return _registered({"id": -1, "guid": guid, **self._rest.request("GET", f"schemas/guids/{guid}", query=_given(format=form))})
+            return _registered({"id": -1, "guid": guid, **self._rest.request("GET", f"schemas/guids/{guid}", query=_query(format=form))})
 
         return self._cached.get(("guid", guid, form), ask)
 
     def version(self, subject: str, version: int, form: str | None = None) -> RegisteredSchema:
         def ask() -> RegisteredSchema:
             # A referenced schema may have been deleted since, and must still be found.
-            query = _given(deleted="true", format=form)
-            return _registered(self._rest.request("GET", f"subjects/{_in_path(subject)}/versions/{version}", query=query), subject)
+            query = _query(deleted="true", format=form)
+            return _registered(self._rest.request("GET", f"subjects/{_quoted(subject)}/versions/{version}", query=query), subject)
 
         return self._cached.get(("version", subject, version, form), ask)
 
     def latest(self, subject: str, form: str | None = None) -> RegisteredSchema:
         def ask() -> tuple[float, RegisteredSchema]:
-            response = self._rest.request("GET", f"subjects/{_in_path(subject)}/versions/latest", query=_given(format=form))
+            response = self._rest.request("GET", f"subjects/{_quoted(subject)}/versions/latest", query=_query(format=form))
             return self._now() + self._latest_ttl_s, _registered(response, subject)
 
         until, registered = self._latest.get((subject, form), ask)
@@ -140,37 +140,37 @@ class SchemaRegistryClient:
         return list(self._rest.request("GET", "subjects"))
 
     def versions(self, subject: str) -> list[int]:
-        return list(self._rest.request("GET", f"subjects/{_in_path(subject)}/versions"))
+        return list(self._rest.request("GET", f"subjects/{_quoted(subject)}/versions"))
 
     def delete_subject(self, subject: str, permanent: bool = False) -> list[int]:
         """The versions that were deleted. A permanent deletion is only possible after a soft deletion."""
-        deleted = list(self._rest.request("DELETE", f"subjects/{_in_path(subject)}"))
+        deleted = list(self._rest.request("DELETE", f"subjects/{_quoted(subject)}"))
         if permanent:
-            self._rest.request("DELETE", f"subjects/{_in_path(subject)}", query={"permanent": "true"})
+            self._rest.request("DELETE", f"subjects/{_quoted(subject)}", query={"permanent": "true"})
         self._cached.clear()
         self._latest.clear()
         return deleted
 
     def delete_version(self, subject: str, version: int, permanent: bool = False) -> int:
-        deleted = int(self._rest.request("DELETE", f"subjects/{_in_path(subject)}/versions/{version}"))
+        deleted = int(self._rest.request("DELETE", f"subjects/{_quoted(subject)}/versions/{version}"))
         if permanent:
-            self._rest.request("DELETE", f"subjects/{_in_path(subject)}/versions/{version}", query={"permanent": "true"})
+            self._rest.request("DELETE", f"subjects/{_quoted(subject)}/versions/{version}", query={"permanent": "true"})
         self._cached.clear()
         self._latest.clear()
         return deleted
 
     def compatibility(self, subject: str | None = None) -> str:
         """The compatibility level of a subject, or the global level."""
-        path = "config" if subject is None else f"config/{_in_path(subject)}"
+        path = "config" if subject is None else f"config/{_quoted(subject)}"
         query = None if subject is None else {"defaultToGlobal": "true"}
         return str(self._rest.request("GET", path, query=query)["compatibilityLevel"])
 
     def set_compatibility(self, level: str, subject: str | None = None) -> str:
-        path = "config" if subject is None else f"config/{_in_path(subject)}"
+        path = "config" if subject is None else f"config/{_quoted(subject)}"
         return str(self._rest.request("PUT", path, {"compatibility": level.upper()})["compatibility"])
 
     def is_compatible(self, subject: str, schema: Schema, version: int | str = "latest") -> bool:
-        path = f"compatibility/subjects/{_in_path(subject)}/versions/{version}"
+        path = f"compatibility/subjects/{_quoted(subject)}/versions/{version}"
         return bool(self._rest.request("POST", path, schema.as_request())["is_compatible"])
 
     def referenced_schemas(self, schema: Schema, form: str | None = None) -> list[tuple[str, Schema]]:
@@ -198,11 +198,11 @@ class SchemaRegistryClient:
             schemas.append((reference.name, referred))
 
 
-def _in_path(subject: str) -> str:
+def _quoted(subject: str) -> str:
     return quote(subject, safe="")
 
 
-def _given(**query: str | None) -> dict[str, str]:
+def _query(**query: str | None) -> dict[str, str]:
     return {name: value for name, value in query.items() if value is not None}
 
 

@@ -194,7 +194,7 @@ def _authorization(configs: Mapping[str, Any], setting: Callable[..., Any]) -> C
     source = setting("basic.auth.credentials.source", "URL")
     user_info = setting("basic.auth.user.info")
     if source == "SASL_INHERIT":
-        user_info = _of_the_client(configs)
+        user_info = _client_credentials(configs)
     elif source == "USER_INFO" and not user_info:
         raise InvalidConfig("basic.auth.credentials.source is USER_INFO, so basic.auth.user.info must be set to name:password")
     elif source not in ("URL", "USER_INFO"):
@@ -202,7 +202,7 @@ def _authorization(configs: Mapping[str, Any], setting: Callable[..., Any]) -> C
     return lambda: basic(user_info) if user_info else None
 
 
-def _of_the_client(configs: Mapping[str, Any]) -> str:
+def _client_credentials(configs: Mapping[str, Any]) -> str:
     """The user and password with which the client authenticates to brokers."""
     name, password = configs.get("sasl.username"), configs.get("sasl.password")
     jaas = configs.get("sasl.jaas.config")

@@ -197,7 +197,7 @@ class SchemaDeserializer(_SchemaSerde, BaseDeserializer[Any]):
         super()._apply(configs)
         self.use_latest_version = flag(configs, "use.latest.version", False)
 
-    def _opened(self, data: bytes, headers: Headers | None) -> tuple[SchemaId, bytes]:
+    def _unframed(self, data: bytes, headers: Headers | None) -> tuple[SchemaId, bytes]:
         """The id of the writer's schema, and the bare payload."""
         with_indexes = self.schema_type == "PROTOBUF"
         header_name = KEY_HEADER if self.is_key else VALUE_HEADER

@@ -97,7 +97,7 @@ class ConfigCalls:
         parts = await asyncio.gather(
             *(self._calls.ask_about(call.branch(), group, self._route(node), build, read) for node, group in groups.items())
         )
-        return _together(resources_to_describe, parts)
+        return _combined(resources_to_describe, parts)
 
     async def incremental_alter_configs(
         self, configs: Mapping[ConfigResource, Iterable[AlterConfigOp]], *, validate_only: bool = False, timeout_ms: int | None = None
@@ -178,7 +178,7 @@ class ConfigCalls:
         parts = await asyncio.gather(
             *(self._calls.ask_about(call.branch(), group, self._route(node), build, _altered) for (node, _), group in groups.items())
         )
-        return _together(resources, parts)
+        return _combined(resources, parts)
 
     def _route(self, node_id: int | None) -> Route:
         return self._calls.any_node if node_id is None else self._calls.node(node_id)
@@ -229,7 +229,7 @@ def _values(config: Config | Mapping[str, str | None]) -> dict[str, str | None]:
     return dict(config)
 
 
-def _together(resources: Iterable[ConfigResource], parts: Iterable[Outcomes[ConfigResource, V]]) -> Outcomes[ConfigResource, V]:
+def _combined(resources: Iterable[ConfigResource], parts: Iterable[Outcomes[ConfigResource, V]]) -> Outcomes[ConfigResource, V]:
     values: dict[ConfigResource, V] = {}
     errors: dict[ConfigResource, KafkaError] = {}
     for part in parts:

@@ -148,10 +148,10 @@ def _description(result: DescribeLogDirsResult) -> LogDirDescription:
         for partition in topic.partitions
     }
     error = error_for(result.error_code) if result.error_code else None
-    return LogDirDescription(error, infos, _known(result.total_bytes), _known(result.usable_bytes))
+    return LogDirDescription(error, infos, _size_or_none(result.total_bytes), _size_or_none(result.usable_bytes))
 
 
-def _known(size: int) -> int | None:
+def _size_or_none(size: int) -> int | None:
     return None if size < 0 else size
 
 

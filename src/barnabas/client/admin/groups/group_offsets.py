@@ -189,7 +189,7 @@ def _take(
     rows = [(topic.name, row) for topic in topics for row in topic.partitions]
     if not code:
         # The oldest versions have no error field for the group: each partition carries the group's error.
-        code = next((row.error_code for _, row in rows if row.error_code in _OF_THE_GROUP), 0)
+        code = next((row.error_code for _, row in rows if row.error_code in _GROUP_ERRORS), 0)
     if code:
         settle(answer, group_id, code)
         return
@@ -204,7 +204,7 @@ def _take(
     }
 
 
-_OF_THE_GROUP: Final = (
+_GROUP_ERRORS: Final = (
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_COORDINATOR,

@@ -154,7 +154,7 @@ class ShareGroupCalls:
             return answer
 
         errors = await self._calls.ask_each(call, [group_id], coordinators(self._calls), ask)
-        return _apart(list(offsets), errors, group_id)
+        return _outcomes_per_key(list(offsets), errors, group_id)
 
     async def delete_share_group_offsets(
         self, group_id: str, topics: Iterable[str], *, timeout_ms: int | None = None
@@ -176,7 +176,7 @@ class ShareGroupCalls:
                 }
             return answer
 
-        return _apart(topic_names, await self._calls.ask_each(call, [group_id], coordinators(self._calls), ask), group_id)
+        return _outcomes_per_key(topic_names, await self._calls.ask_each(call, [group_id], coordinators(self._calls), ask), group_id)
 
 
 def _description(group: described.DescribedGroup, coordinator: Node) -> ShareGroupDescription:
@@ -224,7 +224,7 @@ def _info(start_offset: int, leader_epoch: int, lag: int) -> SharePartitionOffse
     return SharePartitionOffsetInfo(start_offset, None if leader_epoch < 0 else leader_epoch, None if lag < 0 else lag)
 
 
-def _apart(keys: list[K], errors_by_group: Outcomes[str, dict[K, KafkaError | None]], group_id: str) -> Outcomes[K, None]:
+def _outcomes_per_key(keys: list[K], errors_by_group: Outcomes[str, dict[K, KafkaError | None]], group_id: str) -> Outcomes[K, None]:
     """The outcome of each key of one group. An error of the group is the error of each key."""
     try:
         errors = errors_by_group[group_id]

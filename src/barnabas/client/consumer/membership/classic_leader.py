@@ -65,7 +65,7 @@ class Leader:
         assignments = assignor.assign(self._metadata.cluster, subscriptions)
         if self._protocol is RebalanceProtocol.COOPERATIVE and assignor.name != COOPERATIVE_STICKY:
             check_cooperative(subscriptions, assignments)
-        await self._watch_what_was_assigned(assignor.name, assignments, topics)
+        await self._watch_assigned_topics(assignor.name, assignments, topics)
         self._assigned_from = self._watch.seen
         log.info("Finished assignment for group at generation %d: %s", generation, assignments)
         return {member: serialize_assignment(assignment) for member, assignment in assignments.items()}
@@ -80,7 +80,7 @@ class Leader:
             await self._metadata.wait_for_update(self._metadata.update_version, METADATA_WAIT_MS)
         self._watch.look_again()
 
-    async def _watch_what_was_assigned(self, name: str, assignments: Mapping[str, Assignment], topics: set[str]) -> None:
+    async def _watch_assigned_topics(self, name: str, assignments: Mapping[str, Assignment], topics: set[str]) -> None:
         """Watches topics that an assignor of the application assigned without a subscription, and warns of topics that it left out."""
         if name in KEEP_TO_SUBSCRIPTIONS:
             return

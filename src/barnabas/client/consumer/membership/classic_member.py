@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Final
 
 from barnabas.client.consumer.group_metadata import UNKNOWN_GENERATION, UNKNOWN_MEMBER
-from barnabas.client.consumer.offsets.offset_messages import NOBODY, Identity
+from barnabas.client.consumer.offsets.offset_messages import NO_MEMBER, Identity
 from barnabas.client.errors import (
     CommitFailed,
     CoordinatorLoadInProgress,
@@ -217,7 +217,7 @@ class ClassicMember:
         )
 
     def commit_refused(self, error: KafkaError, sent: Identity) -> KafkaError:
-        unchanged = sent == NOBODY or (self.generation.id, self.generation.member_id) == (sent.generation, sent.member_id)
+        unchanged = sent == NO_MEMBER or (self.generation.id, self.generation.member_id) == (sent.generation, sent.member_id)
         preparing = self.state is ClassicMemberState.PREPARING_REBALANCE
         if isinstance(error, FencedInstanceId):
             if unchanged:

@@ -22,7 +22,7 @@ from barnabas.client.consumer.membership.coordinator import end, sleep_until, st
 from barnabas.client.consumer.membership.group_member import POLL_EXPIRED, GroupMember, MemberEnvironment
 from barnabas.client.consumer.membership.membership import DEFAULT, LEAVE_GROUP, REMAIN_IN_GROUP
 from barnabas.client.consumer.membership.rebalance_listener import listener_error
-from barnabas.client.consumer.offsets.offset_messages import NOBODY, Identity
+from barnabas.client.consumer.offsets.offset_messages import NO_MEMBER, Identity
 from barnabas.client.errors import (
     IllegalState,
     KafkaError,
@@ -75,10 +75,10 @@ class ClassicMembership(GroupMember):
         """Whether a rebalance is needed or in progress."""
         if not self._subscriptions.has_auto_assigned_partitions():
             return False
-        return self._member.rejoin_needed or self._joining is not None or self._leader.out_of_date or self._subscribes_otherwise
+        return self._member.rejoin_needed or self._joining is not None or self._leader.out_of_date or self._subscription_differs
 
     @property
-    def _subscribes_otherwise(self) -> bool:
+    def _subscription_differs(self) -> bool:
         joined, current = self._exchange.joined_subscription, self._subscriptions.subscription()
         return joined is not None and joined is not current and joined != current
 
@@ -108,13 +108,13 @@ class ClassicMembership(GroupMember):
     # The identity of commits
 
     def commit_identity(self) -> Identity:
-        return self._member.commit_identity() if self._subscriptions.has_auto_assigned_partitions() else NOBODY
+        return self._member.commit_identity() if self._subscriptions.has_auto_assigned_partitions() else NO_MEMBER
 
     def commit_refused(self, error: KafkaError, sent: Identity) -> KafkaError:
         return self._member.commit_refused(error, sent)
 
     def fetch_identity(self) -> Identity:
-        return NOBODY
+        return NO_MEMBER
 
     # Joining
 
@@ -183,16 +183,16 @@ class ClassicMembership(GroupMember):
         """Revokes what must be revoked before joining; False if the commit takes longer than the deadline."""
         if self._prepare_deadline_ms is None:
             self._prepare_deadline_ms = self._clock.monotonic_ms() + self._rebalance_timeout_ms
-        if self._commits.auto_commit and not await self._commit_before_giving_up(min(deadline_ms, self._prepare_deadline_ms)):
+        if self._commits.auto_commit and not await self._commit_before_revoking(min(deadline_ms, self._prepare_deadline_ms)):
             return False
-        problem = await self._give_up()
+        problem = await self._revoke_before_join()
         self._leader.step_down()
         self._prepare_deadline_ms = None
         if problem is not None:
             raise listener_error(problem)
         return True
 
-    async def _commit_before_giving_up(self, deadline_ms: int) -> bool:
+    async def _commit_before_revoking(self, deadline_ms: int) -> bool:
         assert self._prepare_deadline_ms is not None
         if self._commit_before_join is None:
             if self._protocol is RebalanceProtocol.EAGER:
@@ -212,7 +212,7 @@ class ClassicMembership(GroupMember):
         await sleep_until(min(deadline_ms, now_ms + self._retry_backoff_ms), self._clock)
         return False
 
-    async def _give_up(self) -> Exception | None:
+    async def _revoke_before_join(self) -> Exception | None:
         owned = set(self._subscriptions.assigned_partitions())
         if self._member.owns_nothing:
             if not owned:
@@ -259,8 +259,8 @@ class ClassicMembership(GroupMember):
         problem: Exception | None = None
         if self._protocol is RebalanceProtocol.COOPERATIVE:
             problem = await self._revoke_before_rejoin(owned - assigned)
-        self._take_unasked_topics(assigned)
-        problem = problem or self._tell_assignor(assignor, assignment)
+        self._add_assigned_topics(assigned)
+        problem = problem or self._notify_assignor(assignor, assignment)
         self._commits.restart_auto_commit()
         self._subscriptions.assign_from_subscribed(sorted(assigned))
         problem = await self._invoker.assigned(assigned - owned) or problem
@@ -279,7 +279,7 @@ class ClassicMembership(GroupMember):
         )
         return problem
 
-    def _take_unasked_topics(self, assigned: Collection[TopicPartition]) -> None:
+    def _add_assigned_topics(self, assigned: Collection[TopicPartition]) -> None:
         """Adds topics that a leader with newer metadata assigned, which match the pattern and are not yet known here."""
         joined = self._exchange.joined_subscription
         if self._subscriptions.has_pattern_subscription() and joined is not None:
@@ -289,7 +289,7 @@ class ClassicMembership(GroupMember):
                 self._exchange.joined_subscription = joined | added
                 self._metadata.request_update_for_new_topics()
 
-    def _tell_assignor(self, assignor: ConsumerPartitionAssignor, assignment: Assignment) -> Exception | None:
+    def _notify_assignor(self, assignor: ConsumerPartitionAssignor, assignment: Assignment) -> Exception | None:
         try:
             assignor.on_assignment(assignment, self._group_metadata)
         except Exception as problem:
@@ -336,7 +336,7 @@ class ClassicMembership(GroupMember):
 
     async def leave(self, reason: str) -> None:
         try:
-            await self._give_all_back()
+            await self._revoke_all()
         finally:
             await self._leave_group(reason, leave=self._member.is_dynamic)
 
@@ -346,13 +346,13 @@ class ClassicMembership(GroupMember):
         finally:
             await self._stop_heartbeats()
             try:
-                await self._give_all_back()
+                await self._revoke_all()
             finally:
                 leave = operation == LEAVE_GROUP or (operation != REMAIN_IN_GROUP and self._member.is_dynamic)
                 await self._leave_group("the consumer is being closed", leave=leave, deadline_ms=deadline_ms)
                 await self._end_tasks()
 
-    async def _give_all_back(self) -> None:
+    async def _revoke_all(self) -> None:
         dropped = set(self._subscriptions.assigned_partitions())
         if not (self._subscriptions.has_auto_assigned_partitions() and dropped):
             return

@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Final
 
 from barnabas.client.consumer.membership.membership import Subscriptions
-from barnabas.client.consumer.offsets.offset_messages import NOBODY, Identity
+from barnabas.client.consumer.offsets.offset_messages import NO_MEMBER, Identity
 from barnabas.client.errors import (
     CommitFailed,
     CoordinatorLoadInProgress,
@@ -205,12 +205,12 @@ class ConsumerMember:
             group_id=self.group_id, member_id=self.member_id, member_epoch=self.epoch, instance_id=self.instance_id
         )
         if self.state in _IN_GROUP:
-            self._tell_changes(request, everything=self.state is ConsumerMemberState.JOINING)
+            self._add_changes(request, everything=self.state is ConsumerMemberState.JOINING)
         if self.state is ConsumerMemberState.ACKNOWLEDGING:
             self._enter(ConsumerMemberState.STABLE if self.is_reconciled else ConsumerMemberState.RECONCILING)
         return request
 
-    def _tell_changes(self, request: ConsumerGroupHeartbeatRequest, everything: bool) -> None:
+    def _add_changes(self, request: ConsumerGroupHeartbeatRequest, everything: bool) -> None:
         sent = self._sent
         if everything or sent.rebalance_timeout_ms != self._rebalance_timeout_ms:
             request.rebalance_timeout_ms = sent.rebalance_timeout_ms = self._rebalance_timeout_ms
@@ -298,7 +298,7 @@ class ConsumerMember:
         )
 
     def fetch_identity(self) -> Identity:
-        return Identity(self.epoch, self.member_id) if self.epoch > 0 else NOBODY
+        return Identity(self.epoch, self.member_id) if self.epoch > 0 else NO_MEMBER
 
     def commit_refused(self, error: KafkaError) -> KafkaError:
         if isinstance(error, UnknownMemberId):

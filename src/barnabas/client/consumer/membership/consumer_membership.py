@@ -24,7 +24,7 @@ from barnabas.client.consumer.membership.group_member import POLL_EXPIRED, Group
 from barnabas.client.consumer.membership.membership import DEFAULT, LEAVE_GROUP, REMAIN_IN_GROUP
 from barnabas.client.consumer.membership.rebalance_listener import listener_error
 from barnabas.client.consumer.membership.topic_names import TopicNameResolver
-from barnabas.client.consumer.offsets.offset_messages import NOBODY, Identity
+from barnabas.client.consumer.offsets.offset_messages import NO_MEMBER, Identity
 from barnabas.client.errors import KafkaError, error_for
 from barnabas.protocol.errors import UnsupportedVersion
 from barnabas.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
@@ -56,15 +56,15 @@ class ConsumerMembership(GroupMember):
             assignor=config["group.remote.assignor"],
             rack=config["client.rack"] or None,
         )
-        self._names = TopicNameResolver(environment.client, metadata, subscriptions, self._tell_names)
+        self._names = TopicNameResolver(environment.client, metadata, subscriptions, self._names_arrived)
         self._subscription_changed = False
         self._commit_before: asyncio.Task[None] | None = None
         self._reconciling: LocalAssignment | None = None
-        self._untold: set[TopicPartition] = set()  # assigned, but the listener's callback was interrupted
+        self._callback_interrupted: set[TopicPartition] = set()  # assigned, but the listener's callback was interrupted
         self._rebalance_began_ms: int | None = None
         self._reconcile_deadline_ms: int | None = None
         self._unresolved: LocalAssignment | None = None  # the target with topic ids whose names are missing
-        metadata.on_update.append(lambda _cluster: self._tell_names())
+        metadata.on_update.append(lambda _cluster: self._names_arrived())
 
     # Polls
 
@@ -105,13 +105,13 @@ class ConsumerMembership(GroupMember):
     # The identity of commits
 
     def commit_identity(self) -> Identity:
-        return self._member.commit_identity() if self._subscriptions.has_auto_assigned_partitions() else NOBODY
+        return self._member.commit_identity() if self._subscriptions.has_auto_assigned_partitions() else NO_MEMBER
 
     def commit_refused(self, error: KafkaError, sent: Identity) -> KafkaError:
         return self._member.commit_refused(error)
 
     def fetch_identity(self) -> Identity:
-        return self._member.fetch_identity() if self._subscriptions.has_auto_assigned_partitions() else NOBODY
+        return self._member.fetch_identity() if self._subscriptions.has_auto_assigned_partitions() else NO_MEMBER
 
     # Towards the target
 
@@ -166,10 +166,9 @@ class ConsumerMembership(GroupMember):
             return False
         self._reconcile_deadline_ms = None
         await self._revoke(owned - assigned)
-        if (
-            self._member.state is ConsumerMemberState.RECONCILING
-        ):  # the callback may take long, and the member may have been removed meanwhile
-            await self._assign(assigned, assigned - (owned - self._untold))
+        # The callback may take long, and the member may have been removed meanwhile.
+        if self._member.state is ConsumerMemberState.RECONCILING:
+            await self._assign(assigned, assigned - (owned - self._callback_interrupted))
         if self._member.state is ConsumerMemberState.RECONCILING:
             self._acknowledge(reached)
         self._reconciling = None
@@ -195,9 +194,9 @@ class ConsumerMembership(GroupMember):
 
     async def _assign(self, assigned: set[TopicPartition], added: set[TopicPartition]) -> None:
         self._subscriptions.assign_from_subscribed_awaiting_callback(sorted(assigned), added)
-        self._untold = added
+        self._callback_interrupted = added
         problem = await self._invoker.assigned(added)
-        self._untold = set()
+        self._callback_interrupted = set()
         if problem is not None:
             raise listener_error(problem)
         self._subscriptions.enable_partitions_awaiting_callback(added & set(self._subscriptions.assigned_partitions()))
@@ -211,7 +210,7 @@ class ConsumerMembership(GroupMember):
         self._metrics.rebalanced(now_ms - (self._rebalance_began_ms or now_ms), now_ms)
         self._rebalance_began_ms = None
 
-    def _tell_names(self) -> None:
+    def _names_arrived(self) -> None:
         """Called when topic names arrive, perhaps some that a target lacks."""
         if self._unresolved is not None:
             self._unresolved = None
@@ -299,7 +298,7 @@ class ConsumerMembership(GroupMember):
 
     async def leave(self, reason: str) -> None:
         await self._leave_group(DEFAULT, None)
-        self._group_metadata = self._nobody()
+        self._group_metadata = self._without_member()
 
     async def close(self, deadline_ms: int, operation: str = DEFAULT) -> None:
         try:
@@ -357,4 +356,4 @@ class ConsumerMembership(GroupMember):
             self._commit_before = None
         self._reconcile_deadline_ms = None
         self._reconciling = None
-        self._untold = set()
+        self._callback_interrupted = set()

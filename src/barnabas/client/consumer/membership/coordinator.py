@@ -164,11 +164,11 @@ class CoordinatorRequestManager:
 def start(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
     """A task whose exception may never be retrieved."""
     task = asyncio.ensure_future(work)
-    task.add_done_callback(_look)
+    task.add_done_callback(_retrieve_exception)
     return task
 
 
-def _look(task: asyncio.Task[Any]) -> None:
+def _retrieve_exception(task: asyncio.Task[Any]) -> None:
     if not task.cancelled():
         task.exception()
 

@@ -94,7 +94,7 @@ class GroupMember(ABC):
             poll_timeout_ms=self._rebalance_timeout_ms,
             backoff=backoff,
         )
-        self._group_metadata = self._nobody()
+        self._group_metadata = self._without_member()
         self._heartbeats: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()  # set when the heartbeat task should check the state
         self._failure: KafkaError | None = None  # an error of the heartbeats, for the application
@@ -123,7 +123,7 @@ class GroupMember(ABC):
         group."""
         return self._group_metadata
 
-    def _nobody(self) -> ConsumerGroupMetadata:
+    def _without_member(self) -> ConsumerGroupMetadata:
         return ConsumerGroupMetadata(self._group_id, group_instance_id=self._instance_id)
 
     def _needs_attention(self, now_ms: int) -> bool:

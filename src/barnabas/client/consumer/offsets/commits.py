@@ -54,7 +54,7 @@ from barnabas.uuid import Uuid
 log = logging.getLogger(__name__)
 
 # Errors of the committed offsets, or temporary errors: they do not concern the membership.
-_OF_THE_OFFSETS: Final = (
+_OFFSET_ERRORS: Final = (
     OffsetMetadataTooLarge,
     InvalidCommitOffsetSize,
     CoordinatorLoadInProgress,
@@ -338,7 +338,7 @@ class Commits:
                 raise GroupAuthorization(group_id=self._settings.group_id)
             if isinstance(error, TopicAuthorization):
                 unauthorized.add(partition.topic)
-            elif isinstance(error, _OF_THE_OFFSETS):
+            elif isinstance(error, _OFFSET_ERRORS):
                 self._note_topic_id(error)
                 raise error
             else:

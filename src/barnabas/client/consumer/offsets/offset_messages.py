@@ -57,7 +57,7 @@ class Identity:
     instance_id: str | None = None
 
 
-NOBODY: Final = Identity()
+NO_MEMBER: Final = Identity()
 
 
 def commit_request(
@@ -71,7 +71,7 @@ def commit_request(
             committed_leader_epoch=-1 if offset.leader_epoch is None else offset.leader_epoch,
             committed_metadata=offset.metadata,
         )
-        topics.setdefault(topic, OffsetCommitRequestTopic(*_said(topic, version, topic_ids))).partitions.append(row)
+        topics.setdefault(topic, OffsetCommitRequestTopic(*_name_and_id(topic, version, topic_ids))).partitions.append(row)
     return OffsetCommitRequest(
         group_id=group_id,
         generation_id_or_member_epoch=identity.generation,
@@ -101,14 +101,14 @@ def fetch_request(
     if version < GROUPS_VERSION:
         old = [OffsetFetchRequestTopic(name=topic, partition_indexes=numbers) for topic, numbers in by_topic.items()]
         return OffsetFetchRequest(group_id=group_id, topics=old, require_stable=stable)
-    topics = [OffsetFetchRequestTopics(*_said(topic, version, topic_ids), numbers) for topic, numbers in by_topic.items()]
+    topics = [OffsetFetchRequestTopics(*_name_and_id(topic, version, topic_ids), numbers) for topic, numbers in by_topic.items()]
     group = OffsetFetchRequestGroup(group_id=group_id, topics=topics)
     if version >= MEMBER_VERSION and identity.member_id:
         group.member_id, group.member_epoch = identity.member_id, identity.generation
     return OffsetFetchRequest(groups=[group], require_stable=stable)
 
 
-def _said(topic: str, version: int, topic_ids: Mapping[str, Uuid]) -> tuple[str, Uuid]:
+def _name_and_id(topic: str, version: int, topic_ids: Mapping[str, Uuid]) -> tuple[str, Uuid]:
     """A topic as the version names it: by name, or by id."""
     return (topic, Uuid.ZERO) if version <= BY_NAME_VERSION_MAX else ("", topic_ids[topic])
 

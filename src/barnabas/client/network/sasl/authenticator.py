@@ -39,9 +39,8 @@ class SaslAuthenticator:
         """The lifetime of the session in milliseconds; 0 means unlimited. Raises AuthenticationError, Disconnected, Timeout."""
         mechanism = await self._make()
         handshake = APIS[api_keys.SASL_HANDSHAKE]
-        version = versions.choose(
-            handshake.key, lowest=1
-        )  # version 0 sends tokens without frames, which no client has used since Kafka 1.0
+        # Version 0 sends tokens without frames, which no client has used since Kafka 1.0.
+        version = versions.choose(handshake.key, lowest=1)
         agreed = await connection.request(handshake, version, SaslHandshakeRequest(self.mechanism), timeout_ms)
         assert isinstance(agreed, SaslHandshakeResponse)
         self._check_agreed(agreed)

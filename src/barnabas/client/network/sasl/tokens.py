@@ -85,7 +85,7 @@ class TokenLogin:
     def _get(self) -> asyncio.Task[Token]:
         if self._getting is None or self._getting.done():
             self._getting = asyncio.get_running_loop().create_task(self._try())
-            self._getting.add_done_callback(_look_at)
+            self._getting.add_done_callback(_retrieve_exception)
         return self._getting
 
     async def _try(self) -> Token:
@@ -266,7 +266,7 @@ def _extensions(config: ClientConfig) -> dict[str, str]:
     return {name[len(EXTENSION_PREFIX) :]: value for name, value in options.items() if name.startswith(EXTENSION_PREFIX)}
 
 
-def _look_at(task: asyncio.Task[Token]) -> None:
+def _retrieve_exception(task: asyncio.Task[Token]) -> None:
     """Retrieves the exception, so that asyncio does not report it as never retrieved. The next caller gets an error of its own."""
     if not task.cancelled():
         task.exception()

@@ -14,7 +14,7 @@ from barnabas.client.consumer.membership.coordinator import CoordinatorRequestMa
 from barnabas.client.consumer.membership.group_metrics import CommitMetrics
 from barnabas.client.consumer.offsets.commits import Commits, CommitSettings
 from barnabas.client.consumer.offsets.offset_and_metadata import OffsetAndMetadata
-from barnabas.client.consumer.offsets.offset_messages import NOBODY, Identity
+from barnabas.client.consumer.offsets.offset_messages import NO_MEMBER, Identity
 from barnabas.client.consumer.offsets.offset_reset import LATEST
 from barnabas.client.consumer.offsets.subscription_state import SubscriptionState
 from barnabas.client.errors import (
@@ -119,7 +119,7 @@ class Member:
         return error
 
     def fetch_identity(self) -> Identity:
-        return NOBODY
+        return NO_MEMBER
 
 
 def committed(code: int = 0) -> OffsetCommitResponse:

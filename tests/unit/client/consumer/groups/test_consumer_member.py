@@ -12,7 +12,7 @@ from barnabas.client.consumer.membership.consumer_member import (
     ConsumerMemberState,
     LocalAssignment,
 )
-from barnabas.client.consumer.offsets.offset_messages import NOBODY, Identity
+from barnabas.client.consumer.offsets.offset_messages import NO_MEMBER, Identity
 from barnabas.client.consumer.offsets.offset_reset import LATEST
 from barnabas.client.consumer.offsets.subscription_state import SubscriptionPattern, SubscriptionState
 from barnabas.client.errors import (
@@ -244,7 +244,7 @@ def test_a_member_that_was_put_out_cannot_commit() -> None:
     one.refused(FencedMemberEpoch())
     with pytest.raises(CommitFailed):
         one.commit_identity()
-    assert one.fetch_identity() == NOBODY
+    assert one.fetch_identity() == NO_MEMBER
 
 
 def test_a_commit_of_an_unknown_member_fails_for_good() -> None:
