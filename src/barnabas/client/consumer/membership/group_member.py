@@ -119,8 +119,8 @@ class GroupMember(ABC):
         return max(1, wait_ms if auto_ms is None else min(wait_ms, auto_ms))
 
     def group_metadata(self) -> ConsumerGroupMetadata:
-        """The group metadata. A removed member keeps its last identity, so that it is fenced and not treated as a producer without a
-        group."""
+        """The group metadata. A removed member keeps its last identity, so that a commit with it is fenced and not accepted as one without
+        a member."""
         return self._group_metadata
 
     def _without_member(self) -> ConsumerGroupMetadata:
