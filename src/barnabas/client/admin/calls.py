@@ -2,8 +2,8 @@
 
 `Calls` is between the methods of the admin client and the network. A method supplies the route, the request and a function that reads the
 response. `Calls` applies the deadline (default.api.timeout.ms for the call, request.timeout.ms for each attempt), the retries with their
-back-off, and one of two ways of routing: `ask` sends to one node at a time, `ask_each` serves keys that live on different nodes and may
-move meanwhile. An error that is not retriable is never retried, and nothing is retried after the deadline.
+back-off, and one of two ways of routing: `request` sends to one node at a time, `request_by_node` serves keys that live on different nodes
+and may move meanwhile. An error that is not retriable is never retried, and nothing is retried after the deadline.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any, Final, Protocol, TypeVar, cast
 
 from barnabas.client.admin.call import ApiResult, Call, LookupResult, NotAssigned, Time
-from barnabas.client.admin.keys import each_of
+from barnabas.client.admin.keys import distinct
 from barnabas.client.admin.outcomes import Outcomes, failed
 from barnabas.client.cluster import Node
 from barnabas.client.errors import Disconnected, IllegalArgument, IllegalState, Timeout, UnknownServerError, error_for, refreshes_metadata
@@ -158,7 +158,7 @@ class Calls:
             except KafkaError as error:
                 await self.back_off(call, error)
 
-    async def each_at_itself(self, call: Call, node_ids: Sequence[int]) -> LookupResult[int]:
+    async def locate_brokers(self, call: Call, node_ids: Sequence[int]) -> LookupResult[int]:
         """Locates keys that are broker ids. A broker that is not alive is looked up again."""
         alive = await self.directory.brokers(self.attempt_ms(call))
         nodes = {node_id: node_id for node_id in node_ids if node_id in alive}
@@ -189,7 +189,7 @@ class Calls:
             raise UnsupportedVersion(f"The node {node_id} does not support {api.name}")
         return version
 
-    async def ask(
+    async def request(
         self,
         call: Call,
         route: Route,
@@ -215,7 +215,7 @@ class Calls:
                 except KafkaError as error:
                     await self.back_off(call, error)
 
-    async def ask_about(
+    async def request_keys(
         self,
         call: Call,
         keys: Iterable[K],
@@ -236,7 +236,7 @@ class Calls:
         while pending:
             try:
                 before = None if older is None else partial(_swapped, older, pending)
-                answer = await self.ask(call, route, partial(_swapped, build, pending), read, before)
+                answer = await self.request(call, route, partial(_swapped, build, pending), read, before)
                 throttled = answer.throttled
                 total.done.update((key, value) for key, value in answer.done.items() if key in pending)
                 total.failed.update((key, error) for key, error in answer.failed.items() if key in pending)
@@ -254,23 +254,23 @@ class Calls:
                 break
         return Outcomes(all_keys, total.done, total.failed)
 
-    async def ask_each(
+    async def request_by_node(
         self,
         call: Call,
         keys: Iterable[K],
         locate: Callable[[Call, Sequence[K]], Awaitable[LookupResult[K]]],
-        ask: Callable[[Call, int, Sequence[K]], Awaitable[ApiResult[K, V]]],
+        request_from_node: Callable[[Call, int, Sequence[K]], Awaitable[ApiResult[K, V]]],
     ) -> Outcomes[K, V]:
         """Looks up the node of each key, sends to all these nodes at once, and follows keys that moved until each key has an outcome."""
         with self._counted():
-            return await self._ask_each(call, each_of(keys), locate, ask)
+            return await self._request_by_node(call, distinct(keys), locate, request_from_node)
 
-    async def _ask_each(
+    async def _request_by_node(
         self,
         call: Call,
         all_keys: list[K],
         locate: Callable[[Call, Sequence[K]], Awaitable[LookupResult[K]]],
-        ask: Callable[[Call, int, Sequence[K]], Awaitable[ApiResult[K, V]]],
+        request_from_node: Callable[[Call, int, Sequence[K]], Awaitable[ApiResult[K, V]]],
     ) -> Outcomes[K, V]:
         total: ApiResult[K, V] = ApiResult()
         pending = all_keys
@@ -281,7 +281,7 @@ class Calls:
             for key, node_id in located.mapped.items():
                 by_node.setdefault(node_id, []).append(key)
             answers = await asyncio.gather(
-                *(self._ask_node(call.branch(), node_id, node_keys, ask) for node_id, node_keys in by_node.items())
+                *(self._request_from_node(call.branch(), node_id, node_keys, request_from_node) for node_id, node_keys in by_node.items())
             )
             for answer in answers:
                 total.done.update(answer.done)
@@ -335,15 +335,15 @@ class Calls:
                 except KafkaError as final:
                     return LookupResult(failed=failed(keys, final)), []
 
-    async def _ask_node(
-        self, call: Call, node_id: int, keys: list[K], ask: Callable[[Call, int, Sequence[K]], Awaitable[ApiResult[K, V]]]
+    async def _request_from_node(
+        self, call: Call, node_id: int, keys: list[K], request_from_node: Callable[[Call, int, Sequence[K]], Awaitable[ApiResult[K, V]]]
     ) -> ApiResult[K, V]:
         total: ApiResult[K, V] = ApiResult()
         while keys:
             error: KafkaError = Disconnected("The response did not contain all keys.")
             try:
                 self._check(call)
-                answer = await ask(call, node_id, keys)
+                answer = await request_from_node(call, node_id, keys)
                 total.done.update(answer.done)
                 total.failed.update(answer.failed)
                 total.moved |= answer.moved

@@ -8,7 +8,7 @@ from typing import TypeVar, cast
 K = TypeVar("K")
 
 
-def each_of(keys: Iterable[K]) -> list[K]:
+def distinct(keys: Iterable[K]) -> list[K]:
     """The distinct keys in their order. A single string is one name and not an iterable of letters: "ab" never means the topics `a` and
     `b`."""
     return [cast("K", keys)] if isinstance(keys, str) else list(dict.fromkeys(keys))

@@ -1,6 +1,7 @@
 """Finds the node for a key: the leader of a partition, or the coordinator of a group or transactional id.
 
-Used by `Calls.ask_each`. A key whose node is not known yet is left out and looked up again; a key that cannot be located has an error.
+Used by `Calls.request_by_node`. A key whose node is not known yet is left out and looked up again; a key that cannot be located has an
+error.
 """
 
 from __future__ import annotations

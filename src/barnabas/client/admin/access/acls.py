@@ -64,7 +64,7 @@ class AclCalls:
             ]  # fmt: skip
 
         call = self._calls.begin("describe_acls", timeout_ms)
-        return await self._calls.ask(call, self._calls.any_node, lambda _: request, read)
+        return await self._calls.request_from_node(call, self._calls.any_node, lambda _: request, read)
 
     async def create_acls(self, acls: Iterable[AclBinding], *, timeout_ms: int | None = None) -> Outcomes[AclBinding, None]:
         """Creates ACLs. Creating an ACL that already exists is not an error."""
@@ -88,7 +88,7 @@ class AclCalls:
             return answer
 
         call = self._calls.begin("create_acls", timeout_ms)
-        return await self._calls.ask_about(call, bindings_to_create, self._calls.any_node, build, read, refused)
+        return await self._calls.request_keys(call, bindings_to_create, self._calls.any_node, build, read, refused)
 
     async def delete_acls(
         self, filters: Iterable[AclBindingFilter], *, timeout_ms: int | None = None
@@ -112,7 +112,7 @@ class AclCalls:
             return answer
 
         call = self._calls.begin("delete_acls", timeout_ms)
-        return await self._calls.ask_about(call, distinct_filters, self._calls.any_node, build, read, refused)
+        return await self._calls.request_keys(call, distinct_filters, self._calls.any_node, build, read, refused)
 
 
 def _creation(binding: AclBinding) -> AclCreation:

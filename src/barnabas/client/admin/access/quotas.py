@@ -128,7 +128,7 @@ class QuotaCalls:
             }
 
         call = self._calls.begin("describe_client_quotas", timeout_ms)
-        return await self._calls.ask(call, self._calls.any_node, lambda _: request, read)
+        return await self._calls.request_from_node(call, self._calls.any_node, lambda _: request, read)
 
     async def alter_client_quotas(
         self, entries: Iterable[ClientQuotaAlteration], *, validate_only: bool = False, timeout_ms: int | None = None
@@ -155,7 +155,7 @@ class QuotaCalls:
             return answer
 
         call = self._calls.begin("alter_client_quotas", timeout_ms)
-        return await self._calls.ask_about(call, changes, self._calls.any_node, build, read)
+        return await self._calls.request_keys(call, changes, self._calls.any_node, build, read)
 
 
 def _component(component: ClientQuotaFilterComponent) -> ComponentData:

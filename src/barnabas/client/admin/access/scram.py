@@ -11,7 +11,7 @@ from typing import Final
 
 from barnabas.client.admin.call import ApiResult
 from barnabas.client.admin.calls import Calls, check_controller
-from barnabas.client.admin.keys import each_of
+from barnabas.client.admin.keys import distinct
 from barnabas.client.admin.outcomes import Outcomes
 from barnabas.client.errors import UnacceptableCredential, UnsupportedSaslMechanism, error_for
 from barnabas.errors import KafkaError
@@ -90,7 +90,7 @@ class ScramCalls:
 
         Raises an error that concerns the request as a whole; a user without credentials has the error ResourceNotFound.
         """
-        requested_users = None if users is None else [UserName(user) for user in each_of(users)]
+        requested_users = None if users is None else [UserName(user) for user in distinct(users)]
 
         def read(response: DescribeUserScramCredentialsResponse) -> Outcomes[str, UserScramCredentialsDescription]:
             if response.error_code:
@@ -108,7 +108,9 @@ class ScramCalls:
             return Outcomes([result.user for result in response.results], descriptions, errors)
 
         call = self._calls.begin("describe_user_scram_credentials", timeout_ms)
-        return await self._calls.ask(call, self._calls.any_node, lambda _: DescribeUserScramCredentialsRequest(requested_users), read)
+        return await self._calls.request_from_node(
+            call, self._calls.any_node, lambda _: DescribeUserScramCredentialsRequest(requested_users), read
+        )
 
     async def alter_user_scram_credentials(
         self, alterations: Iterable[Alteration], *, timeout_ms: int | None = None
@@ -141,7 +143,7 @@ class ScramCalls:
             return answer
 
         call = self._calls.begin("alter_user_scram_credentials", timeout_ms)
-        return await self._calls.ask_about(call, by_user, self._calls.controller, build, read, refused)
+        return await self._calls.request_keys(call, by_user, self._calls.controller, build, read, refused)
 
 
 def _info(info: CredentialInfo) -> ScramCredentialInfo:

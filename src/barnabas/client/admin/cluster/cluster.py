@@ -89,7 +89,7 @@ class ClusterCalls:
         kafka-broker-api-versions does this."""
         call = self._calls.begin("describe_api_versions", timeout_ms)
         requested_ids = await self._calls.brokers(call) if node_ids is None else list(node_ids)
-        return await self._calls.ask_each(call, requested_ids, self._calls.each_at_itself, self._api_versions)
+        return await self._calls.request_by_node(call, requested_ids, self._calls.locate_brokers, self._api_versions)
 
     async def unregister_broker(self, broker_id: int, *, timeout_ms: int | None = None) -> None:
         """Removes the registration of a broker that will not return."""
@@ -99,7 +99,7 @@ class ClusterCalls:
             if response.error_code:
                 raise error_for(response.error_code, response.error_message)
 
-        await self._calls.ask(call, self._calls.any_node, lambda _: UnregisterBrokerRequest(broker_id), read)
+        await self._calls.request_from_node(call, self._calls.any_node, lambda _: UnregisterBrokerRequest(broker_id), read)
 
     async def _api_versions(self, call: Call, node_id: int, _: object) -> ApiResult[int, NodeApiVersions]:
         response: ApiVersionsResponse = await self._calls.send(call, node_id, ApiVersionsRequest(SOFTWARE_NAME, SOFTWARE_VERSION))
@@ -123,12 +123,12 @@ async def fetch_cluster(
         return DescribeClusterRequest(include_authorized_operations, endpoint_type, include_fenced_brokers)
 
     try:
-        return await calls.ask(call, route, build, read_cluster)
+        return await calls.request(call, route, build, read_cluster)
     except UnsupportedVersion:
         if include_fenced_brokers or endpoint_type != BROKER_ENDPOINTS:
             raise
     old = MetadataRequest([], allow_auto_topic_creation=True, include_cluster_authorized_operations=include_authorized_operations)
-    return await calls.ask(call, route, lambda _: old, _read_metadata)
+    return await calls.request(call, route, lambda _: old, _read_metadata)
 
 
 def read_cluster(response: DescribeClusterResponse) -> ClusterDescription:

@@ -95,7 +95,7 @@ class ConfigCalls:
         for resource in resources_to_describe:
             groups.setdefault(_node_of(resource), []).append(resource)
         parts = await asyncio.gather(
-            *(self._calls.ask_about(call.branch(), group, self._route(node), build, read) for node, group in groups.items())
+            *(self._calls.request_keys(call.branch(), group, self._route(node), build, read) for node, group in groups.items())
         )
         return _combined(resources_to_describe, parts)
 
@@ -162,11 +162,11 @@ class ConfigCalls:
 
         call = self._calls.begin("list_config_resources", timeout_ms)
         try:
-            return await self._calls.ask(call, self._calls.any_node, lambda _: ListConfigResourcesRequest(type_ids), read)
+            return await self._calls.request_from_node(call, self._calls.any_node, lambda _: ListConfigResourcesRequest(type_ids), read)
         except UnsupportedVersion:
             if type_ids != [ConfigResourceType.CLIENT_METRICS]:
                 raise
-        return await self._calls.ask(call, self._calls.any_node, lambda _: ListConfigResourcesRequest(), read)
+        return await self._calls.request_from_node(call, self._calls.any_node, lambda _: ListConfigResourcesRequest(), read)
 
     async def _alter(self, call: Call, resources: list[ConfigResource], build: Build) -> Outcomes[ConfigResource, None]:
         groups: dict[tuple[int | None, ConfigResource | None], list[ConfigResource]] = {}
@@ -176,7 +176,7 @@ class ConfigCalls:
                 node = None
             groups.setdefault((node, None if node is None else resource), []).append(resource)
         parts = await asyncio.gather(
-            *(self._calls.ask_about(call.branch(), group, self._route(node), build, _altered) for (node, _), group in groups.items())
+            *(self._calls.request_keys(call.branch(), group, self._route(node), build, _altered) for (node, _), group in groups.items())
         )
         return _combined(resources, parts)
 

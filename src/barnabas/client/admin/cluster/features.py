@@ -79,7 +79,7 @@ class FeatureCalls:
             return _features(response)
 
         call = self._calls.begin("describe_features", timeout_ms)
-        return await self._calls.ask(call, route, lambda _: ApiVersionsRequest(SOFTWARE_NAME, SOFTWARE_VERSION), read)
+        return await self._calls.request_from_node(call, route, lambda _: ApiVersionsRequest(SOFTWARE_NAME, SOFTWARE_VERSION), read)
 
     async def update_features(
         self, feature_updates: Mapping[str, FeatureUpdate], *, validate_only: bool = False, timeout_ms: int | None = None
@@ -122,7 +122,7 @@ class FeatureCalls:
             return answer
 
         call = self._calls.begin("update_features", timeout_ms)
-        return await self._calls.ask_about(call, feature_updates, self._calls.controller, build, read, older=older)
+        return await self._calls.request_keys(call, feature_updates, self._calls.controller, build, read, older=older)
 
 
 def _features(response: ApiVersionsResponse) -> FeatureMetadata:

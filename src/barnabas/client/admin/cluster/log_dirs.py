@@ -72,14 +72,14 @@ class LogDirCalls:
     ) -> Outcomes[int, dict[str, LogDirDescription]]:
         """The log directories of brokers, by path, with all replicas in them."""
         call = self._calls.begin("describe_log_dirs", timeout_ms)
-        return await self._calls.ask_each(call, brokers, self._calls.each_at_itself, self._describe_broker)
+        return await self._calls.request_by_node(call, brokers, self._calls.locate_brokers, self._describe_broker)
 
     async def describe_replica_log_dirs(
         self, replicas: Iterable[TopicPartitionReplica], *, timeout_ms: int | None = None
     ) -> Outcomes[TopicPartitionReplica, ReplicaLogDirInfo]:
         """The directories of the given replicas."""
         call = self._calls.begin("describe_replica_log_dirs", timeout_ms)
-        return await self._calls.ask_each(call, replicas, self._at_their_brokers, self._describe_replicas)
+        return await self._calls.request_by_node(call, replicas, self._locate_replicas, self._describe_replicas)
 
     async def alter_replica_log_dirs(
         self, replica_assignment: Mapping[TopicPartitionReplica, str], *, timeout_ms: int | None = None
@@ -88,7 +88,9 @@ class LogDirCalls:
         although the broker returns REPLICA_NOT_AVAILABLE."""
         call = self._calls.begin("alter_replica_log_dirs", timeout_ms)
 
-        async def ask(call: Call, broker_id: int, replicas: Sequence[TopicPartitionReplica]) -> ApiResult[TopicPartitionReplica, None]:
+        async def request_from_node(
+            call: Call, broker_id: int, replicas: Sequence[TopicPartitionReplica]
+        ) -> ApiResult[TopicPartitionReplica, None]:
             request = _moves({replica: replica_assignment[replica] for replica in replicas})
             response: AlterReplicaLogDirsResponse = await self._calls.send(call, broker_id, request)
             answer: ApiResult[TopicPartitionReplica, None] = ApiResult()
@@ -101,7 +103,7 @@ class LogDirCalls:
                         answer.done[replica] = None
             return answer
 
-        return await self._calls.ask_each(call, replica_assignment, self._at_their_brokers, ask)
+        return await self._calls.request_by_node(call, replica_assignment, self._locate_replicas, request_from_node)
 
     async def _describe_broker(self, call: Call, broker_id: int, _: object) -> ApiResult[int, dict[str, LogDirDescription]]:
         response: DescribeLogDirsResponse = await self._calls.send(call, broker_id, DescribeLogDirsRequest(None))
@@ -134,8 +136,8 @@ class LogDirCalls:
             }
         )
 
-    async def _at_their_brokers(self, call: Call, replicas: Sequence[TopicPartitionReplica]) -> LookupResult[TopicPartitionReplica]:
-        located = await self._calls.each_at_itself(call, [replica.broker_id for replica in replicas])
+    async def _locate_replicas(self, call: Call, replicas: Sequence[TopicPartitionReplica]) -> LookupResult[TopicPartitionReplica]:
+        located = await self._calls.locate_brokers(call, [replica.broker_id for replica in replicas])
         return LookupResult({replica: replica.broker_id for replica in replicas if replica.broker_id in located.mapped})
 
 

@@ -70,7 +70,7 @@ class GroupOffsetCalls:
         partitions_by_group = {group: _partitions(spec) for group, spec in specs.items()}
         call = self._calls.begin("list_consumer_group_offsets", timeout_ms)
 
-        async def ask(call: Call, node_id: int, groups: Sequence[str]) -> ApiResult[str, GroupOffsets]:
+        async def request_from_node(call: Call, node_id: int, groups: Sequence[str]) -> ApiResult[str, GroupOffsets]:
             request = OffsetFetchRequest(
                 groups=[_group(group, partitions_by_group[group]) for group in groups], require_stable=require_stable
             )
@@ -87,7 +87,7 @@ class GroupOffsetCalls:
                 _take(answer, group_result.group_id, group_result.error_code, group_result.topics)
             return answer
 
-        return await self._calls.ask_each(call, partitions_by_group, coordinators(self._calls), ask)
+        return await self._calls.request_by_node(call, partitions_by_group, coordinators(self._calls), request_from_node)
 
     async def list_streams_group_offsets(
         self,
@@ -111,7 +111,7 @@ class GroupOffsetCalls:
             topics.setdefault(partition.topic, []).append(row)
         request = OffsetCommitRequest(group_id, topics=[OffsetCommitRequestTopic(name, partitions=rows) for name, rows in topics.items()])
 
-        async def ask(call: Call, node_id: int, _: object) -> ApiResult[str, dict[TopicPartition, int]]:
+        async def request_from_node(call: Call, node_id: int, _: object) -> ApiResult[str, dict[TopicPartition, int]]:
             response: OffsetCommitResponse = await self._calls.send(call, node_id, request, at_most=_BY_NAME)
             codes = {
                 TopicPartition(topic.name, row.partition_index): row.error_code for topic in response.topics for row in topic.partitions
@@ -120,7 +120,7 @@ class GroupOffsetCalls:
                 return ApiResult(moved={group_id})
             return ApiResult() if any(code in _RETRIED for code in codes.values()) else ApiResult({group_id: codes})
 
-        return per_key(offsets, await self._calls.ask_each(call, [group_id], coordinators(self._calls), ask), group_id)
+        return per_key(offsets, await self._calls.request_by_node(call, [group_id], coordinators(self._calls), request_from_node), group_id)
 
     async def alter_streams_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata], *, timeout_ms: int | None = None
@@ -139,7 +139,7 @@ class GroupOffsetCalls:
             topics.setdefault(partition.topic, []).append(OffsetDeleteRequestPartition(partition.partition))
         request = OffsetDeleteRequest(group_id, [OffsetDeleteRequestTopic(name, rows) for name, rows in topics.items()])
 
-        async def ask(call: Call, node_id: int, _: object) -> ApiResult[str, dict[TopicPartition, int]]:
+        async def request_from_node(call: Call, node_id: int, _: object) -> ApiResult[str, dict[TopicPartition, int]]:
             response: OffsetDeleteResponse = await self._calls.send(call, node_id, request)
             answer: ApiResult[str, dict[TopicPartition, int]] = ApiResult()
             if response.error_code:
@@ -150,7 +150,9 @@ class GroupOffsetCalls:
                 }
             return answer
 
-        return per_key(distinct_partitions, await self._calls.ask_each(call, [group_id], coordinators(self._calls), ask), group_id)
+        return per_key(
+            distinct_partitions, await self._calls.request_by_node(call, [group_id], coordinators(self._calls), request_from_node), group_id
+        )
 
     async def delete_streams_group_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None

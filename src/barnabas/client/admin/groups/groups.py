@@ -71,7 +71,7 @@ class GroupCalls:
         request = ListGroupsRequest([str(state) for state in group_states], [str(kind) for kind in types])
         protocols = frozenset(protocol_types)
 
-        async def ask(call: Call, node_id: int, _: object) -> ApiResult[int, list[GroupListing]]:
+        async def request_from_node(call: Call, node_id: int, _: object) -> ApiResult[int, list[GroupListing]]:
             response: ListGroupsResponse = await self._calls.send(call, node_id, request)
             if response.error_code in (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE):
                 return ApiResult()
@@ -79,7 +79,7 @@ class GroupCalls:
                 return ApiResult(failed={node_id: error_for(response.error_code)})
             return ApiResult({node_id: [_listing(group) for group in response.groups if not protocols or group.protocol_type in protocols]})
 
-        by_broker = await self._calls.ask_each(call, await self._calls.brokers(call), self._calls.each_at_itself, ask)
+        by_broker = await self._calls.request_by_node(call, await self._calls.brokers(call), self._calls.locate_brokers, request_from_node)
         unique = {listing.group_id: listing for listings in by_broker.successes.values() for listing in listings}
         return Listing(unique.values(), by_broker.errors.values())
 
@@ -97,13 +97,13 @@ class GroupCalls:
         call = self._calls.begin("describe_consumer_groups", timeout_ms)
         classic: set[str] = set()
 
-        async def ask(call: Call, node_id: int, groups: Sequence[str]) -> ApiResult[str, ConsumerGroupDescription]:
+        async def request_from_node(call: Call, node_id: int, groups: Sequence[str]) -> ApiResult[str, ConsumerGroupDescription]:
             newer = [group for group in groups if group not in classic]
             if newer:
                 return await self._describe_newer(call, node_id, newer, include_authorized_operations, classic)
             return await self._describe_older(call, node_id, groups, include_authorized_operations)
 
-        return await self._calls.ask_each(call, group_ids, coordinators(self._calls), _at_once(ask, classic))
+        return await self._calls.request_by_node(call, group_ids, coordinators(self._calls), _at_once(request_from_node, classic))
 
     async def describe_classic_groups(
         self, group_ids: Iterable[str], *, include_authorized_operations: bool = False, timeout_ms: int | None = None
@@ -111,7 +111,7 @@ class GroupCalls:
         """Groups of the classic protocol, also groups that are not consumer groups (Connect workers, for instance)."""
         call = self._calls.begin("describe_classic_groups", timeout_ms)
 
-        async def ask(call: Call, node_id: int, groups: Sequence[str]) -> ApiResult[str, ClassicGroupDescription]:
+        async def request_from_node(call: Call, node_id: int, groups: Sequence[str]) -> ApiResult[str, ClassicGroupDescription]:
             request = DescribeGroupsRequest(list(groups), include_authorized_operations)
             response: DescribeGroupsResponse = await self._calls.send(call, node_id, request)
             coordinator = self._calls.directory.node(node_id)
@@ -123,7 +123,7 @@ class GroupCalls:
                     answer.done[group.group_id] = _classic(group, coordinator)
             return answer
 
-        return await self._calls.ask_each(call, group_ids, coordinators(self._calls), ask)
+        return await self._calls.request_by_node(call, group_ids, coordinators(self._calls), request_from_node)
 
     async def delete_consumer_groups(self, group_ids: Iterable[str], *, timeout_ms: int | None = None) -> Outcomes[str, None]:
         """Deletes groups without members, with their offsets."""
@@ -157,7 +157,7 @@ class GroupCalls:
                 raise IllegalArgument("Invalid empty members has been provided")
         keys = [identity.group_instance_id or identity.member_id for identity in identities]
 
-        async def ask(call: Call, node_id: int, _: object) -> ApiResult[str, dict[str, int]]:
+        async def request_from_node(call: Call, node_id: int, _: object) -> ApiResult[str, dict[str, int]]:
             response: LeaveGroupResponse = await self._calls.send(call, node_id, LeaveGroupRequest(group_id, members=identities))
             answer: ApiResult[str, dict[str, int]] = ApiResult()
             if response.error_code:
@@ -169,13 +169,13 @@ class GroupCalls:
                 }
             return answer
 
-        codes = await self._calls.ask_each(call, [group_id], coordinators(self._calls), ask)
+        codes = await self._calls.request_by_node(call, [group_id], coordinators(self._calls), request_from_node)
         return per_key(keys, codes, group_id)
 
     async def _delete_groups(self, name: str, group_ids: Iterable[str], timeout_ms: int | None) -> Outcomes[str, None]:
         call = self._calls.begin(name, timeout_ms)
 
-        async def ask(call: Call, node_id: int, groups: Sequence[str]) -> ApiResult[str, None]:
+        async def request_from_node(call: Call, node_id: int, groups: Sequence[str]) -> ApiResult[str, None]:
             response: DeleteGroupsResponse = await self._calls.send(call, node_id, DeleteGroupsRequest(list(groups)))
             answer: ApiResult[str, None] = ApiResult()
             for result in response.results:
@@ -185,7 +185,7 @@ class GroupCalls:
                     answer.done[result.group_id] = None
             return answer
 
-        return await self._calls.ask_each(call, group_ids, coordinators(self._calls), ask)
+        return await self._calls.request_by_node(call, group_ids, coordinators(self._calls), request_from_node)
 
     async def _all_members(self, group_id: str, reason: str, timeout_ms: int | None) -> list[MemberIdentity]:
         group = (await self.describe_consumer_groups([group_id], timeout_ms=timeout_ms))[group_id]
@@ -235,14 +235,14 @@ class GroupCalls:
         return answer
 
 
-def _at_once(ask: Ask, classic: set[str]) -> Ask:
+def _at_once(request_from_node: Ask, classic: set[str]) -> Ask:
     """Uses the classic protocol in the same attempt for groups that turned out to be classic groups."""
 
     async def both(call: Call, node_id: int, groups: Sequence[str]) -> ApiResult[str, ConsumerGroupDescription]:
-        answer = await ask(call, node_id, groups)
+        answer = await request_from_node(call, node_id, groups)
         classic_groups = [group for group in groups if group in classic and not answer.names(group)]
         if classic_groups:
-            older = await ask(call, node_id, classic_groups)
+            older = await request_from_node(call, node_id, classic_groups)
             answer.done.update(older.done)
             answer.failed.update(older.failed)
             answer.moved |= older.moved

@@ -10,7 +10,7 @@ from barnabas.client.admin.access.operations import AclOperation, authorized_ope
 from barnabas.client.admin.call import ApiResult, Call
 from barnabas.client.admin.calls import Calls
 from barnabas.client.admin.groups.group_descriptions import GroupState, MemberAssignment
-from barnabas.client.admin.keys import each_of
+from barnabas.client.admin.keys import distinct
 from barnabas.client.admin.locators import coordinators, settle
 from barnabas.client.admin.outcomes import Outcomes, failed
 from barnabas.client.cluster import Node
@@ -83,7 +83,7 @@ class ShareGroupCalls:
         """Share groups with their members."""
         call = self._calls.begin("describe_share_groups", timeout_ms)
 
-        async def ask(call: Call, node_id: int, groups: Sequence[str]) -> ApiResult[str, ShareGroupDescription]:
+        async def request_from_node(call: Call, node_id: int, groups: Sequence[str]) -> ApiResult[str, ShareGroupDescription]:
             request = ShareGroupDescribeRequest(list(groups), include_authorized_operations)
             response: described.ShareGroupDescribeResponse = await self._calls.send(call, node_id, request)
             coordinator = self._calls.directory.node(node_id)
@@ -95,7 +95,7 @@ class ShareGroupCalls:
                     answer.done[group.group_id] = _description(group, coordinator)
             return answer
 
-        return await self._calls.ask_each(call, group_ids, coordinators(self._calls), ask)
+        return await self._calls.request_by_node(call, group_ids, coordinators(self._calls), request_from_node)
 
     async def list_share_group_offsets(
         self,
@@ -107,7 +107,7 @@ class ShareGroupCalls:
         call = self._calls.begin("list_share_group_offsets", timeout_ms)
         partitions_by_group = {group: _partitions(spec) for group, spec in group_specs.items()}
 
-        async def ask(call: Call, node_id: int, groups: Sequence[str]) -> ApiResult[str, ShareGroupOffsets]:
+        async def request_from_node(call: Call, node_id: int, groups: Sequence[str]) -> ApiResult[str, ShareGroupOffsets]:
             request = listing.DescribeShareGroupOffsetsRequest([_listed(group, partitions_by_group[group]) for group in groups])
             response: DescribeShareGroupOffsetsResponse = await self._calls.send(call, node_id, request)
             answer: ApiResult[str, ShareGroupOffsets] = ApiResult()
@@ -123,7 +123,7 @@ class ShareGroupCalls:
                 }
             return answer
 
-        return await self._calls.ask_each(call, partitions_by_group, coordinators(self._calls), ask)
+        return await self._calls.request_by_node(call, partitions_by_group, coordinators(self._calls), request_from_node)
 
     async def alter_share_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, int], *, timeout_ms: int | None = None
@@ -138,7 +138,7 @@ class ShareGroupCalls:
             group_id, [altering.AlterShareGroupOffsetsRequestTopic(name, rows) for name, rows in topics.items()]
         )
 
-        async def ask(call: Call, node_id: int, _: object) -> ApiResult[str, dict[TopicPartition, KafkaError | None]]:
+        async def request_from_node(call: Call, node_id: int, _: object) -> ApiResult[str, dict[TopicPartition, KafkaError | None]]:
             response: AlterShareGroupOffsetsResponse = await self._calls.send(call, node_id, request)
             answer: ApiResult[str, dict[TopicPartition, KafkaError | None]] = ApiResult()
             if response.error_code:
@@ -153,7 +153,7 @@ class ShareGroupCalls:
                 }
             return answer
 
-        errors = await self._calls.ask_each(call, [group_id], coordinators(self._calls), ask)
+        errors = await self._calls.request_by_node(call, [group_id], coordinators(self._calls), request_from_node)
         return _outcomes_per_key(list(offsets), errors, group_id)
 
     async def delete_share_group_offsets(
@@ -161,10 +161,10 @@ class ShareGroupCalls:
     ) -> Outcomes[str, None]:
         """Deletes the offsets of topics in a share group without members."""
         call = self._calls.begin("delete_share_group_offsets", timeout_ms)
-        topic_names = each_of(topics)
+        topic_names = distinct(topics)
         request = DeleteShareGroupOffsetsRequest(group_id, [DeleteShareGroupOffsetsRequestTopic(topic) for topic in topic_names])
 
-        async def ask(call: Call, node_id: int, _: object) -> ApiResult[str, dict[str, KafkaError | None]]:
+        async def request_from_node(call: Call, node_id: int, _: object) -> ApiResult[str, dict[str, KafkaError | None]]:
             response: DeleteShareGroupOffsetsResponse = await self._calls.send(call, node_id, request)
             answer: ApiResult[str, dict[str, KafkaError | None]] = ApiResult()
             if response.error_code:
@@ -176,7 +176,9 @@ class ShareGroupCalls:
                 }
             return answer
 
-        return _outcomes_per_key(topic_names, await self._calls.ask_each(call, [group_id], coordinators(self._calls), ask), group_id)
+        return _outcomes_per_key(
+            topic_names, await self._calls.request_by_node(call, [group_id], coordinators(self._calls), request_from_node), group_id
+        )
 
 
 def _description(group: described.DescribedGroup, coordinator: Node) -> ShareGroupDescription:

@@ -101,7 +101,7 @@ class StreamsGroupCalls:
         """Streams groups with their topology and members."""
         call = self._calls.begin("describe_streams_groups", timeout_ms)
 
-        async def ask(call: Call, node_id: int, groups: Sequence[str]) -> ApiResult[str, StreamsGroupDescription]:
+        async def request_from_node(call: Call, node_id: int, groups: Sequence[str]) -> ApiResult[str, StreamsGroupDescription]:
             request = StreamsGroupDescribeRequest(list(groups), include_authorized_operations)
             response: described.StreamsGroupDescribeResponse = await self._calls.send(call, node_id, request)
             coordinator = self._calls.directory.node(node_id)
@@ -113,7 +113,7 @@ class StreamsGroupCalls:
                     answer.done[group.group_id] = _description(group, coordinator)
             return answer
 
-        return await self._calls.ask_each(call, group_ids, coordinators(self._calls), ask)
+        return await self._calls.request_by_node(call, group_ids, coordinators(self._calls), request_from_node)
 
 
 def _description(group: described.DescribedGroup, coordinator: Node) -> StreamsGroupDescription:

@@ -101,7 +101,9 @@ class OffsetCalls:
         total_ms = call.remaining_ms()
         specs = dict(topic_partition_offsets)
 
-        async def ask(call: Call, node_id: int, partitions: Sequence[TopicPartition]) -> ApiResult[TopicPartition, ListOffsetsResultInfo]:
+        async def request_from_node(
+            call: Call, node_id: int, partitions: Sequence[TopicPartition]
+        ) -> ApiResult[TopicPartition, ListOffsetsResultInfo]:
             topics: dict[str, list[ListOffsetsPartition]] = {}
             for partition in partitions:
                 listed_partition = ListOffsetsPartition(partition.partition, timestamp=specs[partition].timestamp)
@@ -117,7 +119,7 @@ class OffsetCalls:
                 return ApiResult(failed=failed(special or partitions, error))
             return _read(response, node_id, partitions)
 
-        return await self._calls.ask_each(call, specs, leaders(self._calls, tolerate_unknown_topics=False), ask)
+        return await self._calls.request_by_node(call, specs, leaders(self._calls, tolerate_unknown_topics=False), request_from_node)
 
 
 def _read(

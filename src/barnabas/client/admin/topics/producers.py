@@ -43,10 +43,12 @@ class ProducerCalls:
 
         async def there(call: Call, keys: Sequence[TopicPartition]) -> LookupResult[TopicPartition]:
             assert broker_id is not None
-            await self._calls.each_at_itself(call, [broker_id])
+            await self._calls.locate_brokers(call, [broker_id])
             return LookupResult(dict.fromkeys(keys, broker_id))
 
-        async def ask(call: Call, node_id: int, keys: Sequence[TopicPartition]) -> ApiResult[TopicPartition, list[ProducerState]]:
+        async def request_from_node(
+            call: Call, node_id: int, keys: Sequence[TopicPartition]
+        ) -> ApiResult[TopicPartition, list[ProducerState]]:
             topics: dict[str, list[int]] = {}
             for partition in keys:
                 topics.setdefault(partition.topic, []).append(partition.partition)
@@ -54,7 +56,7 @@ class ProducerCalls:
             response: DescribeProducersResponse = await self._calls.send(call, node_id, request)
             return _read(response, broker_id)
 
-        return await self._calls.ask_each(call, partitions, leaders(self._calls) if broker_id is None else there, ask)
+        return await self._calls.request_by_node(call, partitions, leaders(self._calls) if broker_id is None else there, request_from_node)
 
 
 def _read(response: DescribeProducersResponse, broker_id: int | None) -> ApiResult[TopicPartition, list[ProducerState]]:

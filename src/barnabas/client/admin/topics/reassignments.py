@@ -83,7 +83,7 @@ class ReassignmentCalls:
             return answer
 
         call = self._calls.begin("alter_partition_reassignments", timeout_ms)
-        return await self._calls.ask_about(call, targets, self._calls.controller, build, read, _refused(targets))
+        return await self._calls.request_keys(call, targets, self._calls.controller, build, read, _refused(targets))
 
     async def list_partition_reassignments(
         self, partitions: Iterable[TopicPartition] | None = None, *, timeout_ms: int | None = None
@@ -111,7 +111,9 @@ class ReassignmentCalls:
             }
 
         call = self._calls.begin("list_partition_reassignments", timeout_ms)
-        return await self._calls.ask(call, self._calls.controller, lambda timeout: ListPartitionReassignmentsRequest(timeout, topics), read)
+        return await self._calls.request_from_node(
+            call, self._calls.controller, lambda timeout: ListPartitionReassignmentsRequest(timeout, topics), read
+        )
 
 
 def _target(target: NewPartitionReassignment | Sequence[int] | None) -> list[int] | None:

@@ -45,7 +45,9 @@ class RecordCalls:
         call = self._calls.begin("delete_records", timeout_ms)
         total_ms = call.remaining_ms()
 
-        async def ask(call: Call, node_id: int, partitions: Sequence[TopicPartition]) -> ApiResult[TopicPartition, DeletedRecords]:
+        async def request_from_node(
+            call: Call, node_id: int, partitions: Sequence[TopicPartition]
+        ) -> ApiResult[TopicPartition, DeletedRecords]:
             topics: dict[str, list[DeleteRecordsPartition]] = {}
             for partition in partitions:
                 deletion = DeleteRecordsPartition(partition.partition, records_to_delete[partition].offset)
@@ -54,7 +56,7 @@ class RecordCalls:
             response: DeleteRecordsResponse = await self._calls.send(call, node_id, request)
             return _read(response)
 
-        return await self._calls.ask_each(call, records_to_delete, leaders(self._calls), ask)
+        return await self._calls.request_by_node(call, records_to_delete, leaders(self._calls), request_from_node)
 
 
 def _read(response: DeleteRecordsResponse) -> ApiResult[TopicPartition, DeletedRecords]:

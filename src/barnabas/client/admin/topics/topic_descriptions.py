@@ -80,7 +80,7 @@ class TopicDescriptions:
             def read(response: MetadataResponse) -> ApiResult[Topic, TopicDescription]:
                 return _read(response, pending)
 
-            answer = await self._calls.ask_about(
+            answer = await self._calls.request_keys(
                 call, pending, self._calls.any_node, lambda _, keys: _metadata(keys, with_operations), read
             )
             total.done.update(answer.successes)
@@ -119,7 +119,7 @@ class TopicDescriptions:
         def read(response: DescribeTopicPartitionsResponse) -> DescribeTopicPartitionsResponse:
             return response
 
-        return await self._calls.ask(call, self._calls.any_node, build, read)
+        return await self._calls.request_from_node(call, self._calls.any_node, build, read)
 
 
 def _joined(pages: list[DescribeTopicPartitionsResponseTopic], cluster: ClusterDescription, with_operations: bool) -> TopicDescription:

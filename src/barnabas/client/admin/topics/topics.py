@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 from barnabas.client.admin.call import ApiResult
 from barnabas.client.admin.calls import Calls, check_controller
 from barnabas.client.admin.cluster.config_entries import Config, ConfigEntry, ConfigSource
-from barnabas.client.admin.keys import each_of
+from barnabas.client.admin.keys import distinct
 from barnabas.client.admin.outcomes import Outcomes
 from barnabas.client.admin.topics.topic_descriptions import TopicDescription, TopicDescriptions
 from barnabas.client.errors import ThrottlingQuotaExceeded, error_for
@@ -119,13 +119,13 @@ class TopicCalls(TopicDescriptions):
             return answer
 
         call = self._calls.begin("create_topics", timeout_ms)
-        return await self._calls.ask_about(call, topics, self._calls.controller, build, read, unrepresentable(topics))
+        return await self._calls.request_keys(call, topics, self._calls.controller, build, read, unrepresentable(topics))
 
     async def delete_topics(
         self, topics: Iterable[Topic], *, retry_on_quota_violation: bool = True, timeout_ms: int | None = None
     ) -> Outcomes[Topic, None]:
         """Deletes topics, all given by name or all by id."""
-        distinct_topics = each_of(topics)
+        distinct_topics = distinct(topics)
 
         def build(timeout: int, keys: Sequence[Topic]) -> Message:
             states = [DeleteTopicState(key) if isinstance(key, str) else DeleteTopicState(None, key) for key in keys]
@@ -154,7 +154,7 @@ class TopicCalls(TopicDescriptions):
             return answer
 
         call = self._calls.begin("delete_topics", timeout_ms)
-        return await self._calls.ask_about(
+        return await self._calls.request_keys(
             call, distinct_topics, self._calls.controller, build, read, unrepresentable(distinct_topics), older
         )
 
@@ -169,7 +169,9 @@ class TopicCalls(TopicDescriptions):
             }
 
         call = self._calls.begin("list_topics", timeout_ms)
-        return await self._calls.ask(call, self._calls.any_node, lambda _: MetadataRequest(None, allow_auto_topic_creation=True), read)
+        return await self._calls.request_from_node(
+            call, self._calls.any_node, lambda _: MetadataRequest(None, allow_auto_topic_creation=True), read
+        )
 
     async def describe_topics(
         self,
@@ -180,7 +182,7 @@ class TopicCalls(TopicDescriptions):
         timeout_ms: int | None = None,
     ) -> Outcomes[Topic, TopicDescription]:
         """Partitions, leaders, replicas and in-sync replicas of topics, all given by name or all by id."""
-        distinct_topics = each_of(topics)
+        distinct_topics = distinct(topics)
         refused = unrepresentable(distinct_topics)
         return await self._describe(distinct_topics, refused, include_authorized_operations, partition_size_limit_per_response, timeout_ms)
 
@@ -208,7 +210,7 @@ class TopicCalls(TopicDescriptions):
             return answer
 
         call = self._calls.begin("create_partitions", timeout_ms)
-        return await self._calls.ask_about(call, new_partitions, self._calls.controller, build, read, unrepresentable(new_partitions))
+        return await self._calls.request_keys(call, new_partitions, self._calls.controller, build, read, unrepresentable(new_partitions))
 
 
 def unrepresentable(topics: Iterable[Topic]) -> dict[Topic, KafkaError]:

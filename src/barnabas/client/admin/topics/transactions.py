@@ -109,7 +109,7 @@ class TransactionCalls:
             [str(state) for state in states], list(producer_ids), duration_ms, transactional_id_pattern or None
         )
 
-        async def ask(call: Call, node_id: int, _: object) -> ApiResult[int, list[TransactionListing]]:
+        async def request_from_node(call: Call, node_id: int, _: object) -> ApiResult[int, list[TransactionListing]]:
             response: ListTransactionsResponse = await self._calls.send(call, node_id, request)
             if response.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
                 return ApiResult()
@@ -129,7 +129,7 @@ class TransactionCalls:
             ]
             return ApiResult({node_id: listed})
 
-        return await self._calls.ask_each(call, await self._calls.brokers(call), self._calls.each_at_itself, ask)
+        return await self._calls.request_by_node(call, await self._calls.brokers(call), self._calls.locate_brokers, request_from_node)
 
     async def describe_transactions(
         self, transactional_ids: Iterable[str], *, timeout_ms: int | None = None
@@ -137,7 +137,7 @@ class TransactionCalls:
         """State, producer and partitions of transactional ids."""
         call = self._calls.begin("describe_transactions", timeout_ms)
 
-        async def ask(call: Call, node_id: int, ids: Sequence[str]) -> ApiResult[str, TransactionDescription]:
+        async def request_from_node(call: Call, node_id: int, ids: Sequence[str]) -> ApiResult[str, TransactionDescription]:
             response: described.DescribeTransactionsResponse = await self._calls.send(call, node_id, DescribeTransactionsRequest(list(ids)))
             answer: ApiResult[str, TransactionDescription] = ApiResult()
             for transaction in response.transaction_states:
@@ -148,7 +148,7 @@ class TransactionCalls:
                     answer.done[transaction.transactional_id] = _description(transaction, node_id)
             return answer
 
-        return await self._calls.ask_each(call, transactional_ids, coordinators(self._calls, TRANSACTION), ask)
+        return await self._calls.request_by_node(call, transactional_ids, coordinators(self._calls, TRANSACTION), request_from_node)
 
     async def abort_transaction(self, spec: AbortTransactionSpec, *, timeout_ms: int | None = None) -> None:
         """Writes an abort marker for a hanging transaction that its coordinator does not know. Using it for another transaction is
@@ -163,7 +163,7 @@ class TransactionCalls:
             spec.coordinator_epoch,
         )
 
-        async def ask(call: Call, node_id: int, _: object) -> ApiResult[TopicPartition, None]:
+        async def request_from_node(call: Call, node_id: int, _: object) -> ApiResult[TopicPartition, None]:
             response: WriteTxnMarkersResponse = await self._calls.send(call, node_id, WriteTxnMarkersRequest([marker]))
             codes = [
                 row.error_code
@@ -180,7 +180,7 @@ class TransactionCalls:
                 return ApiResult({partition: None})
             return ApiResult(moved={partition}) if codes[0] in _MOVED else ApiResult(failed={partition: _abort_error(spec, codes[0])})
 
-        (await self._calls.ask_each(call, [partition], leaders(self._calls), ask)).all()
+        (await self._calls.request_by_node(call, [partition], leaders(self._calls), request_from_node)).all()
 
     async def fence_producers(
         self, transactional_ids: Iterable[str], *, timeout_ms: int | None = None
@@ -189,7 +189,7 @@ class TransactionCalls:
         call = self._calls.begin("fence_producers", timeout_ms)
         transaction_timeout_ms = self._calls.request_timeout_ms if timeout_ms is None else timeout_ms
 
-        async def ask(call: Call, node_id: int, ids: Sequence[str]) -> ApiResult[str, ProducerIdAndEpoch]:
+        async def request_from_node(call: Call, node_id: int, ids: Sequence[str]) -> ApiResult[str, ProducerIdAndEpoch]:
             answer: ApiResult[str, ProducerIdAndEpoch] = ApiResult()
             for transactional_id in ids:
                 request = InitProducerIdRequest(transactional_id, transaction_timeout_ms)
@@ -201,7 +201,7 @@ class TransactionCalls:
                     _explain(answer, "InitProducerId", transactional_id)
             return answer
 
-        return await self._calls.ask_each(call, transactional_ids, coordinators(self._calls, TRANSACTION), ask)
+        return await self._calls.request_by_node(call, transactional_ids, coordinators(self._calls, TRANSACTION), request_from_node)
 
     async def force_terminate_transaction(self, transactional_id: str, *, timeout_ms: int | None = None) -> None:
         """Ends the open transaction of a transactional id, also one prepared for two-phase commit, by fencing its producer."""
