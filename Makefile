@@ -28,7 +28,7 @@ ifeq ($(FORM),pure)
 else
 	@rm -f $(VENV)/pure; $(BIN)/python scripts/compile --for-run
 endif
-	@exec $(BIN)/barnabas up
+	@exec $(BIN)/python scripts/up $(UP)
 
 install: $(VENV)/$(FORM)  ## Make .venv with the barnabas command, compiled, and nothing else
 

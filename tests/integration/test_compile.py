@@ -1,4 +1,4 @@
-"""scripts/compile on a checkout of one module, whose setup.py only pretends to compile: what is put in place, when, and after what failures.
+"""scripts/compile on a checkout of one module, whose setup.py only pretends to compile: what it puts in place, and when.
 
 `make install` runs the real build, and the whole suite runs on what it puts in place.
 """
