@@ -26,7 +26,9 @@ from tests.broker import READY, START_TIMEOUT_S, STOP_TIMEOUT_S, started
 from tests.unit.test_compiled import HOT
 
 ROOT: Final = Path(__file__).parents[1]
-SOURCES: Final = "src/barnabas.egg-info/SOURCES.txt"
+LISTED_FILES: Final = "src/barnabas.egg-info/SOURCES.txt"
+FORMS: Final = ("pure", "compiled")
+SOURCES: Final = ("wheel", "clone", "sdist")
 BUILD_TIMEOUT_S: Final = 3600  # compiling takes 3 to 8 minutes on two cores
 COLD_START_S_MAX: Final = 1.5  # from the command to the line that says ready, best of COLD_STARTS, on a machine that is not busy
 COLD_STARTS: Final = 3
@@ -73,7 +75,7 @@ def tracked_files() -> list[str]:
     if (ROOT / ".git").exists():
         names = run(["git", "ls-files", "-z"], cwd=ROOT).split("\0")
     else:
-        names = [name for name in (ROOT / SOURCES).read_text().splitlines() if ".egg-info/" not in name]
+        names = [name for name in (ROOT / LISTED_FILES).read_text().splitlines() if ".egg-info/" not in name]
     return sorted(name for name in names if (ROOT / name).is_file())
 
 
@@ -218,24 +220,26 @@ def released_wheels() -> Iterator[tuple[str, Path]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.install", description="Install from a clone and an sdist, compiled and pure.")
-    parser.add_argument("--form", choices=("pure", "compiled"), action="append", help="only this form")
-    parser.add_argument("--wheels", action="store_true", help="only the wheels in dist/")
+    parser = argparse.ArgumentParser(prog="python -m tests.install", description="Install wheels, a clone and an sdist, compiled and pure.")
+    parser.add_argument("--form", choices=FORMS, action="append", help="only this form")
+    parser.add_argument("--source", choices=SOURCES, action="append", help="only from this; the wheels are those in dist/")
     given = parser.parse_args()
-    forms = given.form or ["pure", "compiled"]
+    forms, sources = given.form or FORMS, given.source or SOURCES
     with tempfile.TemporaryDirectory(prefix="barnabas-install-") as place:
         work = Path(place)
-        for form, built in released_wheels():
+        for form, built in released_wheels() if "wheel" in sources else ():
             if form in forms:
-                print(f"{built.name}: ", end="", flush=True)
-                print(prove_wheel(built, form, work / f"wheel-{form}-environment"), flush=True)
-        if given.wheels:
-            return
-        archive = sdist(clone(work / "source"), work / "dist")
+                _say(built.name, prove_wheel(built, form, work / f"wheel-{form}-environment"))
         for form in forms:
-            for kind, source in (("clone", clone(work / f"clone-{form}")), ("sdist", archive)):
-                print(f"{form} from {'a clone' if kind == 'clone' else archive.name}: ", end="", flush=True)
-                print(prove(source, form, work / f"{kind}-{form}-environment"), flush=True)
+            if "clone" in sources:
+                _say(f"{form} from a clone", prove(clone(work / f"clone-{form}"), form, work / f"clone-{form}-environment"))
+            if "sdist" in sources:
+                archive = sdist(clone(work / f"source-{form}"), work / f"dist-{form}")
+                _say(f"{form} from {archive.name}", prove(archive, form, work / f"sdist-{form}-environment"))
+
+
+def _say(what: str, outcome: str) -> None:
+    print(f"{what}: {outcome}", flush=True)
 
 
 if __name__ == "__main__":
