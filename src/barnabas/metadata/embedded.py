@@ -72,6 +72,7 @@ class SqliteJournal:
             self._database.execute("PRAGMA auto_vacuum = INCREMENTAL")  # takes effect only while the file is empty
             self._database.execute("PRAGMA journal_mode = WAL")
             self._database.execute("PRAGMA synchronous = FULL")
+            self._database.execute("PRAGMA fullfsync = ON")  # macOS: also out of the cache of the drive
             self._database.execute(f"PRAGMA journal_size_limit = {WAL_BYTES_MAX}")
             self._database.execute(f"PRAGMA wal_autocheckpoint = {WAL_CHECKPOINT_PAGES}")
             self._database.execute("PRAGMA temp_store = MEMORY")

@@ -13,8 +13,10 @@ import socket
 from collections.abc import Sequence
 from typing import Any, Final
 
+from barnabas import system
+
 # The next bytes belong to the same packet: a few bytes of header do not wake the reader on their own.
-MORE_TO_COME: Final[int] = getattr(socket, "MSG_MORE", 0)
+MORE_TO_COME: Final[int] = system.MSG_MORE
 
 
 class DirectSocket:
@@ -46,8 +48,8 @@ class DirectSocket:
 
 
 def of_transport(transport: Any) -> DirectSocket | None:
-    """None if the bytes must go through the transport: it uses TLS, there is no socket, or no descriptor is left."""
-    if transport.get_extra_info("sslcontext") is not None:
+    """None if the bytes must go through the transport: it uses TLS, or there is no sendfile, no socket, or no descriptor left."""
+    if not system.HAS_SENDFILE or transport.get_extra_info("sslcontext") is not None:
         return None
     its_socket = transport.get_extra_info("socket")
     if its_socket is None:

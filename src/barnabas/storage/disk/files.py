@@ -17,14 +17,15 @@ import stat
 from collections.abc import Sequence
 from typing import Final
 
+from barnabas import system
 from barnabas.file_modes import DIRECTORY_MODE, FILE_MODE
 from barnabas.storage.disk.disk import READ_BYTES_MAX, AnyFile, AnyFiles, AnyLock, Buffer, DirEntry, write_atomically
 from barnabas.storage.disk.file_pool import NO_DESCRIPTOR, READ_ONLY, READ_WRITE, FilePool, PooledFile
 
 __all__ = ["AnyFile", "AnyFiles", "AnyLock", "Buffer", "DirEntry", "File", "FilePool", "Files"]
 
-RWF_NOWAIT: Final[int] = getattr(os, "RWF_NOWAIT", 0)
-IOV_MAX: Final = 1024
+RWF_NOWAIT: Final[int] = system.RWF_NOWAIT
+IOV_MAX: Final[int] = system.IOV_MAX
 
 
 class File(PooledFile):
@@ -140,7 +141,7 @@ class File(PooledFile):
     def sync(self) -> None:
         self._pool.pin(self)
         try:
-            os.fdatasync(self.descriptor)
+            system.sync_data(self.descriptor)
         finally:
             self._pool.unpin(self)
 
@@ -327,7 +328,7 @@ class Lock:
 def _sync(path: str, flags: int) -> None:
     descriptor = os.open(path, flags)
     try:
-        os.fsync(descriptor)
+        system.sync_all(descriptor)
     finally:
         os.close(descriptor)
 

@@ -6,6 +6,8 @@ import ctypes
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from barnabas import system
+
 OVERRIDE: Final = b"--override"
 _ARG_START: Final = 48 - 3  # fields of proc(5)'s stat, counted from 3, which follows the name in brackets
 _ARG_END: Final = 49 - 3
@@ -41,6 +43,8 @@ def secret_values(arguments: bytes, is_secret: Callable[[str], bool]) -> Iterato
 
 def _arguments() -> tuple[int, bytes] | None:
     """The address of the arguments in this process, and their bytes."""
+    if not system.HAS_PROC:
+        return None
     try:
         with open("/proc/self/stat", "rb") as stat, open("/proc/self/cmdline", "rb") as command_line:
             fields = stat.read().rpartition(b") ")[2].split()

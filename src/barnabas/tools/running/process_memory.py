@@ -6,10 +6,12 @@ import os
 from collections import defaultdict
 from pathlib import Path
 
+from barnabas import system
+
 
 def tree_bytes(root: int) -> int | None:
     """The memory of a process and its descendants in bytes; shared pages count once. None if it is not available."""
-    if not os.path.exists("/proc/self/smaps_rollup"):
+    if not system.HAS_PROC or not os.path.exists("/proc/self/smaps_rollup"):
         return None
     return sum(map(_bytes, _tree(root)))
 

@@ -19,6 +19,7 @@ import sys
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
+from barnabas import system
 from barnabas.endpoint import host_and_port
 from barnabas.file_modes import keep_files_private
 from barnabas.network import event_loop
@@ -160,12 +161,9 @@ def _prepare_process() -> None:
     hand_large_pieces_back()
     gc.disable()  # until all modules are loaded there is no garbage
     gc.set_threshold(*GC_THRESHOLDS)
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < hard:
-        try:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        except (ValueError, OSError) as error:
-            _log.warning("The limit of open files stays at %d: %s", soft, error)
+    error = system.raise_open_files_limit()
+    if error is not None:
+        _log.warning("The limit of open files stays at %d: %s", resource.getrlimit(resource.RLIMIT_NOFILE)[0], error)
 
 
 def _announce(server: BrokerServer, config: BrokerConfig, log_format: str) -> None:
@@ -186,7 +184,7 @@ def notify(state: str) -> None:
     if not address:
         return
     try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as manager:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
             manager.sendto(state.encode(), "\0" + address[1:] if address.startswith("@") else address)
     except OSError as error:
         _log.warning("The service manager could not be told %s: %s", state, error)
