@@ -33,7 +33,7 @@ NO_SETTINGS = {
 every_page = pytest.mark.parametrize("page", PAGES)
 
 
-@every_page
+@pytest.mark.parametrize("page", (*PAGES, "ARCHITECTURE.md"))
 def test_every_link_leads_somewhere(page: str) -> None:
     links = [(number, link) for number, line in prose(page) for link in LINK.findall(CODE.sub("", line)) if "://" not in link]
     broken = [f"{page}:{number}: {link}" for number, link in links if not _exists(page, link)]
