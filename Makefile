@@ -95,7 +95,7 @@ $(VENV)/made:
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-$(VENV)/$(FORM): $(VENV)/made requirements/install.txt setup.py pyproject.toml $(COMPILED_FROM)
+$(VENV)/$(FORM): $(VENV)/made requirements/install.txt setup.py src/compiled.toml pyproject.toml $(COMPILED_FROM)
 	$(BIN)/pip install -q --disable-pip-version-check -r requirements/install.txt
 	@find src -name '*.so' -delete; rm -f $(VENV)/pure $(VENV)/compiled
 	$(BIN)/pip install -q --disable-pip-version-check --no-build-isolation --no-deps -e .

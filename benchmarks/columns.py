@@ -15,7 +15,7 @@ from collections.abc import Callable
 import google_crc32c
 import pyarrow as pa
 
-from barnabas.records.columns import decode, encode
+from barnabas.records.columns.columns import decode, encode
 from benchmarks.report import Figure, by_turns, table
 
 RECORDS = 100_000

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from barnabas.records.builder import BatchBuilder
 from barnabas.storage.compaction.cleaner import Cleaning, exhaust
 from barnabas.storage.compaction.config import CleanerConfig
-from barnabas.storage.files import Files
+from barnabas.storage.disk.files import Files
 from barnabas.storage.host import DirectHost
-from barnabas.storage.loader import LoadRequest, load_log
-from barnabas.storage.log import Log
+from barnabas.storage.log.loader import LoadRequest, load_log
+from barnabas.storage.log.log import Log
 from barnabas.storage.log_config import LogConfig
 from barnabas.topic_partition import TopicPartition
 from benchmarks.report import Figure, by_turns

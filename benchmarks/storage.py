@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from barnabas.records.builder import BatchBuilder
-from barnabas.storage.fetch import FetchIsolation
-from barnabas.storage.files import Files
+from barnabas.storage.disk.files import Files
 from barnabas.storage.host import DirectHost
-from barnabas.storage.loader import LoadRequest, load_log
-from barnabas.storage.log import Log
+from barnabas.storage.log.fetch import FetchIsolation
+from barnabas.storage.log.loader import LoadRequest, load_log
+from barnabas.storage.log.log import Log
 from barnabas.storage.log_config import LogConfig
 from barnabas.storage.log_manager import LogManager
 from barnabas.topic_partition import TopicPartition

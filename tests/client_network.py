@@ -9,12 +9,12 @@ from random import Random
 from typing import Any, TypeVar
 
 from barnabas.client.clock import Clock, SystemClock
-from barnabas.client.common_config import common, finish
-from barnabas.client.config import ClientConfig
+from barnabas.client.config.common_config import common, finish
+from barnabas.client.config.config import ClientConfig
 from barnabas.client.loop_thread import new_event_loop
-from barnabas.client.metadata import Metadata
-from barnabas.client.metrics import Metrics
-from barnabas.client.network_client import NetworkClient
+from barnabas.client.metrics.metrics import Metrics
+from barnabas.client.network.metadata import Metadata
+from barnabas.client.network.network_client import NetworkClient
 from barnabas.config_def import table
 
 T = TypeVar("T")

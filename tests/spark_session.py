@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from barnabas.tools._spark_home import home_set
+from barnabas.tools.spark.spark_home import home_set
 from tests import kafka
 
 if TYPE_CHECKING:

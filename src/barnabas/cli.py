@@ -1,6 +1,6 @@
 """The `barnabas` command: `barnabas TOOL …` runs one module of `barnabas.tools`.
 
-A tool is a file there whose name does not begin with an underscore; it opens with a sentence that `barnabas --help` shows and has
+A tool is a module there, not a package; it opens with a sentence that `barnabas --help` shows and has
 `main(arguments) -> exit code`, and `OPTIONS` or `build_parser()`. Nothing is registered anywhere else, and this module knows no tool by
 name. `barnabas kafka-TOOL` is the tool exactly as Kafka's script has it; `barnabas TOOL` adds a default cluster, suggestions, and help on
 stdout.
@@ -37,13 +37,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     if name != words[0]:
         return run(_load(name), words[1:])
-    from barnabas.tools._guide import run_guided
+    from barnabas.tools.guide.guide import run_guided
 
     return run_guided(_load(name), words[1:], run)
 
 
 def _no_such_tool(name: str) -> str:
-    from barnabas.tools._suggestions import nearest
+    from barnabas.tools.guide.suggestions import nearest
 
     near = nearest(name, tool_names())
     return f"barnabas: there is no tool '{name}'" + (f"; did you mean {near}?" if near else "; `barnabas --help` lists them")
@@ -70,8 +70,8 @@ def usage() -> str:
 
 
 def tool_names() -> list[str]:
-    names = (module.name for module in pkgutil.iter_modules(tools.__path__))
-    return sorted(name.replace("_", "-") for name in names if not name.startswith("_"))
+    names = (module.name for module in pkgutil.iter_modules(tools.__path__) if not module.ispkg)
+    return sorted(name.replace("_", "-") for name in names)
 
 
 def _load(name: str) -> ModuleType:

@@ -29,7 +29,7 @@ from types import TracebackType
 from typing import Any, Final, Protocol, TypeAlias
 
 from barnabas.broker.config.synonyms import near_config_name
-from barnabas.broker.server import BrokerServer
+from barnabas.broker.server.server import BrokerServer
 from barnabas.config_def import InvalidConfig, value_text
 from barnabas.endpoint import EndPoint, SecurityProtocol, host_and_port
 from barnabas.network.event_loop import new_event_loop
@@ -38,8 +38,8 @@ from barnabas.protocol.framing import parse_response_header, request_frame
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from barnabas.protocol.registry import BY_NAME
-from barnabas.tools._logs import TextFormatter
-from barnabas.tools._settings import settings
+from barnabas.tools.running.logs import TextFormatter
+from barnabas.tools.running.settings import settings
 
 START_TIMEOUT_S: Final = 120  # on a machine that is busy with other tests
 STOP_TIMEOUT_S: Final = 60

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from barnabas.client.admin.config import KEYS
-from barnabas.client.admin.offsets import IsolationLevel, OffsetSpec
+from barnabas.client.admin.topics.offsets import IsolationLevel, OffsetSpec
 from barnabas.client.errors import SslAuthentication, Timeout
 from barnabas.client.loop_thread import LoopThread
 from barnabas.config_def import InvalidConfig
@@ -24,10 +24,10 @@ from barnabas.errors import InvalidTopic, KafkaError, UnknownTopicOrPartition
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
 from pyspark_barnabas.errors import ClusterError, OptionError
+from pyspark_barnabas.offsets import PartitionOffsets
 from pyspark_barnabas.options import BOOTSTRAP, FIRST_ANSWER_MS, KAFKA
 from pyspark_barnabas.planning_admin import PlanningAdmin
-from pyspark_barnabas.read.offsets import PartitionOffsets
-from pyspark_barnabas.read.subscription import Subscription, Topic
+from pyspark_barnabas.subscription import Subscription, Topic
 
 if TYPE_CHECKING:
     from pyspark_barnabas.read.read_options import ReadOptions

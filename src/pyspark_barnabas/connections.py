@@ -17,11 +17,11 @@ from contextlib import contextmanager
 from typing import Any, Final, Literal, TypeVar
 
 from barnabas.client.clock import SystemClock
-from barnabas.client.config import ClientConfig, SharedSettings
+from barnabas.client.config.config import ClientConfig, SharedSettings
 from barnabas.client.loop_thread import LoopThread
-from barnabas.client.metadata import Metadata
-from barnabas.client.metrics import Metrics
-from barnabas.client.network_client import NetworkClient
+from barnabas.client.metrics.metrics import Metrics
+from barnabas.client.network.metadata import Metadata
+from barnabas.client.network.network_client import NetworkClient
 
 CLIENTS_MAX: Final = 8  # different settings in one process: clusters, or users of one
 IDLE_S_MAX: Final = 300.0

@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from barnabas.client.admin.calls import Calls, CallSettings
 from barnabas.client.admin.config import admin_config
 from barnabas.client.admin.directory import MetadataDirectory
-from barnabas.client.admin.offsets import OffsetCalls
-from barnabas.client.admin.topics import TopicCalls
-from barnabas.client.backoff import ExponentialBackoff
+from barnabas.client.admin.topics.offsets import OffsetCalls
+from barnabas.client.admin.topics.topics import TopicCalls
 from barnabas.client.clock import SystemClock
-from barnabas.client.consumer.offset_and_metadata import OffsetAndMetadata
-from barnabas.client.metadata import Metadata
-from barnabas.client.metrics import Metrics
-from barnabas.client.network_client import NetworkClient
+from barnabas.client.consumer.offsets.offset_and_metadata import OffsetAndMetadata
+from barnabas.client.metrics.metrics import Metrics
+from barnabas.client.network.backoff import ExponentialBackoff
+from barnabas.client.network.metadata import Metadata
+from barnabas.client.network.network_client import NetworkClient
 from barnabas.topic_partition import TopicPartition
 
 
@@ -45,7 +45,7 @@ class PlanningAdmin(TopicCalls, OffsetCalls):
 
     async def commit(self, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:
         """Commits offsets to a group that has no members."""
-        from barnabas.client.admin.group_offsets import GroupOffsetCalls
+        from barnabas.client.admin.groups.group_offsets import GroupOffsetCalls
 
         class Committing(GroupOffsetCalls):
             _calls = self._calls

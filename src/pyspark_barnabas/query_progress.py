@@ -16,7 +16,7 @@ from typing import Any
 
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
-from pyspark_barnabas.read.offsets import METRICS, SOURCE
+from pyspark_barnabas.offsets import METRICS, SOURCE
 
 
 def readable(progress: StreamingQueryProgress) -> StreamingQueryProgress:

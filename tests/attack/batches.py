@@ -7,7 +7,7 @@ import time
 from barnabas.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.protocol.slices import Records
 from barnabas.records.builder import encode_batch
-from barnabas.records.compression import compress
+from barnabas.records.codecs.compression import compress
 from tests.attack.wire import frame
 
 PRODUCE_VERSION = 9

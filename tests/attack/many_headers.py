@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 
-from barnabas.records.compression import ZSTD
+from barnabas.records.codecs.compression import ZSTD
 from tests.attack import batches
 from tests.attack.wire import create_topic, send
 

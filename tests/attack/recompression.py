@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 
-from barnabas.records.compression import LZ4
+from barnabas.records.codecs.compression import LZ4
 from tests.attack import batches
 from tests.attack.wire import create_topic, send
 

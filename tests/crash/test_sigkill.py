@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from barnabas.records.reader import records_of
-from barnabas.storage.fetch import FetchIsolation
-from barnabas.storage.log import Log
+from barnabas.storage.log.fetch import FetchIsolation
+from barnabas.storage.log.log import Log
 from tests.crash.writer import COMPACTED, PLAIN, START_MS, open_manager, value_at
 
 KILLS = 200

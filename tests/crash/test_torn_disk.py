@@ -16,8 +16,8 @@ from barnabas.errors import KafkaStorageError
 from barnabas.records.builder import BatchBuilder
 from barnabas.records.reader import records_of
 from barnabas.simulation.disk import SimulatedCrash, SimulatedFiles
-from barnabas.storage.fetch import FetchIsolation
-from barnabas.storage.log import Log
+from barnabas.storage.log.fetch import FetchIsolation
+from barnabas.storage.log.log import Log
 from barnabas.storage.log_config import LogConfig
 from barnabas.storage.log_manager import LogManager, LogManagerConfig
 from barnabas.storage.producers.replay import replay_batch

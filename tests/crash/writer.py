@@ -13,9 +13,9 @@ import sys
 
 from barnabas.records.builder import BatchBuilder
 from barnabas.records.control import end_txn_marker
-from barnabas.records.validator import COORDINATOR
-from barnabas.storage.files import Files
-from barnabas.storage.log import Log
+from barnabas.records.validation.validator import COORDINATOR
+from barnabas.storage.disk.files import Files
+from barnabas.storage.log.log import Log
 from barnabas.storage.log_config import LogConfig
 from barnabas.storage.log_manager import LogManager, LogManagerConfig
 from barnabas.storage.producers.state import ProducerStateConfig

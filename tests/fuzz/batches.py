@@ -14,7 +14,7 @@ import google_crc32c
 
 from barnabas.records.batch import HEADER_SIZE_V2
 from barnabas.records.builder import BatchBuilder, build
-from barnabas.records.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD, compress
+from barnabas.records.codecs.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD, compress
 from barnabas.records.control import end_txn_marker
 
 NOW_MS = 1_767_225_600_000

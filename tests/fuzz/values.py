@@ -61,7 +61,7 @@ FELT_BY_OTHERS = (
     "listener.security.protocol.map", "min.insync.replicas", "unclean.leader.election.enable", "compression.type", "log.segment.bytes",
 )  # fmt: skip
 RESOURCE_TYPES = (2, 2, 2, 4, 4, 8, 16, 32, 0, 1, 3, 127, -1)
-LOGGERS = ("barnabas.storage.loader", "kafka.log.Log", "no.such.logger", "", "barnabas.records")
+LOGGERS = ("barnabas.storage.log.loader", "kafka.log.Log", "no.such.logger", "", "barnabas.records")
 BROKERS_NOT_HERE = ("99", "-1", "xyz", "2147483648")  # no turned bit makes them the broker that is here
 
 

@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
-from barnabas.tools._exit_codes import ExitCode
+from barnabas.tools.command_line.exit_codes import ExitCode
 from tests import broker, golden
 
 DEADLINE_S = 30

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from barnabas.client.consumer.consumer import Consumer
-from barnabas.client.consumer.offset_and_metadata import OffsetAndMetadata
+from barnabas.client.consumer.offsets.offset_and_metadata import OffsetAndMetadata
 from barnabas.client.producer.producer import Producer
 from barnabas.records.builder import BatchBuilder
 from barnabas.records.control import control_key, end_txn_marker

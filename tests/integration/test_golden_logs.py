@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from barnabas.records.batch import LOG_APPEND_TIME, NO_TIMESTAMP_TYPE, Batch, read_batches
-from barnabas.records.compression import codec_name
+from barnabas.records.codecs.compression import codec_name
 from barnabas.records.crc import is_valid
 from barnabas.records.reader import read_records
-from barnabas.storage.files import Files
+from barnabas.storage.directory.names import offset_of
+from barnabas.storage.disk.files import Files
 from barnabas.storage.indexes.offset_index import OffsetIndex
 from barnabas.storage.indexes.time_index import TimeIndex
 from barnabas.storage.indexes.txn_index import TransactionIndex
-from barnabas.storage.names import offset_of
 from barnabas.storage.producers.snapshot import decode_snapshot
 from tests import golden
 

@@ -10,12 +10,12 @@ import pytest
 
 from barnabas.records.batch import Batch, read_batches
 from barnabas.records.builder import BatchBuilder
-from barnabas.records.compression import codec_id
+from barnabas.records.codecs.compression import codec_id
 from barnabas.records.reader import read_records
-from barnabas.records.validator import CLIENT, COORDINATOR
-from barnabas.storage.checkpoints import LOG_START_OFFSET_CHECKPOINT
-from barnabas.storage.files import Files
-from barnabas.storage.log import Log
+from barnabas.records.validation.validator import CLIENT, COORDINATOR
+from barnabas.storage.directory.checkpoints import LOG_START_OFFSET_CHECKPOINT
+from barnabas.storage.disk.files import Files
+from barnabas.storage.log.log import Log
 from barnabas.storage.log_config import LogConfig
 from barnabas.storage.log_manager import LogManager, LogManagerConfig
 from barnabas.storage.producers.state import ProducerStateConfig

@@ -98,7 +98,10 @@ def test_the_installed_broker_starts_takes_and_gives_a_record_and_stops(installe
             "JSON Schema needs the package jsonschema: pip install 'barnabas[json-schema]'",
         ),
         ("import barnabas.client.serialization.protobuf", "Protobuf needs the package protobuf: pip install 'barnabas[protobuf]'"),
-        ("import barnabas.client.consumer.arrow_fetch", "poll_arrow needs the packages pyarrow and numpy: pip install 'barnabas[arrow]'"),
+        (
+            "import barnabas.client.consumer.fetching.arrow_fetch",
+            "poll_arrow needs the packages pyarrow and numpy: pip install 'barnabas[arrow]'",
+        ),
         (
             "from barnabas.cli import main; raise SystemExit(main(['demo']))",
             "pyspark is not installed: pip install 'pyspark[pipelines]>=",

@@ -14,17 +14,17 @@ import pytest
 
 from barnabas.records.batch import LOG_APPEND_TIME
 from barnabas.records.builder import BatchBuilder
-from barnabas.records.compression import codec_id
+from barnabas.records.codecs.compression import codec_id
 from barnabas.records.control import end_txn_marker
 from barnabas.records.record import Header
-from barnabas.records.validator import COORDINATOR
+from barnabas.records.validation.validator import COORDINATOR
 from barnabas.storage.compaction.cleanable import offsets_to_clean
 from barnabas.storage.compaction.cleaner import Cleaning, exhaust
 from barnabas.storage.compaction.config import CleanerConfig
-from barnabas.storage.files import Files
+from barnabas.storage.disk.files import Files
 from barnabas.storage.host import DirectHost
-from barnabas.storage.loader import LoadRequest, load_log
-from barnabas.storage.log import Log
+from barnabas.storage.log.loader import LoadRequest, load_log
+from barnabas.storage.log.log import Log
 from barnabas.storage.log_config import LogConfig
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid

@@ -25,7 +25,7 @@ from barnabas.protocol.message import Message
 from barnabas.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from barnabas.protocol.messages.metadata_response import MetadataResponse
 from barnabas.protocol.registry import APIS
-from barnabas.tools._exit_codes import ExitCode
+from barnabas.tools.command_line.exit_codes import ExitCode
 from benchmarks.generator import Batch, fetch_frame, produce
 from benchmarks.wire import Client
 

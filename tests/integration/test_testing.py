@@ -361,5 +361,7 @@ def test_a_projects_own_fixture_stands_before_the_plugins(tmp_path: Path) -> Non
 
 
 def test_the_plugin_imports_no_broker_where_none_is_asked_for(tmp_path: Path) -> None:
-    (tmp_path / "test_project.py").write_text("import sys\n\ndef test_nothing():\n    assert 'barnabas.broker.server' not in sys.modules\n")
+    (tmp_path / "test_project.py").write_text(
+        "import sys\n\ndef test_nothing():\n    assert 'barnabas.broker.server.server' not in sys.modules\n"
+    )
     assert "1 passed" in run_pytest(tmp_path).stdout

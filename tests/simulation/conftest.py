@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-import barnabas.broker.partition
+import barnabas.broker.partitions.partition
 
-IS_COMPILED = not str(barnabas.broker.partition.__file__).endswith(".py")
+IS_COMPILED = not str(barnabas.broker.partitions.partition.__file__).endswith(".py")
 
 collect_ignore = ["test_known_mistakes.py"] if IS_COMPILED else []
 

@@ -8,26 +8,27 @@ from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from barnabas.broker import partition_read
 from barnabas.broker.clock import Clock
-from barnabas.broker.delayed_operation import DelayedOperation
-from barnabas.broker.follower_fetch import FollowerFetch, Following, State
-from barnabas.broker.housekeeping import Housekeeping
-from barnabas.broker.introduction import Introduction
-from barnabas.broker.isr import InSyncReplicas
-from barnabas.broker.partition import REPLICATED, Partition
-from barnabas.broker.replica_manager import ReplicaManager
-from barnabas.broker.transaction_links import ClusterVerifier
-from barnabas.broker.transaction_verification import TransactionVerification
+from barnabas.broker.partitions import partition_read
+from barnabas.broker.partitions.isr import InSyncReplicas
+from barnabas.broker.partitions.partition import REPLICATED, Partition
+from barnabas.broker.replication.follower_fetch import FollowerFetch, Following, State
+from barnabas.broker.replication.replica_manager import ReplicaManager
+from barnabas.broker.server.housekeeping import Housekeeping
+from barnabas.broker.topics.initial_metadata import InitialMetadata
+from barnabas.broker.transactions.transaction_links import ClusterVerifier
+from barnabas.broker.transactions.transaction_verification import TransactionVerification
+from barnabas.broker.waiting.delayed_operation import DelayedOperation
 from barnabas.controller import steps, term
-from barnabas.coordinator.group.classic_group import ClassicGroup
+from barnabas.coordinator.group.classic.classic_group import ClassicGroup
 from barnabas.coordinator.runtime import CoordinatorRuntime
 from barnabas.coordinator.transaction.markers import MarkerWriter
-from barnabas.coordinator.transaction.shard import TransactionShard
+from barnabas.coordinator.transaction.shard import TransactionCoordinatorShard
 from barnabas.network.exchange import Exchange
-from barnabas.storage import log, log_manager
-from barnabas.storage.checkpoints import CheckpointWrite
-from barnabas.storage.log_dir import LogDir
+from barnabas.storage import log_manager
+from barnabas.storage.directory.checkpoints import CheckpointWrite
+from barnabas.storage.directory.log_dir import LogDir
+from barnabas.storage.log import log
 from barnabas.storage.log_manager import LogManager
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
@@ -103,7 +104,7 @@ def obey_a_deposed_controller() -> Any:
 
 def speak_before_the_controller_has() -> Any:
     """A broker that has just joined answers its clients, with what it does not know yet."""
-    return changed(Introduction, "is_over", property(lambda _: True, lambda *_: None))
+    return changed(InitialMetadata, "is_over", property(lambda _: True, lambda *_: None))
 
 
 def write_as_a_deposed_controller() -> Any:
@@ -132,7 +133,7 @@ def forget_the_producers_with_a_new_leader() -> Any:
 
 def leave_markers_to_the_coordinator_before() -> Any:
     """A coordinator that takes over does not go on with transactions whose end is decided and not told."""
-    return changed(TransactionShard, "_resume", lambda *_: None)
+    return changed(TransactionCoordinatorShard, "_resume", lambda *_: None)
 
 
 def commit_in_the_first_partition_only() -> Any:

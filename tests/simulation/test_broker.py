@@ -15,8 +15,8 @@ from barnabas.records.builder import build
 from barnabas.records.reader import records_of
 from barnabas.simulation.client import Connection
 from barnabas.simulation.cluster import PORT, SimulatedCluster
-from barnabas.storage import log as storage_log
-from barnabas.storage.fetch import read_segments
+from barnabas.storage.log import log as storage_log
+from barnabas.storage.log.fetch import read_segments
 
 TOPIC = "t"
 

@@ -8,7 +8,7 @@ import pytest
 
 from barnabas.errors import DuplicateBrokerRegistration
 from barnabas.simulation.cluster import LOG_DIR, SimulatedBroker, SimulatedCluster
-from barnabas.storage.meta_properties import MetaPropertiesFile
+from barnabas.storage.directory.meta_properties import MetaPropertiesFile
 
 
 @pytest.fixture

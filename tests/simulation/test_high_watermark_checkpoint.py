@@ -8,7 +8,7 @@ import pytest
 
 from barnabas.simulation.cluster import LOG_DIR, SimulatedBroker
 from barnabas.simulation.histories import History
-from barnabas.storage.checkpoints import REPLICATION_OFFSET_CHECKPOINT, OffsetCheckpoint
+from barnabas.storage.directory.checkpoints import REPLICATION_OFFSET_CHECKPOINT, OffsetCheckpoint
 from barnabas.topic_partition import TopicPartition
 
 RECORDS = 20

@@ -17,7 +17,7 @@ from barnabas.protocol.messages.produce_request import PartitionProduceData, Pro
 from barnabas.protocol.registry import BY_NAME
 from barnabas.protocol.slices import Records
 from barnabas.records.builder import build
-from barnabas.records.compression import FIRST_LOOK, GZIP
+from barnabas.records.codecs.compression import FIRST_LOOK, GZIP
 from barnabas.simulation.client import Connection
 from barnabas.simulation.cluster import PORT, SimulatedCluster
 from barnabas.simulation.conversations import Frames

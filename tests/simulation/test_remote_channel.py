@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.broker_links import BrokerLinks
-from barnabas.broker.local_channel import LocalChannel
-from barnabas.broker.remote_channel import RemoteChannel
+from barnabas.broker.cluster.local_channel import LocalChannel
+from barnabas.broker.cluster.remote_channel import RemoteChannel
+from barnabas.broker.links.broker_links import BrokerLinks
 from barnabas.endpoint import EndPoint
 from barnabas.metadata.znodes.cluster import BrokerRegistration
 from barnabas.network.config import NetworkConfig

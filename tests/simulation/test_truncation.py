@@ -17,7 +17,7 @@ from barnabas.records.builder import build
 from barnabas.simulation.checkers import log_bytes, log_of, values_of
 from barnabas.simulation.client import Connection, SimulatedClient
 from barnabas.simulation.cluster import PORT, SimulatedBroker, SimulatedCluster
-from barnabas.storage.log import Log
+from barnabas.storage.log.log import Log
 from barnabas.topic_partition import TopicPartition
 
 PARTITION = TopicPartition("t", 0)

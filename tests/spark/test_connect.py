@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.tools._spark import environment
-from barnabas.tools._spark_home import home_settings
+from barnabas.tools.spark.spark import environment
+from barnabas.tools.spark.spark_home import home_settings
 from tests.broker import TopicMaker
 from tests.spark import queries
 from tests.spark.topic_contents import Sent, read, send

@@ -24,7 +24,7 @@ from pyspark_barnabas.read import range_fetcher
 from pyspark_barnabas.read.fetch import FetchOptions, read_range
 from pyspark_barnabas.read.ranges import OffsetRange
 from pyspark_barnabas.read.read_errors import FetchTimeoutError, TopicDeletedError
-from pyspark_barnabas.read.subscription import Subscription
+from pyspark_barnabas.subscription import Subscription
 from tests import broker
 from tests.broker import TopicMaker
 

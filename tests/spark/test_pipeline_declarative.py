@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from barnabas.tools._pipeline_project import make_project, template_names
+from barnabas.tools.spark.pipeline_project import make_project, template_names
 from tests.broker import TopicMaker
 from tests.spark.command import TIMEOUT_S, run_pipeline
 from tests.spark.topic_contents import Sent, read, send

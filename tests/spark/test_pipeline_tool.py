@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.tools._pipeline_project import make_project
+from barnabas.tools.spark.pipeline_project import make_project
 from tests.broker import TopicMaker
 from tests.spark.command import TIMEOUT_S, barnabas, run_pipeline
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from barnabas.tools._spark_home import home_settings
+from barnabas.tools.spark.spark_home import home_settings
 from tests import broker, spark_session
 from tests.broker import TopicMaker
 from tests.spark import queries

@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka import KafkaError as KafkaErrorCode
 
 from barnabas.client.admin import Admin, AlterConfigOp, ConfigResource, ConfigResourceType, NewTopic
-from barnabas.client.admin.transactions import TransactionState
+from barnabas.client.admin.topics.transactions import TransactionState
 from barnabas.client.errors import KafkaError
 from pyspark_barnabas.errors import OptionError
 from pyspark_barnabas.exactly_once.decision_topic import REQUIRED

@@ -12,7 +12,7 @@ from enum import Enum
 from pathlib import Path
 from typing import IO
 
-from barnabas.tools._spark_home import home_settings
+from barnabas.tools.spark.spark_home import home_settings
 
 
 class Kind(Enum):

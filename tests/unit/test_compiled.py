@@ -6,30 +6,36 @@
 from __future__ import annotations
 
 import os
-import re
+import tomllib
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
-HOT = re.findall(r'^    "(barnabas/\S+)\.py",$', (ROOT / "setup.py").read_text(), re.MULTILINE)
-NOT_COMPILED = {
-    "src/barnabas/records/__init__.py",
-    "src/barnabas/records/columns.py",  # its work is done by pyarrow and by column_walk
-}
+MARKER = "# Compiled by mypyc: src/compiled.toml lists this module."
+HOT = [module for group in tomllib.loads((ROOT / "src/compiled.toml").read_text()).values() for module in group]
+NOT_COMPILED = {"barnabas.records.columns.columns"}  # pyarrow and column_walk do its work
 EXPECTED = os.environ.get("BARNABAS_EXPECT", "")
 
 
-def test_the_list_of_hot_modules_names_files_that_exist_and_all_of_records() -> None:
-    listed = {f"src/{module}.py" for module in HOT}
-    assert all((ROOT / path).is_file() for path in listed)
-    records = {f"src/barnabas/records/{path.name}" for path in (ROOT / "src/barnabas/records").glob("*.py")}
-    assert records - listed <= NOT_COMPILED
+def test_compiled_toml_lists_the_modules_that_carry_the_marker() -> None:
+    sources = (ROOT / "src/barnabas").rglob("*.py")
+    marked = [path for path in sources if MARKER in path.read_text().split("\n", 2)[:2]]
+    assert sorted(HOT) == sorted(module_name(path) for path in marked)
+
+
+def test_all_modules_of_records_are_compiled() -> None:
+    records = {module_name(path) for path in (ROOT / "src/barnabas/records").rglob("*.py") if path.name != "__init__.py"}
+    assert records - set(HOT) == NOT_COMPILED
 
 
 @pytest.mark.skipif(not EXPECTED, reason="BARNABAS_EXPECT is not set; `make unit` and `make unit-pure` set it")
 @pytest.mark.parametrize("module", HOT)
 def test_a_hot_module_is_loaded_in_the_form_this_run_is_for(module: str) -> None:
-    origin = import_module(module.replace("/", ".")).__file__ or ""
+    origin = import_module(module).__file__ or ""
     assert Path(origin).suffix == {"compiled": ".so", "pure": ".py"}[EXPECTED]
+
+
+def module_name(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT / "src").with_suffix("").parts)

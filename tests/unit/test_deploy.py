@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from barnabas.file_modes import DIRECTORY_MODE, UMASK
-from barnabas.tools._exit_codes import ExitCode
+from barnabas.tools.command_line.exit_codes import ExitCode
 
 UNIT = Path(__file__).parents[2] / "deploy" / "barnabas.service"
 FOR_GOOD = {ExitCode.INVALID_CONFIG, ExitCode.USAGE, ExitCode.DIRECTORY_IN_USE, ExitCode.FOREIGN_DIRECTORY}

@@ -11,21 +11,21 @@ from random import Random
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from barnabas.broker.admin_manager import AdminManager
-    from barnabas.broker.auto_topic_creation import AutoTopicCreation
     from barnabas.broker.clock import Clock
-    from barnabas.broker.cluster_member import ClusterMember
+    from barnabas.broker.cluster.cluster_member import ClusterMember
     from barnabas.broker.config import DynamicBrokerConfig
-    from barnabas.broker.config_manager import ConfigManager
-    from barnabas.broker.features import FeatureLevels
-    from barnabas.broker.fetch_session import FetchManager
-    from barnabas.broker.loop_lag import LoopLag
-    from barnabas.broker.metadata_cache import MetadataCache
-    from barnabas.broker.producer_ids import ProducerIdManager
-    from barnabas.broker.replica_manager import ReplicaManager
-    from barnabas.broker.transaction_markers import MarkerAppender
-    from barnabas.broker.transaction_verification import TransactionVerification
-    from barnabas.broker.turns import Turns
+    from barnabas.broker.config.config_manager import ConfigManager
+    from barnabas.broker.replication.replica_manager import ReplicaManager
+    from barnabas.broker.requests.fetch_session import FetchManager
+    from barnabas.broker.scheduling.loop_lag import LoopLag
+    from barnabas.broker.scheduling.turns import Turns
+    from barnabas.broker.topics.admin_manager import AdminManager
+    from barnabas.broker.topics.auto_topic_creation import AutoTopicCreation
+    from barnabas.broker.topics.features import FeatureLevels
+    from barnabas.broker.topics.metadata_cache import MetadataCache
+    from barnabas.broker.transactions.producer_ids import ProducerIdManager
+    from barnabas.broker.transactions.transaction_markers import MarkerAppender
+    from barnabas.broker.transactions.transaction_verification import TransactionVerification
     from barnabas.controller.controller import Controller
     from barnabas.coordinator.group.coordinator import GroupCoordinator
     from barnabas.coordinator.transaction.coordinator import TransactionCoordinator

@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """The two clocks of a broker: the wall clock, which goes into records and files, and a monotonic one for intervals and deadlines.
 
 Nothing below the broker reads either: they are given times. The simulator gives the broker a clock of its own.

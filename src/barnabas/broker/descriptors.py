@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 
 from barnabas.network.config import INT_MAX
 from barnabas.network.descriptors import DescriptorGuard
-from barnabas.storage.file_pool import MAX_OPEN, FilePool
-from barnabas.storage.files import AnyFiles, Files
+from barnabas.storage.disk.file_pool import MAX_OPEN, FilePool
+from barnabas.storage.disk.files import AnyFiles, Files
 
 RESERVE_MIN: Final = 16
 RESERVE_MAX: Final = 512

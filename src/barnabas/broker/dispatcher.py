@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """Kafka's KafkaApis: gives each request to the handler of its API, and sees to it that it gets an answer or its connection is closed.
 
 It stands between the network layer, which knows frames, and the handlers, which know messages. It decides nothing itself.
@@ -11,9 +12,9 @@ from collections.abc import Awaitable, Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.broker.handlers import AT_ONCE, CONTROL, HANDLERS, Handler
-from barnabas.broker.request import Request, RequestPart
-from barnabas.broker.sliced_response import WRITTEN_AT_ONCE, frame_in_slices, longest_list
-from barnabas.broker.turns import BYTES_AT_ONCE, ELEMENTS_AT_ONCE
+from barnabas.broker.requests.request import Request, RequestPart
+from barnabas.broker.requests.sliced_response import WRITTEN_AT_ONCE, frame_in_slices, longest_list
+from barnabas.broker.scheduling.turns import BYTES_AT_ONCE, ELEMENTS_AT_ONCE
 from barnabas.errors import KafkaError
 from barnabas.network.exchange import Exchange
 from barnabas.protocol import api_keys, framing
@@ -24,7 +25,7 @@ from barnabas.protocol.message import Message, serialize
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.handlers.parts import Parts
-    from barnabas.broker.introduction import Introduction
+    from barnabas.broker.topics.initial_metadata import InitialMetadata
 
 _log = logging.getLogger(__name__)
 
@@ -76,11 +77,11 @@ class RequestDispatcher:
                     return
                 request = Request(exchange, header, header.message())
         self.last_request = request
-        if header.api.key in AT_ONCE or (cluster := self._broker.cluster) is None or cluster.introduction.is_over:
+        if header.api.key in AT_ONCE or (cluster := self._broker.cluster) is None or cluster.initial_metadata.is_over:
             self._handle(handler, request)
         else:
             exchange.leave_queue()  # the controller must be heard, however many wait for it
-            self._run(self._handle_after(cluster.introduction, handler, request))
+            self._run(self._handle_after(cluster.initial_metadata, handler, request))
 
     def took_long(self, taken_ns: int) -> None:
         self._broker.loop_lag.held(taken_ns / 1_000_000, self.last_request)
@@ -94,8 +95,8 @@ class RequestDispatcher:
         else:
             self._run(self._respond_when_done(request, result))
 
-    async def _handle_after(self, introduction: Introduction, handler: Handler, request: Request[Any]) -> None:
-        await introduction.wait()
+    async def _handle_after(self, initial_metadata: InitialMetadata, handler: Handler, request: Request[Any]) -> None:
+        await initial_metadata.wait()
         try:
             self._handle(handler, request)
         except Exception as error:
@@ -103,10 +104,10 @@ class RequestDispatcher:
 
     def _dispatch_later(self, handler: Handler, exchange: Exchange, header: framing.Request) -> None:
         """Takes the request out of the queue, where long ones would keep short ones out. Where those that wait for their first turn hold
-        many bytes, it stays in the queue until its own: as long as the introduction lasts, no turn is certain."""
+        many bytes, it stays in the queue until its own: as long as the initial_metadata lasts, no turn is certain."""
         exchange.hold_next()
         cluster = self._broker.cluster
-        if self._waiting_bytes + exchange.size <= WAITING_BYTES_MAX or (cluster is not None and not cluster.introduction.is_over):
+        if self._waiting_bytes + exchange.size <= WAITING_BYTES_MAX or (cluster is not None and not cluster.initial_metadata.is_over):
             exchange.leave_queue()
         self._waiting_bytes += exchange.size
         self._run(self._handle_many(handler, exchange, header))
@@ -115,7 +116,7 @@ class RequestDispatcher:
         """A request of many elements or megabytes: even to parse it takes a turn of the loop."""
         turns, cluster = self._broker.turns, self._broker.cluster
         if cluster is not None and header.api.key not in AT_ONCE:
-            await cluster.introduction.wait()
+            await cluster.initial_metadata.wait()
         await turns.next(header)
         self._waiting_bytes -= exchange.size
         exchange.leave_queue()

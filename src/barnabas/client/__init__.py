@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from barnabas.client.admin import Admin, AsyncAdmin, ConfigResource, NewPartitions, NewTopic, OffsetSpec
     from barnabas.client.cluster import Cluster, Node, PartitionInfo
-    from barnabas.client.config_names import AdminClientConfig, ConsumerConfig, ProducerConfig
+    from barnabas.client.config.config_names import AdminClientConfig, ConsumerConfig, ProducerConfig
     from barnabas.client.consumer import (
         AsyncConsumer,
         Consumer,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         SubscriptionPattern,
     )
     from barnabas.client.errors import ConfigException, KafkaError
-    from barnabas.client.metrics import Metric, MetricName
+    from barnabas.client.metrics.metrics import Metric, MetricName
     from barnabas.client.producer import AsyncProducer, Delivery, Producer, ProducerRecord, RecordMetadata
     from barnabas.topic_partition import TopicPartition
 
@@ -83,9 +83,9 @@ _PLACES = {
     ),
     **dict.fromkeys(("Admin", "AsyncAdmin", "NewTopic", "NewPartitions", "ConfigResource", "OffsetSpec"), "barnabas.client.admin"),
     **dict.fromkeys(("Cluster", "Node", "PartitionInfo"), "barnabas.client.cluster"),
-    **dict.fromkeys(("Metric", "MetricName"), "barnabas.client.metrics"),
+    **dict.fromkeys(("Metric", "MetricName"), "barnabas.client.metrics.metrics"),
     **dict.fromkeys(("KafkaError", "ConfigException"), "barnabas.client.errors"),
-    **dict.fromkeys(("ProducerConfig", "ConsumerConfig", "AdminClientConfig"), "barnabas.client.config_names"),
+    **dict.fromkeys(("ProducerConfig", "ConsumerConfig", "AdminClientConfig"), "barnabas.client.config.config_names"),
     "TopicPartition": "barnabas.topic_partition",
 }
 

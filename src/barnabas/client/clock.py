@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """The two clocks of a client: the wall clock, which goes into records, and a steady one for everything that waits.
 
 What decides is given times and reads no clock; the edge has a `Clock`, and a test one of its own.

@@ -10,13 +10,16 @@ from collections.abc import Callable, Iterable
 from random import Random
 
 from barnabas.controller import steps
-from barnabas.controller.alter_partitions import AlterPartitions
-from barnabas.controller.broker_changes import BrokerChanges
+from barnabas.controller.changes.alter_partitions import AlterPartitions
+from barnabas.controller.changes.broker_changes import BrokerChanges
+from barnabas.controller.changes.controlled_shutdown import ControlledShutdowns
+from barnabas.controller.changes.election_requests import ElectionRequests
+from barnabas.controller.changes.reassignments import Reassignments
+from barnabas.controller.changes.returned_brokers import leave_out_returned
+from barnabas.controller.changes.topic_changes import TopicChanges
 from barnabas.controller.channel import ControllerChannel
 from barnabas.controller.config import ControllerConfig
 from barnabas.controller.context import ControllerContext
-from barnabas.controller.controlled_shutdown import ControlledShutdowns
-from barnabas.controller.election_requests import ElectionRequests
 from barnabas.controller.events import (
     AlterPartitionReceived,
     AlterReassignments,
@@ -38,14 +41,11 @@ from barnabas.controller.events import (
     UncleanLeaderElectionEnable,
     UpdateMetadataResponseReceived,
 )
-from barnabas.controller.partition_states import PartitionStateMachine
-from barnabas.controller.reassignments import Reassignments
-from barnabas.controller.replica_states import ReplicaStateMachine
-from barnabas.controller.request_batch import RequestBatch
-from barnabas.controller.returned_brokers import leave_out_returned
+from barnabas.controller.states.partition_states import PartitionStateMachine
+from barnabas.controller.states.replica_states import ReplicaStateMachine
+from barnabas.controller.states.request_batch import RequestBatch
+from barnabas.controller.states.topic_deletion import TopicDeletionManager
 from barnabas.controller.steps import Steps
-from barnabas.controller.topic_changes import TopicChanges
-from barnabas.controller.topic_deletion import TopicDeletionManager
 from barnabas.controller.watches import Watches
 from barnabas.metadata import paths
 from barnabas.metadata.client import TreeClient

@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """How an error of the log reads to a client of a coordinator.
 
 The client asked about a group and knows nothing of the partition behind it: it is told to look for the coordinator again, or to wait.

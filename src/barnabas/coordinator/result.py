@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """What a coordinator decides: the records to write, and what to answer once they are written.
 
 Everything that handles a request returns a `Result` and leaves the state its records speak of alone; `replay` of the written records

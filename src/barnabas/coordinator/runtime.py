@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """Runs a coordinator on the partitions of its topic: loads them, writes what it decides, answers when the log has it.
 
 Between the handlers and the log. One shard per partition this broker leads. A write decides, appends, replays, and answers once the high

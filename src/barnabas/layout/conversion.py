@@ -17,11 +17,11 @@ from barnabas.layout.inventory import Inventory
 from barnabas.layout.journal import NEW_DIR, OLD_DIR, Journal, decode, journal_of, new_dir, old_dir
 from barnabas.layout.layout_file import LayoutFile
 from barnabas.layout.plan import NewNode, Plan
-from barnabas.storage.checkpoints import OffsetCheckpoint
-from barnabas.storage.clean_shutdown import CLEAN_SHUTDOWN_FILE, CleanShutdownFile
-from barnabas.storage.files import AnyFiles
-from barnabas.storage.log_dir import CONVERSION_DIR, CONVERSION_JOURNAL
-from barnabas.storage.meta_properties import META_PROPERTIES, MetaPropertiesFile
+from barnabas.storage.directory.checkpoints import OffsetCheckpoint
+from barnabas.storage.directory.clean_shutdown import CLEAN_SHUTDOWN_FILE, CleanShutdownFile
+from barnabas.storage.directory.log_dir import CONVERSION_DIR, CONVERSION_JOURNAL
+from barnabas.storage.directory.meta_properties import META_PROPERTIES, MetaPropertiesFile
+from barnabas.storage.disk.files import AnyFiles
 
 _JOURNAL_BYTES_MAX: Final = 1024 * 1024 * 1024
 

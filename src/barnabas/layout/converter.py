@@ -15,7 +15,7 @@ from barnabas.layout.inventory import Inventory
 from barnabas.layout.journal import Journal
 from barnabas.layout.layout import Layout
 from barnabas.layout.plan import Plan, plan
-from barnabas.storage.files import AnyFiles
+from barnabas.storage.disk.files import AnyFiles
 
 
 class Store(Protocol):

@@ -11,8 +11,8 @@ from barnabas.layout.errors import DirectoryInUse, NotConvertible
 from barnabas.layout.inventory import FoundNode, Inventory, read_node
 from barnabas.layout.layout import Layout, node_dir
 from barnabas.layout.layout_file import find_layout, node_numbers, used_nodes
-from barnabas.storage.files import AnyFiles
-from barnabas.storage.log_dir import LogDir, is_unused_log_dir
+from barnabas.storage.directory.log_dir import LogDir, is_unused_log_dir
+from barnabas.storage.disk.files import AnyFiles
 
 
 class DataDirectory:

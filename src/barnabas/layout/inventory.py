@@ -14,21 +14,21 @@ from barnabas.layout.cluster_image import ClusterImage
 from barnabas.layout.errors import NotConvertible
 from barnabas.layout.layout import Layout
 from barnabas.layout.log_end import read_log_end_offset
-from barnabas.storage import names
-from barnabas.storage.checkpoints import (
+from barnabas.storage.directory import names
+from barnabas.storage.directory.checkpoints import (
     CLEANER_OFFSET_CHECKPOINT,
     LOG_START_OFFSET_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
     REPLICATION_OFFSET_CHECKPOINT,
     OffsetCheckpoint,
 )
-from barnabas.storage.clean_shutdown import CLEAN_SHUTDOWN_FILE
-from barnabas.storage.disk import TEMPORARY_SUFFIX
-from barnabas.storage.files import AnyFiles
+from barnabas.storage.directory.clean_shutdown import CLEAN_SHUTDOWN_FILE
+from barnabas.storage.directory.log_dir import LOCK_FILE, LogDir
+from barnabas.storage.directory.meta_properties import META_PROPERTIES, MetaProperties
+from barnabas.storage.directory.partition_metadata import PartitionMetadataFile
+from barnabas.storage.disk.disk import TEMPORARY_SUFFIX
+from barnabas.storage.disk.files import AnyFiles
 from barnabas.storage.leader_epochs import LeaderEpochCache
-from barnabas.storage.log_dir import LOCK_FILE, LogDir
-from barnabas.storage.meta_properties import META_PROPERTIES, MetaProperties
-from barnabas.storage.partition_metadata import PartitionMetadataFile
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
 

@@ -19,8 +19,8 @@ from barnabas.layout.inventory import Inventory
 from barnabas.layout.layout import FIRST_NODE, Layout, node_dir
 from barnabas.layout.layout_file import LAYOUT_FILE
 from barnabas.layout.plan import Plan
-from barnabas.storage import names
-from barnabas.storage.log_dir import CONVERSION_DIR
+from barnabas.storage.directory import names
+from barnabas.storage.directory.log_dir import CONVERSION_DIR
 
 VERSION: Final = 1
 OLD_DIR: Final = f"{CONVERSION_DIR}/old"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from barnabas.storage import names
+from barnabas.storage.directory import names
 
 STORE_NAME: Final = "barnabas.db"
 FIRST_NODE: Final = 1

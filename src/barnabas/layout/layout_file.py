@@ -11,11 +11,11 @@ from barnabas.errors import CorruptCheckpoint
 from barnabas.layout.errors import WrongLayout
 from barnabas.layout.layout import Layout, node_dir
 from barnabas.properties import parse_properties
-from barnabas.storage import names
-from barnabas.storage.checkpoints import read_text
-from barnabas.storage.files import AnyFiles
-from barnabas.storage.log_dir import CONVERSION_DIR, CONVERSION_JOURNAL
-from barnabas.storage.meta_properties import META_PROPERTIES
+from barnabas.storage.directory import names
+from barnabas.storage.directory.checkpoints import read_text
+from barnabas.storage.directory.log_dir import CONVERSION_DIR, CONVERSION_JOURNAL
+from barnabas.storage.directory.meta_properties import META_PROPERTIES
+from barnabas.storage.disk.files import AnyFiles
 
 LAYOUT_FILE: Final = "layout.properties"
 SEVERAL_MIN: Final = 2

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from barnabas.errors import CorruptRecord
-from barnabas.storage import names
-from barnabas.storage.files import AnyFiles
-from barnabas.storage.scan import scan
+from barnabas.storage.directory import names
+from barnabas.storage.disk.files import AnyFiles
+from barnabas.storage.segments.scan import scan
 
 _ENTRY_BYTES: Final = 8  # of an offset index: relative offset, position
 _INDEX_BYTES_MAX: Final = 64 * 1024 * 1024

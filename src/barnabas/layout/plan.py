@@ -27,9 +27,9 @@ from barnabas.metadata.znodes.topics import (
     encode_partition_state,
     encode_topic,
 )
-from barnabas.storage import names
-from barnabas.storage.checkpoints import REPLICATION_OFFSET_CHECKPOINT
-from barnabas.storage.meta_properties import MetaProperties
+from barnabas.storage.directory import names
+from barnabas.storage.directory.checkpoints import REPLICATION_OFFSET_CHECKPOINT
+from barnabas.storage.directory.meta_properties import MetaProperties
 from barnabas.topic_name import SHARE_GROUP_STATE, TRANSACTION_STATE
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid

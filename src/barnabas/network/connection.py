@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """One connection: bytes in, whole frames to the dispatcher, responses out in the order of the requests.
 
 It stands between the event loop and the dispatcher, which it is given. One request is in process at a time, except that those the

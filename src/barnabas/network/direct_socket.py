@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """The socket of a connection, written past its transport: this is how the kernel sends a file that never comes into memory.
 
 The event loop's transports know no sendfile, and own their descriptor. So a second descriptor of the same socket is opened for as long as a

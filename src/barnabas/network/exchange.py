@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """A request and its answer to come, and the interface of what answers it.
 
 This is all the rest of the broker sees of the network: frames come through `Dispatcher.dispatch`, responses go back through the `Exchange`.

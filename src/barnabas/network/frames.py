@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """Cuts what a peer sends into frames: four bytes of size, then as many bytes.
 
 A connection feeds it each run of bytes as it stands in the receive buffer of the loop, takes the whole frames out, and lets it keep the

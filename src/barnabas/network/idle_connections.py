@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """Which connections have been quiet for too long (`connections.max.idle.ms`), and which has been so for longest.
 
 The server tells it of every sign of life and asks when to look again; it decides, and closes nothing itself.

@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """What the network layer counts: plain attributes, raised where it happens and read by whoever shows them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """The bound on requests that have been taken in and not been answered: `queued.max.requests` and `queued.max.request.bytes` of one plane.
 
 A connection asks before it hands a request over; when the bound is reached it waits here, muted, and is called in its turn.

@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """A response that is sent as its peer takes it: its parts in order, of which those on disk go out in pieces.
 
 Where it can, a piece goes from the page cache to the socket and never comes into memory. Elsewhere a connection asks for the next run of

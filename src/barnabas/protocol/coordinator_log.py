@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """The records of `__consumer_offsets`, `__transaction_state` and `__share_group_state` as bytes.
 
 A coordinator's log holds messages with two bytes in front: a key says which type of record it is, a value says in which version it was

@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """Frames: a size of four bytes, a header, a message.
 
 The network layer cuts its receive buffer with `frame_size`, hands each whole frame to `parse_request`, and sends what `response_frame`

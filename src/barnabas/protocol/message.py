@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """What every message of the protocol is: a plain object with typed fields that reads itself from bytes and writes itself to them.
 
 The classes in `messages/` and `coordinator_records/` are generated; this is what they share. A message covers all versions of its API at

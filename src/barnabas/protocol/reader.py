@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """Reads the types of Kafka's protocol from the bytes of one frame.
 
 Every request of every client, hostile ones included, comes through here first. A length is compared with what is left before anything is

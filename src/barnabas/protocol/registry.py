@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """The APIs by their keys: names, versions, header versions, and the classes of their messages.
 
 The network layer asks here what a frame is before a handler sees it, and ApiVersions is computed from here. Importing this imports no

@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """A run of record batches inside bytes that belong to someone else.
 
 Produce finds its batches in the frame they came in, and Fetch sends them from the buffer they were read into, or straight from where they

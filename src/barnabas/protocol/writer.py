@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """Writes the types of Kafka's protocol, and gathers the bytes of one frame.
 
 The last step before a response leaves. Numbers go straight into one growing buffer; records do not: a `Writer` remembers where they

@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """The header of one batch, whatever its format.
 
 A log, a produce request and a fetch response are all the same thing: batches one after another. This module finds where each begins and

@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """Builds batches: the mirror of the reader, and Kafka's MemoryRecordsBuilder byte for byte.
 
 Producers, coordinators, compaction and format conversion write through here. An uncompressed batch is exactly what Kafka would have
@@ -35,11 +36,11 @@ from barnabas.records.batch import (
     RECORD_OVERHEAD_V1,
     TRANSACTIONAL_BIT,
 )
-from barnabas.records.compression import NONE, ZSTD, compress
+from barnabas.records.codecs.compression import NONE, ZSTD, compress
+from barnabas.records.codecs.varint import size_of_varint, size_of_varlong, write_varint, write_varlong
 from barnabas.records.legacy import write_entry
 from barnabas.records.reader import skip_headers
 from barnabas.records.record import Header, Record
-from barnabas.records.varint import size_of_varint, size_of_varlong, write_varint, write_varlong
 
 OFFSET_DELTA_MAX: Final = 2**31 - 1
 RECORD_SIZE_MAX: Final = 2**31 - 1

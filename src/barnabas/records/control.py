@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """Control records: what the broker writes into a log for itself, and consumers never hand to the application.
 
 The key of a control record names its type; the value depends on the type. Here stand the markers that end a transaction, and the names of

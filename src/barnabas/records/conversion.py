@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """Carries records from one message format to another.
 
 A broker converts down for consumers that know only older formats (as Kafka's RecordsUtil), and up for producers that send them. Offsets,
@@ -14,7 +15,7 @@ from mypy_extensions import i64
 from barnabas.errors import InvalidRecord, UnsupportedCompressionType
 from barnabas.records.batch import CREATE_TIME, LOG_APPEND_TIME, MAGIC_V2, NO_TIMESTAMP, Batch, read_batches
 from barnabas.records.builder import OFFSET_DELTA_MAX, BatchBuilder
-from barnabas.records.compression import NONE, ZSTD
+from barnabas.records.codecs.compression import NONE, ZSTD
 from barnabas.records.reader import each_record
 from barnabas.records.record import Record
 

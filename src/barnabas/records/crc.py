@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """The checksums of batches: CRC-32C of a v2 batch from its attributes on, CRC-32 of a v0 or v1 entry from its magic byte on.
 
 Base offset and leader epoch stand before the checked bytes, so a leader stamps them without touching the checksum. Nothing is read from a

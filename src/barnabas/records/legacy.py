@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """Message formats v0 and v1: entries with a CRC-32 of their own, and wrappers whose value is a compressed set of entries.
 
 Logs older than Kafka 0.11 are made of these; the reader hands them here and gets the same `Record` as from a v2 batch. Whether an outer
@@ -34,7 +35,7 @@ from barnabas.records.batch import (
     Batch,
     entry_size,
 )
-from barnabas.records.compression import DECOMPRESSED_SIZE_MAX, FIRST_LOOK, ZSTD, decompress, decompress_start
+from barnabas.records.codecs.compression import DECOMPRESSED_SIZE_MAX, FIRST_LOOK, ZSTD, decompress, decompress_start
 from barnabas.records.record import Record
 
 _ATTRIBUTES_AT: Final = 17

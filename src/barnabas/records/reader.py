@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """The records of a batch: where each key, value and header stands, checked before anyone relies on it.
 
 This is the way of consumers, coordinators, compaction and tools; the broker's own hot paths never come here. The checks are those of
@@ -23,9 +24,9 @@ from barnabas.records.batch import (
     increment_sequence,
     read_batches,
 )
-from barnabas.records.compression import DECOMPRESSED_SIZE_MAX, decompress
+from barnabas.records.codecs.compression import DECOMPRESSED_SIZE_MAX, decompress
+from barnabas.records.codecs.varint import read_varint, read_varlong
 from barnabas.records.record import Record
-from barnabas.records.varint import read_varint, read_varlong
 
 
 def read_records(data: bytes, batch: Batch, limit: int = DECOMPRESSED_SIZE_MAX) -> list[Record]:

@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """One record inside a batch: positions first, bytes when asked.
 
 A `Record` remembers where its key, value and headers stand in the (decompressed) bytes of its batch and copies none of them
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 from mypy_extensions import i64
 
-from barnabas.records.varint import read_varint
+from barnabas.records.codecs.varint import read_varint
 
 Header = tuple[str, bytes | None]
 

@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """One pass over the v2 records of a batch, without making an object of any of them.
 
 The validator takes this walk for every batch a producer sends, so it is the innermost loop of an append. It learns just what can be wrong
@@ -12,8 +13,8 @@ from librt.strings import read_i16_le
 from mypy_extensions import i64
 
 from barnabas.errors import CorruptRecord, InvalidRecord, TooManyHeaders
+from barnabas.records.codecs.varint import read_varint, read_varlong
 from barnabas.records.reader import skip_headers
-from barnabas.records.varint import read_varint, read_varlong
 
 # Attributes, two deltas, two sizes and the header count, one byte each.
 _BODY_SIZE_MIN: Final = 6

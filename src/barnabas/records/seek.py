@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """Finding a record by offset or by time among batches, without decoding them.
 
 These are the loops behind every fetch: an index says roughly where, and these walk headers from there to the batch.

@@ -17,7 +17,7 @@ from barnabas.client.clock import Clock
 from barnabas.client.consumer.async_consumer import AsyncConsumer
 from barnabas.client.consumer.config import consumer_config
 from barnabas.client.consumer.core import ConsumerCore
-from barnabas.client.consumer.rebalance_listener import ConsumerRebalanceListener, call_here
+from barnabas.client.consumer.membership.rebalance_listener import ConsumerRebalanceListener, call_here
 from barnabas.client.errors import InvalidTxnState, KafkaError
 from barnabas.client.producer.async_producer import AsyncProducer
 from barnabas.client.producer.core import ProducerCore
@@ -60,7 +60,7 @@ _CONSUMER: Final[dict[str, object]] = {
 _CLASSIC: Final[dict[str, object]] = {"session.timeout.ms": 6_000, "heartbeat.interval.ms": 2_000}
 
 
-class Surroundings:
+class ApplicationEnvironment:
     """What makes a client one of a simulated world."""
 
     def __init__(self, servers: str, clock: Clock, random: Random) -> None:
@@ -101,10 +101,10 @@ class TransactionalWriter:
     """Transaction after transaction, each with a record for every partition of a topic; one in four is taken back. It begins some of them
     at once when the last is ended, while markers may still be on their way. `wrong` are errors that no fault is a reason for."""
 
-    def __init__(self, surroundings: Surroundings, topic: str, partitions: int) -> None:
+    def __init__(self, environment: ApplicationEnvironment, topic: str, partitions: int) -> None:
         self.endings: dict[int, Ending] = {}
         self.wrong: list[str] = []
-        self._surroundings = surroundings
+        self._environment = environment
         self._topic = topic
         self._partitions = partitions
         self._producer: AsyncProducer | None = None
@@ -125,7 +125,7 @@ class TransactionalWriter:
         was ahead then has to come to that time again."""
         while True:
             try:
-                self._producer = self._surroundings.producer("writer")
+                self._producer = self._environment.producer("writer")
                 await self._producer.init_transactions()
                 return
             except KafkaError:
@@ -136,7 +136,7 @@ class TransactionalWriter:
     async def _transact(self, number: int) -> None:
         producer = self._producer
         if producer is None:
-            producer = self._producer = self._surroundings.producer("writer")
+            producer = self._producer = self._environment.producer("writer")
             await producer.init_transactions()  # what an earlier one has left open is settled
         producer.begin_transaction()
         sent = [
@@ -196,9 +196,9 @@ class Member(ConsumerRebalanceListener):
     """Reads as one of a group and commits what it has read. From time to time it leaves, or is gone without a word, and comes back."""
 
     def __init__(
-        self, surroundings: Surroundings, group_id: str, protocol: str, name: str, topics: Sequence[str], notes: GroupNotes
+        self, environment: ApplicationEnvironment, group_id: str, protocol: str, name: str, topics: Sequence[str], notes: GroupNotes
     ) -> None:
-        self._surroundings = surroundings
+        self._environment = environment
         self._group_id = group_id
         self._protocol = protocol
         self._name = name
@@ -210,17 +210,17 @@ class Member(ConsumerRebalanceListener):
     async def live(self) -> None:
         while True:
             self._lives += 1
-            consumer = self._consumer = self._surroundings.consumer(self._group_id, self._protocol, f"{self._name}-{self._lives}")
+            consumer = self._consumer = self._environment.consumer(self._group_id, self._protocol, f"{self._name}-{self._lives}")
             consumer.subscribe(self._topics, self)
-            await self._read(consumer, self._surroundings.random.uniform(*LIFE_S))
+            await self._read(consumer, self._environment.random.uniform(*LIFE_S))
             try:
                 await consumer.close(CLOSE_S)
             except KafkaError:
                 pass
 
     async def _read(self, consumer: AsyncConsumer[bytes, bytes], life_s: float) -> None:
-        until_ms = self._surroundings.clock.monotonic_ms() + int(life_s * 1000)
-        while self._surroundings.clock.monotonic_ms() < until_ms:
+        until_ms = self._environment.clock.monotonic_ms() + int(life_s * 1000)
+        while self._environment.clock.monotonic_ms() < until_ms:
             try:
                 records = await consumer.poll(POLL_S)
                 for record in records:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from barnabas.coordinator.group.classic_group import ClassicGroup
-from barnabas.coordinator.group.consumer_group import ConsumerGroup
+from barnabas.coordinator.group.classic.classic_group import ClassicGroup
+from barnabas.coordinator.group.consumer.consumer_group import ConsumerGroup
 from barnabas.coordinator.group.group import Group
 from barnabas.coordinator.group.group_memory import GROUP_BYTES, PENDING_MEMBER_BYTES, REGEX_BYTES, REGEX_TOPIC_BYTES
 from barnabas.records.batch import read_batches
@@ -19,7 +19,7 @@ from barnabas.topic_partition import TopicPartition
 if TYPE_CHECKING:
     from barnabas.simulation.cluster import SimulatedBroker, SimulatedCluster
     from barnabas.simulation.loop import ProcessLoop
-    from barnabas.storage.log import Log
+    from barnabas.storage.log.log import Log
 
 
 def log_bytes(log: Log) -> bytes:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.simulation.cluster import LOG_DIR
 from barnabas.simulation.loop import THREAD_S_MAX
-from barnabas.storage.checkpoints import REPLICATION_OFFSET_CHECKPOINT, OffsetCheckpoint
+from barnabas.storage.directory.checkpoints import REPLICATION_OFFSET_CHECKPOINT, OffsetCheckpoint
 from barnabas.topic_partition import TopicPartition
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from typing import Any, Final
 from barnabas.broker.broker import Broker
 from barnabas.broker.clock import Clock
 from barnabas.broker.config import BrokerConfig
-from barnabas.broker.server import BrokerServer
-from barnabas.broker.surroundings import Surroundings
+from barnabas.broker.environment import Environment
+from barnabas.broker.server.server import BrokerServer
 from barnabas.metadata import paths
 from barnabas.metadata.local import LocalSession, LocalTree
 from barnabas.metadata.tree import Delete, GetChildren, GetData, R_co, Request
@@ -128,8 +128,8 @@ class SimulatedBroker:
             }
         )
         is_shared = len(cluster.brokers) > 1
-        surroundings = Surroundings(SimulatedClock(process), cluster.world.random, self.files, NoThreads, NoThreads, tree, is_shared)
-        self.server = server = BrokerServer(config, surroundings=surroundings)
+        environment = Environment(SimulatedClock(process), cluster.world.random, self.files, NoThreads, NoThreads, tree, is_shared)
+        self.server = server = BrokerServer(config, environment=environment)
         server.failed.add_done_callback(lambda _: cluster.network.kernel.call_soon(self._give_up, process))
         await server.start()
         self.is_serving = True

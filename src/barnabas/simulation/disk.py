@@ -1,4 +1,4 @@
-"""A disk in memory with the surface of `barnabas.storage.files`, that forgets, tears and refuses as real ones do.
+"""A disk in memory with the surface of `barnabas.storage.disk.files`, that forgets, tears and refuses as real ones do.
 
 Storage code runs on it unchanged. `crash` gives the disk as a machine finds it when it comes up again, `process_crash` as the next process
 finds it. Everything follows from the calls and the random.Random that is given: no clock, no hash order, no thread.
@@ -16,7 +16,7 @@ from typing import Final, Literal, NamedTuple
 
 from barnabas.simulation.inode import Inode
 from barnabas.simulation.namespace import Journal, Link, MakeDir, NameChange, Names, RemoveDir, Rename, Unlink, os_error
-from barnabas.storage.disk import READ_BYTES_MAX, Buffer, DirEntry, write_atomically
+from barnabas.storage.disk.disk import READ_BYTES_MAX, Buffer, DirEntry, write_atomically
 
 FREE_BYTES: Final = 2**60  # of a disk without a capacity
 

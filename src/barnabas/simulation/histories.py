@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from barnabas.simulation.applications import REBALANCE_S, GroupNotes, Member, Surroundings, TransactionalWriter
+from barnabas.simulation.applications import REBALANCE_S, ApplicationEnvironment, GroupNotes, Member, TransactionalWriter
 from barnabas.simulation.checkers import (
     EnoughReplicas,
     Watch,
@@ -104,8 +104,8 @@ class History:
         self._checkpoints = CheckpointWatch(self.cluster)
         self._enough = EnoughReplicas(self.cluster, MIN_INSYNC_REPLICAS)
         servers = ",".join(f"{host}:{port}" for host, port in self._servers)
-        self._surroundings = Surroundings(servers, SimulatedClock(self.clients), self.world.random)
-        self._transactional = TransactionalWriter(self._surroundings, TRANSACTIONS, partitions)
+        self._environment = ApplicationEnvironment(servers, SimulatedClock(self.clients), self.world.random)
+        self._transactional = TransactionalWriter(self._environment, TRANSACTIONS, partitions)
         self._writers: list[asyncio.Task[None]] = []
         self._members: list[asyncio.Task[None]] = []
         self._created_at = math.inf  # when all brokers knew of the topics
@@ -128,7 +128,7 @@ class History:
             self._writers.append(self.clients.create_task(self._transactional.write(transactions, 2 * pause_s)))
             protocol = self.world.random.choice(["classic", "consumer"])
             for number in range(MEMBERS):
-                member = Member(self._surroundings, GROUP, protocol, f"m{number}", [TRANSACTIONS], self.group)
+                member = Member(self._environment, GROUP, protocol, f"m{number}", [TRANSACTIONS], self.group)
                 self._members.append(self.clients.create_task(member.live()))
 
     def run(self, faults: int, between_s: tuple[float, float] = (0.5, 6.0)) -> None:

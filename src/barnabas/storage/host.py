@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from barnabas.storage.log import Log
+    from barnabas.storage.log.log import Log
 
 
 class LogHost(Protocol):

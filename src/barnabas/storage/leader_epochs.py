@@ -14,8 +14,8 @@ from operator import attrgetter
 from typing import Final, NamedTuple
 
 from barnabas.errors import CorruptCheckpoint
-from barnabas.storage.checkpoints import read_checkpoint, write_checkpoint
-from barnabas.storage.files import AnyFiles
+from barnabas.storage.directory.checkpoints import read_checkpoint, write_checkpoint
+from barnabas.storage.disk.files import AnyFiles
 
 _log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from barnabas.config_def import INT_MAX, LONG_MAX, InvalidConfig
 from barnabas.records.batch import CREATE_TIME, LOG_APPEND_TIME
-from barnabas.records.compression import codec_id
+from barnabas.records.codecs.compression import codec_id
 from barnabas.storage.topic_configs import SEGMENT_BYTES_MIN, topic_config_key
 
 __all__ = ["INT_MAX", "LONG_MAX", "SEGMENT_BYTES_MIN", "InvalidConfig", "LogConfig"]

@@ -19,19 +19,19 @@ from functools import partial
 from typing import Final
 
 from barnabas.errors import CorruptCheckpoint, KafkaError, KafkaStorageError, OutOfDescriptors, StorageFault
-from barnabas.storage import names
-from barnabas.storage.checkpoints import CheckpointWrite
 from barnabas.storage.compaction.manager import CleanerConfig, CleanerManager
-from barnabas.storage.damaged_log import DamagedLog, load_or_describe
-from barnabas.storage.disk import is_shortage
-from barnabas.storage.durability import NEVER_MS, FlushPlan
-from barnabas.storage.files import AnyFiles
-from barnabas.storage.inspection import Inspection, inspections_of
-from barnabas.storage.later import Later
-from barnabas.storage.loader import LoadRequest, load_log
-from barnabas.storage.log import Log
+from barnabas.storage.directory import names
+from barnabas.storage.directory.checkpoints import CheckpointWrite
+from barnabas.storage.directory.log_dir import LogDir
+from barnabas.storage.disk.disk import is_shortage
+from barnabas.storage.disk.files import AnyFiles
+from barnabas.storage.disk.later import Later
+from barnabas.storage.log.damaged_log import DamagedLog, load_or_describe
+from barnabas.storage.log.durability import NEVER_MS, FlushPlan
+from barnabas.storage.log.inspection import Inspection, inspections_of
+from barnabas.storage.log.loader import LoadRequest, load_log
+from barnabas.storage.log.log import Log
 from barnabas.storage.log_config import LONG_MAX, LogConfig
-from barnabas.storage.log_dir import LogDir
 from barnabas.storage.producers.state import ProducerStateConfig
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid

@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """An offset and, where known, its place in the files.
 
 Two offsets in one segment are some bytes apart; a fetch that waits for fetch.min.bytes counts them this way, without reading anything.

@@ -13,13 +13,13 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from random import SystemRandom
 
-from barnabas.broker.adoption import Adoption, plan, require_complete, write_store
-from barnabas.broker.adoption_inventory import Inventory, NotAdoptable, take_inventory
-from barnabas.broker.server import STORE_NAME
-from barnabas.storage.files import Files
-from barnabas.storage.log_dir import LogDir
-from barnabas.tools._exit_codes import CannotRun, ExitCode
-from barnabas.tools._run import tell
+from barnabas.broker.adoption.adoption import Adoption, plan, require_complete, write_store
+from barnabas.broker.adoption.inventory import Inventory, NotAdoptable, take_inventory
+from barnabas.broker.server.server import STORE_NAME
+from barnabas.storage.directory.log_dir import LogDir
+from barnabas.storage.disk.files import Files
+from barnabas.tools.command_line.exit_codes import CannotRun, ExitCode
+from barnabas.tools.running.run import tell
 
 
 def main(arguments: Sequence[str]) -> int:

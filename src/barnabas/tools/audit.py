@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
-from barnabas.tools._spark_home import home_set, is_local
+from barnabas.tools.spark.spark_home import home_set, is_local
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from barnabas.errors import KafkaError
 from barnabas.protocol.registry import APIS
-from barnabas.tools._connect import command_config_option, load_properties, open_admin
-from barnabas.tools._failures import ToolError, described, failed_with_message, finish
-from barnabas.tools._options import Option, Options
-from barnabas.tools._text import JSON, print_json
+from barnabas.tools.command_line.failures import ToolError, described, failed_with_message, finish
+from barnabas.tools.command_line.options import Option, Options
+from barnabas.tools.command_line.text import JSON, print_json
+from barnabas.tools.connecting.connect import command_config_option, load_properties, open_admin
 
 ABOUT: Final = "This tool helps to retrieve broker version information."
 OPTIONS: Final = (

@@ -10,15 +10,15 @@ from collections.abc import Sequence
 from random import SystemRandom
 from typing import TYPE_CHECKING, Any, Final
 
-from barnabas.tools._connect import bootstrap_option, command_config_option, load_properties, open_admin
-from barnabas.tools._failures import BadArgument, failed_with_message, finish, message_of, print_cause
-from barnabas.tools._options import Option, Options
-from barnabas.tools._text import JSON, heading, print_json
+from barnabas.tools.command_line.failures import BadArgument, failed_with_message, finish, message_of, print_cause
+from barnabas.tools.command_line.options import Option, Options
+from barnabas.tools.command_line.text import JSON, heading, print_json
+from barnabas.tools.connecting.connect import bootstrap_option, command_config_option, load_properties, open_admin
 from barnabas.uuid import Uuid
 
 if TYPE_CHECKING:
     from barnabas.client.admin.admin import Admin
-    from barnabas.client.admin.config_entries import ConfigResource
+    from barnabas.client.admin.cluster.config_entries import ConfigResource
 
 ABOUT: Final = "This tool helps to manipulate and describe client metrics configurations."
 _SELECTORS: Final = (
@@ -147,13 +147,13 @@ def _entries(admin: Admin, name: str) -> dict[str, Any]:
 
 def _change(admin: Admin, name: str, settings: dict[str, str]) -> None:
     """Sets settings; the empty value removes one."""
-    from barnabas.client.admin.configs import AlterConfigOp, OpType
+    from barnabas.client.admin.cluster.configs import AlterConfigOp, OpType
 
     changes = [AlterConfigOp(key, value, OpType.SET if value else OpType.DELETE) for key, value in settings.items()]
     admin.incremental_alter_configs({_resource(name): changes}, timeout_ms=_TIMEOUT_MS).all()
 
 
 def _resource(name: str) -> ConfigResource:
-    from barnabas.client.admin.config_entries import ConfigResource, ConfigResourceType
+    from barnabas.client.admin.cluster.config_entries import ConfigResource, ConfigResourceType
 
     return ConfigResource(ConfigResourceType.CLIENT_METRICS, name)

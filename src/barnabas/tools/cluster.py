@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.protocol.errors import UnsupportedVersion
-from barnabas.tools._arguments import Parser, failed, number
-from barnabas.tools._connect import open_admin
-from barnabas.tools._failures import BadArgument, execution, finish, message_of
-from barnabas.tools._text import coloured, heading, print_json
+from barnabas.tools.command_line.arguments import Parser, failed, number
+from barnabas.tools.command_line.failures import BadArgument, execution, finish, message_of
+from barnabas.tools.command_line.text import coloured, heading, print_json
+from barnabas.tools.connecting.connect import open_admin
 
 if TYPE_CHECKING:
     from barnabas.client.admin.admin import Admin

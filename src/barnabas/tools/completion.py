@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Final
 
 from barnabas import tools
-from barnabas.tools._grammar import Grammar, Value, grammar_of
+from barnabas.tools.command_line.grammar import Grammar, Value, grammar_of
 
 SHELLS: Final = ("bash", "zsh", "fish")
 NAMED: Final[dict[str, str]] = {"topic": "topics", "group": "groups", "setting": "settings", "entity": "entities"}
@@ -27,7 +27,7 @@ _HOW: Final = {
 def main(arguments: Sequence[str]) -> int:
     given = build_parser().parse_args(arguments)
     if given.command == "names":
-        from barnabas.tools._completion_names import print_names
+        from barnabas.tools.guide.completion_names import print_names
 
         print_names(given.kind, given.words)
         return 0
@@ -55,7 +55,7 @@ def build_parser() -> ArgumentParser:
 
 def grammars() -> dict[str, Grammar]:
     """What can follow the name of each tool."""
-    names = sorted(module.name for module in pkgutil.iter_modules(tools.__path__) if not module.name.startswith("_"))
+    names = sorted(module.name for module in pkgutil.iter_modules(tools.__path__) if not module.ispkg)
     return {name.replace("_", "-"): grammar_of(import_module(f"barnabas.tools.{name}")) for name in names}
 
 

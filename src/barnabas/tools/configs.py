@@ -13,28 +13,32 @@ from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.errors import InvalidTopic, KafkaError
 from barnabas.protocol.errors import ErrorCode, UnsupportedVersion
-from barnabas.tools import _quota_configs as quotas
-from barnabas.tools._connect import load_properties, open_admin
-from barnabas.tools._failures import BadArgument, described, finish, message_of, print_cause
-from barnabas.tools._options import Option, Options, UsageError
-from barnabas.tools._text import JSON, coloured, java_split, print_json
-from barnabas.tools._zookeeper import ZOOKEEPER, on_cluster, refuse_both, warn_deprecated
+from barnabas.tools.administration import quota_configs as quotas
+from barnabas.tools.administration.config_entities import (
+    BROKERS,
+    CLIENT_METRICS,
+    CLIENTS,
+    GROUPS,
+    IPS,
+    LOGGERS,
+    TOPICS,
+    TYPES,
+    USERS,
+    ZOOKEEPER_TYPES,
+    Refused,
+    added_configs,
+)
+from barnabas.tools.command_line.failures import BadArgument, described, finish, message_of, print_cause
+from barnabas.tools.command_line.options import Option, Options, UsageError
+from barnabas.tools.command_line.text import JSON, coloured, print_json
+from barnabas.tools.connecting.connect import open_admin
+from barnabas.tools.tree.zookeeper_tree import ZOOKEEPER, on_cluster, refuse_both, warn_deprecated
 from barnabas.topic_name import validate
 
 if TYPE_CHECKING:
     from barnabas.client.admin.admin import Admin
 
 ABOUT: Final = "This tool helps to manipulate and describe entity config for a topic, client, user, broker, ip, client-metrics or group"
-TOPICS: Final = "topics"
-CLIENTS: Final = "clients"
-USERS: Final = "users"
-BROKERS: Final = "brokers"
-IPS: Final = "ips"
-CLIENT_METRICS: Final = "client-metrics"
-GROUPS: Final = "groups"
-LOGGERS: Final = "broker-loggers"
-ZOOKEEPER_TYPES: Final = (TOPICS, CLIENTS, USERS, BROKERS, IPS)
-TYPES: Final = (*ZOOKEEPER_TYPES, CLIENT_METRICS, GROUPS, LOGGERS)
 # An option for one entity of a type, and for the default of a type; in Kafka's order.
 _FLAGS: Final = {
     "topic": TOPICS,
@@ -76,7 +80,6 @@ OPTIONS: Final = (
     Option("force", "With --zookeeper: taken and ignored, as there never was a question.", available_if=("zookeeper",)),
     JSON,
 )
-_NOT_IN_BRACKETS: Final = r"(?=[^\]]*(?:\[|$))"
 _CALL_TIMEOUT_MS: Final = 30_000
 
 
@@ -94,22 +97,16 @@ def _failed(error: Exception, arguments: Sequence[str]) -> int:
     return 1
 
 
-class Refused(BadArgument):
-    """InvalidConfigurationException of the tool itself."""
-
-    java_name = "org.apache.kafka.common.errors.InvalidConfigurationException"
-
-
 def _execute(arguments: Sequence[str]) -> None:
     options = Options(OPTIONS, arguments)
     options.maybe_help_or_version(ABOUT)
     types, names = entities(options)
     _check(options, types, names)
     if options.has("zookeeper"):
-        from barnabas.tools import _zookeeper_configs
+        from barnabas.tools.zookeeper_mode import zookeeper_configs
 
         warn_deprecated()
-        on_cluster(options.text("zookeeper"), lambda cluster: _zookeeper_configs.run(cluster, options, types, names))
+        on_cluster(options.text("zookeeper"), lambda cluster: zookeeper_configs.run(cluster, options, types, names))
         return
     controllers = options.optional("bootstrap-controller")
     with open_admin(options.optional("bootstrap-server"), options.optional("command-config"), bootstrap_controllers=controllers) as admin:
@@ -222,23 +219,6 @@ def _resolves(host: str) -> bool:
     return True
 
 
-def added_configs(options: Options) -> dict[str, str]:
-    """The settings of --add-config and --add-config-file."""
-    added = load_properties(options.optional("add-config-file"))
-    if options.has("add-config"):
-        pairs = [re.split(r"\s*=\s*" + _NOT_IN_BRACKETS, pair) for pair in java_split(options.text("add-config"), "," + _NOT_IN_BRACKETS)]
-        if any(len(pair) != 2 for pair in pairs):
-            raise BadArgument(
-                "requirement failed: Invalid entity config: all configs to be added must be in the format "
-                '"key=val" or  "key=[val1,val2]" to group values which contain commas.'
-            )
-        added |= {key.strip(): re.sub(r"\[?\]?", "", value).strip() for key, value in pairs}
-    for key in added:
-        if not re.fullmatch(r"[a-zA-Z0-9._-]*", key):
-            raise BadArgument(f"Invalid character found for config key: {key}")
-    return added
-
-
 def _alter(admin: Admin, options: Options, types: Sequence[str], names: Sequence[str]) -> None:
     kind, name = types[0], names[0]
     added = added_configs(options)
@@ -281,8 +261,8 @@ def _alter_loggers(admin: Admin, name: str, added: dict[str, str], deleted: Sequ
 
 
 def _send(admin: Admin, kind: str, name: str, added: dict[str, str], deleted: Sequence[str]) -> None:
-    from barnabas.client.admin.config_entries import ConfigResource
-    from barnabas.client.admin.configs import AlterConfigOp, OpType
+    from barnabas.client.admin.cluster.config_entries import ConfigResource
+    from barnabas.client.admin.cluster.configs import AlterConfigOp, OpType
 
     operations = [AlterConfigOp(each, "", OpType.DELETE) for each in deleted]
     operations += [AlterConfigOp(each, value, OpType.SET) for each, value in added.items()]
@@ -364,7 +344,7 @@ def _resource_names(admin: Admin, kind: str) -> set[str]:
 
 
 def _resource_type(kind: str) -> Any:
-    from barnabas.client.admin.config_entries import ConfigResourceType
+    from barnabas.client.admin.cluster.config_entries import ConfigResourceType
 
     return {
         TOPICS: ConfigResourceType.TOPIC,
@@ -377,7 +357,7 @@ def _resource_type(kind: str) -> Any:
 
 def _entries(admin: Admin, kind: str, name: str, *, synonyms: bool, everything: bool) -> list[Any]:
     """The settings of a resource by name; without `everything` those that somebody has set for it."""
-    from barnabas.client.admin.config_entries import ConfigResource, ConfigSource
+    from barnabas.client.admin.cluster.config_entries import ConfigResource, ConfigSource
 
     if kind == TOPICS and name:
         _check_topic(name)

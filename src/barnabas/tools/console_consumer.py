@@ -15,11 +15,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.client.errors import Wakeup
-from barnabas.tools._connect import key_values, load_properties, open_consumer
-from barnabas.tools._failures import Ended, complain, described, failed_with_name, finish, message_of
-from barnabas.tools._load import on_signals
-from barnabas.tools._options import Option, Options
-from barnabas.tools._record_formatters import DEFAULT_FORMATTER, Formatter, load_formatter
+from barnabas.tools.command_line.failures import Ended, complain, described, failed_with_name, finish, message_of
+from barnabas.tools.command_line.options import Option, Options
+from barnabas.tools.connecting.connect import key_values, load_properties, open_consumer
+from barnabas.tools.connecting.load import on_signals
+from barnabas.tools.records.record_formatters import DEFAULT_FORMATTER, Formatter, load_formatter
 from barnabas.topic_partition import TopicPartition
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import IO, Any, Final
 
-from barnabas.tools._connect import address_fault, key_values, load_properties, open_producer
-from barnabas.tools._failures import BadArgument, ToolError, described, failed_with_name, finish
-from barnabas.tools._options import Option, Options
+from barnabas.tools.command_line.failures import BadArgument, ToolError, described, failed_with_name, finish
+from barnabas.tools.command_line.options import Option, Options
+from barnabas.tools.connecting.connect import address_fault, key_values, load_properties, open_producer
 
 ABOUT: Final = "This tool helps to read data from standard input and publish it to Kafka."
 _LOG: Final = logging.getLogger(__name__)

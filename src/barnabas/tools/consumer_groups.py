@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.errors import InvalidRegularExpression, KafkaError
-from barnabas.tools import _group_offsets, _group_text
-from barnabas.tools._connect import open_admin
-from barnabas.tools._failures import (
+from barnabas.tools.administration import group_offsets, group_text
+from barnabas.tools.command_line.failures import (
     BadArgument,
     described,
     execution,
@@ -23,8 +22,9 @@ from barnabas.tools._failures import (
     sending_to_all,
     wrapped_execution,
 )
-from barnabas.tools._options import Option, Options, ShowUsage
-from barnabas.tools._text import JSON, print_json
+from barnabas.tools.command_line.options import Option, Options, ShowUsage
+from barnabas.tools.command_line.text import JSON, print_json
+from barnabas.tools.connecting.connect import open_admin
 
 if TYPE_CHECKING:
     from barnabas.client.admin.admin import Admin
@@ -123,15 +123,15 @@ def _run(admin: Admin, options: Options, timeout_ms: int) -> None:
         _delete(admin, options, timeout_ms)
     elif options.has("reset-offsets"):
         groups = group_ids(admin, options, timeout_ms)
-        plan = _group_offsets.Resets(admin, options, timeout_ms).of_groups(groups)
+        plan = group_offsets.Resets(admin, options, timeout_ms).of_groups(groups)
         if options.has("json"):
             print_json({group: {str(each): offset for each, offset in offsets.items()} for group, offsets in plan.items()})
         elif options.has("export"):
-            print(_group_offsets.as_csv(plan, with_group=len(options.texts("group")) != 1))
+            print(group_offsets.as_csv(plan, with_group=len(options.texts("group")) != 1))
         else:
-            _group_text.print_new_offsets(plan)
+            group_text.print_new_offsets(plan)
     else:
-        _group_offsets.delete_offsets(admin, options, timeout_ms)
+        group_offsets.delete_offsets(admin, options, timeout_ms)
 
 
 def _check(options: Options) -> None:
@@ -178,7 +178,7 @@ def _check_reset(options: Options, named: bool) -> None:
 
 
 def _validate_regex(regex: str) -> None:
-    from barnabas.coordinator.group.subscription import validate_regex
+    from barnabas.coordinator.group.consumer.subscription import validate_regex
 
     try:
         validate_regex(regex)
@@ -206,7 +206,7 @@ def _list(admin: Admin, options: Options, timeout_ms: int) -> None:
     if options.has("json"):
         print_json([{"group": each.group_id, "type": _name(each.type), "state": _name(each.group_state)} for each in groups])
     elif with_type or with_state:
-        _group_text.print_groups([(each.group_id, _name(each.type), _name(each.group_state)) for each in groups], with_type, with_state)
+        group_text.print_groups([(each.group_id, _name(each.type), _name(each.group_state)) for each in groups], with_type, with_state)
     else:
         for group in groups:
             print(group.group_id)
@@ -217,7 +217,7 @@ def _name(value: Any) -> str:
 
 
 def _states(text: str | None) -> set[Any]:
-    from barnabas.client.admin.group_descriptions import GroupState
+    from barnabas.client.admin.groups.group_descriptions import GroupState
 
     if not text:
         return set()
@@ -228,7 +228,7 @@ def _states(text: str | None) -> set[Any]:
 
 
 def _types(text: str | None) -> set[Any]:
-    from barnabas.client.admin.group_descriptions import GroupType
+    from barnabas.client.admin.groups.group_descriptions import GroupType
 
     if not text:
         return set()
@@ -244,26 +244,26 @@ def _describe(admin: Admin, options: Options, timeout_ms: int) -> None:
         descriptions = dict(sorted(admin.describe_consumer_groups(groups, timeout_ms=timeout_ms).all().items())) if groups else {}
     verbose = options.has("verbose")
     if options.has("members"):
-        rows = {group: _group_text.member_rows(description) for group, description in descriptions.items()}
+        rows = {group: group_text.member_rows(description) for group, description in descriptions.items()}
         if options.has("json"):
             print_json(rows)
             return
         for group, description in descriptions.items():
-            _group_text.print_members(group, str(description.group_state), rows[group], verbose)
+            group_text.print_members(group, str(description.group_state), rows[group], verbose)
     elif options.has("state"):
-        states = {group: _group_text.state_row(group, description) for group, description in descriptions.items()}
+        states = {group: group_text.state_row(group, description) for group, description in descriptions.items()}
         if options.has("json"):
             print_json(states)
             return
         for group, row in states.items():
-            _group_text.print_state(group, row, verbose)
+            group_text.print_state(group, row, verbose)
     else:
-        collected = {group: _group_offsets.offset_rows(admin, group, each, timeout_ms) for group, each in descriptions.items()}
+        collected = {group: group_offsets.offset_rows(admin, group, each, timeout_ms) for group, each in descriptions.items()}
         if options.has("json"):
             print_json(collected)
             return
         for group, description in descriptions.items():
-            _group_text.print_offsets(group, str(description.group_state), collected[group], verbose)
+            group_text.print_offsets(group, str(description.group_state), collected[group], verbose)
 
 
 def _delete(admin: Admin, options: Options, timeout_ms: int) -> None:

@@ -10,12 +10,12 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Any, Final
 
-from barnabas.client.consumer.rebalance_listener import ConsumerRebalanceListener
-from barnabas.tools._connect import key_values, load_properties, open_consumer
-from barnabas.tools._failures import BadArgument, failed_with_message, finish
-from barnabas.tools._load import java_date, now_ms, print_metrics
-from barnabas.tools._options import Option, Options
-from barnabas.tools._text import Progress
+from barnabas.client.consumer.membership.rebalance_listener import ConsumerRebalanceListener
+from barnabas.tools.command_line.failures import BadArgument, failed_with_message, finish
+from barnabas.tools.command_line.options import Option, Options
+from barnabas.tools.command_line.text import Progress
+from barnabas.tools.connecting.connect import key_values, load_properties, open_consumer
+from barnabas.tools.connecting.load import java_date, now_ms, print_metrics
 from barnabas.topic_partition import TopicPartition
 
 ABOUT: Final = "This tool is used to verify the consumer performance."

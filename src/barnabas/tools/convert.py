@@ -20,11 +20,11 @@ from barnabas.layout.journal import Journal
 from barnabas.layout.layout import STORE_NAME, Layout, node_dir
 from barnabas.layout.layout_file import used_nodes
 from barnabas.layout.plan import Amount, Plan
-from barnabas.storage.files import Files
-from barnabas.tools._broker_count import broker_count
-from barnabas.tools._data_home import data_home
-from barnabas.tools._exit_codes import CannotRun, ExitCode
-from barnabas.tools._run import tell
+from barnabas.storage.disk.files import Files
+from barnabas.tools.command_line.exit_codes import CannotRun, ExitCode
+from barnabas.tools.running.broker_count import broker_count
+from barnabas.tools.running.data_home import data_home
+from barnabas.tools.running.run import tell
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -13,14 +13,14 @@ from base64 import b64decode
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from barnabas.tools._connect import open_admin
-from barnabas.tools._failures import BadArgument, execution, failed_with_message, finish
-from barnabas.tools._options import Option, Options
-from barnabas.tools._text import JSON, heading, print_json
+from barnabas.tools.command_line.failures import BadArgument, execution, failed_with_message, finish
+from barnabas.tools.command_line.options import Option, Options
+from barnabas.tools.command_line.text import JSON, heading, print_json
+from barnabas.tools.connecting.connect import open_admin
 
 if TYPE_CHECKING:
+    from barnabas.client.admin.access.tokens import DelegationToken
     from barnabas.client.admin.admin import Admin
-    from barnabas.client.admin.tokens import DelegationToken
 
 ABOUT: Final = "This tool helps to create, renew, expire, or describe delegation tokens."
 OPTIONS: Final = (
@@ -164,7 +164,7 @@ def _date(timestamp_ms: int) -> str:
 
 
 def _principals(options: Options, name: str) -> list[Any]:
-    from barnabas.client.admin.tokens import KafkaPrincipal
+    from barnabas.client.admin.access.tokens import KafkaPrincipal
 
     return [KafkaPrincipal.parse(text.strip()) for text in options.texts(name)]
 

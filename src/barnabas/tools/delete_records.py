@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from barnabas.errors import KafkaError
-from barnabas.tools._connect import command_config_option, open_admin, read_text
-from barnabas.tools._failures import AdminCommandFailed, AdminOperation, described, failed_with_message, finish
-from barnabas.tools._json_plan import as_list, as_object, integer, parse_json, string
-from barnabas.tools._options import Option, Options
-from barnabas.tools._text import JSON, coloured, print_json
+from barnabas.tools.command_line.failures import AdminCommandFailed, AdminOperation, described, failed_with_message, finish
+from barnabas.tools.command_line.json_plan import as_list, as_object, integer, parse_json, string
+from barnabas.tools.command_line.options import Option, Options
+from barnabas.tools.command_line.text import JSON, coloured, print_json
+from barnabas.tools.connecting.connect import command_config_option, open_admin, read_text
 from barnabas.topic_partition import TopicPartition
 
 ABOUT: Final = "This tool helps to delete records of the given partitions down to the specified offset."
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _execute(arguments: Sequence[str]) -> None:
-    from barnabas.client.admin.records import RecordsToDelete
+    from barnabas.client.admin.topics.records import RecordsToDelete
 
     options = Options(OPTIONS, arguments)
     options.maybe_help_or_version(ABOUT)

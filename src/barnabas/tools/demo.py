@@ -22,12 +22,12 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
-from barnabas.tools._demo_orders import SCHEMA, Pace, Shop
-from barnabas.tools._demo_screen import Figures, Tally, line, screen
-from barnabas.tools._process_memory import tree_bytes
-from barnabas.tools._spark import environment, open_session, or_missing, require_spark
-from barnabas.tools._status_text import size_text
-from barnabas.tools._text import on_terminal
+from barnabas.tools.administration.status_text import size_text
+from barnabas.tools.command_line.text import on_terminal
+from barnabas.tools.running.process_memory import tree_bytes
+from barnabas.tools.spark.demo_orders import SCHEMA, Pace, Shop
+from barnabas.tools.spark.demo_screen import Figures, Tally, line, screen
+from barnabas.tools.spark.spark import environment, open_session, or_missing, require_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

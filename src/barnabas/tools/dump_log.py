@@ -30,16 +30,16 @@ from barnabas.records.batch import (
 )
 from barnabas.records.reader import read_records
 from barnabas.records.record import Record
-from barnabas.storage.files import AnyFile, Files
+from barnabas.storage.directory.names import INDEX_SUFFIX, LOG_SUFFIX, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX
+from barnabas.storage.disk.files import AnyFile, Files
 from barnabas.storage.indexes.offset_index import OffsetIndex
 from barnabas.storage.indexes.time_index import TimeIndex
 from barnabas.storage.indexes.txn_index import LAYOUT as TXN_LAYOUT
-from barnabas.storage.names import INDEX_SUFFIX, LOG_SUFFIX, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX
 from barnabas.storage.producers.snapshot import decode_snapshot
-from barnabas.tools import _dump_decoders
-from barnabas.tools._dump_decoders import Decoder, Shown
-from barnabas.tools._dump_text import DECODERS, STRING_DECODER, batch_line, decode, optional, record_metadata
-from barnabas.tools._options import KAFKA_VERSION, Option, Options, UsageError
+from barnabas.tools.command_line.options import KAFKA_VERSION, Option, Options, UsageError
+from barnabas.tools.records import dump_decoders
+from barnabas.tools.records.dump_decoders import Decoder, Shown
+from barnabas.tools.records.dump_text import DECODERS, STRING_DECODER, batch_line, decode, optional, record_metadata
 
 ABOUT: Final = (
     "This tool helps to parse a log file and dump its contents to the console, useful for debugging a seemingly corrupt log segment."
@@ -127,7 +127,7 @@ class Settings:
 
     @classmethod
     def of(cls, options: Options) -> Settings:
-        topics = [name for name in _dump_decoders.NAMES if options.has(name)]
+        topics = [name for name in dump_decoders.NAMES if options.has(name)]
         print_data = any(map(options.has, ("print-data-log", "key-decoder-class", "value-decoder-class", *topics)))
         decoders = options.text("key-decoder-class"), options.text("value-decoder-class")
         for decoder in decoders:
@@ -142,7 +142,7 @@ class Settings:
             options.integer("max-message-size"),
             options.integer("max-bytes"),
             *decoders,
-            _dump_decoders.make(topics[0]) if topics else None,
+            dump_decoders.make(topics[0]) if topics else None,
         )
 
 

@@ -10,14 +10,14 @@ import time
 from collections.abc import Sequence
 from typing import Any, Final
 
-from barnabas.client.consumer.offset_and_metadata import OffsetAndMetadata
+from barnabas.client.consumer.offsets.offset_and_metadata import OffsetAndMetadata
 from barnabas.errors import KafkaError
-from barnabas.tools._connect import load_properties, open_admin, open_consumer, open_producer
-from barnabas.tools._failures import Terse, ToolError, WrappedExecution, failed_with_message, finish
-from barnabas.tools._java_numbers import double_text
-from barnabas.tools._load import now_ms
-from barnabas.tools._options import Option, Options
-from barnabas.tools._text import Progress
+from barnabas.tools.command_line.failures import Terse, ToolError, WrappedExecution, failed_with_message, finish
+from barnabas.tools.command_line.java_numbers import double_text
+from barnabas.tools.command_line.options import Option, Options
+from barnabas.tools.command_line.text import Progress
+from barnabas.tools.connecting.connect import load_properties, open_admin, open_consumer, open_producer
+from barnabas.tools.connecting.load import now_ms
 from barnabas.topic_partition import TopicPartition
 
 ABOUT: Final = "This tool measures end-to-end latency in Kafka by sending messages and timing their reception."
@@ -94,7 +94,7 @@ def _check(options: Options) -> None:
 
 
 def _create_topic(options: Options, topic: str) -> None:
-    from barnabas.client.admin.topics import NewTopic
+    from barnabas.client.admin.topics.topics import NewTopic
 
     print(f'Topic "{topic}" does not exist. Will create topic with 1 partition(s) and replication factor = 1')
     with open_admin(options.text("bootstrap-server"), options.optional("command-config")) as admin:

@@ -10,15 +10,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.errors import KafkaError
-from barnabas.tools import _feature_versions as versions
-from barnabas.tools._arguments import Parser, failed, number
-from barnabas.tools._connect import open_admin
-from barnabas.tools._failures import BadArgument, Ended, Terse, ToolError, execution, finish, message_of
-from barnabas.tools._text import coloured, print_json
+from barnabas.tools.administration import feature_versions as versions
+from barnabas.tools.command_line.arguments import Parser, failed, number
+from barnabas.tools.command_line.failures import BadArgument, Ended, Terse, ToolError, execution, finish, message_of
+from barnabas.tools.command_line.text import coloured, print_json
+from barnabas.tools.connecting.connect import open_admin
 
 if TYPE_CHECKING:
     from barnabas.client.admin.admin import Admin
-    from barnabas.client.admin.features import FeatureMetadata
+    from barnabas.client.admin.cluster.features import FeatureMetadata
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -146,7 +146,7 @@ def _disable(admin: Admin, given: Any) -> None:
 
 
 def _update(admin: Admin, operation: str, levels: dict[str, int], kind: str, given: Any) -> None:
-    from barnabas.client.admin.features import FeatureUpdate, UpgradeType
+    from barnabas.client.admin.cluster.features import FeatureUpdate, UpgradeType
 
     if not levels:
         raise Terse(f"You must specify at least one feature to {operation}")

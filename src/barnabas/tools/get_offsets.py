@@ -10,11 +10,11 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from barnabas.tools._connect import address_fault, command_config_option, open_admin
-from barnabas.tools._failures import Terse, described, execution, finish, message_of, print_cause
-from barnabas.tools._options import Option, Options, UsageError
-from barnabas.tools._text import JSON, print_json
-from barnabas.tools._topic_filter import IncludeList, PartitionRule
+from barnabas.tools.command_line.failures import Terse, described, execution, finish, message_of, print_cause
+from barnabas.tools.command_line.options import Option, Options, UsageError
+from barnabas.tools.command_line.text import JSON, print_json
+from barnabas.tools.command_line.topic_filter import IncludeList, PartitionRule
+from barnabas.tools.connecting.connect import address_fault, command_config_option, open_admin
 from barnabas.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def parse_time(text: str) -> int:
 
 
 def offset_spec(timestamp: int) -> Any:
-    from barnabas.client.admin.offsets import OffsetSpec
+    from barnabas.client.admin.topics.offsets import OffsetSpec
 
     return OffsetSpec(timestamp)
 

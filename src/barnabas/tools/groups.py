@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from barnabas.tools._connect import command_config_option, open_admin
-from barnabas.tools._failures import BadArgument, failed_with_message, finish, message_of, sending_to_all
-from barnabas.tools._options import Option, Options
-from barnabas.tools._text import JSON, heading, print_json
+from barnabas.tools.command_line.failures import BadArgument, failed_with_message, finish, message_of, sending_to_all
+from barnabas.tools.command_line.options import Option, Options
+from barnabas.tools.command_line.text import JSON, heading, print_json
+from barnabas.tools.connecting.connect import command_config_option, open_admin
 
 ABOUT: Final = "This tool helps to list groups of all types."
 OPTIONS: Final = (

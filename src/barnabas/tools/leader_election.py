@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.errors import KafkaError
 from barnabas.protocol.errors import ErrorCode
-from barnabas.tools._connect import open_admin, read_text
-from barnabas.tools._failures import (
+from barnabas.tools.command_line.failures import (
     AdminCommandFailed,
     AdminOperation,
     ToolError,
@@ -22,9 +21,10 @@ from barnabas.tools._failures import (
     failed_with_message,
     finish,
 )
-from barnabas.tools._json_plan import as_list, as_object, integer, parse_json, string
-from barnabas.tools._options import Option, Options, UsageError
-from barnabas.tools._text import JSON, coloured, print_json
+from barnabas.tools.command_line.json_plan import as_list, as_object, integer, parse_json, string
+from barnabas.tools.command_line.options import Option, Options, UsageError
+from barnabas.tools.command_line.text import JSON, coloured, print_json
+from barnabas.tools.connecting.connect import open_admin, read_text
 from barnabas.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ class Outcome:
 
 
 def elect(admin: Admin, election: str, partitions: Sequence[TopicPartition] | None) -> Outcome:
-    from barnabas.client.admin.elections import ElectionType
+    from barnabas.client.admin.topics.elections import ElectionType
 
     try:
         outcomes: Any = admin.elect_leaders(ElectionType[election], partitions)

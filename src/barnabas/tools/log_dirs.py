@@ -9,10 +9,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from barnabas.tools._connect import command_config_option, open_admin
-from barnabas.tools._failures import BadArgument, Execution, Terse, execution, failed_with_message, finish, java_name
-from barnabas.tools._options import Option, Options
-from barnabas.tools._text import compact_json
+from barnabas.tools.command_line.failures import BadArgument, Execution, Terse, execution, failed_with_message, finish, java_name
+from barnabas.tools.command_line.options import Option, Options
+from barnabas.tools.command_line.text import compact_json
+from barnabas.tools.connecting.connect import command_config_option, open_admin
 
 ABOUT: Final = "This tool helps to query log directory usage on the specified brokers."
 OPTIONS: Final = (

@@ -14,10 +14,10 @@ from argparse import REMAINDER
 from collections.abc import Sequence
 from typing import Final
 
-from barnabas.tools._arguments import ArgumentsRefused, Parser, refused_text
-from barnabas.tools._failures import ToolError, finish, message_of
-from barnabas.tools._metadata_commands import COMMANDS, ExitShell, Session, run
-from barnabas.tools._metadata_tree import ShellState, load, load_from_zookeeper
+from barnabas.tools.command_line.arguments import ArgumentsRefused, Parser, refused_text
+from barnabas.tools.command_line.failures import ToolError, finish, message_of
+from barnabas.tools.tree.metadata_commands import COMMANDS, ExitShell, Session, run
+from barnabas.tools.tree.metadata_tree import ShellState, load, load_from_zookeeper
 
 _PROMPT: Final = ">> "
 _TAKES_COMMANDS: Final = "man"

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from barnabas.tools._pipeline_package import PackageRefused, write_package
-from barnabas.tools._pipeline_project import ProjectRefused, find_spec_file, make_project, template_names
-from barnabas.tools._spark import or_missing, require_spark
+from barnabas.tools.spark.pipeline_package import PackageRefused, write_package
+from barnabas.tools.spark.pipeline_project import ProjectRefused, find_spec_file, make_project, template_names
+from barnabas.tools.spark.spark import or_missing, require_spark
 
 _SERVERS: Final = "localhost:9092"
 _TEMPLATE: Final = "windows"
@@ -83,6 +83,6 @@ def _run(given: Namespace) -> int:
     if not spec.is_file():
         raise ProjectRefused(f"--spec {given.spec}: there is no such file")
     require_spark(pipelines=True)
-    from barnabas.tools._pipeline_run import run_pipeline
+    from barnabas.tools.spark.pipeline_run import run_pipeline
 
     return run_pipeline(given, spec)

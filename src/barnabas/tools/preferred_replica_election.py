@@ -10,12 +10,12 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from barnabas.tools._connect import read_text
-from barnabas.tools._failures import AdminCommandFailed, failed_with_message, finish
-from barnabas.tools._options import Option, Options
-from barnabas.tools._text import JSON
-from barnabas.tools._zookeeper import ZOOKEEPER, ZooKeeperCluster, on_cluster, scala_set, warn_deprecated
+from barnabas.tools.command_line.failures import AdminCommandFailed, failed_with_message, finish
+from barnabas.tools.command_line.options import Option, Options
+from barnabas.tools.command_line.text import JSON
+from barnabas.tools.connecting.connect import read_text
 from barnabas.tools.leader_election import elect, open_elections, parse_partitions
+from barnabas.tools.tree.zookeeper_tree import ZOOKEEPER, ZooKeeperCluster, on_cluster, scala_set, warn_deprecated
 from barnabas.topic_partition import TopicPartition
 
 ABOUT: Final = (

@@ -12,11 +12,11 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from barnabas.tools._arguments import ArgumentsRefused, Parser, number, refused_text
-from barnabas.tools._connect import load_properties, open_producer
-from barnabas.tools._failures import BadArgument, described, finish, print_cause
-from barnabas.tools._java_numbers import parse_double
-from barnabas.tools._load import Throttle, now_ms, print_metrics
+from barnabas.tools.command_line.arguments import ArgumentsRefused, Parser, number, refused_text
+from barnabas.tools.command_line.failures import BadArgument, described, finish, print_cause
+from barnabas.tools.command_line.java_numbers import parse_double
+from barnabas.tools.connecting.connect import load_properties, open_producer
+from barnabas.tools.connecting.load import Throttle, now_ms, print_metrics
 from barnabas.uuid import Uuid
 
 _SAMPLES_MAX: Final = 500_000

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 from barnabas.errors import KafkaError, UnknownTopicOrPartition
 from barnabas.metadata.replica_assignment import BrokerMetadata
 from barnabas.protocol.errors import ErrorCode
-from barnabas.tools import _reassignment_plan as plans
-from barnabas.tools._connect import open_admin, read_text
-from barnabas.tools._failures import (
+from barnabas.tools.administration import reassignment_plan as plans
+from barnabas.tools.administration.reassignment_plan import Replica
+from barnabas.tools.command_line.failures import (
     AdminCommandFailed,
     Terse,
     described,
@@ -25,10 +25,10 @@ from barnabas.tools._failures import (
     message_of,
     print_cause,
 )
-from barnabas.tools._options import Option, Options, ShowUsage
-from barnabas.tools._reassignment_plan import Replica
-from barnabas.tools._text import JSON, Progress, print_json
-from barnabas.tools._zookeeper import ZOOKEEPER, on_cluster
+from barnabas.tools.command_line.options import Option, Options, ShowUsage
+from barnabas.tools.command_line.text import JSON, Progress, print_json
+from barnabas.tools.connecting.connect import open_admin, read_text
+from barnabas.tools.tree.zookeeper_tree import ZOOKEEPER, on_cluster
 from barnabas.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -148,10 +148,10 @@ def _with_brokers(options: Options, action: str) -> None:
 
 
 def _with_zookeeper(options: Options, action: str) -> None:
-    from barnabas.tools import _zookeeper_reassignment
+    from barnabas.tools.zookeeper_mode import zookeeper_reassignment
 
     print("Warning: --zookeeper is deprecated, and will be removed in a future version of Kafka.")
-    on_cluster(options.text("zookeeper"), lambda cluster: _zookeeper_reassignment.run(cluster, options, action))
+    on_cluster(options.text("zookeeper"), lambda cluster: zookeeper_reassignment.run(cluster, options, action))
 
 
 def _check(options: Options) -> str:
@@ -168,7 +168,7 @@ def _check(options: Options) -> str:
         if given not in (action, *_REQUIRED[action], *_PERMITTED[action]):
             options.usage(f'Option "[{given}]" can\'t be used with action "[{action}]"')
     if options.has("zookeeper") and not options.has("bootstrap-server"):
-        from barnabas.tools._zookeeper_reassignment import check
+        from barnabas.tools.zookeeper_mode.zookeeper_reassignment import check
 
         check(options)
     return action
@@ -218,7 +218,7 @@ def _log_dirs(admin: Admin, replicas: Mapping[TopicPartition, Sequence[Node]]) -
 
 
 def _described_dirs(admin: Admin, replicas: Iterable[Replica]) -> dict[Replica, Any]:
-    from barnabas.client.admin.log_dirs import TopicPartitionReplica
+    from barnabas.client.admin.cluster.log_dirs import TopicPartitionReplica
 
     outcomes = admin.describe_replica_log_dirs([TopicPartitionReplica(*replica) for replica in replicas])
     return {Replica(*replica): info for replica, info in outcomes.all().items()}
@@ -284,8 +284,8 @@ def _throttle(admin: Admin, found: plans.Moves, dir_brokers: Sequence[int], thro
 
 def _alter(admin: Admin, kind: str, settings: Mapping[str, Mapping[str, str | None]]) -> None:
     """Sets settings of topics or brokers; None removes one."""
-    from barnabas.client.admin.config_entries import ConfigResource, ConfigResourceType
-    from barnabas.client.admin.configs import AlterConfigOp, OpType
+    from barnabas.client.admin.cluster.config_entries import ConfigResource, ConfigResourceType
+    from barnabas.client.admin.cluster.configs import AlterConfigOp, OpType
 
     changes = {
         ConfigResource(ConfigResourceType[kind], name): [
@@ -298,7 +298,7 @@ def _alter(admin: Admin, kind: str, settings: Mapping[str, Mapping[str, str | No
 
 def _move_dirs(admin: Admin, wanted: Mapping[Replica, str], timeout_ms: int) -> None:
     """Asks again until all moves have begun: a replica can only be moved once it is there."""
-    from barnabas.client.admin.log_dirs import TopicPartitionReplica
+    from barnabas.client.admin.cluster.log_dirs import TopicPartitionReplica
 
     pending = dict(wanted)
     deadline = time.monotonic() + timeout_ms / 1000

@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Final
 from barnabas.errors import KafkaError
 from barnabas.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from barnabas.protocol.messages.fetch_response import FetchResponse, PartitionData
-from barnabas.tools._connect import validate_bootstrap
-from barnabas.tools._failures import ToolError, complain, execution, failed_with_message, finish, message_of
-from barnabas.tools._options import Option, Options, ShowVersion
-from barnabas.tools._replica_comparison import Fetched, FetchedBatch, OffsetsDiffer, ReplicaBuffer, timestamp
-from barnabas.tools._text import Progress
-from barnabas.tools._topic_filter import IncludeList
+from barnabas.tools.administration.replica_comparison import Fetched, FetchedBatch, OffsetsDiffer, ReplicaBuffer, timestamp
+from barnabas.tools.command_line.failures import ToolError, complain, execution, failed_with_message, finish, message_of
+from barnabas.tools.command_line.options import Option, Options, ShowVersion
+from barnabas.tools.command_line.text import Progress
+from barnabas.tools.command_line.topic_filter import IncludeList
+from barnabas.tools.connecting.connect import validate_bootstrap
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
 
 if TYPE_CHECKING:
-    from barnabas.tools._replica_fetch import ReplicaReader
+    from barnabas.tools.connecting.replica_fetch import ReplicaReader
 
 ABOUT: Final = "Validate that all replicas for a set of topics have the same data."
 OPTIONS: Final = (
@@ -69,7 +69,7 @@ def _execute(arguments: Sequence[str]) -> int:
 
 
 async def _verify(brokers: str, topics: IncludeList, options: Options) -> int:
-    from barnabas.tools._replica_fetch import ReplicaReader
+    from barnabas.tools.connecting.replica_fetch import ReplicaReader
 
     fetch_size, max_wait_ms, interval_ms = map(options.integer, ("fetch-size", "max-wait-ms", "report-interval-ms"))
     async with ReplicaReader({"bootstrap.servers": brokers}) as admin:
@@ -105,7 +105,7 @@ async def _verify(brokers: str, topics: IncludeList, options: Options) -> int:
 
 async def _offsets(admin: ReplicaReader, partitions: Sequence[TopicPartition], when: int) -> dict[TopicPartition, int]:
     """Where to begin; at the end where no record is so new."""
-    from barnabas.client.admin.offsets import OffsetSpec
+    from barnabas.client.admin.topics.offsets import OffsetSpec
 
     found = (await admin.list_offsets(dict.fromkeys(partitions, OffsetSpec(when)))).all()
     late = [partition for partition, info in found.items() if info.offset < 0]

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Final
 
-from barnabas.tools._suggestions import nearest
+from barnabas.tools.guide.suggestions import nearest
 
 _TOOLS: Final = "org.apache.kafka.tools."
 # Of each tool the classes that Kafka has had for it, the newest first.

@@ -8,10 +8,10 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from collections.abc import Sequence
 
-from barnabas.tools._overrides import read_overrides
-from barnabas.tools._run import run
-from barnabas.tools._run_options import add_run_options
-from barnabas.tools._settings import Settings, read_properties_file, settings
+from barnabas.tools.running.overrides import read_overrides
+from barnabas.tools.running.run import run
+from barnabas.tools.running.run_options import add_run_options
+from barnabas.tools.running.settings import Settings, read_properties_file, settings
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -16,13 +16,13 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.errors import KafkaError
-from barnabas.tools._cluster_health import Broker, Group, Health, LogDir, Partition
-from barnabas.tools._connect import command_config_option, open_admin
-from barnabas.tools._failures import failed_with_message, finish, message_of
-from barnabas.tools._feature_versions import metadata_name
-from barnabas.tools._options import Option, Options, UsageError
-from barnabas.tools._status_text import screen
-from barnabas.tools._text import print_json
+from barnabas.tools.administration.cluster_health import Broker, Group, Health, LogDir, Partition
+from barnabas.tools.administration.feature_versions import metadata_name
+from barnabas.tools.administration.status_text import screen
+from barnabas.tools.command_line.failures import failed_with_message, finish, message_of
+from barnabas.tools.command_line.options import Option, Options, UsageError
+from barnabas.tools.command_line.text import print_json
+from barnabas.tools.connecting.connect import command_config_option, open_admin
 from barnabas.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def _try(health: Health, part: str, ask: Callable[[], None]) -> None:
 
 
 def _look_at_topics(admin: Admin, health: Health) -> None:
-    from barnabas.client.admin.config_entries import ConfigResource, ConfigResourceType
+    from barnabas.client.admin.cluster.config_entries import ConfigResource, ConfigResourceType
 
     listed = admin.list_topics(list_internal=True)
     health.topics = len(listed)
@@ -244,7 +244,7 @@ def _look_at_groups(admin: Admin, health: Health) -> None:
 
 
 def _ends(admin: Admin, offsets: Mapping[str, Mapping[TopicPartition, Any]], patience_ms: int | None) -> dict[TopicPartition, int]:
-    from barnabas.client.admin.offsets import OffsetSpec
+    from barnabas.client.admin.topics.offsets import OffsetSpec
 
     partitions = {partition for committed in offsets.values() for partition, offset in committed.items() if offset is not None}
     latest = dict.fromkeys(sorted(partitions), OffsetSpec.latest())

@@ -14,10 +14,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.errors import KafkaError
 from barnabas.protocol.errors import ErrorCode
-from barnabas.tools._connect import load_properties, open_admin, read_text
-from barnabas.tools._failures import BadArgument, ToolError, Unreadable, described, execution, failed_with_message, finish, print_cause
-from barnabas.tools._group_offsets import parse_datetime, parse_duration_ms
-from barnabas.tools._options import Option, Options, ShowUsage, ShowVersion
+from barnabas.tools.administration.group_offsets import parse_datetime, parse_duration_ms
+from barnabas.tools.command_line.failures import (
+    BadArgument,
+    ToolError,
+    Unreadable,
+    described,
+    execution,
+    failed_with_message,
+    finish,
+    print_cause,
+)
+from barnabas.tools.command_line.options import Option, Options, ShowUsage, ShowVersion
+from barnabas.tools.connecting.connect import load_properties, open_admin, read_text
 from barnabas.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -304,14 +313,14 @@ def bounded(offset: int, beginning: int, end: int) -> int:
 
 
 def _log_offsets(admin: Admin, partitions: Iterable[TopicPartition], timestamp: int) -> Offsets:
-    from barnabas.client.admin.offsets import OffsetSpec
+    from barnabas.client.admin.topics.offsets import OffsetSpec
 
     specs = {each: OffsetSpec(timestamp) for each in partitions}
     return {each: found.offset for each, found in admin.list_offsets(specs).all().items()} if specs else {}
 
 
 def _commit(admin: Admin, group: str, offsets: Mapping[TopicPartition, int]) -> None:
-    from barnabas.client.consumer.offset_and_metadata import OffsetAndMetadata
+    from barnabas.client.consumer.offsets.offset_and_metadata import OffsetAndMetadata
 
     admin.alter_consumer_group_offsets(group, {each: OffsetAndMetadata(offset) for each, offset in offsets.items()}).all()
 

@@ -6,19 +6,26 @@ Options, messages, output and exit codes are those of Apache Kafka 4.2; `--json`
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.errors import KafkaError
 from barnabas.protocol.errors import ErrorCode
-from barnabas.tools._connect import bootstrap_option, command_config_option, open_admin
-from barnabas.tools._failures import AdminCommandFailed, AdminOperation, BadArgument, failed_with_message, finish, message_of
-from barnabas.tools._options import Option, Options, ShowUsage
-from barnabas.tools._text import JSON, coloured, java_split, print_json
-from barnabas.tools._topic_filter import IncludeList
-from barnabas.tools._zookeeper import ZOOKEEPER, NotConnected, on_cluster
+from barnabas.tools.administration.topic_arguments import (
+    ACTIONS,
+    REPORTS,
+    chosen_topics,
+    given_assignment,
+    parse_configs,
+    refuse_missing,
+    warn_collision,
+)
+from barnabas.tools.command_line.failures import BadArgument, failed_with_message, finish, message_of
+from barnabas.tools.command_line.options import Option, Options, ShowUsage
+from barnabas.tools.command_line.text import JSON, coloured, print_json
+from barnabas.tools.connecting.connect import bootstrap_option, command_config_option, open_admin
+from barnabas.tools.tree.zookeeper_tree import ZOOKEEPER, NotConnected, on_cluster
 from barnabas.topic_name import is_internal
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
@@ -87,8 +94,6 @@ OPTIONS: Final = (
     Option("force", "With --zookeeper: taken and ignored, as there never was a question.", available_if=("zookeeper",)),
     JSON,
 )
-ACTIONS: Final = ("create", "list", "alter", "describe", "delete")
-REPORTS: Final = ("under-replicated-partitions", "under-min-isr-partitions", "at-min-isr-partitions", "unavailable-partitions")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -105,9 +110,9 @@ def _execute(arguments: Sequence[str]) -> int:
 
 
 def _with_zookeeper(options: Options) -> None:
-    from barnabas.tools import _zookeeper_topics
+    from barnabas.tools.zookeeper_mode import zookeeper_topics
 
-    on_cluster(options.text("zookeeper"), lambda cluster: _zookeeper_topics.run(cluster, options))
+    on_cluster(options.text("zookeeper"), lambda cluster: zookeeper_topics.run(cluster, options))
 
 
 def _told(work: Callable[[], None]) -> int:
@@ -128,7 +133,7 @@ def _check(options: Options) -> None:
     if sum(map(options.has, ACTIONS)) != 1:
         options.usage("Command must include exactly one action: --list, --describe, --create, --alter or --delete")
     if options.has("zookeeper"):
-        from barnabas.tools._zookeeper_topics import check
+        from barnabas.tools.zookeeper_mode.zookeeper_topics import check
 
         check(options)
     else:
@@ -183,7 +188,7 @@ def _warn_delete_config() -> None:
 
 
 def _create(admin: Admin, options: Options) -> None:
-    from barnabas.client.admin.topics import NewTopic
+    from barnabas.client.admin.topics.topics import NewTopic
 
     name = options.text("topic")
     partitions = options.optional_integer("partitions")
@@ -205,14 +210,6 @@ def _create(admin: Admin, options: Options) -> None:
     print(f"Created topic {name}.")
 
 
-def warn_collision(name: str) -> None:
-    if "." in name or "_" in name:
-        print(
-            "WARNING: Due to limitations in metric names, topics with a period ('.') or underscore ('_') could "
-            "collide. To avoid issues it is best to use either, but not both."
-        )
-
-
 def _list(admin: Admin, options: Options) -> None:
     names = _topics(admin, options)
     if options.has("json"):
@@ -222,7 +219,7 @@ def _list(admin: Admin, options: Options) -> None:
 
 
 def _alter(admin: Admin, options: Options) -> None:
-    from barnabas.client.admin.topics import NewPartitions
+    from barnabas.client.admin.topics.topics import NewPartitions
 
     assignment = given_assignment(options)
     parse_configs(options.texts("config"))
@@ -348,25 +345,10 @@ def _topics(admin: Admin, options: Options) -> list[str]:
     return chosen_topics(sorted(admin.list_topics(list_internal=not options.has("exclude-internal"))), options)
 
 
-def chosen_topics(names: Sequence[str], options: Options) -> list[str]:
-    """Those of the topics that --topic and --exclude-internal leave."""
-    exclude = options.has("exclude-internal")
-    pattern = options.optional("topic")
-    if pattern is None:
-        return [name for name in names if not (exclude and is_internal(name))]
-    included = IncludeList(pattern)
-    return [name for name in names if included.allows(name, exclude)]
-
-
 def _existing(admin: Admin, options: Options) -> list[str]:
     names = _topics(admin, options)
     refuse_missing(names, options)
     return names
-
-
-def refuse_missing(names: Sequence[str], options: Options) -> None:
-    if options.optional("topic") and not names and not options.has("if-exists"):
-        raise BadArgument(f"Topic '{options.text('topic')}' does not exist as expected")
 
 
 def _topic_id(options: Options) -> Uuid | None:
@@ -380,7 +362,7 @@ def _topic_id(options: Options) -> Uuid | None:
 
 
 def _configs(admin: Admin, names: Sequence[str]) -> dict[str, Mapping[str, Any]]:
-    from barnabas.client.admin.config_entries import ConfigResource, ConfigResourceType
+    from barnabas.client.admin.cluster.config_entries import ConfigResource, ConfigResourceType
 
     if not names:
         return {}
@@ -397,47 +379,3 @@ def _reassignments(admin: Admin, partitions: Sequence[TopicPartition]) -> Mappin
         if error.code in (ErrorCode.UNSUPPORTED_VERSION, ErrorCode.CLUSTER_AUTHORIZATION_FAILED):
             return {}
         raise
-
-
-def given_assignment(options: Options) -> dict[int, list[int]]:
-    text = options.optional("replica-assignment")
-    return parse_replica_assignment(text) if text else {}
-
-
-def parse_replica_assignment(text: str) -> dict[int, list[int]]:
-    """`a:b,c:d`: the brokers of partition 0, of partition 1, and so on."""
-    assignment: dict[int, list[int]] = {}
-    for partition, part in enumerate(java_split(text, ",")):
-        brokers = [_number(broker.strip()) for broker in java_split(part, ":")]
-        repeated = dict.fromkeys(broker for broker in brokers if brokers.count(broker) > 1)
-        if repeated:
-            raise AdminCommandFailed(f"Partition replica lists may not contain duplicate entries: {','.join(map(str, repeated))}")
-        assignment[partition] = brokers
-        if len(brokers) != len(assignment[0]):
-            raise AdminOperation(f"Partition {partition} has different replication factor: {brokers}")
-    return assignment
-
-
-def parse_configs(pairs: Sequence[str]) -> dict[str, str]:
-    """`name=value` each, checked as Kafka's tool checks them before it asks anybody."""
-    from barnabas.storage.log_config import LogConfig
-    from barnabas.storage.topic_configs import topic_config_key
-
-    configs: dict[str, str] = {}
-    for pair in pairs:
-        words = java_split(pair, r"\s*=\s*")
-        if len(words) != 2:
-            raise BadArgument(
-                'requirement failed: Invalid topic config: all configs to be added must be in the format "key=val".',
-            )
-        configs[words[0].strip()] = words[1].strip()
-    for name in configs:
-        topic_config_key(name)
-    LogConfig.from_properties(configs)
-    return configs
-
-
-def _number(text: str) -> int:
-    if not re.fullmatch(r"[+-]?[0-9]{1,10}", text):
-        raise BadArgument(f'For input string: "{text}"')
-    return int(text)

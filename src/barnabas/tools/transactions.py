@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.errors import KafkaError
 from barnabas.protocol.errors import ErrorCode
-from barnabas.tools._arguments import Parser, failed, number
-from barnabas.tools._connect import open_admin
-from barnabas.tools._failures import Ended, NoSuchFile, complain, finish, message_of
-from barnabas.tools._text import print_json, print_table
+from barnabas.tools.command_line.arguments import Parser, failed, number
+from barnabas.tools.command_line.failures import Ended, NoSuchFile, complain, finish, message_of
+from barnabas.tools.command_line.text import print_json, print_table
+from barnabas.tools.connecting.connect import open_admin
 from barnabas.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def _or(value: Any, default: Any) -> Any:
 
 
 def _abort(admin: Admin, given: Any) -> None:
-    from barnabas.client.admin.transactions import AbortTransactionSpec
+    from barnabas.client.admin.topics.transactions import AbortTransactionSpec
 
     partition = TopicPartition(given.topic, given.partition)
     if given.start_offset is None and given.producer_id is None:

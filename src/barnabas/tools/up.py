@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.endpoint import host_and_port
 from barnabas.layout.layout import FIRST_NODE, Layout
-from barnabas.storage.files import Files
-from barnabas.storage.meta_properties import MetaPropertiesFile
-from barnabas.tools._broker_count import broker_count
-from barnabas.tools._data_home import data_home, refuse_other_layout
-from barnabas.tools._exit_codes import CannotRun, ExitCode
-from barnabas.tools._overrides import Overrides, read_overrides
-from barnabas.tools._run import Serve, run
-from barnabas.tools._run_options import add_run_options
-from barnabas.tools._settings import Settings, settings
+from barnabas.storage.directory.meta_properties import MetaPropertiesFile
+from barnabas.storage.disk.files import Files
+from barnabas.tools.command_line.exit_codes import CannotRun, ExitCode
+from barnabas.tools.running.broker_count import broker_count
+from barnabas.tools.running.data_home import data_home, refuse_other_layout
+from barnabas.tools.running.overrides import Overrides, read_overrides
+from barnabas.tools.running.run import Serve, run
+from barnabas.tools.running.run_options import add_run_options
+from barnabas.tools.running.settings import Settings, settings
 
 if TYPE_CHECKING:
     from barnabas.broker.config import BrokerConfig
@@ -91,7 +91,7 @@ def _several(given: Namespace, overrides: Callable[[], Overrides]) -> Serve:
     """Broker N has its logs in the directory broker-N, and the next port; the metadata of all is beside them."""
 
     async def serve(first: BrokerConfig, log_format: str) -> int:
-        from barnabas.tools._run_many import serve_many
+        from barnabas.tools.running.run_many import serve_many
 
         data = os.path.dirname(first.log_dirs[0])
         configs = [first, *(_settings(given, overrides(), number).config for number in range(2, given.brokers + 1))]

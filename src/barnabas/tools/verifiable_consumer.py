@@ -9,14 +9,14 @@ import logging
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
-from barnabas.client.consumer.offset_and_metadata import OffsetAndMetadata
-from barnabas.client.consumer.rebalance_listener import ConsumerRebalanceListener
+from barnabas.client.consumer.membership.rebalance_listener import ConsumerRebalanceListener
+from barnabas.client.consumer.offsets.offset_and_metadata import OffsetAndMetadata
 from barnabas.client.errors import Wakeup
 from barnabas.errors import FencedInstanceId, KafkaError
-from barnabas.tools._arguments import Parser, number
-from barnabas.tools._connect import open_consumer
-from barnabas.tools._failures import described, finish, message_of
-from barnabas.tools._load import on_signals
+from barnabas.tools.command_line.arguments import Parser, number
+from barnabas.tools.command_line.failures import described, finish, message_of
+from barnabas.tools.connecting.connect import open_consumer
+from barnabas.tools.connecting.load import on_signals
 from barnabas.tools.verifiable_producer import failed, print_event, read_config
 from barnabas.topic_partition import TopicPartition
 

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from barnabas.client.producer.record import ProducerRecord
-from barnabas.tools._arguments import ArgumentsRefused, Parser, number, refused_text
-from barnabas.tools._connect import load_properties, open_producer
-from barnabas.tools._failures import ToolError, described, finish, java_name, message_of, print_cause
-from barnabas.tools._load import Throttle, now_ms, on_signals
-from barnabas.tools._text import compact_json
+from barnabas.tools.command_line.arguments import ArgumentsRefused, Parser, number, refused_text
+from barnabas.tools.command_line.failures import ToolError, described, finish, java_name, message_of, print_cause
+from barnabas.tools.command_line.text import compact_json
+from barnabas.tools.connecting.connect import load_properties, open_producer
+from barnabas.tools.connecting.load import Throttle, now_ms, on_signals
 
 _FOREVER: Final = 2**63 - 1
 

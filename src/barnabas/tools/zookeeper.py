@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from barnabas.file_modes import keep_files_private
-from barnabas.tools._data_home import data_home
+from barnabas.tools.running.data_home import data_home
 
 DEBIAN_JAR: Final = "/usr/share/java/zookeeper.jar"
 MAIN_CLASS: Final = "org.apache.zookeeper.server.quorum.QuorumPeerMain"

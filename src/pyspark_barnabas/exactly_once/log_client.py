@@ -24,8 +24,8 @@ from barnabas.protocol.messages.metadata_response import MetadataResponse
 from barnabas.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.protocol.messages.produce_response import ProduceResponse
 from barnabas.protocol.slices import Records
-from barnabas.records.columns import decode as decode_batches
-from barnabas.records.columns import encode as encode_batches
+from barnabas.records.columns.columns import decode as decode_batches
+from barnabas.records.columns.columns import encode as encode_batches
 from pyspark_barnabas.exactly_once import decision_topic
 from pyspark_barnabas.exactly_once.decision_log import DecisionLog
 from pyspark_barnabas.exactly_once.patience import Patience

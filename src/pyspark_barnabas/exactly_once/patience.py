@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from barnabas.client.backoff import ExponentialBackoff
 from barnabas.client.errors import KafkaError, Timeout
+from barnabas.client.network.backoff import ExponentialBackoff
 
 if TYPE_CHECKING:
     from pyspark_barnabas.connections import Client

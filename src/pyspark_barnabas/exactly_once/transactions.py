@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.client.cluster import Node
 from barnabas.client.errors import KafkaError, error_for
-from barnabas.client.network_client import TRANSACTION_COORDINATOR
+from barnabas.client.network.network_client import TRANSACTION_COORDINATOR
 from barnabas.protocol import api_keys
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.add_partitions_to_txn_request import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 
 from barnabas.topic_partition import TopicPartition
-from pyspark_barnabas.read.offsets import PartitionOffsets
+from pyspark_barnabas.offsets import PartitionOffsets
 
 
 def limited(begin: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int], rows_max: int) -> PartitionOffsets:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from barnabas.records.columns import HEADERS_TYPE
+from barnabas.records.columns.columns import HEADERS_TYPE
 
 TIMESTAMP_TYPE: Final = pa.timestamp("us", tz="UTC")
 
@@ -43,7 +43,7 @@ class RowMaker:
         self._partitions = pa.nulls(0, pa.int32())
 
     def rows(self, records: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows of records as `barnabas.records.columns.decode` gives them."""
+        """The rows of records as `barnabas.records.columns.columns.decode` gives them."""
         if records.num_rows > self._count:
             self._make_constants(records.num_rows)
         return pa.RecordBatch.from_arrays([self._column(name, records) for name in self.schema.names], schema=self.schema)

@@ -15,8 +15,8 @@ from pyspark.sql.datasource import DataSourceReader
 from barnabas.topic_partition import TopicPartition
 from pyspark_barnabas.error_first import error_first
 from pyspark_barnabas.errors import OptionError
+from pyspark_barnabas.offsets import EARLIEST, LATEST, PartitionOffsets
 from pyspark_barnabas.read.filters import pushed
-from pyspark_barnabas.read.offsets import EARLIEST, LATEST, PartitionOffsets
 from pyspark_barnabas.read.ranges import OffsetRange, RangePartition, split_ranges
 from pyspark_barnabas.read.record_reader import RecordReader
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from barnabas.records.columns import decode
+from barnabas.records.columns.columns import decode
 from pyspark_barnabas.connections import Client, shared_client
 from pyspark_barnabas.errors import DataLossError
 from pyspark_barnabas.read.arrow_rows import COLUMNS, HEADERS, RowMaker

@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from typing import Any, Final
 
 from barnabas.topic_partition import TopicPartition
-from pyspark_barnabas.read.offsets import METRICS, SOURCE, StreamOffset
+from pyspark_barnabas.offsets import METRICS, SOURCE, StreamOffset
 
 _log = logging.getLogger(__name__)
 

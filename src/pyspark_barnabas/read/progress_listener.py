@@ -18,7 +18,7 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from pyspark_barnabas.cluster import Cluster
 from pyspark_barnabas.errors import OptionError
-from pyspark_barnabas.read.offsets import TOPIC_IDS, StreamOffset
+from pyspark_barnabas.offsets import TOPIC_IDS, StreamOffset
 from pyspark_barnabas.read.progress import GroupProgress
 from pyspark_barnabas.read.read_options import GROUP_ID, ReadOptions
 

@@ -12,9 +12,9 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from barnabas.client.backoff import ExponentialBackoff
 from barnabas.client.cluster import Node
 from barnabas.client.errors import KafkaError, Timeout, error_for
+from barnabas.client.network.backoff import ExponentialBackoff
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from barnabas.protocol.messages.fetch_response import FetchResponse, PartitionData

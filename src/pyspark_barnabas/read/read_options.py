@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from pyspark_barnabas.errors import OptionError
+from pyspark_barnabas.offsets import Bound, check_order, ending_bound, ending_options, starting_bound
 from pyspark_barnabas.options import FIRST_ANSWER_MS, boolean, choice, client_settings, duration_ms, given, integer, refuse_unknown, text
 from pyspark_barnabas.read.filters import FILTER, RecordFilter, parse_filter
-from pyspark_barnabas.read.offsets import Bound, check_order, ending_bound, ending_options, starting_bound
-from pyspark_barnabas.read.subscription import STRATEGIES, Subscription, parse_subscription
 from pyspark_barnabas.schema import record_schema
+from pyspark_barnabas.subscription import STRATEGIES, Subscription, parse_subscription
 from pyspark_barnabas.values import PREFIX as VALUE_PREFIX
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from pyspark_barnabas.errors import CheckpointError, DataLossError, DataSourceError, TopicRecreatedError, UnknownTopicError
-from pyspark_barnabas.read.subscription import no_topic
+from pyspark_barnabas.subscription import no_topic
 
 if TYPE_CHECKING:
     from barnabas.topic_partition import TopicPartition
     from pyspark_barnabas.read.filters import RecordFilter
-    from pyspark_barnabas.read.subscription import Subscription
+    from pyspark_barnabas.subscription import Subscription
 
 _log = logging.getLogger(__name__)
 _REMEMBERED_MAX: Final = 1000

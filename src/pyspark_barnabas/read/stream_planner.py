@@ -14,8 +14,8 @@ from barnabas.errors import UnknownTopicOrPartition
 from barnabas.topic_partition import TopicPartition
 from pyspark_barnabas.cluster import Cluster
 from pyspark_barnabas.errors import DataSourceError
+from pyspark_barnabas.offsets import EARLIEST, LATEST, PartitionOffsets, StreamOffset
 from pyspark_barnabas.read.admission import MinimumRows, limited
-from pyspark_barnabas.read.offsets import EARLIEST, LATEST, PartitionOffsets, StreamOffset
 from pyspark_barnabas.read.progress import ArrivalRate, GroupProgress, lag_metrics, with_metrics
 from pyspark_barnabas.read.ranges import OffsetRange, split_ranges
 from pyspark_barnabas.read.stream_changes import Losses, added_too_late, gone, not_there, receded, recreated, replay_impossible
@@ -23,7 +23,7 @@ from pyspark_barnabas.spark_versions import ReadAllAvailable, ReadMaxRows
 
 if TYPE_CHECKING:
     from pyspark_barnabas.read.read_options import ReadOptions
-    from pyspark_barnabas.read.subscription import Topic
+    from pyspark_barnabas.subscription import Topic
 
 
 class StreamPlanner:

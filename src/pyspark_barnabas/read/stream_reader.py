@@ -12,7 +12,7 @@ from pyspark.sql.datasource import DataSourceStreamReader
 
 from pyspark_barnabas.error_first import error_first
 from pyspark_barnabas.errors import OptionError
-from pyspark_barnabas.read.offsets import StreamOffset
+from pyspark_barnabas.offsets import StreamOffset
 from pyspark_barnabas.read.ranges import RangePartition
 from pyspark_barnabas.read.read_options import MAX_OFFSETS, MIN_OFFSETS
 from pyspark_barnabas.read.record_reader import RecordReader

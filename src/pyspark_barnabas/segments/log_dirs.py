@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from barnabas.storage import names
-from barnabas.storage.checkpoints import CLEANER_OFFSET_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT
+from barnabas.storage.directory import names
+from barnabas.storage.directory.checkpoints import CLEANER_OFFSET_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT
 from barnabas.topic_partition import TopicPartition
 from pyspark_barnabas.errors import OptionError
 from pyspark_barnabas.read.batch_cuts import last_offset_of

@@ -15,7 +15,7 @@ import numpy as np
 
 from barnabas.errors import CorruptSnapshot, KafkaError
 from barnabas.records.batch import Batch
-from barnabas.records.columns import decode
+from barnabas.records.columns.columns import decode
 from barnabas.storage.indexes.txn_index import ENTRY_SIZE as TXN_ENTRY_SIZE
 from barnabas.storage.indexes.txn_index import LAYOUT as TXN_LAYOUT
 from barnabas.storage.producers.snapshot import SNAPSHOT_BYTES_MAX, decode_snapshot

@@ -13,12 +13,12 @@ from typing import Final
 from barnabas.topic_partition import TopicPartition
 from pyspark_barnabas import values
 from pyspark_barnabas.errors import OptionError
+from pyspark_barnabas.offsets import STRATEGY, Bound, check_order, ending_bound, ending_options, starting_bound
 from pyspark_barnabas.options import KAFKA, boolean, choice, given, integer, refuse_unknown
 from pyspark_barnabas.read.filters import FILTER, RecordFilter, parse_filter
-from pyspark_barnabas.read.offsets import STRATEGY, Bound, check_order, ending_bound, ending_options, starting_bound
-from pyspark_barnabas.read.subscription import STRATEGIES, Subscription, parse_subscription
 from pyspark_barnabas.segments.file_store import LOG_DIRS
 from pyspark_barnabas.segments.log_dirs import INTERNAL_TOPICS, parse_log_dirs
+from pyspark_barnabas.subscription import STRATEGIES, Subscription, parse_subscription
 
 BYTES_PER_TASK: Final = "maxBytesPerPartition"
 BYTES_PER_TASK_DEFAULT: Final = 128 * 1024 * 1024  # as spark.sql.files.maxPartitionBytes

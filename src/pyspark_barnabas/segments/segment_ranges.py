@@ -15,9 +15,9 @@ import numpy as np
 
 from barnabas.topic_partition import TopicPartition
 from pyspark_barnabas.errors import DataLossError, OptionError, UnknownTopicError
+from pyspark_barnabas.offsets import EARLIEST, LATEST, Bound
 from pyspark_barnabas.read.batch_cuts import last_offset_of
 from pyspark_barnabas.read.filters import RecordFilter
-from pyspark_barnabas.read.offsets import EARLIEST, LATEST, Bound
 from pyspark_barnabas.segments.file_store import LOG_DIRS, FileStore
 from pyspark_barnabas.segments.log_dirs import PartitionLog, SegmentFiles
 from pyspark_barnabas.segments.log_transactions import Aborted, Transactions, overlapping, transactions_of

@@ -16,7 +16,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from barnabas.errors import KafkaError
 from barnabas.records.batch import MAGIC_V2, Batch
-from barnabas.records.columns import decode
+from barnabas.records.columns.columns import decode
 from pyspark_barnabas import values
 from pyspark_barnabas.error_first import error_first
 from pyspark_barnabas.read.arrow_rows import COLUMNS, HEADERS, RowMaker

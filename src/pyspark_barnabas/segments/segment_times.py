@@ -13,7 +13,7 @@ import numpy as np
 
 from barnabas.errors import KafkaError
 from barnabas.records.batch import Batch
-from barnabas.records.columns import decode
+from barnabas.records.columns.columns import decode
 from pyspark_barnabas.read.batch_cuts import Damage, chunks
 from pyspark_barnabas.segments.log_dirs import SMALL_FILE_BYTES_MAX, PartitionLog, SegmentFiles
 from pyspark_barnabas.segments.segment_index import position_before

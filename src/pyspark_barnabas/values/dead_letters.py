@@ -16,7 +16,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from barnabas.client import Producer
-from barnabas.client.config import SharedSettings
+from barnabas.client.config.config import SharedSettings
 from barnabas.client.producer.config import KEYS
 from pyspark_barnabas.errors import DataSourceError
 from pyspark_barnabas.values.corrupt import REASON_MAX

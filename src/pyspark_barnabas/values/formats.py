@@ -21,19 +21,19 @@ def format_of(settings: ValueSettings, options: Mapping[str, str], schema: Struc
 
         return StringFormat.of(settings)
     if settings.format == "avro":
-        from pyspark_barnabas.values.avro import avro_format
+        from pyspark_barnabas.values.avro.avro_format import avro_format
 
         return avro_format(settings, options)
     if settings.format == "protobuf":
-        from pyspark_barnabas.values.protobuf import protobuf_format
+        from pyspark_barnabas.values.protobuf.protobuf_format import protobuf_format
 
         return protobuf_format(settings, options)
     kind = _struct(settings, options, schema)
     if settings.format == "csv":
-        from pyspark_barnabas.values.csv import CsvFormat
+        from pyspark_barnabas.values.csv.csv_format import CsvFormat
 
         return CsvFormat.of(settings, kind)
-    from pyspark_barnabas.values.json import JsonFormat
+    from pyspark_barnabas.values.json.json_format import JsonFormat
 
     return JsonFormat.of(settings, kind)
 

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_barnabas.values.arrow_times import NotPlain
+from pyspark_barnabas.values.text.arrow_times import NotPlain
 from pyspark_barnabas.values.value_decoder import Parsed
 
 ONE_BY_ONE: Final = 32  # so few rows are read singly rather than halved again

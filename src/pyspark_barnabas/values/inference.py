@@ -18,13 +18,13 @@ from barnabas.topic_partition import TopicPartition
 from pyspark_barnabas.cluster import Cluster
 from pyspark_barnabas.errors import OptionError
 from pyspark_barnabas.options import boolean, client_settings, given
-from pyspark_barnabas.read.subscription import parse_subscription
-from pyspark_barnabas.values.csv_inference import infer_csv
-from pyspark_barnabas.values.csv_text import CsvSyntax
-from pyspark_barnabas.values.json_inference import JsonRules, infer_json
-from pyspark_barnabas.values.json_text import Leniency
+from pyspark_barnabas.subscription import parse_subscription
+from pyspark_barnabas.values.csv.csv_inference import infer_csv
+from pyspark_barnabas.values.csv.csv_text import CsvSyntax
+from pyspark_barnabas.values.json.json_inference import JsonRules, infer_json
+from pyspark_barnabas.values.json.json_text import Leniency
 from pyspark_barnabas.values.settings import ValueSettings
-from pyspark_barnabas.values.times import Times
+from pyspark_barnabas.values.text.times import Times
 
 OPTION: Final = "value.inferSchema"
 SAMPLE_TIMEOUT_S: Final = 60.0

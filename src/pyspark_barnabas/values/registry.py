@@ -22,7 +22,7 @@ from barnabas.client.serialization.registry import RegisteredSchema, Schema, Sch
 from barnabas.client.serialization.schema_serde import VALUE_HEADER
 from pyspark_barnabas.errors import DataSourceError, OptionError
 from pyspark_barnabas.options import given
-from pyspark_barnabas.read.subscription import parse_subscription
+from pyspark_barnabas.subscription import parse_subscription
 from pyspark_barnabas.values.settings import REGISTRY_URL, ValueSettings
 
 SUBJECT: Final = "value.schema.subject"
@@ -69,7 +69,7 @@ def registered_schema(settings: ValueSettings, options: Mapping[str, str], form:
 
 
 def registered_json_struct(settings: ValueSettings, options: Mapping[str, str]) -> StructType:
-    from pyspark_barnabas.values.json_schema import struct_of_json_schema
+    from pyspark_barnabas.values.json.json_schema import struct_of_json_schema
 
     found = registered_schema(settings, options)
     named = dict(registry_client(settings.registry).referenced_schemas(found.schema))

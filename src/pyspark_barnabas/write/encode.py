@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from barnabas.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, increment_sequence
-from barnabas.records.columns import encode
-from barnabas.records.compression import NONE
+from barnabas.records.codecs.compression import NONE
+from barnabas.records.columns.columns import encode
 from barnabas.topic_partition import TopicPartition
 from pyspark_barnabas.write.partitioning import StickyPlaces, places
 from pyspark_barnabas.write.rows import Rows, rows_of

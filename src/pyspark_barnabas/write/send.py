@@ -14,9 +14,9 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
-from barnabas.client.backoff import ExponentialBackoff
 from barnabas.client.cluster import Node
 from barnabas.client.errors import KafkaError, RecordTooLarge, Timeout, error_for, refreshes_metadata
+from barnabas.client.network.backoff import ExponentialBackoff
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from barnabas.protocol.messages.init_producer_id_response import InitProducerIdResponse

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from barnabas.records.batch import NO_PRODUCER_ID, NO_SEQUENCE, increment_sequence, read_batch
-from barnabas.records.columns import decode, encode
+from barnabas.records.columns.columns import decode, encode
 from pyspark_barnabas.write.encode import Encoded
 
 _SIZE_MAX: Final = 2**31 - 1

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from barnabas.client.config import SharedSettings
+from barnabas.client.config.config import SharedSettings
 from barnabas.client.errors import KafkaError
 from barnabas.client.producer.config import producer_config
 from barnabas.config_def import InvalidConfig

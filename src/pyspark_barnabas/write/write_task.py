@@ -6,8 +6,8 @@ import random
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from barnabas.client.config import ClientConfig
-from barnabas.records.compression import codec_id
+from barnabas.client.config.config import ClientConfig
+from barnabas.records.codecs.compression import codec_id
 from pyspark_barnabas.connections import Client, shared_client
 from pyspark_barnabas.write.encode import Compression, Encoder, Producer, gathered
 from pyspark_barnabas.write.send import Sender, idempotent_producer, topology

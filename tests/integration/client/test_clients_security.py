@@ -11,7 +11,7 @@ import pytest
 
 from barnabas.client import Admin, AsyncAdmin, AsyncConsumer, AsyncProducer, Consumer, NewTopic, Producer
 from barnabas.client.errors import AuthenticationError, SaslAuthentication, SslAuthentication
-from barnabas.client.metrics import Metric, MetricName
+from barnabas.client.metrics.metrics import Metric, MetricName
 from tests.integration.client.records import DEADLINE_S, numbered, poll_until
 from tests.integration.client.secure_kafka import SCRAM, SESSION_MS, SecureKafka, with_sasl, with_tls, with_token
 

@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 from confluent_kafka import Producer as TransactionalProducer
 
-from barnabas.client.consumer.arrow_fetch import ARROW_SCHEMA
 from barnabas.client.consumer.consumer import Consumer
+from barnabas.client.consumer.fetching.arrow_fetch import ARROW_SCHEMA
 from tests.broker import TopicMaker
 from tests.integration.client.records import DEADLINE_S, numbered, partitions, poll_until, produce
 

@@ -8,8 +8,8 @@ from collections.abc import Collection
 import pytest
 
 from barnabas.client.consumer.async_consumer import AsyncConsumer
-from barnabas.client.consumer.offset_and_metadata import OffsetAndMetadata
-from barnabas.client.consumer.rebalance_listener import ConsumerRebalanceListener
+from barnabas.client.consumer.membership.rebalance_listener import ConsumerRebalanceListener
+from barnabas.client.consumer.offsets.offset_and_metadata import OffsetAndMetadata
 from barnabas.client.errors import ConcurrentModification, IllegalState, Wakeup
 from barnabas.topic_partition import TopicPartition
 from tests.broker import TopicMaker

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Producer
 
 from barnabas.client.consumer.consumer import Consumer
-from barnabas.client.consumer.offset_and_metadata import OffsetAndMetadata
+from barnabas.client.consumer.offsets.offset_and_metadata import OffsetAndMetadata
 from barnabas.client.consumer.record import ConsumerRecord
 from barnabas.client.serialization.simple import StringDeserializer
 from barnabas.topic_partition import TopicPartition

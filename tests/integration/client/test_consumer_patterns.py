@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from barnabas.client.consumer.consumer import Consumer
-from barnabas.client.consumer.offset_and_metadata import OffsetAndMetadata
-from barnabas.client.consumer.rebalance_listener import ConsumerRebalanceListener
+from barnabas.client.consumer.membership.rebalance_listener import ConsumerRebalanceListener
+from barnabas.client.consumer.offsets.offset_and_metadata import OffsetAndMetadata
 from barnabas.client.consumer.record import ConsumerRecord
 from barnabas.topic_partition import TopicPartition
 from tests.broker import TopicMaker

@@ -11,11 +11,11 @@ import pytest
 
 from barnabas.client.consumer.consumer import Consumer
 from barnabas.client.consumer.interceptors import ConsumerInterceptor
-from barnabas.client.consumer.offset_and_metadata import OffsetAndMetadata
+from barnabas.client.consumer.membership.rebalance_listener import ConsumerRebalanceListener
+from barnabas.client.consumer.offsets.offset_and_metadata import OffsetAndMetadata
+from barnabas.client.consumer.offsets.subscription_state import SubscriptionPattern
 from barnabas.client.consumer.options import CloseOptions, GroupMembershipOperation
-from barnabas.client.consumer.rebalance_listener import ConsumerRebalanceListener
 from barnabas.client.consumer.record import ConsumerRecords
-from barnabas.client.consumer.subscription_state import SubscriptionPattern
 from barnabas.client.errors import NoOffsetForPartition, Wakeup
 from barnabas.errors import InvalidTopic
 from barnabas.topic_partition import TopicPartition

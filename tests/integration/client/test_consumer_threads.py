@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 from barnabas.client.consumer.consumer import Consumer
-from barnabas.client.consumer.offset_and_metadata import OffsetAndMetadata
+from barnabas.client.consumer.offsets.offset_and_metadata import OffsetAndMetadata
 from barnabas.client.errors import Wakeup
 from barnabas.client.producer.producer import Producer
 from barnabas.topic_partition import TopicPartition

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from barnabas.client.consumer.consumer import Consumer
-from barnabas.client.consumer.offset_and_metadata import OffsetAndMetadata
+from barnabas.client.consumer.offsets.offset_and_metadata import OffsetAndMetadata
 from barnabas.client.errors import Timeout
 from barnabas.topic_partition import TopicPartition
 

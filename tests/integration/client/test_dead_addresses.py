@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from barnabas.client import Admin, AsyncAdmin, AsyncConsumer, AsyncProducer, Consumer, Producer, TopicPartition, connections
+from barnabas.client import Admin, AsyncAdmin, AsyncConsumer, AsyncProducer, Consumer, Producer, TopicPartition
 from barnabas.client.errors import ConfigException, Disconnected, KafkaError, SendFailed, SslAuthentication, Timeout
+from barnabas.client.network import connections
 from barnabas.testing import broker
 from tests import certificates
 from tests.certificates import Certificates

@@ -9,18 +9,9 @@ from itertools import pairwise
 
 import pytest
 
-from barnabas.client import (
-    Admin,
-    AsyncConsumer,
-    AsyncProducer,
-    Consumer,
-    ConsumerConfig,
-    Producer,
-    ProducerConfig,
-    TopicPartition,
-    metadata_updater,
-)
+from barnabas.client import Admin, AsyncConsumer, AsyncProducer, Consumer, ConsumerConfig, Producer, ProducerConfig, TopicPartition
 from barnabas.client.errors import IllegalArgument, IllegalState, RecordDeserializationError
+from barnabas.client.network import metadata_updater
 from barnabas.testing import EmbeddedBroker, broker
 from tests.client_network import on_loop
 from tests.logged import lines_of

@@ -16,11 +16,11 @@ from confluent_kafka.cimpl import NewPartitions, NewTopic
 from barnabas.client.consumer.assignors import AbstractPartitionAssignor, CooperativeStickyAssignor, RangeAssignor, Subscription
 from barnabas.client.consumer.consumer import Consumer
 from barnabas.client.consumer.interceptors import ConsumerInterceptor
-from barnabas.client.consumer.offset_and_metadata import OffsetAndMetadata
+from barnabas.client.consumer.membership.rebalance_listener import ConsumerRebalanceListener
+from barnabas.client.consumer.offsets.offset_and_metadata import OffsetAndMetadata
+from barnabas.client.consumer.offsets.subscription_state import SubscriptionPattern
 from barnabas.client.consumer.options import CloseOptions, GroupMembershipOperation
-from barnabas.client.consumer.rebalance_listener import ConsumerRebalanceListener
 from barnabas.client.consumer.record import ConsumerRecords
-from barnabas.client.consumer.subscription_state import SubscriptionPattern
 from barnabas.client.errors import (
     CommitFailed,
     FencedInstanceId,

@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from barnabas.client.consumer.async_consumer import AsyncConsumer
-from barnabas.client.consumer.rebalance_listener import ConsumerRebalanceListener
+from barnabas.client.consumer.membership.rebalance_listener import ConsumerRebalanceListener
 from barnabas.client.errors import RebalanceInProgress
 from barnabas.topic_partition import TopicPartition
 from tests.broker import TopicMaker

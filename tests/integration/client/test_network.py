@@ -8,7 +8,7 @@ import pytest
 
 from barnabas.client.cluster import COORDINATOR_IDS
 from barnabas.client.errors import CoordinatorLoadInProgress, CoordinatorNotAvailable, error_for
-from barnabas.client.network_client import TRANSACTION_COORDINATOR, NetworkClient
+from barnabas.client.network.network_client import TRANSACTION_COORDINATOR, NetworkClient
 from barnabas.protocol import api_keys
 from barnabas.protocol.messages.api_versions_request import ApiVersionsRequest
 from barnabas.protocol.messages.api_versions_response import ApiVersionsResponse

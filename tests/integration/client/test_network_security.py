@@ -15,7 +15,7 @@ from barnabas.client.errors import (
     Timeout,
     UnsupportedSaslMechanism,
 )
-from barnabas.client.network_client import NetworkClient
+from barnabas.client.network.network_client import NetworkClient
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from barnabas.protocol.messages.describe_cluster_response import DescribeClusterResponse

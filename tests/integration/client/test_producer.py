@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from barnabas.client.consumer.group_metadata import ConsumerGroupMetadata
-from barnabas.client.consumer.offset_and_metadata import OffsetAndMetadata
+from barnabas.client.consumer.offsets.offset_and_metadata import OffsetAndMetadata
 from barnabas.client.errors import InvalidTopic, ProducerFenced
 from barnabas.client.producer import AsyncProducer, Producer, ProducerRecord, RoundRobinPartitioner
 from barnabas.client.serialization import IntegerSerializer, StringSerializer

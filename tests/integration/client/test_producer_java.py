@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from barnabas.client.consumer.group_metadata import ConsumerGroupMetadata
-from barnabas.client.consumer.offset_and_metadata import OffsetAndMetadata
+from barnabas.client.consumer.offsets.offset_and_metadata import OffsetAndMetadata
 from barnabas.client.producer import Producer
 from barnabas.client.producer.partitioners import partition_for_key
 from barnabas.protocol.messages.produce_request import PartitionProduceData

@@ -15,14 +15,14 @@ import pytest
 
 from barnabas.client import Admin, Consumer, Metric, MetricName, Producer
 from barnabas.client.clock import SystemClock
-from barnabas.client.common_config import common
-from barnabas.client.config import ClientConfig, key
+from barnabas.client.config.common_config import common
+from barnabas.client.config.config import ClientConfig, key
 from barnabas.client.errors import Timeout
-from barnabas.client.metadata import Metadata
-from barnabas.client.metrics import CumulativeSum, Metrics
-from barnabas.client.network_client import NetworkClient
-from barnabas.client.telemetry import ClientTelemetry
-from barnabas.client.telemetry_sender import NEVER_MS
+from barnabas.client.metrics.metrics import CumulativeSum, Metrics
+from barnabas.client.metrics.telemetry import ClientTelemetry
+from barnabas.client.metrics.telemetry_sender import NEVER_MS
+from barnabas.client.network.metadata import Metadata
+from barnabas.client.network.network_client import NetworkClient
 from barnabas.config_def import Importance, Type, table
 from barnabas.protocol.messages.incremental_alter_configs_request import (
     AlterableConfig,

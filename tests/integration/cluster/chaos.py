@@ -24,7 +24,7 @@ from barnabas.metadata.client import TreeClient
 from barnabas.metadata.zookeeper.address import parse
 from barnabas.metadata.zookeeper.session import Options
 from barnabas.metadata.zookeeper.tree import ZooKeeperTree
-from barnabas.tools._exit_codes import ExitCode
+from barnabas.tools.command_line.exit_codes import ExitCode
 from tests import cluster, zookeeper
 from tests.integration.cluster import asking
 from tests.integration.cluster.describing import Description, until

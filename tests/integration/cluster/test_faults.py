@@ -20,7 +20,7 @@ from barnabas.protocol.messages.produce_request import PartitionProduceData, Pro
 from barnabas.protocol.slices import Records
 from barnabas.records.batch import read_batches
 from barnabas.records.builder import BatchBuilder
-from barnabas.tools._exit_codes import ExitCode
+from barnabas.tools.command_line.exit_codes import ExitCode
 from barnabas.uuid import Uuid
 from tests import cluster, zookeeper
 from tests.cluster import BrokerProcess, machine

@@ -234,7 +234,7 @@ def _settings(place: Place) -> dict[str, Any]:
 
 def barnabas(place: Place, stopping: threading.Event) -> None:
     from barnabas.client.consumer.consumer import Consumer
-    from barnabas.client.consumer.rebalance_listener import ConsumerRebalanceListener
+    from barnabas.client.consumer.membership.rebalance_listener import ConsumerRebalanceListener
     from barnabas.client.errors import KafkaError
 
     told = Told()
@@ -278,7 +278,7 @@ def barnabas_async(place: Place, stopping: threading.Event) -> None:
 
 async def _barnabas(place: Place, stopping: threading.Event) -> None:
     from barnabas.client.consumer.async_consumer import AsyncConsumer
-    from barnabas.client.consumer.rebalance_listener import ConsumerRebalanceListener
+    from barnabas.client.consumer.membership.rebalance_listener import ConsumerRebalanceListener
     from barnabas.client.errors import KafkaError
 
     told = Told()

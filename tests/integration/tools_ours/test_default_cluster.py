@@ -9,7 +9,7 @@ import pytest
 
 from barnabas import cli
 from barnabas.client.admin.admin import Admin
-from barnabas.client.admin.topics import NewTopic
+from barnabas.client.admin.topics.topics import NewTopic
 from barnabas.client.consumer.consumer import Consumer
 from barnabas.topic_partition import TopicPartition
 from tests import broker

@@ -12,12 +12,12 @@ from random import Random
 from types import SimpleNamespace
 from typing import Any
 
-from barnabas.broker.admin_manager import AdminManager
 from barnabas.broker.clock import Clock
 from barnabas.broker.config import BrokerConfig, DynamicBrokerConfig
-from barnabas.broker.delayed_operation import DelayedOperation
-from barnabas.broker.metadata_cache import LEADER_DURING_DELETE, MetadataCache
-from barnabas.broker.purgatory import DelayedOperationPurgatory
+from barnabas.broker.topics.admin_manager import AdminManager
+from barnabas.broker.topics.metadata_cache import LEADER_DURING_DELETE, MetadataCache
+from barnabas.broker.waiting.delayed_operation import DelayedOperation
+from barnabas.broker.waiting.purgatory import DelayedOperationPurgatory
 from barnabas.metadata import paths
 from barnabas.metadata.admin_tree import AdminTree
 from barnabas.metadata.client import TreeClient

@@ -13,10 +13,10 @@ from typing import Any
 
 from barnabas.broker.clock import Clock
 from barnabas.broker.config import BrokerConfig, DynamicBrokerConfig
-from barnabas.broker.config_manager import ConfigManager
-from barnabas.broker.log_levels import LogLevels
-from barnabas.broker.metadata_cache import MetadataCache
-from barnabas.broker.turns import Turns
+from barnabas.broker.config.config_manager import ConfigManager
+from barnabas.broker.config.log_levels import LogLevels
+from barnabas.broker.scheduling.turns import Turns
+from barnabas.broker.topics.metadata_cache import MetadataCache
 from barnabas.metadata.admin_tree import AdminTree
 from barnabas.metadata.client import TreeClient
 from barnabas.metadata.local import LocalTree
@@ -27,7 +27,7 @@ from barnabas.protocol.messages.update_metadata_request import (
     UpdateMetadataRequest,
     UpdateMetadataTopicState,
 )
-from barnabas.storage.files import Files
+from barnabas.storage.disk.files import Files
 from barnabas.storage.log_manager import LogManager
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from barnabas.broker.coordinator_log import CoordinatorLog, committed_offset
-from barnabas.broker.transaction_markers import Codes, LocalMarkers, MarkerAppender
+from barnabas.broker.coordinators.coordinator_log import CoordinatorLog, committed_offset
+from barnabas.broker.transactions.transaction_markers import Codes, LocalMarkers, MarkerAppender
 from barnabas.coordinator.transaction.markers import Marker
 from barnabas.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from barnabas.protocol.messages.txn_offset_commit_request import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from barnabas.broker.policies import CreateTopicMetadata
+from barnabas.broker.config.policies import CreateTopicMetadata
 from barnabas.errors import PolicyViolation
 
 

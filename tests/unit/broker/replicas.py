@@ -8,13 +8,13 @@ from typing import Any
 
 from barnabas.broker.clock import Clock
 from barnabas.broker.config import BrokerConfig, DynamicBrokerConfig
-from barnabas.broker.fetch_params import FetchParams, FetchPartition, FetchResult, TopicIdPartition
-from barnabas.broker.isr import IsrResult
-from barnabas.broker.metadata_cache import MetadataCache
-from barnabas.broker.partition import Partition
-from barnabas.broker.partition_append import PartitionAppend
-from barnabas.broker.purgatory import DelayedOperationPurgatory
-from barnabas.broker.replica_manager import ReplicaManager
+from barnabas.broker.partitions.fetch_params import FetchParams, FetchPartition, FetchResult, TopicIdPartition
+from barnabas.broker.partitions.isr import IsrResult
+from barnabas.broker.partitions.partition import Partition
+from barnabas.broker.partitions.partition_append import PartitionAppend
+from barnabas.broker.replication.replica_manager import ReplicaManager
+from barnabas.broker.topics.metadata_cache import MetadataCache
+from barnabas.broker.waiting.purgatory import DelayedOperationPurgatory
 from barnabas.protocol.messages.leader_and_isr_request import LeaderAndIsrPartitionState, LeaderAndIsrRequest, LeaderAndIsrTopicState
 from barnabas.protocol.messages.leader_and_isr_response import LeaderAndIsrResponse
 from barnabas.protocol.messages.stop_replica_request import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
@@ -27,9 +27,9 @@ from barnabas.protocol.messages.update_metadata_request import (
 )
 from barnabas.protocol.slices import Records
 from barnabas.records.builder import build
-from barnabas.storage.fetch import FetchIsolation
-from barnabas.storage.files import AnyFiles, Files
-from barnabas.storage.log import Log
+from barnabas.storage.disk.files import AnyFiles, Files
+from barnabas.storage.log.fetch import FetchIsolation
+from barnabas.storage.log.log import Log
 from barnabas.storage.log_config import LogConfig
 from barnabas.storage.log_manager import LogManager
 from barnabas.topic_partition import TopicPartition

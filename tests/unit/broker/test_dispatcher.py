@@ -10,8 +10,8 @@ import pytest
 
 from barnabas.broker.dispatcher import RequestDispatcher
 from barnabas.broker.handlers import HANDLERS, Handler
-from barnabas.broker.introduction import Introduction
-from barnabas.broker.metadata_cache import MetadataCache
+from barnabas.broker.topics.initial_metadata import InitialMetadata
+from barnabas.broker.topics.metadata_cache import MetadataCache
 from barnabas.errors import InvalidRequest
 from barnabas.metadata.client import TreeClient
 from barnabas.metadata.local import LocalTree
@@ -123,15 +123,15 @@ def test_a_failure_that_the_response_cannot_carry_closes_the_connection() -> Non
 
 def test_a_broker_that_has_just_joined_keeps_its_clients_waiting_until_it_knows_what_there_is() -> None:
     async def scenario() -> None:
-        introduction = Introduction(0, MetadataCache(0), TreeClient(LocalTree(now_ms=lambda: 0), lambda: None))
-        broker = a_broker(cluster=SimpleNamespace(introduction=introduction))
+        initial_metadata = InitialMetadata(0, MetadataCache(0), TreeClient(LocalTree(now_ms=lambda: 0), lambda: None))
+        broker = a_broker(cluster=SimpleNamespace(initial_metadata=initial_metadata))
         dispatcher = RequestDispatcher(broker)
         assert read(await dispatched(dispatcher, frame(ApiVersionsRequest(), 2)), ApiVersionsResponse, 2).api_keys
         asked = asyncio.ensure_future(dispatched(dispatcher, frame(DescribeClusterRequest(), 0)))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         assert not asked.done()
-        introduction._cache.update(update(topic("t")))
+        initial_metadata._cache.update(update(topic("t")))
         assert read(await asked, DescribeClusterResponse, 0).cluster_id
 
     asyncio.run(scenario())

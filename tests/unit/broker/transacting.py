@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from barnabas.broker.config import BrokerConfig
-from barnabas.broker.server import BrokerServer
+from barnabas.broker.server.server import BrokerServer
 from barnabas.network.event_loop import run
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.message import Message

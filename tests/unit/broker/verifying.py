@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from barnabas.broker.transaction_verification import Errors, Guards, Support, TransactionVerification
+from barnabas.broker.transactions.transaction_verification import Errors, Guards, Support, TransactionVerification
 from barnabas.protocol.slices import Records
 from barnabas.records.control import end_txn_marker
-from barnabas.records.validation import COORDINATOR
+from barnabas.records.validation.validation import COORDINATOR
 from barnabas.topic_partition import TopicPartition
 from tests.unit.broker.replicas import NOW, TP, Appended, Replicas, records
 from tests.unit.coordinator.coordinator_host import Time

@@ -11,7 +11,7 @@ import ssl
 from collections.abc import Callable
 from typing import Any
 
-from barnabas.client.network_client import NetworkClient
+from barnabas.client.network.network_client import NetworkClient
 from barnabas.protocol import framing
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.api_versions_response import ApiVersion, ApiVersionsResponse

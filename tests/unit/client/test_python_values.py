@@ -15,7 +15,7 @@ import pytest
 from barnabas import client
 from barnabas.client import Admin, AdminClientConfig, AsyncConsumer, AsyncProducer, Consumer, ConsumerConfig, Producer, ProducerConfig
 from barnabas.client.admin.config import KEYS as ADMIN_KEYS
-from barnabas.client.config import ClientConfig
+from barnabas.client.config.config import ClientConfig
 from barnabas.client.consumer.config import KEYS as CONSUMER_KEYS
 from barnabas.client.errors import ConfigException
 from barnabas.client.producer.config import KEYS as PRODUCER_KEYS

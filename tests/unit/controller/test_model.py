@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.controller.context import ControllerContext, PartitionStatus, ReplicaStatus
-from barnabas.controller.partition_states import VALID_PREVIOUS_STATES as PARTITION_TABLE
-from barnabas.controller.replica_states import VALID_PREVIOUS_STATES as REPLICA_TABLE
+from barnabas.controller.states.partition_states import VALID_PREVIOUS_STATES as PARTITION_TABLE
+from barnabas.controller.states.replica_states import VALID_PREVIOUS_STATES as REPLICA_TABLE
 from barnabas.metadata import paths
 from barnabas.metadata.znodes.topics import NO_LEADER
 from tests.unit.controller.cluster import World, controlling

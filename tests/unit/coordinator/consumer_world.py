@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any
 
-from barnabas.coordinator.group.classic_groups import Caller
+from barnabas.coordinator.group.classic.classic_groups import Caller
 from barnabas.coordinator.group.config import GroupCoordinatorConfig
-from barnabas.coordinator.group.consumer_group import ConsumerGroup
-from barnabas.coordinator.group.consumer_groups import ConsumerGroups
+from barnabas.coordinator.group.consumer.consumer_group import ConsumerGroup
+from barnabas.coordinator.group.consumer.consumer_groups import ConsumerGroups
 from barnabas.coordinator.group.regex_queue import RegexQueue
-from barnabas.coordinator.group.shard import GroupShard
+from barnabas.coordinator.group.shard import GroupCoordinatorShard
 from barnabas.coordinator.metrics import NoMetrics
 from barnabas.coordinator.result import Record, Result
 from barnabas.protocol.coordinator_log import GROUP_RECORDS
@@ -102,8 +102,8 @@ class World:
         self.config = config or GroupCoordinatorConfig(group_initial_rebalance_delay_ms=0)
         self.shard, self.consumer = self.make_shard()
 
-    def make_shard(self) -> tuple[GroupShard, ConsumerGroups]:
-        shard = GroupShard(self.config, self.time, self.time, NoMetrics(), self.new_id)
+    def make_shard(self) -> tuple[GroupCoordinatorShard, ConsumerGroups]:
+        shard = GroupCoordinatorShard(self.config, self.time, self.time, NoMetrics(), self.new_id)
         regexes = RegexQueue(self.time.defer, self.time.now_ms, self.topics.names)
         consumer = ConsumerGroups(
             shard.groups, self.config, self.time, self.time, NoMetrics(), self.new_id, self.topics, shard.classic, regexes
@@ -172,7 +172,7 @@ class World:
         assert isinstance(partitions, dict)
         return {self.topics.topic_name(one) or str(one): sorted(some) for one, some in partitions.items()}
 
-    def rebuilt(self, log: list[Record] | None = None) -> GroupShard:
+    def rebuilt(self, log: list[Record] | None = None) -> GroupCoordinatorShard:
         """The shard as another broker would load it."""
         shard, _ = self.make_shard()
         for offset, record in enumerate(self.log if log is None else log):

@@ -7,10 +7,10 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from barnabas.coordinator.group.classic_groups import Caller
+from barnabas.coordinator.group.classic.classic_groups import Caller
 from barnabas.coordinator.group.config import GroupCoordinatorConfig
 from barnabas.coordinator.group.coordinator import GroupCoordinator
-from barnabas.coordinator.group.shard import GroupShard
+from barnabas.coordinator.group.shard import GroupCoordinatorShard
 from barnabas.coordinator.metrics import NoMetrics
 from barnabas.coordinator.runtime import NOBODY, CoordinatorRuntime, Producer, ShardTimer
 from barnabas.protocol.messages.heartbeat_request import HeartbeatRequest
@@ -126,8 +126,8 @@ class Host:
         ids = itertools.count(1)
         memory = self.config.memory()
 
-        def make_shard(_: int, timer: ShardTimer) -> GroupShard:
-            return GroupShard(self.config, self.time, timer, NoMetrics(), lambda: f"id{next(ids)}", memory)
+        def make_shard(_: int, timer: ShardTimer) -> GroupCoordinatorShard:
+            return GroupCoordinatorShard(self.config, self.time, timer, NoMetrics(), lambda: f"id{next(ids)}", memory)
 
         self.runtime = CoordinatorRuntime(self.log, make_shard, self.time, self.time, load_buffer_size=1_000_000)
         self.coordinator = GroupCoordinator(self.config, self.runtime)
@@ -140,7 +140,7 @@ class Host:
             pass
 
     @property
-    def shard(self) -> GroupShard:
+    def shard(self) -> GroupCoordinatorShard:
         return self.runtime.shards()[0]
 
     def join(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.coordinator.faults import told
-from barnabas.coordinator.group.classic_groups import Caller
+from barnabas.coordinator.group.classic.classic_groups import Caller
 from barnabas.coordinator.group.config import GroupCoordinatorConfig, MigrationPolicy
 from barnabas.coordinator.group.group import partition_for
 from barnabas.coordinator.result import Result
@@ -22,7 +22,7 @@ from barnabas.protocol.messages.offset_fetch_request import OffsetFetchRequestGr
 from barnabas.protocol.writer import STRING_SIZE_MAX
 from barnabas.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, read_batches
 from barnabas.records.builder import BatchBuilder
-from barnabas.records.compression import GZIP
+from barnabas.records.codecs.compression import GZIP
 from tests.unit.coordinator.coordinator_host import Answers, Host, MemoryLog, Time, commit_error
 
 

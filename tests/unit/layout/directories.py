@@ -28,11 +28,11 @@ from barnabas.metadata.znodes.topics import (
     encode_topic,
 )
 from barnabas.simulation.disk import SimulatedFiles
-from barnabas.storage.checkpoints import CLEANER_OFFSET_CHECKPOINT, REPLICATION_OFFSET_CHECKPOINT, OffsetCheckpoint
-from barnabas.storage.files import AnyFiles
-from barnabas.storage.log_dir import LogDir
+from barnabas.storage.directory.checkpoints import CLEANER_OFFSET_CHECKPOINT, REPLICATION_OFFSET_CHECKPOINT, OffsetCheckpoint
+from barnabas.storage.directory.log_dir import LogDir
+from barnabas.storage.directory.meta_properties import MetaProperties, MetaPropertiesFile
+from barnabas.storage.disk.files import AnyFiles
 from barnabas.storage.log_manager import LogManager, LogManagerConfig
-from barnabas.storage.meta_properties import MetaProperties, MetaPropertiesFile
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
 from tests.unit.storage.logs import NOW, append_many, config, values

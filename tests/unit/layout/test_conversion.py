@@ -14,9 +14,9 @@ from barnabas.layout.plan import Plan
 from barnabas.metadata import paths
 from barnabas.metadata.znodes.configs import encode_config
 from barnabas.simulation.disk import SimulatedCrash, SimulatedFiles
-from barnabas.storage.checkpoints import OffsetCheckpoint
-from barnabas.storage.log_dir import LogDir
-from barnabas.storage.meta_properties import MetaPropertiesFile
+from barnabas.storage.directory.checkpoints import OffsetCheckpoint
+from barnabas.storage.directory.log_dir import LogDir
+from barnabas.storage.directory.meta_properties import MetaPropertiesFile
 from barnabas.topic_partition import TopicPartition
 from tests.unit.layout.directories import CONTROLLER_EPOCH, DATA, EPOCH, FileStore, Partition, convert, make, records, tree_of
 from tests.unit.storage.logs import write_file

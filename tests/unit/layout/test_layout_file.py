@@ -8,7 +8,7 @@ from barnabas.layout.errors import WrongLayout
 from barnabas.layout.layout import Layout
 from barnabas.layout.layout_file import LAYOUT_FILE, LayoutFile, find_layout, require_layout
 from barnabas.simulation.disk import SimulatedFiles
-from barnabas.storage.files import AnyFiles
+from barnabas.storage.disk.files import AnyFiles
 from tests.unit.storage.logs import write_file
 
 DATA = "/data"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from barnabas.records.batch import CREATE_TIME, LOG_APPEND_TIME, Batch, read_batches
 from barnabas.records.builder import BatchBuilder, RecordTuple, build
-from barnabas.records.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
+from barnabas.records.codecs.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
 from barnabas.records.crc import ensure_valid
 from barnabas.records.reader import read_records, records_of
 from tests import golden

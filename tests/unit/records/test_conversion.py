@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from barnabas.errors import InvalidRecord, UnsupportedCompressionType
 from barnabas.records.batch import CREATE_TIME, LOG_APPEND_TIME, NO_TIMESTAMP_TYPE, read_batches
 from barnabas.records.builder import BatchBuilder, build
-from barnabas.records.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD, codec_name
+from barnabas.records.codecs.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD, codec_name
 from barnabas.records.control import end_txn_marker
 from barnabas.records.conversion import convert, down_convert, up_convert
 from barnabas.records.crc import is_valid

@@ -14,7 +14,7 @@ from barnabas.errors import CorruptRecord, InvalidRecord, KafkaError
 from barnabas.records import legacy
 from barnabas.records.batch import CREATE_TIME, LOG_APPEND_TIME, NO_TIMESTAMP_TYPE, Batch, read_batches
 from barnabas.records.builder import BatchBuilder
-from barnabas.records.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD, codec_name, compress
+from barnabas.records.codecs.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD, codec_name, compress
 from barnabas.records.crc import is_valid
 
 GOLDEN = Path(__file__).parents[2] / "data" / "golden-logs" / "kafka-2.8.2" / "first"

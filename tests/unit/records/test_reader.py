@@ -13,11 +13,11 @@ from librt.strings import BytesWriter
 from barnabas.errors import CorruptRecord, InvalidRecord
 from barnabas.records.batch import CREATE_TIME, LOG_APPEND_TIME, Batch, read_batches
 from barnabas.records.builder import build, encode_batch
-from barnabas.records.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD, compress
+from barnabas.records.codecs.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD, compress
+from barnabas.records.codecs.varint import write_varint
 from barnabas.records.crc import ensure_valid
 from barnabas.records.reader import read_records, records_of
 from barnabas.records.record import Record
-from barnabas.records.varint import write_varint
 from tests import golden
 
 CODECS = [NONE, GZIP, SNAPPY, LZ4, ZSTD]

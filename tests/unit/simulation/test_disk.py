@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from barnabas.simulation.disk import SimulatedCrash, SimulatedFiles
-from barnabas.storage.files import AnyFile, AnyFiles, Files
+from barnabas.storage.disk.files import AnyFile, AnyFiles, Files
 
 SEEDS = range(300)
 

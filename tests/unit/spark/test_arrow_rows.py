@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from barnabas.records.columns import decode
+from barnabas.records.columns.columns import decode
 from pyspark_barnabas.read.arrow_rows import COLUMNS, HEADERS, RowMaker
 from pyspark_barnabas.schema import record_schema
 from tests.unit.storage.logs import batch

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.records.batch import read_batches
-from barnabas.records.compression import GZIP
+from barnabas.records.codecs.compression import GZIP
 from pyspark_barnabas.read import batch_cuts
 from pyspark_barnabas.read.batch_cuts import Damage, chunks, last_offset_of, next_offset_and_cuts
 from tests.unit.storage.logs import batch

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from barnabas.topic_partition import TopicPartition
 from pyspark_barnabas.errors import CheckpointError, OptionError
+from pyspark_barnabas.offsets import EARLIEST, LATEST, Bound, StreamOffset, starting_bound
 from pyspark_barnabas.read.admission import MinimumRows, limited
-from pyspark_barnabas.read.offsets import EARLIEST, LATEST, Bound, StreamOffset, starting_bound
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 OFFSETS = st.dictionaries(st.sampled_from([A0, A1, B0]), st.integers(0, 2**40))

@@ -13,15 +13,15 @@ import pytest
 
 from barnabas.topic_partition import TopicPartition
 from pyspark_barnabas.errors import CheckpointError, DataLossError, OptionError
+from pyspark_barnabas.offsets import StreamOffset
 from pyspark_barnabas.read import progress as progress_module
 from pyspark_barnabas.read import stream_changes
 from pyspark_barnabas.read.filters import RecordFilter
-from pyspark_barnabas.read.offsets import StreamOffset
 from pyspark_barnabas.read.progress import ArrivalRate, GroupProgress, lag, lag_metrics, with_metrics
 from pyspark_barnabas.read.progress_listener import GroupProgressListener, finished_offsets
 from pyspark_barnabas.read.read_options import ReadOptions
 from pyspark_barnabas.read.stream_changes import Losses, gone, receded
-from pyspark_barnabas.read.subscription import Subscription
+from pyspark_barnabas.subscription import Subscription
 from tests.logged import lines_of
 
 A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)

@@ -10,10 +10,10 @@ from pyspark.sql.types import BinaryType, LongType, StringType, StructField, Str
 
 from barnabas.topic_partition import TopicPartition
 from pyspark_barnabas.errors import OptionError, SchemaError, UnknownTopicError
-from pyspark_barnabas.read.offsets import EARLIEST, LATEST
+from pyspark_barnabas.offsets import EARLIEST, LATEST
 from pyspark_barnabas.read.read_options import KNOWN, ReadOptions
-from pyspark_barnabas.read.subscription import Subscription, Topic, parse_subscription
 from pyspark_barnabas.schema import record_schema, wanted_columns
+from pyspark_barnabas.subscription import Subscription, Topic, parse_subscription
 
 BASE = {"kafka.bootstrap.servers": "localhost:9092", "subscribe": "a, b,"}
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.storage.files import Files
-from barnabas.storage.log import Log
+from barnabas.storage.disk.files import Files
+from barnabas.storage.log.log import Log
 from pyspark_barnabas.segments.audit import tasks_of
 from pyspark_barnabas.segments.log_dirs import find_partitions
 from pyspark_barnabas.segments.segment_audit import DIGEST, DIGEST_MODULUS, FAULT, SEGMENT, Finding, check_segment

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from pyspark.sql.datasource import EqualTo, GreaterThan, In, InputPartition, IsNotNull
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
-from barnabas.records.columns import decode
-from barnabas.storage.fetch import FetchIsolation
-from barnabas.storage.files import Files
-from barnabas.storage.log import Log
+from barnabas.records.columns.columns import decode
+from barnabas.storage.disk.files import Files
+from barnabas.storage.log.fetch import FetchIsolation
+from barnabas.storage.log.log import Log
 from pyspark_barnabas.errors import DataLossError, OptionError, UnknownTopicError
 from pyspark_barnabas.read.arrow_rows import COLUMNS, HEADERS
 from pyspark_barnabas.read.read_errors import CorruptLogError

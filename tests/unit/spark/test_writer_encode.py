@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from barnabas.client.producer.partitioners import murmur2 as murmur2_of_one
 from barnabas.client.producer.partitioners import partition_for_key
 from barnabas.records.batch import read_batch
-from barnabas.records.columns import decode
+from barnabas.records.columns.columns import decode
 from barnabas.topic_partition import TopicPartition
 from pyspark_barnabas.errors import SchemaError
 from pyspark_barnabas.write.encode import Compression, Encoded, Encoder, Producer, gathered

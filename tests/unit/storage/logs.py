@@ -9,16 +9,16 @@ from barnabas.records.batch import Batch, read_batches
 from barnabas.records.builder import BatchBuilder
 from barnabas.records.control import end_txn_marker
 from barnabas.records.reader import read_records, records_of
-from barnabas.records.validator import COORDINATOR
+from barnabas.records.validation.validator import COORDINATOR
 from barnabas.simulation.disk import Event, SimulatedFiles
-from barnabas.storage.append import LogAppendInfo
-from barnabas.storage.fetch import FetchIsolation
-from barnabas.storage.files import AnyFiles
-from barnabas.storage.loader import LoadRequest, load_log
-from barnabas.storage.log import Log
+from barnabas.storage.disk.files import AnyFiles
+from barnabas.storage.log.append import LogAppendInfo
+from barnabas.storage.log.fetch import FetchIsolation
+from barnabas.storage.log.loader import LoadRequest, load_log
+from barnabas.storage.log.log import Log
 from barnabas.storage.log_config import LogConfig
 from barnabas.storage.producers.state import ProducerStateConfig, ProducerStateManager
-from barnabas.storage.segment import Segment
+from barnabas.storage.segments.segment import Segment
 from barnabas.topic_partition import TopicPartition
 
 PARTITION = TopicPartition("orders", 0)

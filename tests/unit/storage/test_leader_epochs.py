@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from barnabas.errors import CorruptCheckpoint
 from barnabas.simulation.disk import SimulatedFiles
-from barnabas.storage.files import Files
+from barnabas.storage.disk.files import Files
 from barnabas.storage.leader_epochs import EpochEntry, LeaderEpochCache
 from tests.golden import LOGS
 

@@ -6,7 +6,7 @@ from dataclasses import FrozenInstanceError
 import pytest
 
 from barnabas.records.batch import CREATE_TIME, LOG_APPEND_TIME
-from barnabas.records.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
+from barnabas.records.codecs.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
 from barnabas.storage.log_config import INT_MAX, LONG_MAX, InvalidConfig, LogConfig
 
 DEFAULTS = {

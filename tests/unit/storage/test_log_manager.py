@@ -12,11 +12,11 @@ import pytest
 from barnabas.errors import InconsistentTopicId, InvalidMetaProperties, KafkaStorageError
 from barnabas.simulation.disk import SimulatedFiles
 from barnabas.storage import log_manager
-from barnabas.storage.files import Files
-from barnabas.storage.later import Later
+from barnabas.storage.disk.files import Files
+from barnabas.storage.disk.later import Later
 from barnabas.storage.leader_epochs import EpochEntry
-from barnabas.storage.loader import load_log
-from barnabas.storage.log import Log
+from barnabas.storage.log.loader import load_log
+from barnabas.storage.log.log import Log
 from barnabas.storage.log_config import LONG_MAX, LogConfig
 from barnabas.storage.log_manager import AllLogDirsFailed, LogManager, LogManagerConfig
 from barnabas.topic_partition import TopicPartition

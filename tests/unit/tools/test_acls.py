@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.client.admin.acl_values import AclPermissionType, PatternType, ResourceType
-from barnabas.client.admin.operations import AclOperation
+from barnabas.client.admin.access.acl_values import AclPermissionType, PatternType, ResourceType
+from barnabas.client.admin.access.operations import AclOperation
 from barnabas.tools import acls
-from barnabas.tools._failures import BadArgument
-from barnabas.tools._options import Options, ShowUsage
+from barnabas.tools.command_line.failures import BadArgument
+from barnabas.tools.command_line.options import Options, ShowUsage
 
 
 def rules(line: str) -> dict[tuple[str, str], set[tuple[str, str, str, str]]]:

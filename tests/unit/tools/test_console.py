@@ -12,13 +12,13 @@ from barnabas.client.consumer.record import ConsumerRecord, TimestampType
 from barnabas.protocol.coordinator_records.offset_commit_key import OffsetCommitKey
 from barnabas.protocol.coordinator_records.offset_commit_value import OffsetCommitValue
 from barnabas.protocol.message import serialize
-from barnabas.tools._failures import BadArgument
-from barnabas.tools._options import Options, ShowUsage
-from barnabas.tools._record_formatters import load_formatter
+from barnabas.tools.command_line.failures import BadArgument
+from barnabas.tools.command_line.options import Options, ShowUsage
 from barnabas.tools.console_consumer import OPTIONS as CONSUMER_OPTIONS
 from barnabas.tools.console_consumer import consumer_settings, parse_offset
 from barnabas.tools.console_producer import OPTIONS as PRODUCER_OPTIONS
 from barnabas.tools.console_producer import LineReader, ReadingFailed, load_reader, producer_settings
+from barnabas.tools.records.record_formatters import load_formatter
 
 BROKER = ["--bootstrap-server", "h:1", "--topic", "t"]
 CONSUMER = "org.apache.kafka.tools.consumer."

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 
 from barnabas import testing
 from barnabas.client import Consumer, Producer, TopicPartition
-from barnabas.tools import _process_memory, demo
-from barnabas.tools._demo_orders import AHEAD_MAX, PRODUCTS, Pace, Shop, made_up_orders
-from barnabas.tools._demo_screen import Figures, Tally, line, screen
+from barnabas.tools import demo
+from barnabas.tools.running import process_memory
+from barnabas.tools.spark.demo_orders import AHEAD_MAX, PRODUCTS, Pace, Shop, made_up_orders
+from barnabas.tools.spark.demo_screen import Figures, Tally, line, screen
 
 
 @given(rate=st.integers(0, 10**6), total=st.integers(0, 10**7), sent=st.integers(0, 10**7), seconds=st.floats(0, 1000))
@@ -121,12 +122,12 @@ def test_a_directory_that_nobody_asked_for_is_gone_afterwards() -> None:
 
 
 def test_memory_is_that_of_a_process_and_its_children() -> None:
-    alone = _process_memory.tree_bytes(os.getpid())
+    alone = process_memory.tree_bytes(os.getpid())
     command = [sys.executable, "-c", "held = b'x' * 50_000_000; print(flush=True); input()"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
         child.stdout.readline()
-        together = _process_memory.tree_bytes(os.getpid())
+        together = process_memory.tree_bytes(os.getpid())
         child.communicate(b"\n")
     assert alone is not None and together is not None
     assert together - alone > 40_000_000

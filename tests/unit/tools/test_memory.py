@@ -10,9 +10,9 @@ import pytest
 # A piece of 30 MB was there once; then comes one of 20 MB, with something small behind it, and goes.
 LEFT_BEHIND = """
 import os, sys
-from barnabas.tools import _run
+from barnabas.tools.running import run
 if sys.argv[1] == "as a broker":
-    _run.hand_large_pieces_back()
+    run.hand_large_pieces_back()
 def pages():
     return int(open("/proc/self/statm").read().split()[1])
 before = pages()

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from barnabas.metadata.client import TreeClient
 from barnabas.metadata.embedded import open_embedded
 from barnabas.tools import metadata_shell
-from barnabas.tools._failures import ToolError
-from barnabas.tools._metadata_commands import ExitShell, Session, columns, run
-from barnabas.tools._metadata_tree import STORE_NAME, MetadataNode, ShellState, glob_to_regex, load, strip_dots
+from barnabas.tools.command_line.failures import ToolError
+from barnabas.tools.tree.metadata_commands import ExitShell, Session, columns, run
+from barnabas.tools.tree.metadata_tree import STORE_NAME, MetadataNode, ShellState, glob_to_regex, load, strip_dots
 
 TREE = {
     "/brokers": b"",

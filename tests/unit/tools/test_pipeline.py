@@ -17,8 +17,8 @@ import pytest
 import yaml
 
 from barnabas.tools import pipeline
-from barnabas.tools._pipeline_project import ProjectRefused, find_spec_file, make_project, template_names
-from barnabas.tools._pipeline_run import cluster_options, read_configuration, require_free, submit_arguments, where_it_runs
+from barnabas.tools.spark.pipeline_project import ProjectRefused, find_spec_file, make_project, template_names
+from barnabas.tools.spark.pipeline_run import cluster_options, read_configuration, require_free, submit_arguments, where_it_runs
 
 LOG = Path("/tmp/log")
 

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.tools import _spark, demo
-from barnabas.tools._spark import SparkMissing, environment, or_missing, require_java_version, require_spark
+from barnabas.tools import demo
+from barnabas.tools.spark import spark
+from barnabas.tools.spark.spark import SparkMissing, environment, or_missing, require_java_version, require_spark
 
 OPENJDK_17 = 'openjdk version "17.0.15" 2025-04-15\nOpenJDK Runtime Environment (build 17.0.15+6)'
 JAVA_8 = 'java version "1.8.0_202"\nJava(TM) SE Runtime Environment (build 1.8.0_202-b08)'
@@ -22,7 +23,7 @@ PYPROJECT = Path(__file__).parents[3] / "pyproject.toml"
 
 
 def install(least: str) -> str:
-    return _spark._INSTALL.format(least=least)
+    return spark._INSTALL.format(least=least)
 
 
 def no_spark(name: str) -> str:
@@ -30,7 +31,7 @@ def no_spark(name: str) -> str:
 
 
 def test_without_pyspark_the_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(_spark, "version", no_spark)
+    monkeypatch.setattr(spark, "version", no_spark)
     assert demo.main([]) == 1
     assert capsys.readouterr().err == f"barnabas: pyspark is not installed: {install('4.0')}\n"
 
@@ -48,14 +49,14 @@ def test_what_to_install_is_what_the_extra_spark_has() -> None:
     ],
 )
 def test_a_spark_that_is_too_old_is_named(monkeypatch: pytest.MonkeyPatch, version: str, pipelines: bool, message: str) -> None:
-    monkeypatch.setattr(_spark, "version", lambda name: version)
+    monkeypatch.setattr(spark, "version", lambda name: version)
     with pytest.raises(SparkMissing, match=message):
         require_spark(pipelines=pipelines)
 
 
 def test_a_package_that_spark_needs_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_spark, "version", lambda name: "4.3.0")
-    monkeypatch.setattr(_spark, "_is_there", lambda module: module not in ("pandas", "yaml", "grpc"))
+    monkeypatch.setattr(spark, "version", lambda name: "4.3.0")
+    monkeypatch.setattr(spark, "_is_there", lambda module: module not in ("pandas", "yaml", "grpc"))
     with pytest.raises(SparkMissing, match=f"^pandas is not installed, and Spark needs it: {re.escape(install('4.0'))}$"):
         require_spark()
     with pytest.raises(SparkMissing, match=r"^pandas and PyYAML and grpcio are not installed"):
@@ -63,8 +64,8 @@ def test_a_package_that_spark_needs_is_named(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_without_java_the_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(_spark, "version", lambda name: "4.3.0")
-    monkeypatch.setattr(_spark, "_is_there", lambda module: True)
+    monkeypatch.setattr(spark, "version", lambda name: "4.3.0")
+    monkeypatch.setattr(spark, "_is_there", lambda module: True)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(SparkMissing, match=rf"needs Java 17 or newer and there is none in JAVA_HOME \({tmp_path}\): install one"):
         require_spark()
@@ -94,4 +95,4 @@ def test_sparks_workers_are_this_python_and_find_this_package(monkeypatch: pytes
     monkeypatch.setenv("PYTHONPATH", "/of/the/user")
     found = environment()
     assert found["PYSPARK_PYTHON"] == sys.executable
-    assert found["PYTHONPATH"].split(os.pathsep) == [str(Path(_spark.__file__).parents[2]), "/of/the/user"]
+    assert found["PYTHONPATH"].split(os.pathsep) == [str(Path(spark.__file__).parents[3]), "/of/the/user"]

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from barnabas.tools import status
-from barnabas.tools._cluster_health import Broker, Group, Health, LogDir, Partition
-from barnabas.tools._status_text import screen, size_text
+from barnabas.tools.administration.cluster_health import Broker, Group, Health, LogDir, Partition
+from barnabas.tools.administration.status_text import screen, size_text
 from barnabas.topic_partition import TopicPartition
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from barnabas.tools import delegation_tokens, streams_application_reset
-from barnabas.tools._failures import BadArgument
-from barnabas.tools._options import Options
-from barnabas.tools._reassignment_plan import Replica
+from barnabas.tools.administration.reassignment_plan import Replica
+from barnabas.tools.command_line.failures import BadArgument
+from barnabas.tools.command_line.options import Options
 from barnabas.tools.reassign_partitions import move_state
 from barnabas.tools.streams_application_reset import Unparsable, bounded, matches_internal_topic_format, parse_reset_plan
 from barnabas.topic_partition import TopicPartition

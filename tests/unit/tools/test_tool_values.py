@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.tools import _feature_versions as versions
-from barnabas.tools._connect import validate_bootstrap
-from barnabas.tools._failures import BadArgument, Terse, ToolError, described, java_name
-from barnabas.tools._group_offsets import as_csv, parse_datetime, parse_duration_ms, parse_plan, parse_topic
-from barnabas.tools._java_numbers import double_text, parse_double
-from barnabas.tools._json_plan import WrongJson
-from barnabas.tools._load import Throttle, java_date
-from barnabas.tools._options import Options
-from barnabas.tools._topic_filter import IncludeList
+from barnabas.tools.administration import feature_versions as versions
+from barnabas.tools.administration.config_entities import added_configs
+from barnabas.tools.administration.group_offsets import as_csv, parse_datetime, parse_duration_ms, parse_plan, parse_topic
+from barnabas.tools.administration.topic_arguments import parse_configs, parse_replica_assignment
+from barnabas.tools.command_line.failures import BadArgument, Terse, ToolError, described, java_name
+from barnabas.tools.command_line.java_numbers import double_text, parse_double
+from barnabas.tools.command_line.json_plan import WrongJson
+from barnabas.tools.command_line.options import Options
+from barnabas.tools.command_line.topic_filter import IncludeList
 from barnabas.tools.configs import OPTIONS as CONFIG_OPTIONS
-from barnabas.tools.configs import added_configs, entities
+from barnabas.tools.configs import entities
+from barnabas.tools.connecting.connect import validate_bootstrap
+from barnabas.tools.connecting.load import Throttle, java_date
 from barnabas.tools.delete_records import parse_offsets
 from barnabas.tools.e2e_latency import named
 from barnabas.tools.features import parse_level
 from barnabas.tools.get_offsets import OPTIONS as OFFSET_OPTIONS
 from barnabas.tools.get_offsets import parse_rules, parse_time
 from barnabas.tools.leader_election import parse_partitions
-from barnabas.tools.topics import parse_configs, parse_replica_assignment
 from barnabas.topic_partition import TopicPartition
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 1)

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from barnabas.broker.config import BrokerConfig
-from barnabas.storage.files import Files
-from barnabas.storage.log_dir import LogDir
+from barnabas.storage.directory.log_dir import LogDir
+from barnabas.storage.disk.files import Files
 from barnabas.tools import up
-from barnabas.tools._data_home import data_home
-from barnabas.tools._exit_codes import CannotRun, ExitCode
-from barnabas.tools._overrides import Overrides
-from barnabas.tools._settings import parse_overrides
+from barnabas.tools.command_line.exit_codes import CannotRun, ExitCode
+from barnabas.tools.running.data_home import data_home
+from barnabas.tools.running.overrides import Overrides
+from barnabas.tools.running.settings import parse_overrides
 
 UpFails = Callable[..., str]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.tools import zookeeper
-from barnabas.tools._data_home import data_home
+from barnabas.tools.running.data_home import data_home
 from tests import broker
 
 

@@ -13,10 +13,10 @@ from barnabas import cli
 from barnabas.errors import InvalidPartitions, InvalidReplicaAssignment, KafkaError
 from barnabas.metadata.replica_assignment import BrokerMetadata
 from barnabas.metadata.znodes.topics import ReplicaAssignment, TopicAssignment
-from barnabas.tools._failures import BadArgument
-from barnabas.tools._zookeeper import NotConnected, ZooKeeperCluster, on_cluster, scala_set
-from barnabas.tools._zookeeper_configs import parse_entity, scram_credential
-from barnabas.tools._zookeeper_topics import new_partitions
+from barnabas.tools.command_line.failures import BadArgument
+from barnabas.tools.tree.zookeeper_tree import NotConnected, ZooKeeperCluster, on_cluster, scala_set
+from barnabas.tools.zookeeper_mode.zookeeper_configs import parse_entity, scram_credential
+from barnabas.tools.zookeeper_mode.zookeeper_topics import new_partitions
 
 BROKERS = [BrokerMetadata(0), BrokerMetadata(1), BrokerMetadata(2)]
 TOPIC = TopicAssignment({0: ReplicaAssignment((1, 2)), 1: ReplicaAssignment((2, 0))})

@@ -17,7 +17,7 @@ from barnabas.protocol.message import Message
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.handlers.parts import Parts
-    from barnabas.broker.request import Request
+    from barnabas.broker.requests.request import Request
 
     Handle = Callable[[Broker, Request[Any]], Message | Awaitable[Message | None] | None]
     HandleMany = Callable[[Broker, Request[Any]], Awaitable[Message | None]]

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.answer import Answer
+from barnabas.broker.requests.reply import Answer
 from barnabas.errors import KafkaError
 from barnabas.protocol.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
 from barnabas.protocol.messages.add_offsets_to_txn_response import AddOffsetsToTxnResponse
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.request import Request
+    from barnabas.broker.requests.request import Request
 
 
 def handle(broker: Broker, request: Request[AddOffsetsToTxnRequest]) -> AddOffsetsToTxnResponse | None:

@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """AddPartitionsToTxn: partitions that a transaction is about to write to, for its coordinator to remember before they get anything.
 
 Versions 0 to 5.
@@ -17,9 +18,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.answer import Answer
-from barnabas.broker.gather import Gather
 from barnabas.broker.handlers.parts import Parts
+from barnabas.broker.requests.gather import Gather
+from barnabas.broker.requests.reply import Answer
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.add_partitions_to_txn_request import AddPartitionsToTxnRequest, AddPartitionsToTxnTransaction
 from barnabas.protocol.messages.add_partitions_to_txn_response import (
@@ -33,7 +34,7 @@ from barnabas.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.request import Request
+    from barnabas.broker.requests.request import Request
 
 _FROM_BROKERS: Final = 4
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.producer_ids import take_block
+from barnabas.broker.transactions.producer_ids import take_block
 from barnabas.metadata.errors import TreeError
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.allocate_producer_ids_response import AllocateProducerIdsResponse
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from barnabas.broker.broker import Broker
-    from barnabas.broker.request import Request
+    from barnabas.broker.requests.request import Request
     from barnabas.protocol.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.broker.config.alter import Operation, OpType
-from barnabas.broker.config_alterations import Alteration
+from barnabas.broker.config.config_alterations import Alteration
 from barnabas.protocol.messages.alter_configs_request import AlterConfigsRequest
 from barnabas.protocol.messages.alter_configs_response import AlterConfigsResourceResponse, AlterConfigsResponse
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.request import Request
+    from barnabas.broker.requests.request import Request
 
 
 async def handle(broker: Broker, request: Request[AlterConfigsRequest]) -> AlterConfigsResponse:

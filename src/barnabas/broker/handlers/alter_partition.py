@@ -16,7 +16,7 @@ from barnabas.protocol.messages.alter_partition_response import AlterPartitionRe
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.request import Request
+    from barnabas.broker.requests.request import Request
     from barnabas.protocol.messages.alter_partition_request import AlterPartitionRequest
 
 

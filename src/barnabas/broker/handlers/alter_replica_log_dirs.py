@@ -24,7 +24,7 @@ from barnabas.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.request import Request
+    from barnabas.broker.requests.request import Request
     from barnabas.protocol.messages.alter_replica_log_dirs_request import AlterReplicaLogDirsRequest
 
 PARTS: Final = Parts(("dirs", "topics", "partitions"), ("results", "partitions"))

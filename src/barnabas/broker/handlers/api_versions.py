@@ -25,8 +25,8 @@ from barnabas.protocol.registry import APIS
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.features import FeatureLevels
-    from barnabas.broker.request import Request
+    from barnabas.broker.requests.request import Request
+    from barnabas.broker.topics.features import FeatureLevels
 
 _CLIENT_INFORMATION_VERSION: Final = 3
 _LEVEL_ZERO_VERSION: Final = 4

@@ -11,17 +11,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.answer import Answer
-from barnabas.broker.authorized_operations import ALL_ON_GROUP
 from barnabas.broker.handlers.consumer_group_heartbeat import is_enabled
 from barnabas.broker.handlers.parts import Parts
+from barnabas.broker.requests.authorized_operations import ALL_ON_GROUP
+from barnabas.broker.requests.reply import Answer
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from barnabas.protocol.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse, DescribedGroup
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.request import Request
+    from barnabas.broker.requests.request import Request
 
 PARTS: Final = Parts(("group_ids",), ("groups",))
 

@@ -14,16 +14,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.answer import Answer
-from barnabas.broker.features import GROUP_VERSION
-from barnabas.broker.group_caller import caller_of
+from barnabas.broker.groups.group_caller import caller_of
+from barnabas.broker.requests.reply import Answer
+from barnabas.broker.topics.features import GROUP_VERSION
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from barnabas.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.request import Request
+    from barnabas.broker.requests.request import Request
 
 
 def handle(broker: Broker, request: Request[ConsumerGroupHeartbeatRequest]) -> ConsumerGroupHeartbeatResponse | None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from barnabas.broker.broker import Broker
-    from barnabas.broker.request import Request
+    from barnabas.broker.requests.request import Request
     from barnabas.protocol.messages.controlled_shutdown_request import ControlledShutdownRequest
 
 

@@ -20,7 +20,7 @@ from barnabas.protocol.messages.create_partitions_response import CreatePartitio
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.request import Request
+    from barnabas.broker.requests.request import Request
     from barnabas.protocol.messages.create_partitions_request import CreatePartitionsRequest
 
 

@@ -26,10 +26,10 @@ from barnabas.protocol.messages.create_topics_response import CreatableTopicConf
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from barnabas.broker.admin_manager import TopicCreation
     from barnabas.broker.broker import Broker
     from barnabas.broker.config import DynamicBrokerConfig
-    from barnabas.broker.request import Request
+    from barnabas.broker.requests.request import Request
+    from barnabas.broker.topics.admin_manager import TopicCreation
     from barnabas.errors import KafkaError
     from barnabas.protocol.messages.create_topics_request import CreateTopicsRequest
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.delayed_delete_records import INVALID_LOW_WATERMARK, DeletedRecords
 from barnabas.broker.handlers.parts import Parts
+from barnabas.broker.waiting.delayed_delete_records import INVALID_LOW_WATERMARK, DeletedRecords
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.delete_records_request import DeleteRecordsRequest
 from barnabas.protocol.messages.delete_records_response import DeleteRecordsPartitionResult, DeleteRecordsResponse, DeleteRecordsTopicResult
@@ -22,7 +22,7 @@ from barnabas.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.request import Request
+    from barnabas.broker.requests.request import Request
 
 PARTS: Final = Parts(("topics", "partitions"), ("topics", "partitions"))
 

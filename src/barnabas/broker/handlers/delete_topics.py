@@ -25,8 +25,8 @@ from barnabas.uuid import Uuid
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.metadata_cache import MetadataCache
-    from barnabas.broker.request import Request
+    from barnabas.broker.requests.request import Request
+    from barnabas.broker.topics.metadata_cache import MetadataCache
     from barnabas.protocol.messages.delete_topics_request import DeleteTopicsRequest
 
 DELETION_DISABLED_VERSION: Final = 3

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.authorized_operations import ALL_ON_CLUSTER, NOT_ASKED_FOR
+from barnabas.broker.requests.authorized_operations import ALL_ON_CLUSTER, NOT_ASKED_FOR
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from barnabas.protocol.messages.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.request import Request
+    from barnabas.broker.requests.request import Request
 
 BROKERS: Final = 1
 CONTROLLERS: Final = 2

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas import topic_name
 from barnabas.broker.config.describe import ConfigEntry
-from barnabas.broker.turns import ELEMENTS_AT_ONCE, slices
+from barnabas.broker.scheduling.turns import ELEMENTS_AT_ONCE, slices
 from barnabas.config_def import ConfigResourceType, ConfigSource
 from barnabas.errors import InvalidRequest, KafkaError
 from barnabas.protocol.errors import ErrorCode
@@ -31,7 +31,7 @@ from barnabas.protocol.messages.describe_configs_response import (
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.request import Request
+    from barnabas.broker.requests.request import Request
 
 _FIRST_WITH_SOURCES: Final = 1
 _KNOWN_TYPES: Final = frozenset(int(kind) for kind in ConfigResourceType if kind is not ConfigResourceType.UNKNOWN)

@@ -11,15 +11,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.answer import Answer
-from barnabas.broker.authorized_operations import ALL_ON_GROUP
 from barnabas.broker.handlers.parts import Parts
+from barnabas.broker.requests.authorized_operations import ALL_ON_GROUP
+from barnabas.broker.requests.reply import Answer
 from barnabas.protocol.messages.describe_groups_request import DescribeGroupsRequest
 from barnabas.protocol.messages.describe_groups_response import DescribedGroup, DescribeGroupsResponse
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.request import Request
+    from barnabas.broker.requests.request import Request
 
 PARTS: Final = Parts(("groups",), ("groups",))
 

@@ -25,8 +25,8 @@ from barnabas.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.log_dirs import LogDirInfo
-    from barnabas.broker.request import Request
+    from barnabas.broker.replication.log_dirs import LogDirInfo
+    from barnabas.broker.requests.request import Request
     from barnabas.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
 
 

@@ -24,8 +24,8 @@ from barnabas.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.metadata_cache import MetadataCache
-    from barnabas.broker.request import Request
+    from barnabas.broker.requests.request import Request
+    from barnabas.broker.topics.metadata_cache import MetadataCache
     from barnabas.protocol.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
 
 PARTS: Final = Parts(("topics", "partition_indexes"), ("topics", "partitions"))

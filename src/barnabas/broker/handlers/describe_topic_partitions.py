@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TYPE_CHECKING
 
-from barnabas.broker.authorized_operations import ALL_ON_TOPIC
-from barnabas.broker.metadata_cache import MetadataCache
-from barnabas.broker.turns import ELEMENTS_PER_SLICE, at_once
+from barnabas.broker.requests.authorized_operations import ALL_ON_TOPIC
+from barnabas.broker.scheduling.turns import ELEMENTS_PER_SLICE, at_once
+from barnabas.broker.topics.metadata_cache import MetadataCache
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest
 from barnabas.protocol.messages.describe_topic_partitions_response import (
@@ -31,7 +31,7 @@ from barnabas.uuid import Uuid
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.request import Request
+    from barnabas.broker.requests.request import Request
 
 
 def handle(broker: Broker, request: Request[DescribeTopicPartitionsRequest]) -> DescribeTopicPartitionsResponse:

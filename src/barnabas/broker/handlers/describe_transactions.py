@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.answer import Answer
-from barnabas.broker.gather import Gather
 from barnabas.broker.handlers.parts import Parts
+from barnabas.broker.requests.gather import Gather
+from barnabas.broker.requests.reply import Answer
 from barnabas.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
 from barnabas.protocol.messages.describe_transactions_response import DescribeTransactionsResponse, TransactionState
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.request import Request
+    from barnabas.broker.requests.request import Request
 
 PARTS: Final = Parts(("transactional_ids",), ("transaction_states",))
 

@@ -27,7 +27,7 @@ from barnabas.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.request import Request
+    from barnabas.broker.requests.request import Request
     from barnabas.protocol.messages.elect_leaders_request import ElectLeadersRequest
 
 STRATEGIES: Final = {0: ElectionStrategy.PREFERRED, 1: ElectionStrategy.OFFLINE_UNCLEAN}

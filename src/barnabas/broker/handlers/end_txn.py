@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """EndTxn: a producer commits or aborts its transaction.
 
 Versions 0 to 5.
@@ -14,13 +15,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.answer import Answer
+from barnabas.broker.requests.reply import Answer
 from barnabas.protocol.messages.end_txn_request import EndTxnRequest
 from barnabas.protocol.messages.end_txn_response import EndTxnResponse
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.request import Request
+    from barnabas.broker.requests.request import Request
 
 
 def handle(broker: Broker, request: Request[EndTxnRequest]) -> EndTxnResponse | None:

@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """Fetch: the batches of some partitions from an offset on, as they stand in the files, to consumers and followers.
 
 Versions 0 to 18.
@@ -25,9 +26,8 @@ import logging
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.current_leader import current_leader
-from barnabas.broker.down_conversion import DownConversion, magic_for
-from barnabas.broker.fetch_params import (
+from barnabas.broker.handlers.parts import Parts
+from barnabas.broker.partitions.fetch_params import (
     NO_EPOCH,
     READ_COMMITTED,
     READ_UNCOMMITTED,
@@ -38,11 +38,12 @@ from barnabas.broker.fetch_params import (
     TopicIdPartition,
     fetch_isolation,
 )
-from barnabas.broker.fetch_session import TOPIC_IDS_VERSION, Answers, FetchContext
-from barnabas.broker.fetch_session_cache import Wanted
-from barnabas.broker.handlers.parts import Parts
-from barnabas.broker.slice_source import SliceSource
-from barnabas.broker.turns import ELEMENTS_AT_ONCE, slices
+from barnabas.broker.requests.current_leader import current_leader
+from barnabas.broker.requests.down_conversion import DownConversion, magic_for
+from barnabas.broker.requests.fetch_session import TOPIC_IDS_VERSION, Answers, FetchContext
+from barnabas.broker.requests.fetch_session_cache import Wanted
+from barnabas.broker.requests.slice_source import SliceSource
+from barnabas.broker.scheduling.turns import ELEMENTS_AT_ONCE, slices
 from barnabas.errors import KafkaError
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.fetch_request import FetchRequest
@@ -56,13 +57,13 @@ from barnabas.protocol.messages.fetch_response import (
     PartitionData,
 )
 from barnabas.protocol.slices import Records
-from barnabas.records.compression import ZSTD
-from barnabas.storage.segment import FileSlice
+from barnabas.records.codecs.compression import ZSTD
+from barnabas.storage.segments.segment import FileSlice
 from barnabas.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.request import Request
+    from barnabas.broker.requests.request import Request
 
 READ_AT_ONCE_MAX: Final = 65536  # what is copied for less than it costs to send a file; more is not held for who may be slow
 READ_AMONG_STREAMED_MAX: Final = 16384  # a slice so small is cheaper to copy even in an answer whose others are streamed

@@ -28,7 +28,7 @@ from barnabas.uuid import Uuid
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.request import Request
+    from barnabas.broker.requests.request import Request
 
 GROUP: Final = 0
 TRANSACTION: Final = 1

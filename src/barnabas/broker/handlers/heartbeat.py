@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """Heartbeat: a member of a classic group is alive, and hears whether it has to join anew.
 
 Versions 0 to 4.
@@ -11,13 +12,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.answer import Answer
+from barnabas.broker.requests.reply import Answer
 from barnabas.protocol.messages.heartbeat_request import HeartbeatRequest
 from barnabas.protocol.messages.heartbeat_response import HeartbeatResponse
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.request import Request
+    from barnabas.broker.requests.request import Request
 
 
 def handle(broker: Broker, request: Request[HeartbeatRequest]) -> HeartbeatResponse | None:

@@ -12,13 +12,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.broker.config.alter import Operation
-from barnabas.broker.config_alterations import Alteration
+from barnabas.broker.config.config_alterations import Alteration
 from barnabas.protocol.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
 from barnabas.protocol.messages.incremental_alter_configs_response import AlterConfigsResourceResponse, IncrementalAlterConfigsResponse
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.request import Request
+    from barnabas.broker.requests.request import Request
 
 
 async def handle(broker: Broker, request: Request[IncrementalAlterConfigsRequest]) -> IncrementalAlterConfigsResponse:

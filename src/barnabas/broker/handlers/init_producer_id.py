@@ -16,13 +16,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.answer import Answer
+from barnabas.broker.requests.reply import Answer
 from barnabas.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from barnabas.protocol.messages.init_producer_id_response import InitProducerIdResponse
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.request import Request
+    from barnabas.broker.requests.request import Request
 
 
 def handle(broker: Broker, request: Request[InitProducerIdRequest]) -> InitProducerIdResponse | None:

@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """JoinGroup: a member of the classic protocol enters its group, and waits there for the others.
 
 Versions 0 to 9.
@@ -16,14 +17,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.answer import Answer
-from barnabas.broker.group_caller import caller_of
+from barnabas.broker.groups.group_caller import caller_of
+from barnabas.broker.requests.reply import Answer
 from barnabas.protocol.messages.join_group_request import JoinGroupRequest
 from barnabas.protocol.messages.join_group_response import JoinGroupResponse
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.request import Request
+    from barnabas.broker.requests.request import Request
 
 
 def handle(broker: Broker, request: Request[JoinGroupRequest]) -> JoinGroupResponse | None:

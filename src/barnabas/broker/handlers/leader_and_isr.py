@@ -19,7 +19,7 @@ from barnabas.protocol.messages.leader_and_isr_response import LeaderAndIsrRespo
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.request import Request
+    from barnabas.broker.requests.request import Request
     from barnabas.protocol.messages.leader_and_isr_request import LeaderAndIsrRequest
 
 

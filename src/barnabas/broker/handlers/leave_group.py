@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.answer import Answer
 from barnabas.broker.handlers.parts import Parts
+from barnabas.broker.requests.reply import Answer
 from barnabas.protocol.messages.leave_group_request import LeaveGroupRequest
 from barnabas.protocol.messages.leave_group_response import LeaveGroupResponse
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.request import Request
+    from barnabas.broker.requests.request import Request
 
 PARTS: Final = Parts(("members",), ("members",))
 

@@ -16,7 +16,7 @@ from barnabas.protocol.messages.list_config_resources_response import ConfigReso
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.request import Request
+    from barnabas.broker.requests.request import Request
 
 _LISTED: Final = tuple(kind for kind in ConfigResourceType if kind is not ConfigResourceType.UNKNOWN)
 

@@ -19,17 +19,17 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.fetch_params import CONSUMER_REPLICA_ID, DEBUGGING_REPLICA_ID, READ_COMMITTED, READ_UNCOMMITTED
+from barnabas.broker.partitions.fetch_params import CONSUMER_REPLICA_ID, DEBUGGING_REPLICA_ID, READ_COMMITTED, READ_UNCOMMITTED
 from barnabas.errors import KafkaError, OffsetNotAvailable
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest
 from barnabas.protocol.messages.list_offsets_response import ListOffsetsPartitionResponse, ListOffsetsResponse, ListOffsetsTopicResponse
-from barnabas.storage import offset_lookup
+from barnabas.storage.log import offset_lookup
 from barnabas.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.request import Request
+    from barnabas.broker.requests.request import Request
 
 COMPARED_PER_TURN: Final = 5_000
 PARTITIONS_PER_TURN: Final = 32  # looking up a timestamp reads an index and some batches

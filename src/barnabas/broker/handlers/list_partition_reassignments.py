@@ -22,7 +22,7 @@ from barnabas.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.request import Request
+    from barnabas.broker.requests.request import Request
     from barnabas.metadata.znodes.topics import ReplicaAssignment
     from barnabas.protocol.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
 

@@ -15,7 +15,7 @@ from barnabas.protocol.messages.list_transactions_response import ListTransactio
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.request import Request
+    from barnabas.broker.requests.request import Request
 
 
 def handle(broker: Broker, request: Request[ListTransactionsRequest]) -> ListTransactionsResponse:

@@ -22,9 +22,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.authorized_operations import ALL_ON_CLUSTER, ALL_ON_TOPIC, NOT_ASKED_FOR
 from barnabas.broker.handlers.parts import Parts
-from barnabas.broker.metadata_cache import HIDE_UNREACHABLE, LEADER_MISSING, LISTENER_MISSING, MetadataCache
+from barnabas.broker.requests.authorized_operations import ALL_ON_CLUSTER, ALL_ON_TOPIC, NOT_ASKED_FOR
+from barnabas.broker.topics.metadata_cache import HIDE_UNREACHABLE, LEADER_MISSING, LISTENER_MISSING, MetadataCache
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from barnabas.protocol.messages.metadata_response import MetadataResponse, MetadataResponseBroker, MetadataResponseTopic
@@ -33,7 +33,7 @@ from barnabas.uuid import Uuid
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.request import Request
+    from barnabas.broker.requests.request import Request
 
 _NO_CONTROLLER = -1
 _TOPIC_IDS_VERSION = 12

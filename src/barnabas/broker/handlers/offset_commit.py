@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """OffsetCommit: how far a group has read, written down by its coordinator.
 
 Versions 0 to 10.
@@ -20,9 +21,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Iterable
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker import tree_offsets
-from barnabas.broker.answer import Answer
+from barnabas.broker.groups import zookeeper_offsets
 from barnabas.broker.handlers.parts import Parts
+from barnabas.broker.requests.reply import Answer
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from barnabas.protocol.messages.offset_commit_response import (
@@ -35,8 +36,8 @@ from barnabas.uuid import Uuid
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.metadata_cache import MetadataCache
-    from barnabas.broker.request import Request
+    from barnabas.broker.requests.request import Request
+    from barnabas.broker.topics.metadata_cache import MetadataCache
 
 _TOPICS_BY_ID: Final = 10
 
@@ -132,7 +133,7 @@ async def _commit_to_tree(broker: Broker, message: OffsetCommitRequest, result: 
                 result.refuse(topic, [wanted], ErrorCode.OFFSET_METADATA_TOO_LARGE)
             else:
                 offsets.append((TopicPartition(topic.name, wanted.partition_index), wanted.committed_offset))
-    codes = await tree_offsets.commit(broker.tree, message.group_id, offsets)
+    codes = await zookeeper_offsets.commit(broker.tree, message.group_id, offsets)
     for (partition, _), code in zip(offsets, codes, strict=True):
         result.add(partition.topic, Uuid.ZERO, [OffsetCommitResponsePartition(partition.partition, code)])
     return result.response()

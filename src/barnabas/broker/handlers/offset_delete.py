@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.answer import Answer
 from barnabas.broker.handlers.parts import Parts
+from barnabas.broker.requests.reply import Answer
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.offset_delete_request import OffsetDeleteRequest, OffsetDeleteRequestTopic
 from barnabas.protocol.messages.offset_delete_response import (
@@ -24,8 +24,8 @@ from barnabas.protocol.messages.offset_delete_response import (
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.metadata_cache import MetadataCache
-    from barnabas.broker.request import Request
+    from barnabas.broker.requests.request import Request
+    from barnabas.broker.topics.metadata_cache import MetadataCache
 
 PARTS: Final = Parts(("topics", "partitions"), ("topics", "partitions"))
 

@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """OffsetFetch: the offsets that groups have committed, for a consumer to go on from or a tool to show.
 
 Versions 0 to 10.
@@ -19,9 +20,9 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker import tree_offsets
-from barnabas.broker.answer import Answer
+from barnabas.broker.groups import zookeeper_offsets
 from barnabas.broker.handlers.parts import OffsetFetchParts
+from barnabas.broker.requests.reply import Answer
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.offset_fetch_request import (
     OffsetFetchRequest,
@@ -41,8 +42,8 @@ from barnabas.uuid import Uuid
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.metadata_cache import MetadataCache
-    from barnabas.broker.request import Request
+    from barnabas.broker.requests.request import Request
+    from barnabas.broker.topics.metadata_cache import MetadataCache
 
 _ERROR_OF_THE_GROUP: Final = 2
 _MANY_GROUPS: Final = 8
@@ -152,7 +153,7 @@ def _with_ids(cache: MetadataCache, topics: list[OffsetFetchResponseTopics]) -> 
 async def _fetch_from_tree(broker: Broker, message: OffsetFetchRequest) -> OffsetFetchResponse:
     asked = [TopicPartition(topic.name, index) for topic in message.topics or () for index in topic.partition_indexes]
     existing = [partition for partition in asked if broker.metadata_cache.contains(*partition)]
-    found = dict(zip(existing, await tree_offsets.fetch(broker.tree, message.group_id, existing), strict=True))
+    found = dict(zip(existing, await zookeeper_offsets.fetch(broker.tree, message.group_id, existing), strict=True))
     topics: dict[str, OffsetFetchResponseTopic] = {}
     for partition in dict.fromkeys(asked):
         offset, code = found.get(partition, (None, int(ErrorCode.NONE)))

@@ -24,7 +24,7 @@ from barnabas.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.request import Request
+    from barnabas.broker.requests.request import Request
 
 PARTS: Final = Parts(("topics", "partitions"), ("topics", "partitions"))
 

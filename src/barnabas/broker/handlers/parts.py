@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from barnabas.broker.turns import ELEMENTS_PER_SLICE
+from barnabas.broker.scheduling.turns import ELEMENTS_PER_SLICE
 from barnabas.protocol.message import Message
 from barnabas.uuid import Uuid
 

@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """Produce: a client's records into the logs.
 
 The one request that brings data in. It is taken apart by partition, each partition is answered for itself, and the answer goes out when the
@@ -11,13 +12,13 @@ import logging
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.current_leader import current_leader
-from barnabas.broker.gather import Gather
 from barnabas.broker.handlers.parts import Parts
-from barnabas.broker.partition_append import PartitionAppend
-from barnabas.broker.transaction_verification import of_produce
-from barnabas.broker.transactional_produce import TransactionalProduce
-from barnabas.broker.turns import slices
+from barnabas.broker.partitions.partition_append import PartitionAppend
+from barnabas.broker.requests.current_leader import current_leader
+from barnabas.broker.requests.gather import Gather
+from barnabas.broker.scheduling.turns import slices
+from barnabas.broker.transactions.transaction_verification import of_produce
+from barnabas.broker.transactions.transactional_produce import TransactionalProduce
 from barnabas.errors import CorruptRecord, InvalidProducerIdMapping, InvalidRecord, KafkaError, UnsupportedCompressionType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -40,12 +41,12 @@ from barnabas.records.batch import (
     TRANSACTIONAL_BIT,
     entry_size,
 )
-from barnabas.records.compression import ZSTD
+from barnabas.records.codecs.compression import ZSTD
 from barnabas.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.request import Request
+    from barnabas.broker.requests.request import Request
     from barnabas.network.exchange import Peer
 
 _log = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from barnabas.protocol.messages.stop_replica_response import StopReplicaResponse
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.request import Request
+    from barnabas.broker.requests.request import Request
     from barnabas.protocol.messages.stop_replica_request import StopReplicaRequest
 
 

@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """SyncGroup: the leader of a classic group hands in who gets what, and every member is given its own part.
 
 Versions 0 to 5.
@@ -11,14 +12,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.answer import Answer
-from barnabas.broker.group_caller import caller_of
+from barnabas.broker.groups.group_caller import caller_of
+from barnabas.broker.requests.reply import Answer
 from barnabas.protocol.messages.sync_group_request import SyncGroupRequest
 from barnabas.protocol.messages.sync_group_response import SyncGroupResponse
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.request import Request
+    from barnabas.broker.requests.request import Request
 
 
 def handle(broker: Broker, request: Request[SyncGroupRequest]) -> SyncGroupResponse | None:

@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """TxnOffsetCommit: how far a group has read, as a part of a producer's transaction; the offsets count when the transaction is committed.
 
 Versions 0 to 5.
@@ -19,9 +20,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.answer import Answer
 from barnabas.broker.handlers.parts import Parts
-from barnabas.broker.transaction_verification import Errors, Guards, of_offset_commit
+from barnabas.broker.requests.reply import Answer
+from barnabas.broker.transactions.transaction_verification import Errors, Guards, of_offset_commit
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest, TxnOffsetCommitRequestTopic
 from barnabas.protocol.messages.txn_offset_commit_response import (
@@ -35,8 +36,8 @@ from barnabas.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.metadata_cache import MetadataCache
-    from barnabas.broker.request import Request
+    from barnabas.broker.requests.request import Request
+    from barnabas.broker.topics.metadata_cache import MetadataCache
     from barnabas.coordinator.group.coordinator import Verified
 
 _KNOWS_LOADING: Final = 2

@@ -15,7 +15,7 @@ from barnabas.protocol.messages.update_metadata_response import UpdateMetadataRe
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.request import Request
+    from barnabas.broker.requests.request import Request
     from barnabas.protocol.messages.update_metadata_request import UpdateMetadataRequest
 
 

@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.answer import Answer
 from barnabas.broker.handlers.parts import Parts
-from barnabas.broker.transaction_markers import Codes
+from barnabas.broker.requests.reply import Answer
+from barnabas.broker.transactions.transaction_markers import Codes
 from barnabas.coordinator.transaction.markers import Marker
 from barnabas.protocol.messages.write_txn_markers_request import WritableTxnMarker, WriteTxnMarkersRequest
 from barnabas.protocol.messages.write_txn_markers_response import (
@@ -32,7 +32,7 @@ from barnabas.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.request import Request
+    from barnabas.broker.requests.request import Request
 
 PARTS: Final = Parts(("markers", "topics", "partition_indexes"), ("markers", "topics", "partitions"), 20)  # each is a batch in a log
 

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from barnabas.client.admin.acl_values import (
+    from barnabas.client.admin.access.acl_values import (
         AccessControlEntry,
         AccessControlEntryFilter,
         AclBinding,
@@ -20,12 +20,22 @@ if TYPE_CHECKING:
         ResourcePatternFilter,
         ResourceType,
     )
-    from barnabas.client.admin.acls import FilterResult
+    from barnabas.client.admin.access.acls import FilterResult
+    from barnabas.client.admin.access.operations import AclOperation
+    from barnabas.client.admin.access.quotas import ClientQuotaAlteration, ClientQuotaEntity, ClientQuotaFilter, ClientQuotaFilterComponent
+    from barnabas.client.admin.access.scram import (
+        ScramCredentialInfo,
+        ScramMechanism,
+        UserScramCredentialDeletion,
+        UserScramCredentialsDescription,
+        UserScramCredentialUpsertion,
+    )
+    from barnabas.client.admin.access.tokens import DelegationToken, KafkaPrincipal, TokenInformation
     from barnabas.client.admin.admin import Admin
     from barnabas.client.admin.async_admin import AsyncAdmin
-    from barnabas.client.admin.client_metrics import ClientMetricsResourceListing
-    from barnabas.client.admin.cluster import ApiVersionRange, ClusterDescription, NodeApiVersions
-    from barnabas.client.admin.config_entries import (
+    from barnabas.client.admin.cluster.client_metrics import ClientMetricsResourceListing
+    from barnabas.client.admin.cluster.cluster import ApiVersionRange, ClusterDescription, NodeApiVersions
+    from barnabas.client.admin.cluster.config_entries import (
         Config,
         ConfigEntry,
         ConfigResource,
@@ -34,10 +44,17 @@ if TYPE_CHECKING:
         ConfigSynonym,
         ConfigType,
     )
-    from barnabas.client.admin.configs import AlterConfigOp, OpType
-    from barnabas.client.admin.elections import ElectionType
-    from barnabas.client.admin.features import FeatureMetadata, FeatureUpdate, FinalizedVersionRange, SupportedVersionRange, UpgradeType
-    from barnabas.client.admin.group_descriptions import (
+    from barnabas.client.admin.cluster.configs import AlterConfigOp, OpType
+    from barnabas.client.admin.cluster.features import (
+        FeatureMetadata,
+        FeatureUpdate,
+        FinalizedVersionRange,
+        SupportedVersionRange,
+        UpgradeType,
+    )
+    from barnabas.client.admin.cluster.log_dirs import LogDirDescription, ReplicaInfo, ReplicaLogDirInfo, TopicPartitionReplica
+    from barnabas.client.admin.cluster.quorum import QuorumInfo, RaftVoterEndpoint, ReplicaState
+    from barnabas.client.admin.groups.group_descriptions import (
         ClassicGroupDescription,
         ConsumerGroupDescription,
         GroupListing,
@@ -47,31 +64,15 @@ if TYPE_CHECKING:
         MemberAssignment,
         MemberDescription,
     )
-    from barnabas.client.admin.group_offsets import ListConsumerGroupOffsetsSpec
-    from barnabas.client.admin.groups import MemberToRemove
-    from barnabas.client.admin.log_dirs import LogDirDescription, ReplicaInfo, ReplicaLogDirInfo, TopicPartitionReplica
-    from barnabas.client.admin.offsets import IsolationLevel, ListOffsetsResultInfo, OffsetSpec
-    from barnabas.client.admin.operations import AclOperation
-    from barnabas.client.admin.outcomes import Outcomes
-    from barnabas.client.admin.producers import ProducerState
-    from barnabas.client.admin.quorum import QuorumInfo, RaftVoterEndpoint, ReplicaState
-    from barnabas.client.admin.quotas import ClientQuotaAlteration, ClientQuotaEntity, ClientQuotaFilter, ClientQuotaFilterComponent
-    from barnabas.client.admin.reassignments import NewPartitionReassignment, PartitionReassignment
-    from barnabas.client.admin.records import DeletedRecords, RecordsToDelete
-    from barnabas.client.admin.scram import (
-        ScramCredentialInfo,
-        ScramMechanism,
-        UserScramCredentialDeletion,
-        UserScramCredentialsDescription,
-        UserScramCredentialUpsertion,
-    )
-    from barnabas.client.admin.share_groups import (
+    from barnabas.client.admin.groups.group_offsets import ListConsumerGroupOffsetsSpec
+    from barnabas.client.admin.groups.groups import MemberToRemove
+    from barnabas.client.admin.groups.share_groups import (
         ListShareGroupOffsetsSpec,
         ShareGroupDescription,
         ShareMemberDescription,
         SharePartitionOffsetInfo,
     )
-    from barnabas.client.admin.streams_groups import (
+    from barnabas.client.admin.groups.streams_groups import (
         StreamsGroupDescription,
         StreamsGroupMemberAssignment,
         StreamsGroupMemberDescription,
@@ -80,17 +81,22 @@ if TYPE_CHECKING:
         TaskIds,
         TaskOffset,
     )
-    from barnabas.client.admin.tokens import DelegationToken, KafkaPrincipal, TokenInformation
-    from barnabas.client.admin.topic_descriptions import TopicDescription, TopicPartitionInfo
-    from barnabas.client.admin.topics import NewPartitions, NewTopic, TopicListing, TopicMetadataAndConfig
-    from barnabas.client.admin.transactions import (
+    from barnabas.client.admin.outcomes import Outcomes
+    from barnabas.client.admin.topics.elections import ElectionType
+    from barnabas.client.admin.topics.offsets import IsolationLevel, ListOffsetsResultInfo, OffsetSpec
+    from barnabas.client.admin.topics.producers import ProducerState
+    from barnabas.client.admin.topics.reassignments import NewPartitionReassignment, PartitionReassignment
+    from barnabas.client.admin.topics.records import DeletedRecords, RecordsToDelete
+    from barnabas.client.admin.topics.topic_descriptions import TopicDescription, TopicPartitionInfo
+    from barnabas.client.admin.topics.topics import NewPartitions, NewTopic, TopicListing, TopicMetadataAndConfig
+    from barnabas.client.admin.topics.transactions import (
         AbortTransactionSpec,
         ProducerIdAndEpoch,
         TransactionDescription,
         TransactionListing,
         TransactionState,
     )
-    from barnabas.client.consumer.offset_and_metadata import OffsetAndMetadata
+    from barnabas.client.consumer.offsets.offset_and_metadata import OffsetAndMetadata
 
 __all__ = [
     "AbortTransactionSpec",
@@ -189,99 +195,99 @@ __all__ = [
 ]
 
 _PLACES = {
-    "AbortTransactionSpec": "barnabas.client.admin.transactions",
-    "AccessControlEntry": "barnabas.client.admin.acl_values",
-    "AccessControlEntryFilter": "barnabas.client.admin.acl_values",
-    "AclBinding": "barnabas.client.admin.acl_values",
-    "AclBindingFilter": "barnabas.client.admin.acl_values",
-    "AclOperation": "barnabas.client.admin.operations",
-    "AclPermissionType": "barnabas.client.admin.acl_values",
+    "AbortTransactionSpec": "barnabas.client.admin.topics.transactions",
+    "AccessControlEntry": "barnabas.client.admin.access.acl_values",
+    "AccessControlEntryFilter": "barnabas.client.admin.access.acl_values",
+    "AclBinding": "barnabas.client.admin.access.acl_values",
+    "AclBindingFilter": "barnabas.client.admin.access.acl_values",
+    "AclOperation": "barnabas.client.admin.access.operations",
+    "AclPermissionType": "barnabas.client.admin.access.acl_values",
     "Admin": "barnabas.client.admin.admin",
-    "AlterConfigOp": "barnabas.client.admin.configs",
-    "ApiVersionRange": "barnabas.client.admin.cluster",
+    "AlterConfigOp": "barnabas.client.admin.cluster.configs",
+    "ApiVersionRange": "barnabas.client.admin.cluster.cluster",
     "AsyncAdmin": "barnabas.client.admin.async_admin",
-    "ClassicGroupDescription": "barnabas.client.admin.group_descriptions",
-    "ClientMetricsResourceListing": "barnabas.client.admin.client_metrics",
-    "ClientQuotaAlteration": "barnabas.client.admin.quotas",
-    "ClientQuotaEntity": "barnabas.client.admin.quotas",
-    "ClientQuotaFilter": "barnabas.client.admin.quotas",
-    "ClientQuotaFilterComponent": "barnabas.client.admin.quotas",
-    "ClusterDescription": "barnabas.client.admin.cluster",
-    "Config": "barnabas.client.admin.config_entries",
-    "ConfigEntry": "barnabas.client.admin.config_entries",
-    "ConfigResource": "barnabas.client.admin.config_entries",
-    "ConfigResourceType": "barnabas.client.admin.config_entries",
-    "ConfigSource": "barnabas.client.admin.config_entries",
-    "ConfigSynonym": "barnabas.client.admin.config_entries",
-    "ConfigType": "barnabas.client.admin.config_entries",
-    "ConsumerGroupDescription": "barnabas.client.admin.group_descriptions",
-    "DelegationToken": "barnabas.client.admin.tokens",
-    "DeletedRecords": "barnabas.client.admin.records",
-    "ElectionType": "barnabas.client.admin.elections",
-    "FeatureMetadata": "barnabas.client.admin.features",
-    "FeatureUpdate": "barnabas.client.admin.features",
-    "FilterResult": "barnabas.client.admin.acls",
-    "FinalizedVersionRange": "barnabas.client.admin.features",
-    "GroupListing": "barnabas.client.admin.group_descriptions",
-    "GroupState": "barnabas.client.admin.group_descriptions",
-    "GroupType": "barnabas.client.admin.group_descriptions",
-    "IsolationLevel": "barnabas.client.admin.offsets",
-    "KafkaPrincipal": "barnabas.client.admin.tokens",
-    "ListConsumerGroupOffsetsSpec": "barnabas.client.admin.group_offsets",
-    "ListOffsetsResultInfo": "barnabas.client.admin.offsets",
-    "ListShareGroupOffsetsSpec": "barnabas.client.admin.share_groups",
-    "Listing": "barnabas.client.admin.group_descriptions",
-    "LogDirDescription": "barnabas.client.admin.log_dirs",
-    "MemberAssignment": "barnabas.client.admin.group_descriptions",
-    "MemberDescription": "barnabas.client.admin.group_descriptions",
-    "MemberToRemove": "barnabas.client.admin.groups",
-    "NewPartitionReassignment": "barnabas.client.admin.reassignments",
-    "NewPartitions": "barnabas.client.admin.topics",
-    "NewTopic": "barnabas.client.admin.topics",
-    "NodeApiVersions": "barnabas.client.admin.cluster",
-    "OffsetAndMetadata": "barnabas.client.consumer.offset_and_metadata",
-    "OffsetSpec": "barnabas.client.admin.offsets",
-    "OpType": "barnabas.client.admin.configs",
+    "ClassicGroupDescription": "barnabas.client.admin.groups.group_descriptions",
+    "ClientMetricsResourceListing": "barnabas.client.admin.cluster.client_metrics",
+    "ClientQuotaAlteration": "barnabas.client.admin.access.quotas",
+    "ClientQuotaEntity": "barnabas.client.admin.access.quotas",
+    "ClientQuotaFilter": "barnabas.client.admin.access.quotas",
+    "ClientQuotaFilterComponent": "barnabas.client.admin.access.quotas",
+    "ClusterDescription": "barnabas.client.admin.cluster.cluster",
+    "Config": "barnabas.client.admin.cluster.config_entries",
+    "ConfigEntry": "barnabas.client.admin.cluster.config_entries",
+    "ConfigResource": "barnabas.client.admin.cluster.config_entries",
+    "ConfigResourceType": "barnabas.client.admin.cluster.config_entries",
+    "ConfigSource": "barnabas.client.admin.cluster.config_entries",
+    "ConfigSynonym": "barnabas.client.admin.cluster.config_entries",
+    "ConfigType": "barnabas.client.admin.cluster.config_entries",
+    "ConsumerGroupDescription": "barnabas.client.admin.groups.group_descriptions",
+    "DelegationToken": "barnabas.client.admin.access.tokens",
+    "DeletedRecords": "barnabas.client.admin.topics.records",
+    "ElectionType": "barnabas.client.admin.topics.elections",
+    "FeatureMetadata": "barnabas.client.admin.cluster.features",
+    "FeatureUpdate": "barnabas.client.admin.cluster.features",
+    "FilterResult": "barnabas.client.admin.access.acls",
+    "FinalizedVersionRange": "barnabas.client.admin.cluster.features",
+    "GroupListing": "barnabas.client.admin.groups.group_descriptions",
+    "GroupState": "barnabas.client.admin.groups.group_descriptions",
+    "GroupType": "barnabas.client.admin.groups.group_descriptions",
+    "IsolationLevel": "barnabas.client.admin.topics.offsets",
+    "KafkaPrincipal": "barnabas.client.admin.access.tokens",
+    "ListConsumerGroupOffsetsSpec": "barnabas.client.admin.groups.group_offsets",
+    "ListOffsetsResultInfo": "barnabas.client.admin.topics.offsets",
+    "ListShareGroupOffsetsSpec": "barnabas.client.admin.groups.share_groups",
+    "Listing": "barnabas.client.admin.groups.group_descriptions",
+    "LogDirDescription": "barnabas.client.admin.cluster.log_dirs",
+    "MemberAssignment": "barnabas.client.admin.groups.group_descriptions",
+    "MemberDescription": "barnabas.client.admin.groups.group_descriptions",
+    "MemberToRemove": "barnabas.client.admin.groups.groups",
+    "NewPartitionReassignment": "barnabas.client.admin.topics.reassignments",
+    "NewPartitions": "barnabas.client.admin.topics.topics",
+    "NewTopic": "barnabas.client.admin.topics.topics",
+    "NodeApiVersions": "barnabas.client.admin.cluster.cluster",
+    "OffsetAndMetadata": "barnabas.client.consumer.offsets.offset_and_metadata",
+    "OffsetSpec": "barnabas.client.admin.topics.offsets",
+    "OpType": "barnabas.client.admin.cluster.configs",
     "Outcomes": "barnabas.client.admin.outcomes",
-    "PartitionReassignment": "barnabas.client.admin.reassignments",
-    "PatternType": "barnabas.client.admin.acl_values",
-    "ProducerIdAndEpoch": "barnabas.client.admin.transactions",
-    "ProducerState": "barnabas.client.admin.producers",
-    "QuorumInfo": "barnabas.client.admin.quorum",
-    "RaftVoterEndpoint": "barnabas.client.admin.quorum",
-    "RecordsToDelete": "barnabas.client.admin.records",
-    "ReplicaInfo": "barnabas.client.admin.log_dirs",
-    "ReplicaLogDirInfo": "barnabas.client.admin.log_dirs",
-    "ReplicaState": "barnabas.client.admin.quorum",
-    "ResourcePattern": "barnabas.client.admin.acl_values",
-    "ResourcePatternFilter": "barnabas.client.admin.acl_values",
-    "ResourceType": "barnabas.client.admin.acl_values",
-    "ScramCredentialInfo": "barnabas.client.admin.scram",
-    "ScramMechanism": "barnabas.client.admin.scram",
-    "ShareGroupDescription": "barnabas.client.admin.share_groups",
-    "ShareMemberDescription": "barnabas.client.admin.share_groups",
-    "SharePartitionOffsetInfo": "barnabas.client.admin.share_groups",
-    "StreamsGroupDescription": "barnabas.client.admin.streams_groups",
-    "StreamsGroupMemberAssignment": "barnabas.client.admin.streams_groups",
-    "StreamsGroupMemberDescription": "barnabas.client.admin.streams_groups",
-    "StreamsGroupSubtopologyDescription": "barnabas.client.admin.streams_groups",
-    "StreamsTopicInfo": "barnabas.client.admin.streams_groups",
-    "SupportedVersionRange": "barnabas.client.admin.features",
-    "TaskIds": "barnabas.client.admin.streams_groups",
-    "TaskOffset": "barnabas.client.admin.streams_groups",
-    "TokenInformation": "barnabas.client.admin.tokens",
-    "TopicDescription": "barnabas.client.admin.topic_descriptions",
-    "TopicListing": "barnabas.client.admin.topics",
-    "TopicMetadataAndConfig": "barnabas.client.admin.topics",
-    "TopicPartitionInfo": "barnabas.client.admin.topic_descriptions",
-    "TopicPartitionReplica": "barnabas.client.admin.log_dirs",
-    "TransactionDescription": "barnabas.client.admin.transactions",
-    "TransactionListing": "barnabas.client.admin.transactions",
-    "TransactionState": "barnabas.client.admin.transactions",
-    "UpgradeType": "barnabas.client.admin.features",
-    "UserScramCredentialDeletion": "barnabas.client.admin.scram",
-    "UserScramCredentialUpsertion": "barnabas.client.admin.scram",
-    "UserScramCredentialsDescription": "barnabas.client.admin.scram",
+    "PartitionReassignment": "barnabas.client.admin.topics.reassignments",
+    "PatternType": "barnabas.client.admin.access.acl_values",
+    "ProducerIdAndEpoch": "barnabas.client.admin.topics.transactions",
+    "ProducerState": "barnabas.client.admin.topics.producers",
+    "QuorumInfo": "barnabas.client.admin.cluster.quorum",
+    "RaftVoterEndpoint": "barnabas.client.admin.cluster.quorum",
+    "RecordsToDelete": "barnabas.client.admin.topics.records",
+    "ReplicaInfo": "barnabas.client.admin.cluster.log_dirs",
+    "ReplicaLogDirInfo": "barnabas.client.admin.cluster.log_dirs",
+    "ReplicaState": "barnabas.client.admin.cluster.quorum",
+    "ResourcePattern": "barnabas.client.admin.access.acl_values",
+    "ResourcePatternFilter": "barnabas.client.admin.access.acl_values",
+    "ResourceType": "barnabas.client.admin.access.acl_values",
+    "ScramCredentialInfo": "barnabas.client.admin.access.scram",
+    "ScramMechanism": "barnabas.client.admin.access.scram",
+    "ShareGroupDescription": "barnabas.client.admin.groups.share_groups",
+    "ShareMemberDescription": "barnabas.client.admin.groups.share_groups",
+    "SharePartitionOffsetInfo": "barnabas.client.admin.groups.share_groups",
+    "StreamsGroupDescription": "barnabas.client.admin.groups.streams_groups",
+    "StreamsGroupMemberAssignment": "barnabas.client.admin.groups.streams_groups",
+    "StreamsGroupMemberDescription": "barnabas.client.admin.groups.streams_groups",
+    "StreamsGroupSubtopologyDescription": "barnabas.client.admin.groups.streams_groups",
+    "StreamsTopicInfo": "barnabas.client.admin.groups.streams_groups",
+    "SupportedVersionRange": "barnabas.client.admin.cluster.features",
+    "TaskIds": "barnabas.client.admin.groups.streams_groups",
+    "TaskOffset": "barnabas.client.admin.groups.streams_groups",
+    "TokenInformation": "barnabas.client.admin.access.tokens",
+    "TopicDescription": "barnabas.client.admin.topics.topic_descriptions",
+    "TopicListing": "barnabas.client.admin.topics.topics",
+    "TopicMetadataAndConfig": "barnabas.client.admin.topics.topics",
+    "TopicPartitionInfo": "barnabas.client.admin.topics.topic_descriptions",
+    "TopicPartitionReplica": "barnabas.client.admin.cluster.log_dirs",
+    "TransactionDescription": "barnabas.client.admin.topics.transactions",
+    "TransactionListing": "barnabas.client.admin.topics.transactions",
+    "TransactionState": "barnabas.client.admin.topics.transactions",
+    "UpgradeType": "barnabas.client.admin.cluster.features",
+    "UserScramCredentialDeletion": "barnabas.client.admin.access.scram",
+    "UserScramCredentialUpsertion": "barnabas.client.admin.access.scram",
+    "UserScramCredentialsDescription": "barnabas.client.admin.access.scram",
 }
 
 

@@ -13,7 +13,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 from barnabas.client.admin.async_admin import AsyncAdmin
 from barnabas.client.errors import IllegalState, KafkaError
 from barnabas.client.loop_thread import LoopThread
-from barnabas.client.metrics import Metric, MetricName
+from barnabas.client.metrics.metrics import Metric, MetricName
 
 P = ParamSpec("P")
 R = TypeVar("R")

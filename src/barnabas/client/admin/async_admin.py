@@ -10,39 +10,39 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
-from barnabas.client.admin.acls import AclCalls
+from barnabas.client.admin.access.acls import AclCalls
+from barnabas.client.admin.access.quotas import QuotaCalls
+from barnabas.client.admin.access.scram import ScramCalls
+from barnabas.client.admin.access.tokens import TokenCalls
 from barnabas.client.admin.calls import Calls, CallSettings
-from barnabas.client.admin.client_metrics import ClientMetricsCalls
-from barnabas.client.admin.cluster import BROKER_ENDPOINTS, CONTROLLER_ENDPOINTS, ClusterCalls
+from barnabas.client.admin.cluster.client_metrics import ClientMetricsCalls
+from barnabas.client.admin.cluster.cluster import BROKER_ENDPOINTS, CONTROLLER_ENDPOINTS, ClusterCalls
+from barnabas.client.admin.cluster.features import FeatureCalls
+from barnabas.client.admin.cluster.log_dirs import LogDirCalls
+from barnabas.client.admin.cluster.quorum import QuorumCalls
 from barnabas.client.admin.config import admin_config
 from barnabas.client.admin.controller_network import ControllerNetwork
 from barnabas.client.admin.directory import MetadataDirectory
-from barnabas.client.admin.elections import ElectionCalls
-from barnabas.client.admin.features import FeatureCalls
-from barnabas.client.admin.group_offsets import GroupOffsetCalls
-from barnabas.client.admin.groups import GroupCalls
-from barnabas.client.admin.log_dirs import LogDirCalls
-from barnabas.client.admin.offsets import OffsetCalls
-from barnabas.client.admin.producers import ProducerCalls
-from barnabas.client.admin.quorum import QuorumCalls
-from barnabas.client.admin.quotas import QuotaCalls
-from barnabas.client.admin.reassignments import ReassignmentCalls
-from barnabas.client.admin.records import RecordCalls
-from barnabas.client.admin.scram import ScramCalls
-from barnabas.client.admin.share_groups import ShareGroupCalls
-from barnabas.client.admin.streams_groups import StreamsGroupCalls
-from barnabas.client.admin.tokens import TokenCalls
-from barnabas.client.admin.topics import TopicCalls
-from barnabas.client.admin.transactions import TransactionCalls
-from barnabas.client.backoff import ExponentialBackoff
-from barnabas.client.client_metrics import client_metrics
+from barnabas.client.admin.groups.group_offsets import GroupOffsetCalls
+from barnabas.client.admin.groups.groups import GroupCalls
+from barnabas.client.admin.groups.share_groups import ShareGroupCalls
+from barnabas.client.admin.groups.streams_groups import StreamsGroupCalls
+from barnabas.client.admin.topics.elections import ElectionCalls
+from barnabas.client.admin.topics.offsets import OffsetCalls
+from barnabas.client.admin.topics.producers import ProducerCalls
+from barnabas.client.admin.topics.reassignments import ReassignmentCalls
+from barnabas.client.admin.topics.records import RecordCalls
+from barnabas.client.admin.topics.topics import TopicCalls
+from barnabas.client.admin.topics.transactions import TransactionCalls
 from barnabas.client.clock import SystemClock
 from barnabas.client.errors import IllegalArgument, KafkaError
-from barnabas.client.metadata import Metadata
-from barnabas.client.metrics import Metric, MetricName
-from barnabas.client.network_client import NetworkClient
+from barnabas.client.metrics.client_metrics import client_metrics
+from barnabas.client.metrics.metrics import Metric, MetricName
+from barnabas.client.metrics.telemetry import LAST_PUSH_TIMEOUT_MS, ClientTelemetry
+from barnabas.client.network.backoff import ExponentialBackoff
+from barnabas.client.network.metadata import Metadata
+from barnabas.client.network.network_client import NetworkClient
 from barnabas.client.shared_start import SharedStart
-from barnabas.client.telemetry import LAST_PUSH_TIMEOUT_MS, ClientTelemetry
 
 
 class AsyncAdmin(

@@ -9,8 +9,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
-from barnabas.client.connection_failures import ConnectionFailures
 from barnabas.client.errors import Disconnected, Timeout
+from barnabas.client.network.connection_failures import ConnectionFailures
 from barnabas.errors import KafkaError
 
 K = TypeVar("K", bound=Hashable)

@@ -20,8 +20,8 @@ from barnabas.client.admin.call import Answer, Call, Located, NotAssigned, Time
 from barnabas.client.admin.keys import each_of
 from barnabas.client.admin.outcomes import Outcomes, failed
 from barnabas.client.cluster import Node
-from barnabas.client.connection_failures import NO_FAILURES, ConnectionFailures
 from barnabas.client.errors import Disconnected, IllegalArgument, IllegalState, Timeout, UnknownServerError, error_for, refreshes_metadata
+from barnabas.client.network.connection_failures import NO_FAILURES, ConnectionFailures
 from barnabas.errors import KafkaError, NotController
 from barnabas.protocol.errors import UnsupportedVersion
 from barnabas.protocol.message import Message

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from barnabas.client.common_config import common, finish
-from barnabas.client.config import ClientConfig, key
+from barnabas.client.config.common_config import common, finish
+from barnabas.client.config.config import ClientConfig, key
 from barnabas.config_def import Importance, InvalidConfig, Range, Type, table
 
 _INT_MAX: Final = 2**31 - 1

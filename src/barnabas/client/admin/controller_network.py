@@ -5,9 +5,9 @@ Controllers do not answer Metadata: who they are is asked with DescribeCluster, 
 
 from __future__ import annotations
 
-from barnabas.client.admin.cluster import CONTROLLER_ENDPOINTS
+from barnabas.client.admin.cluster.cluster import CONTROLLER_ENDPOINTS
 from barnabas.client.errors import error_for
-from barnabas.client.network_client import NetworkClient
+from barnabas.client.network.network_client import NetworkClient
 from barnabas.protocol import api_keys
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.describe_cluster_request import DescribeClusterRequest

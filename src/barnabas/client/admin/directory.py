@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable
 from barnabas.client.admin.call import NotAssigned
 from barnabas.client.cluster import Cluster, Node
 from barnabas.client.errors import Timeout
-from barnabas.client.metadata import Metadata
-from barnabas.client.network_client import NetworkClient
+from barnabas.client.network.metadata import Metadata
+from barnabas.client.network.network_client import NetworkClient
 
 
 class MetadataDirectory:

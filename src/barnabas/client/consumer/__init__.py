@@ -9,16 +9,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from barnabas.client.consumer.arrow_fetch import ARROW_SCHEMA
     from barnabas.client.consumer.async_consumer import AsyncConsumer
     from barnabas.client.consumer.consumer import Consumer
+    from barnabas.client.consumer.fetching.arrow_fetch import ARROW_SCHEMA
     from barnabas.client.consumer.group_metadata import ConsumerGroupMetadata
     from barnabas.client.consumer.interceptors import ConsumerInterceptor
-    from barnabas.client.consumer.offset_and_metadata import OffsetAndMetadata
+    from barnabas.client.consumer.membership.rebalance_listener import ConsumerRebalanceListener
+    from barnabas.client.consumer.offsets.offset_and_metadata import OffsetAndMetadata
+    from barnabas.client.consumer.offsets.subscription_state import SubscriptionPattern
     from barnabas.client.consumer.options import CloseOptions, GroupMembershipOperation
-    from barnabas.client.consumer.rebalance_listener import ConsumerRebalanceListener
     from barnabas.client.consumer.record import ConsumerRecord, ConsumerRecords, OffsetAndTimestamp, TimestampType
-    from barnabas.client.consumer.subscription_state import SubscriptionPattern
 
 __all__ = [
     "ARROW_SCHEMA",
@@ -38,19 +38,19 @@ __all__ = [
 ]
 
 _PLACES = {
-    "ARROW_SCHEMA": "arrow_fetch",
+    "ARROW_SCHEMA": "fetching.arrow_fetch",
     "AsyncConsumer": "async_consumer",
     "CloseOptions": "options",
     "Consumer": "consumer",
     "ConsumerGroupMetadata": "group_metadata",
     "ConsumerInterceptor": "interceptors",
-    "ConsumerRebalanceListener": "rebalance_listener",
+    "ConsumerRebalanceListener": "membership.rebalance_listener",
     "ConsumerRecord": "record",
     "ConsumerRecords": "record",
     "GroupMembershipOperation": "options",
-    "OffsetAndMetadata": "offset_and_metadata",
+    "OffsetAndMetadata": "offsets.offset_and_metadata",
     "OffsetAndTimestamp": "record",
-    "SubscriptionPattern": "subscription_state",
+    "SubscriptionPattern": "offsets.subscription_state",
     "TimestampType": "record",
 }
 

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from barnabas.client.common_config import common, finish
-from barnabas.client.config import ClientConfig, key
-from barnabas.client.consumer.offset_reset import LATEST, OffsetReset, parse_offset_reset
+from barnabas.client.config.common_config import common, finish
+from barnabas.client.config.config import ClientConfig, key
+from barnabas.client.consumer.offsets.offset_reset import LATEST, OffsetReset, parse_offset_reset
 from barnabas.config_def import Importance, InvalidConfig, ListOf, NonEmptyString, OneOf, OneOfAnyCase, Range, Type, table
 from barnabas.errors import InvalidGroupId
 

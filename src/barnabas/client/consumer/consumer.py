@@ -28,11 +28,13 @@ from barnabas.client.cluster import PartitionInfo
 from barnabas.client.consumer.async_consumer import ITERATION_POLL_S, Topics
 from barnabas.client.consumer.config import consumer_config
 from barnabas.client.consumer.core import NOT_SUBSCRIBED, ConsumerCore
-from barnabas.client.consumer.fetch_collector import Collected
+from barnabas.client.consumer.fetching.fetch_collector import Collected
 from barnabas.client.consumer.group_metadata import ConsumerGroupMetadata
-from barnabas.client.consumer.membership import CommitCallback
-from barnabas.client.consumer.offset_and_metadata import GivenOffsets, OffsetAndMetadata, whole_offsets
-from barnabas.client.consumer.offset_reset import EARLIEST, EARLIEST_TIMESTAMP, LATEST, LATEST_TIMESTAMP, OffsetReset
+from barnabas.client.consumer.membership.membership import CommitCallback
+from barnabas.client.consumer.membership.rebalance_listener import ConsumerRebalanceListener
+from barnabas.client.consumer.offsets.offset_and_metadata import GivenOffsets, OffsetAndMetadata, whole_offsets
+from barnabas.client.consumer.offsets.offset_reset import EARLIEST, EARLIEST_TIMESTAMP, LATEST, LATEST_TIMESTAMP, OffsetReset
+from barnabas.client.consumer.offsets.subscription_state import SubscriptionPattern
 from barnabas.client.consumer.options import (
     CloseOptions,
     Seconds,
@@ -43,12 +45,10 @@ from barnabas.client.consumer.options import (
     rows_max,
     topics_of,
 )
-from barnabas.client.consumer.rebalance_listener import ConsumerRebalanceListener
 from barnabas.client.consumer.record import ConsumerRecord, ConsumerRecords, OffsetAndTimestamp
-from barnabas.client.consumer.subscription_state import SubscriptionPattern
 from barnabas.client.errors import ConcurrentModification, IllegalArgument, IllegalState, KafkaError
 from barnabas.client.loop_thread import LoopThread
-from barnabas.client.metrics import Metric, MetricName
+from barnabas.client.metrics.metrics import Metric, MetricName
 from barnabas.client.serialization.api import GivenDeserializer
 from barnabas.client.type_parameters import K, V
 from barnabas.topic_partition import TopicPartition
@@ -171,7 +171,7 @@ class Consumer(Generic[K, V]):
         All batches have the schema `barnabas.client.consumer.ARROW_SCHEMA`; there are none if nothing has come. Without
         `max_records` everything that has come is returned.
         """
-        from barnabas.client.consumer.arrow_fetch import ArrowTaker
+        from barnabas.client.consumer.fetching.arrow_fetch import ArrowTaker
 
         taker = ArrowTaker(check_crcs=self._core.config["check.crcs"], read_committed=self._core.fetch_config.read_committed)
         most = rows_max(max_records)

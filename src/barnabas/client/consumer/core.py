@@ -14,38 +14,38 @@ from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from random import Random, SystemRandom
 from typing import Any, Final, TypeVar
 
-from barnabas.client.client_metrics import client_metrics
 from barnabas.client.clock import Clock, SystemClock
 from barnabas.client.cluster import PartitionInfo
-from barnabas.client.config import ClientConfig
-from barnabas.client.consumer.completed_fetch import AS_BYTES, AS_UTF8, BY_CALL, Decoding, Deserialize
+from barnabas.client.config.config import ClientConfig
 from barnabas.client.consumer.config import FetchConfig, is_consumer_protocol
-from barnabas.client.consumer.fetch_buffer import FetchBuffer
-from barnabas.client.consumer.fetch_collector import FetchCollector
-from barnabas.client.consumer.fetch_metrics import FetchMetrics
-from barnabas.client.consumer.fetcher import Fetcher
-from barnabas.client.consumer.group_member import Surroundings
+from barnabas.client.consumer.fetching.completed_fetch import AS_BYTES, AS_UTF8, BY_CALL, Decoding, Deserialize
+from barnabas.client.consumer.fetching.fetch_buffer import FetchBuffer
+from barnabas.client.consumer.fetching.fetch_collector import FetchCollector
+from barnabas.client.consumer.fetching.fetch_metrics import FetchMetrics
+from barnabas.client.consumer.fetching.fetcher import Fetcher
 from barnabas.client.consumer.interceptors import ConsumerInterceptors
-from barnabas.client.consumer.membership import DEFAULT, Membership, Offsets
-from barnabas.client.consumer.membership_factory import make_membership
-from barnabas.client.consumer.offset_and_metadata import OffsetAndMetadata
-from barnabas.client.consumer.offset_reset import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
-from barnabas.client.consumer.offsets import FoundOffset, OffsetFinder
-from barnabas.client.consumer.partition_state import FetchPosition, epoch_or_none
+from barnabas.client.consumer.membership.group_member import MemberEnvironment
+from barnabas.client.consumer.membership.membership import DEFAULT, Membership, Offsets
+from barnabas.client.consumer.membership.membership_factory import make_membership
+from barnabas.client.consumer.membership.rebalance_listener import CallUser, ConsumerRebalanceListener
+from barnabas.client.consumer.offsets.offset_and_metadata import OffsetAndMetadata
+from barnabas.client.consumer.offsets.offset_reset import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from barnabas.client.consumer.offsets.offsets import FoundOffset, OffsetFinder
+from barnabas.client.consumer.offsets.partition_state import FetchPosition, epoch_or_none
+from barnabas.client.consumer.offsets.positions import Positions
+from barnabas.client.consumer.offsets.subscription_state import SubscriptionPattern, SubscriptionState
+from barnabas.client.consumer.offsets.topic_metadata import topic_metadata
 from barnabas.client.consumer.poll_metrics import PollMetrics
-from barnabas.client.consumer.positions import Positions
-from barnabas.client.consumer.rebalance_listener import CallUser, ConsumerRebalanceListener
 from barnabas.client.consumer.record import OffsetAndTimestamp
-from barnabas.client.consumer.subscription_state import SubscriptionPattern, SubscriptionState
-from barnabas.client.consumer.topic_metadata import topic_metadata
 from barnabas.client.errors import IllegalArgument, IllegalState, Timeout, Wakeup
-from barnabas.client.metadata import Metadata
-from barnabas.client.network_client import NetworkClient
+from barnabas.client.metrics.client_metrics import client_metrics
+from barnabas.client.metrics.telemetry import ClientTelemetry
+from barnabas.client.network.metadata import Metadata
+from barnabas.client.network.network_client import NetworkClient
 from barnabas.client.serialization.api import Deserializer
 from barnabas.client.serialization.resolve import resolve_deserializer
 from barnabas.client.serialization.simple import BytesDeserializer, StringDeserializer
 from barnabas.client.shared_start import SharedStart
-from barnabas.client.telemetry import ClientTelemetry
 from barnabas.config_def import InvalidConfig
 from barnabas.errors import InvalidGroupId, KafkaError
 from barnabas.topic_partition import TopicPartition
@@ -119,7 +119,7 @@ class ConsumerCore:
             on_progress=self.progress,
         )
         self.membership: Membership | None = make_membership(
-            Surroundings(
+            MemberEnvironment(
                 config=config,
                 client=self.network,
                 metadata=self.metadata,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
 
-from barnabas.client.consumer import membership
+from barnabas.client.consumer.membership import membership
 from barnabas.client.errors import IllegalArgument
 from barnabas.topic_partition import TopicPartition
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from barnabas.client.metrics import CumulativeSum, Metrics
+from barnabas.client.metrics.metrics import CumulativeSum, Metrics
 
 GROUP: Final = "consumer-metrics"
 

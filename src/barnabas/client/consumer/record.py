@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """What a poll hands out: records, and all records of one poll by partition.
 
 A record is plain and whole: it keeps nothing of the fetch it came in. Poll makes one for every record of the log that is read, so nothing
@@ -10,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from enum import IntEnum
 from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 
-from barnabas.client.consumer.offset_and_metadata import OffsetAndMetadata
+from barnabas.client.consumer.offsets.offset_and_metadata import OffsetAndMetadata
 from barnabas.topic_partition import TopicPartition
 
 K = TypeVar("K")

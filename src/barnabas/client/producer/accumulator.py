@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """Where records wait to be sent: for each partition a queue of batches, filled at its end and emptied at its head.
 
 `append` is called for every record, from any thread; the sender asks what is `ready`, drains it, and brings back what has to be sent
@@ -14,17 +15,17 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from barnabas.client.backoff import ExponentialBackoff
 from barnabas.client.cluster import Cluster
-from barnabas.client.connection_failures import NO_FAILURES, ConnectionFailures
+from barnabas.client.network.backoff import ExponentialBackoff
+from barnabas.client.network.connection_failures import NO_FAILURES, ConnectionFailures
 from barnabas.client.producer.batch import Delivery, ProducerBatch, size_upper_bound
 from barnabas.client.producer.buffer_pool import BufferPool
 from barnabas.client.producer.partitioners import StickyPartitioner
-from barnabas.client.producer.transaction_manager import TransactionManager
+from barnabas.client.producer.transactions.transaction_manager import TransactionManager
 from barnabas.client.producer.unseen_failures import UnseenFailures
 from barnabas.errors import KafkaError
 from barnabas.records.batch import NO_SEQUENCE
-from barnabas.records.compression import NONE
+from barnabas.records.codecs.compression import NONE
 from barnabas.records.record import Header
 from barnabas.topic_partition import TopicPartition
 

@@ -19,14 +19,14 @@ from typing import Any, Generic, overload
 
 from barnabas.client.cluster import PartitionInfo
 from barnabas.client.consumer.group_metadata import ConsumerGroupMetadata
-from barnabas.client.consumer.offset_and_metadata import GivenOffsets, whole_offsets
+from barnabas.client.consumer.offsets.offset_and_metadata import GivenOffsets, whole_offsets
 from barnabas.client.errors import IllegalArgument, SendFailed
-from barnabas.client.metrics import Metric, MetricName
+from barnabas.client.metrics.metrics import Metric, MetricName
 from barnabas.client.producer.batch import Callback, Delivery
 from barnabas.client.producer.core import ProducerCore, check_group
 from barnabas.client.producer.record import GivenHeaders, ProducerRecord, RecordMetadata
 from barnabas.client.producer.send_path import Outgoing
-from barnabas.client.producer.transaction_requests import TransactionResult
+from barnabas.client.producer.transactions.transaction_requests import TransactionResult
 from barnabas.client.serialization.api import GivenSerializer
 from barnabas.client.shared_start import SharedStart
 from barnabas.client.type_parameters import K, V

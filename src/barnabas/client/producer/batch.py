@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """Records of one partition that travel together, and what their senders hold in the meantime.
 
 A `ProducerBatch` grows in the accumulator, is closed when it is sent, and ends exactly once: with an offset, with an error, or split into
@@ -18,7 +19,7 @@ from typing import Any, Final
 from librt.strings import BytesWriter
 from mypy_extensions import i64
 
-from barnabas.client.connection_failures import NO_FAILURES, ConnectionFailures
+from barnabas.client.network.connection_failures import NO_FAILURES, ConnectionFailures
 from barnabas.client.producer.record import INVALID_OFFSET, RecordMetadata
 from barnabas.client.producer.unseen_failures import UnseenFailures
 from barnabas.errors import KafkaError
@@ -35,10 +36,10 @@ from barnabas.records.batch import (
     read_batch,
 )
 from barnabas.records.builder import encode_batch
-from barnabas.records.compression import NONE, compress
+from barnabas.records.codecs.compression import NONE, compress
+from barnabas.records.codecs.varint import size_of_varint, size_of_varlong, write_varint, write_varlong
 from barnabas.records.reader import each_record
 from barnabas.records.record import Header
-from barnabas.records.varint import size_of_varint, size_of_varlong, write_varint, write_varlong
 from barnabas.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)

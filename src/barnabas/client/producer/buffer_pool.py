@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """How much of `buffer.memory` is spoken for, and who waits for some of it to come free.
 
 Batches reserve room when they begin and give it back when they have ended. Those who find none wait in a line: whoever came first is served

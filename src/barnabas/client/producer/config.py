@@ -11,8 +11,8 @@ import logging
 from collections.abc import Mapping
 from typing import Final
 
-from barnabas.client.common_config import common, finish
-from barnabas.client.config import ClientConfig, key
+from barnabas.client.config.common_config import common, finish
+from barnabas.client.config.config import ClientConfig, key
 from barnabas.config_def import INT_MAX, ConfigKey, GzipLevel, Importance, InvalidConfig, ListOf, NonEmptyString, OneOf, Range, Type, table
 
 _log = logging.getLogger(__name__)

@@ -13,15 +13,16 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from barnabas.client.backoff import ExponentialBackoff
-from barnabas.client.client_metrics import client_metrics
 from barnabas.client.clock import Clock, SystemClock
 from barnabas.client.cluster import PartitionInfo
-from barnabas.client.config import ClientConfig
+from barnabas.client.config.config import ClientConfig
 from barnabas.client.consumer.group_metadata import ConsumerGroupMetadata
 from barnabas.client.errors import IllegalArgument, IllegalState, SendFailed, Timeout
-from barnabas.client.metadata import Metadata
-from barnabas.client.network_client import NetworkClient
+from barnabas.client.metrics.client_metrics import client_metrics
+from barnabas.client.metrics.telemetry import LAST_PUSH_TIMEOUT_MS, ClientTelemetry, not_enabled
+from barnabas.client.network.backoff import ExponentialBackoff
+from barnabas.client.network.metadata import Metadata
+from barnabas.client.network.network_client import NetworkClient
 from barnabas.client.producer.accumulator import AccumulatorConfig, RecordAccumulator
 from barnabas.client.producer.buffer_pool import BufferPool
 from barnabas.client.producer.config import producer_config
@@ -30,13 +31,12 @@ from barnabas.client.producer.partitioners import RoundRobinPartitioner
 from barnabas.client.producer.producer_metrics import ProducerMetrics
 from barnabas.client.producer.send_path import SendPath
 from barnabas.client.producer.sender import Sender, SenderConfig
-from barnabas.client.producer.transaction_manager import TransactionManager
+from barnabas.client.producer.transactions.transaction_manager import TransactionManager
 from barnabas.client.producer.unseen_failures import UnseenFailures
 from barnabas.client.serialization import resolve_serializer
-from barnabas.client.telemetry import LAST_PUSH_TIMEOUT_MS, ClientTelemetry, not_enabled
 from barnabas.config_def import InvalidConfig
 from barnabas.errors import InvalidTopic
-from barnabas.records.compression import GZIP, LZ4, ZSTD, codec_id
+from barnabas.records.codecs.compression import GZIP, LZ4, ZSTD, codec_id
 from barnabas.uuid import Uuid
 
 _PARTITIONERS = {"RoundRobinPartitioner": RoundRobinPartitioner}

@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """Which partition a record goes to, where it does not say so itself.
 
 Serialized keys are hashed with Kafka's murmur2, so that a key goes where every other Kafka client would send it. Records without a key stay

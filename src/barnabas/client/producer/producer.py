@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """The blocking producer: what Java's KafkaProducer is, with its names in Python's spelling.
 
     with Producer({"bootstrap.servers": "localhost:9092"}) as producer:
@@ -20,17 +21,17 @@ from typing import Generic
 from mypy_extensions import mypyc_attr
 
 from barnabas.client.cluster import PartitionInfo
-from barnabas.client.config import given_plugins
+from barnabas.client.config.config import given_plugins
 from barnabas.client.consumer.group_metadata import ConsumerGroupMetadata
-from barnabas.client.consumer.offset_and_metadata import GivenOffsets, whole_offsets
+from barnabas.client.consumer.offsets.offset_and_metadata import GivenOffsets, whole_offsets
 from barnabas.client.errors import IllegalArgument, IllegalState, SendFailed
 from barnabas.client.loop_thread import LoopThread
-from barnabas.client.metrics import Metric, MetricName
+from barnabas.client.metrics.metrics import Metric, MetricName
 from barnabas.client.producer.batch import Callback, Delivery
 from barnabas.client.producer.core import ProducerCore, check_group
 from barnabas.client.producer.record import GivenHeaders, ProducerRecord
 from barnabas.client.producer.send_path import Outgoing
-from barnabas.client.producer.transaction_requests import TransactionResult
+from barnabas.client.producer.transactions.transaction_requests import TransactionResult
 from barnabas.client.serialization.api import GivenSerializer
 from barnabas.client.type_parameters import K, V
 from barnabas.errors import KafkaError

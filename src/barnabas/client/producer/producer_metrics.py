@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from barnabas.client.metrics import Avg, CumulativeSum, Metrics, Rate, Sensor
+from barnabas.client.metrics.metrics import Avg, CumulativeSum, Metrics, Rate, Sensor
 from barnabas.client.producer.batch import ProducerBatch
 from barnabas.client.producer.buffer_pool import BufferPool
 

@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """The way of a record from the application to its batch: interceptors, serializers, partitioner, accumulator; in the caller's thread.
 
 Nothing here waits. Where the cluster is not known yet, or buffer.memory is full, `send` gives an `Outgoing` that says so; the blocking and
@@ -13,13 +14,13 @@ from typing import Any, Final
 from barnabas.client.clock import Clock
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import BufferExhausted, IllegalArgument, IllegalState, Interrupted, SerializationError
-from barnabas.client.metadata import Metadata
+from barnabas.client.network.metadata import Metadata
 from barnabas.client.producer.accumulator import RecordAccumulator
 from barnabas.client.producer.batch import Callback, Delivery, FailedDelivery, ProducerBatch, size_upper_bound
 from barnabas.client.producer.interceptors import ProducerInterceptors, failed_metadata
 from barnabas.client.producer.partitioners import Partitioner, partition_for_key
 from barnabas.client.producer.record import UNKNOWN_PARTITION, GivenHeaders, ProducerRecord, check_record, headers_of
-from barnabas.client.producer.transaction_manager import TransactionManager
+from barnabas.client.producer.transactions.transaction_manager import TransactionManager
 from barnabas.client.serialization import BytesSerializer, Serializer
 from barnabas.config_def import InvalidConfig
 from barnabas.errors import KafkaError, RecordTooLarge

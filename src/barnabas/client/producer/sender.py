@@ -26,15 +26,15 @@ from barnabas.client.errors import (
     error_for,
     refreshes_metadata,
 )
-from barnabas.client.metadata import Metadata
-from barnabas.client.network_client import NetworkClient
+from barnabas.client.network.metadata import Metadata
+from barnabas.client.network.network_client import NetworkClient
 from barnabas.client.producer.accumulator import NEVER_MS, RecordAccumulator
 from barnabas.client.producer.batch import PENDING, ProducerBatch
 from barnabas.client.producer.produce_answers import code_of, failure_of, record_errors
 from barnabas.client.producer.producer_metrics import ProducerMetrics
 from barnabas.client.producer.record import INVALID_OFFSET
-from barnabas.client.producer.transaction_manager import TransactionManager
-from barnabas.client.producer.transaction_requests import CoordinatorType, TransactionRequest
+from barnabas.client.producer.transactions.transaction_manager import TransactionManager
+from barnabas.client.producer.transactions.transaction_requests import CoordinatorType, TransactionRequest
 from barnabas.errors import KafkaError
 from barnabas.protocol import api_keys
 from barnabas.protocol.errors import ErrorCode, UnsupportedVersion

@@ -19,7 +19,7 @@ from typing import Any, Final
 from urllib.parse import unquote, urlencode, urlsplit
 
 from barnabas.client.errors import SerializationError
-from barnabas.client.sasl.jaas import parse_jaas
+from barnabas.client.network.sasl.jaas import parse_jaas
 from barnabas.config_def import InvalidConfig
 
 ANSWER_BYTES_MAX: Final = 64 * 1024 * 1024

@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """The group coordinator as the handlers see it: one method per API, which answers through `respond`, exactly once.
 
 Checks what can be told without a group, finds the partition, runs the operation on its shard, and turns an error into the response of the
@@ -10,13 +11,13 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final, Generic, TypeVar
 
 from barnabas.coordinator.faults import client_code, client_error_code, commit_error_code, error_code, told
-from barnabas.coordinator.group.classic_groups import Caller
+from barnabas.coordinator.group.classic.classic_groups import Caller
 from barnabas.coordinator.group.config import GroupCoordinatorConfig
-from barnabas.coordinator.group.consumer_groups import configured_assignors
+from barnabas.coordinator.group.consumer.consumer_groups import configured_assignors
+from barnabas.coordinator.group.consumer.heartbeat_epochs import validate_heartbeat
 from barnabas.coordinator.group.group import partition_for
 from barnabas.coordinator.group.group_metrics import group_gauges, partition_gauges
-from barnabas.coordinator.group.heartbeat_epochs import validate_heartbeat
-from barnabas.coordinator.group.shard import ConsumerPart, GroupShard
+from barnabas.coordinator.group.shard import ConsumerPart, GroupCoordinatorShard
 from barnabas.coordinator.result import Result
 from barnabas.coordinator.runtime import CoordinatorRuntime, Producer
 from barnabas.errors import CoordinatorNotAvailable, InvalidGroupId, KafkaError
@@ -65,7 +66,7 @@ _PROTOCOL_NAME_IS_NULLABLE: Final = 7  # of JoinGroup's response
 
 
 class GroupCoordinator:
-    def __init__(self, config: GroupCoordinatorConfig, runtime: CoordinatorRuntime[GroupShard]) -> None:
+    def __init__(self, config: GroupCoordinatorConfig, runtime: CoordinatorRuntime[GroupCoordinatorShard]) -> None:
         self._config = config
         self._runtime = runtime
         self._assignors = tuple(configured_assignors(config))
@@ -319,7 +320,7 @@ class GroupCoordinator:
         """How many records of `__consumer_offsets` could not be read while partitions were loaded."""
         return self._runtime.skipped_records
 
-    def shards(self) -> list[GroupShard]:
+    def shards(self) -> list[GroupCoordinatorShard]:
         """Of all partitions; none while one is being loaded."""
         return [] if self._runtime.is_loading else self._runtime.shards()
 
@@ -340,7 +341,7 @@ class GroupCoordinator:
     def _write(
         self,
         group_id: str,
-        operation: Callable[[GroupShard], Result[R]],
+        operation: Callable[[GroupCoordinatorShard], Result[R]],
         respond: Callable[[R], None],
         fail: Callable[[Exception], None],
         producer: Producer | None = None,
@@ -352,7 +353,11 @@ class GroupCoordinator:
         self._runtime.write(self.partition_for(group_id), operation, respond, fail, timeout_ms=timeout_ms, producer=producer)
 
     def _read(
-        self, group_id: str, operation: Callable[[GroupShard], R], respond: Callable[[R], None], fail: Callable[[Exception], None]
+        self,
+        group_id: str,
+        operation: Callable[[GroupCoordinatorShard], R],
+        respond: Callable[[R], None],
+        fail: Callable[[Exception], None],
     ) -> None:
         self._write(group_id, lambda shard: Result(response=operation(shard)), respond, fail)
 
@@ -397,7 +402,7 @@ class _Join:
         self._respond = respond
         self._is_answered = False
 
-    def run(self, shard: GroupShard) -> Result[None]:
+    def run(self, shard: GroupCoordinatorShard) -> Result[None]:
         return shard.join(self._caller, self._request, self.answer)
 
     def fail(self, error: Exception) -> None:
@@ -422,7 +427,7 @@ class _Sync:
         self._respond = respond
         self._is_answered = False
 
-    def run(self, shard: GroupShard) -> Result[None]:
+    def run(self, shard: GroupCoordinatorShard) -> Result[None]:
         return shard.sync(self._request, self.answer)
 
     def fail(self, error: Exception) -> None:
@@ -446,7 +451,7 @@ class _Heartbeat:
         self._request = request
         self._respond = respond
 
-    def run(self, shard: GroupShard) -> Result[HeartbeatResponse]:
+    def run(self, shard: GroupCoordinatorShard) -> Result[HeartbeatResponse]:
         return shard.heartbeat(self._request)
 
     def fail(self, error: Exception) -> None:
@@ -463,14 +468,14 @@ class _Commit:
         self._request = request
         self._respond = respond
 
-    def run(self, shard: GroupShard) -> Result[OffsetCommitResponse]:
+    def run(self, shard: GroupCoordinatorShard) -> Result[OffsetCommitResponse]:
         return shard.offsets.commit(self._version, self._request)
 
     def fail(self, error: Exception) -> None:
         self._respond(_commit_error(self._request, commit_error_code(error)))
 
 
-def _consumer(shard: GroupShard) -> ConsumerPart:
+def _consumer(shard: GroupCoordinatorShard) -> ConsumerPart:
     if shard.consumer is None:
         raise UnsupportedVersion("The consumer protocol is not enabled; see group.coordinator.rebalance.protocols.")
     return shard.consumer

@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """What all kinds of group have in common, and to which partition of `__consumer_offsets` a group belongs.
 
 Offsets, listing and deletion see a group only through this: whether classic or consumer, it says who may commit, what it is subscribed to

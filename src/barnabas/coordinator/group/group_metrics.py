@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from barnabas.coordinator.group.classic_group import ClassicGroup, ClassicGroupState
-from barnabas.coordinator.group.consumer_group import ConsumerGroup
+from barnabas.coordinator.group.classic.classic_group import ClassicGroup, ClassicGroupState
+from barnabas.coordinator.group.consumer.consumer_group import ConsumerGroup
 from barnabas.coordinator.group.group import GroupType
-from barnabas.coordinator.group.shard import GroupShard
+from barnabas.coordinator.group.shard import GroupCoordinatorShard
 from barnabas.coordinator.metrics import (
     COMPLETED_REBALANCES,
     CONSUMER_GROUP_REBALANCES,
@@ -35,7 +35,7 @@ _COUNTS: Final = {
 }
 
 
-def group_gauges(shards: Iterable[GroupShard]) -> dict[str, int]:
+def group_gauges(shards: Iterable[GroupCoordinatorShard]) -> dict[str, int]:
     """How many groups there are, of which kind and in which state, and how many offsets."""
     gauges = {f"{CLASSIC}NumGroups": 0, f"{CLASSIC}NumOffsets": 0}
     gauges |= {f"{CLASSIC}NumGroups{state.value}": 0 for state in ClassicGroupState}

@@ -9,19 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from barnabas.coordinator.group.classic_group import STABLE, ClassicGroup, ClassicMember
+from barnabas.coordinator.group.classic.classic_group import STABLE, ClassicGroup, ClassicMember
+from barnabas.coordinator.group.classic.consumer_protocol import read_assignment, read_subscription, version_of, write_assignment
 from barnabas.coordinator.group.config import GroupCoordinatorConfig
-from barnabas.coordinator.group.consumer_group import PROTOCOL_TYPE, ConsumerGroup
-from barnabas.coordinator.group.consumer_group_member import NO_PARTITIONS, Assignment, ConsumerGroupMember
-from barnabas.coordinator.group.consumer_group_records import (
+from barnabas.coordinator.group.consumer.consumer_group import PROTOCOL_TYPE, ConsumerGroup
+from barnabas.coordinator.group.consumer.consumer_group_member import NO_PARTITIONS, Assignment, ConsumerGroupMember
+from barnabas.coordinator.group.consumer.consumer_group_records import (
     current_assignment_record,
     group_epoch_record,
     member_record,
     target_epoch_record,
     target_member_record,
 )
-from barnabas.coordinator.group.consumer_protocol import read_assignment, read_subscription, version_of, write_assignment
-from barnabas.coordinator.group.metadata_hash import MetadataHashes
+from barnabas.coordinator.group.consumer.metadata_hash import MetadataHashes
 from barnabas.coordinator.group.topics_image import TopicsImage
 from barnabas.coordinator.result import Record
 from barnabas.errors import GroupIdNotFound

@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """Committed offsets: who may commit, what is answered, when an offset expires, and which ones wait for a transaction.
 
 The decisions stand first, the state they are made from and `replay`, which alone changes it, after them. An offset of a transaction is
@@ -10,8 +11,8 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 from barnabas.config_def import LONG_MAX
-from barnabas.coordinator.group.classic_group import PREPARING, STABLE, ClassicGroup
-from barnabas.coordinator.group.classic_groups import ClassicGroups
+from barnabas.coordinator.group.classic.classic_group import PREPARING, STABLE, ClassicGroup
+from barnabas.coordinator.group.classic.classic_groups import ClassicGroups
 from barnabas.coordinator.group.config import GroupCoordinatorConfig
 from barnabas.coordinator.group.group import CommitPartitionValidator, Group, Offset
 from barnabas.coordinator.group.group_memory import GROUP_BYTES, OFFSET_BYTES, GroupMemory

@@ -11,13 +11,13 @@ from enum import Enum
 from typing import Final
 
 from barnabas.coordinator.group.config import GroupCoordinatorConfig
-from barnabas.coordinator.group.consumer_group import ConsumerGroup
-from barnabas.coordinator.group.consumer_group_member import ConsumerGroupMember
-from barnabas.coordinator.group.consumer_group_records import group_epoch_record, regex_record, regex_tombstone
+from barnabas.coordinator.group.consumer.consumer_group import ConsumerGroup
+from barnabas.coordinator.group.consumer.consumer_group_member import ConsumerGroupMember
+from barnabas.coordinator.group.consumer.consumer_group_records import group_epoch_record, regex_record, regex_tombstone
+from barnabas.coordinator.group.consumer.metadata_hash import MetadataHashes
+from barnabas.coordinator.group.consumer.subscription import NOTHING_RESOLVED, ResolvedRegex, validate_regex
 from barnabas.coordinator.group.group import Group
-from barnabas.coordinator.group.metadata_hash import MetadataHashes
 from barnabas.coordinator.group.regex_queue import RegexQueue
-from barnabas.coordinator.group.subscription import NOTHING_RESOLVED, ResolvedRegex, validate_regex
 from barnabas.coordinator.metrics import CONSUMER_GROUP_REBALANCES, Metrics
 from barnabas.coordinator.result import Clock, Record, Result, Timer
 

@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """The groups and offsets of one partition of `__consumer_offsets`.
 
 Sends a request to the kind of group it is for, a record to the part that replays it, and looks after what concerns all kinds: listing,
@@ -11,14 +12,14 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Final, Protocol
 
 from barnabas.coordinator.faults import told
-from barnabas.coordinator.group.classic_group import (
+from barnabas.coordinator.group.classic.classic_group import (
     DEAD,
     GROUP_METADATA,
     ClassicGroup,
     RespondJoin,
     RespondSync,
 )
-from barnabas.coordinator.group.classic_groups import Caller, ClassicGroups, normalized_members
+from barnabas.coordinator.group.classic.classic_groups import Caller, ClassicGroups, normalized_members
 from barnabas.coordinator.group.config import GroupCoordinatorConfig
 from barnabas.coordinator.group.group import Group, GroupType
 from barnabas.coordinator.group.group_memory import GroupMemory
@@ -80,7 +81,7 @@ class ConsumerPart(Protocol):
     def on_topics_changed(self, changed: Iterable[str], /, *, created: bool) -> None: ...
 
 
-class GroupShard:
+class GroupCoordinatorShard:
     """`memory` is shared by all shards of a broker; a shard alone has its own."""
 
     def __init__(

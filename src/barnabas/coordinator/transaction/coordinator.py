@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """The transaction coordinator as the handlers see it: one method per API, which answers through `respond`, exactly once.
 
 Checks what can be told without the transactional id's state, finds its partition, runs the operation on the shard, and turns an error
@@ -20,7 +21,7 @@ from barnabas.coordinator.transaction.config import TransactionConfig
 from barnabas.coordinator.transaction.decisions import Expected, Refused
 from barnabas.coordinator.transaction.markers import MarkerSender
 from barnabas.coordinator.transaction.producer_ids import NeedsProducerId, ProducerIds
-from barnabas.coordinator.transaction.shard import ProducerAnswer, TransactionShard
+from barnabas.coordinator.transaction.shard import ProducerAnswer, TransactionCoordinatorShard
 from barnabas.coordinator.transaction.transaction_metadata import (
     EPOCH_BUMP_VERSION,
     NO_PRODUCER_EPOCH,
@@ -77,7 +78,7 @@ class TransactionCoordinator:
         self._offsets_partition = offsets_partition
         self._epochs: dict[int, int] = {}
         self._partition_count = 0  # until it is started
-        self._runtime: CoordinatorRuntime[TransactionShard] = CoordinatorRuntime(
+        self._runtime: CoordinatorRuntime[TransactionCoordinatorShard] = CoordinatorRuntime(
             partition_log,
             self._make_shard,
             clock,
@@ -88,12 +89,12 @@ class TransactionCoordinator:
             base_sequence=NO_SEQUENCE,
         )
 
-    def _make_shard(self, partition: int, timer: ShardTimer) -> TransactionShard:
+    def _make_shard(self, partition: int, timer: ShardTimer) -> TransactionCoordinatorShard:
         def write(operation: Callable[[], Result[None]]) -> None:
             timeout_ms = self._config.request_timeout_ms
             self._runtime.write(partition, lambda _: operation(), _nothing, _nothing, timeout_ms=timeout_ms)
 
-        return TransactionShard(
+        return TransactionCoordinatorShard(
             self._config,
             self._clock,
             timer,
@@ -374,7 +375,7 @@ class TransactionCoordinator:
     def _write(
         self,
         transactional_id: str,
-        operation: Callable[[TransactionShard], Result[R]],
+        operation: Callable[[TransactionCoordinatorShard], Result[R]],
         respond: Callable[[R], None],
         fail: Callable[[Exception], None],
         attempts: int = 0,
@@ -395,7 +396,7 @@ class TransactionCoordinator:
     def _read(
         self,
         transactional_id: str,
-        operation: Callable[[TransactionShard], R],
+        operation: Callable[[TransactionCoordinatorShard], R],
         respond: Callable[[R], None],
         fail: Callable[[Exception], None],
     ) -> None:
@@ -423,7 +424,7 @@ def _for_version(code: int, version: int, knows_fenced: int) -> int:
     return code
 
 
-def _describe(shard: TransactionShard, transactional_id: str) -> DescribedTransaction:
+def _describe(shard: TransactionCoordinatorShard, transactional_id: str) -> DescribedTransaction:
     found = shard.visible(transactional_id)
     if found is None or found.state is TransactionState.DEAD:
         raise Refused(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)

@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """What InitProducerId and EndTxn do to a transaction, in Kafka's order of checks.
 
 Pure: given what is known about a transactional id and what was asked, the next step, or a refusal with Kafka's error code. The shard

@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """Gets the end markers of decided transactions into all their partitions.
 
 Between a shard, which has a transaction in its log as prepared, and the sender, which reaches the leaders of the partitions. It asks,

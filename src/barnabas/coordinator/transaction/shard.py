@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """The transactional ids of one partition of `__transaction_state`.
 
 A fold over the log: `transactions` is what replaying it gives. An operation writes one step of one transactional id; until that is
@@ -55,7 +56,7 @@ class _Pending(NamedTuple):
     after: TransactionMetadata | None  # None: the id expires
 
 
-class TransactionShard:
+class TransactionCoordinatorShard:
     """`write` runs an operation of this shard as if a request had asked for it; `coordinator_epoch` is that of the partition's leader.
     `memory` counts the transactional ids of all shards of a broker."""
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
-from barnabas.protocol.generator.emit import HEADER, module_text
+from barnabas.protocol.generator.emit import COMPILED, HEADER, module_text
 from barnabas.protocol.generator.schema import Message, load_coordinator_records, load_messages
 
 PROTOCOL = Path(__file__).parents[1]
@@ -33,8 +34,17 @@ def _write_modules(folder: Path, messages: list[Message]) -> None:
     for old in folder.glob("*.py"):
         old.unlink()
     (folder / "__init__.py").write_text("")
+    compiled = compiled_modules()
     for message in messages:
-        (folder / f"{message.module}.py").write_text(module_text(message))
+        text = module_text(message)
+        if f"barnabas.protocol.{folder.name}.{message.module}" in compiled:
+            text = text.replace(HEADER, f"{HEADER}\n{COMPILED}", 1)
+        (folder / f"{message.module}.py").write_text(text)
+
+
+def compiled_modules() -> set[str]:
+    groups: dict[str, list[str]] = tomllib.loads((ROOT / "src" / "compiled.toml").read_text())
+    return {module for modules in groups.values() for module in modules}
 
 
 def api_keys_text(messages: list[Message]) -> str:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import logging
 from typing import NamedTuple
 
-from barnabas.storage.log import Log
-from barnabas.storage.segment import Segment
+from barnabas.storage.log.log import Log
+from barnabas.storage.segments.segment import Segment
 
 _log = logging.getLogger(__name__)
 

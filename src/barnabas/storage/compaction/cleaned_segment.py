@@ -11,8 +11,8 @@ from collections.abc import Callable
 from barnabas.records.batch import Batch, read_batch
 from barnabas.storage.compaction.record_filter import RecordFilter
 from barnabas.storage.compaction.stats import CleanerStats
-from barnabas.storage.log import Log
-from barnabas.storage.surgery import new_cleaned_segment
+from barnabas.storage.log.log import Log
+from barnabas.storage.segments.surgery import new_cleaned_segment
 
 _log = logging.getLogger(__name__)
 

@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """The transactions that compaction passes on its way through a log: which were aborted, and which markers nobody needs any more.
 
 Records of an aborted transaction go at once. A marker stays until no batch of its transaction is left. Compaction never reaches the last

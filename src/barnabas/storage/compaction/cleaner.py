@@ -20,11 +20,11 @@ from barnabas.storage.compaction.offset_map import SkimpyOffsetMap
 from barnabas.storage.compaction.offset_map_builder import OffsetMapBuilder
 from barnabas.storage.compaction.record_filter import RecordFilter
 from barnabas.storage.compaction.stats import CleanerStats
-from barnabas.storage.files import AnyFile
-from barnabas.storage.log import Log
+from barnabas.storage.disk.files import AnyFile
+from barnabas.storage.log.log import Log
 from barnabas.storage.log_config import INT_MAX
-from barnabas.storage.segment import Segment
-from barnabas.storage.surgery import replace_segments, split_overflowed
+from barnabas.storage.segments.segment import Segment
+from barnabas.storage.segments.surgery import replace_segments, split_overflowed
 
 _log = logging.getLogger(__name__)
 

@@ -18,9 +18,9 @@ from barnabas.storage.compaction.config import CleanerConfig
 from barnabas.storage.compaction.states import CleaningState, CleaningStates
 from barnabas.storage.compaction.stats import CleanerStats
 from barnabas.storage.compaction.throttler import Throttler
+from barnabas.storage.directory.log_dir import LogDir
 from barnabas.storage.host import LogHost
-from barnabas.storage.log import Log
-from barnabas.storage.log_dir import LogDir
+from barnabas.storage.log.log import Log
 from barnabas.topic_partition import TopicPartition
 
 __all__ = ["CleanerConfig", "CleanerManager"]

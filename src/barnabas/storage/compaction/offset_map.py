@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """From keys to the last offset each has in the dirty part of a log: what compaction decides by.
 
 A key is represented by its MD5 digest, so a slot takes 24 bytes whatever the size of the key, and the map never grows past the slots it was

@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """The first pass of compaction: the keys of the dirty part of a log go into the offset map, until it is full.
 
 Records of aborted transactions and markers do not enter: a value that was never committed must not supersede one that was.

@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """Walks the records of a v2 batch one after another, for compaction: where each begins and ends, its key, and whether it has a value.
 
 Makes no object of a record and does not look at headers, which compaction copies as they stand. No position it gives lies outside of the
@@ -9,7 +10,7 @@ from __future__ import annotations
 from mypy_extensions import i64
 
 from barnabas.errors import CorruptRecord
-from barnabas.records.varint import read_varint, read_varlong
+from barnabas.records.codecs.varint import read_varint, read_varlong
 
 
 class RecordCursor:

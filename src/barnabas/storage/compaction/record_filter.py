@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """The second pass of compaction, batch by batch: which records stay, and the bytes of what stays.
 
 A batch that loses nothing is kept byte for byte. Any other is built anew around its remaining records, with its offsets, sequences, epochs
@@ -23,11 +24,11 @@ from barnabas.records.batch import (
     Batch,
 )
 from barnabas.records.builder import BatchBuilder, encode_batch
-from barnabas.records.compression import NONE, compress
+from barnabas.records.codecs.compression import NONE, compress
+from barnabas.records.codecs.varint import size_of_varint, size_of_varlong, write_varint, write_varlong
 from barnabas.records.crc import ensure_valid
 from barnabas.records.reader import read_records, records_body
 from barnabas.records.record import Record
-from barnabas.records.varint import size_of_varint, size_of_varlong, write_varint, write_varlong
 from barnabas.storage.compaction.cleaned_transactions import CleanedTransactions
 from barnabas.storage.compaction.offset_map import SkimpyOffsetMap
 from barnabas.storage.compaction.record_cursor import RecordCursor

@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """What the offset index and the time index of a segment have in common: fixed-size entries in rising order, in Kafka's bytes.
 
 No mmap (its flush holds the GIL, a cold touch stalls the loop, each map keeps a descriptor): the newest entries stand in memory, older
@@ -15,8 +16,8 @@ from collections.abc import Callable
 from typing import ClassVar, Final, Generic, TypeVar
 
 from barnabas.errors import CorruptIndex, IndexOffsetOverflow
-from barnabas.storage.disk import is_shortage
-from barnabas.storage.files import AnyFile, AnyFiles
+from barnabas.storage.disk.disk import is_shortage
+from barnabas.storage.disk.files import AnyFile, AnyFiles
 from barnabas.storage.indexes.pages import PAGE_BYTES, IndexPages, shared_pages
 
 INDEX_SIZE_MAX: Final = 10 * 1024 * 1024  # segment.index.bytes

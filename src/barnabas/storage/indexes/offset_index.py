@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """From offsets to positions in the log of one segment (`.index`).
 
 Each entry of 8 bytes says: the batch that ends with this offset (relative to the base offset) starts at this position. The index is sparse,

@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """The pages of index files that were read lately, shared by all indexes.
 
 Stands in for the page cache that Kafka's mapped indexes lean on, without their descriptors and stalls. Bounded: the page that was used
@@ -11,7 +12,7 @@ import threading
 from collections import OrderedDict
 from typing import Final
 
-from barnabas.storage.files import AnyFile
+from barnabas.storage.disk.files import AnyFile
 
 PAGE_BYTES: Final = 8192
 PAGES_MAX: Final = 1024

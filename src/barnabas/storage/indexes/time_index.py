@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """From timestamps to offsets in one segment (`.timeindex`).
 
 Each entry of 12 bytes says: no record before this offset (relative to the base offset) has a larger timestamp, and this timestamp was seen.

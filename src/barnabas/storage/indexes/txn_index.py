@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """The aborted transactions whose markers stand in one segment (`.txnindex`).
 
 A fetch with read_committed asks here which transactions to skip. Most segments have none, so the file is created by the first entry. Unlike
@@ -12,8 +13,8 @@ from itertools import chain
 from typing import Final, NamedTuple
 
 from barnabas.errors import CorruptIndex
-from barnabas.storage.disk import is_shortage
-from barnabas.storage.files import AnyFile, AnyFiles
+from barnabas.storage.disk.disk import is_shortage
+from barnabas.storage.disk.files import AnyFile, AnyFiles
 
 CURRENT_VERSION: Final = 0
 LAYOUT: Final = struct.Struct(">hqqqq")

@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """An append of one producer, checked batch by batch before anything is written.
 
 It starts from what the partition knows of the producer and goes ahead of it: nothing is remembered until the batches are in the log and
@@ -13,7 +14,7 @@ from mypy_extensions import i64, mypyc_attr
 
 from barnabas.errors import InvalidProducerEpoch, InvalidTxnState, OutOfOrderSequence, TransactionCoordinatorFenced
 from barnabas.records.batch import NO_PRODUCER_EPOCH, NO_SEQUENCE, SEQUENCE_MAX, Batch
-from barnabas.records.validation import CLIENT, REPLICATION
+from barnabas.records.validation.validation import CLIENT, REPLICATION
 from barnabas.storage.log_offset import LogOffset
 from barnabas.storage.producers.entry import NO_OFFSET, ProducerStateEntry
 from barnabas.storage.producers.verification import VerificationStateEntry

@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """What a partition remembers of one producer: its epoch, its last five batches, and where its open transaction began.
 
 This is the memory behind idempotence. A retried batch is found among the five and answered with the offsets it got the first time; five,

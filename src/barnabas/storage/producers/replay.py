@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """Between the batches of a log and the state of its producers: checking an append, and rebuilding the state from files.
 
 The producer state itself reads no bytes. What it needs from inside a batch, the marker that ends a transaction, is read here.
@@ -10,15 +11,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from barnabas.records.batch import MAGIC_V2, Batch
 from barnabas.records.control import ABORT, COMMIT, parse_control_type, parse_end_txn_marker
 from barnabas.records.reader import read_records
-from barnabas.records.validator import CLIENT, COORDINATOR, REPLICATION, Validated
+from barnabas.records.validation.validator import CLIENT, COORDINATOR, REPLICATION, Validated
 from barnabas.storage.log_offset import LogOffset
 from barnabas.storage.producers.append import TRANSACTION_VERSION_UNKNOWN
 from barnabas.storage.producers.state import BatchMetadata, CompletedTxn, ProducerAppendInfo, ProducerStateManager
 from barnabas.storage.producers.verification import SENTINEL, VerificationGuard
 
 if TYPE_CHECKING:
-    from barnabas.storage.segment import Segment
-    from barnabas.storage.segments import Segments
+    from barnabas.storage.segments.segment import Segment
+    from barnabas.storage.segments.segments import Segments
 
 
 class ProducerUpdates(NamedTuple):

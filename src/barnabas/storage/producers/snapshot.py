@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """Producer snapshots: the state of all producers of a partition at one offset, in the file named after it.
 
     version i16 = 1 | CRC-32C of the rest u32 | count i32 | count × (producer id i64, epoch i16, last sequence i32, last offset i64,
@@ -19,8 +20,8 @@ from mypy_extensions import i16, i32, i64
 
 from barnabas.errors import CorruptSnapshot
 from barnabas.records.crc import crc32c
-from barnabas.storage import names
-from barnabas.storage.files import AnyFiles
+from barnabas.storage.directory import names
+from barnabas.storage.disk.files import AnyFiles
 from barnabas.storage.producers.entry import BatchMetadata, ProducerStateEntry
 
 SNAPSHOT_VERSION: Final = 1

@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """The producers of one partition: who they are, what they last wrote, and which of their transactions are open.
 
 The Log asks here before it writes a batch of an idempotent or transactional producer, and tells here what it has written. From the open
@@ -15,7 +16,7 @@ from typing import Final
 
 from barnabas.errors import CorruptSnapshot, InvalidProducerEpoch, InvalidTxnState
 from barnabas.records.batch import NO_PRODUCER_ID, Batch
-from barnabas.storage.files import AnyFiles
+from barnabas.storage.disk.files import AnyFiles
 from barnabas.storage.log_offset import LogOffset
 from barnabas.storage.producers.append import CompletedTxn, ProducerAppendInfo, TxnMetadata
 from barnabas.storage.producers.entry import NO_OFFSET, BatchMetadata, ProducerStateEntry

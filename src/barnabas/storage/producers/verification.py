@@ -1,3 +1,4 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
 """Transaction verification (KIP-890): proof that the coordinator knew of a transaction when its first record was appended here.
 
 A partition hands out a guard, asks the coordinator, and takes the record only if the guard it handed out still stands: a marker written in

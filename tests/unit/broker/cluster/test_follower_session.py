@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from barnabas.broker.follower_session import FollowerSession
+from barnabas.broker.replication.follower_session import FollowerSession
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.fetch_request import FetchPartition, FetchRequest
 from barnabas.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from barnabas.broker.isr import IsrResult
-from barnabas.broker.isr_proposals import PARTITIONS_AT_ONCE, IsrProposals
+from barnabas.broker.partitions.isr import IsrResult
+from barnabas.broker.partitions.isr_proposals import PARTITIONS_AT_ONCE, IsrProposals
 from barnabas.client.errors import Disconnected
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.message import Message

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from barnabas.broker.registration import register
+from barnabas.broker.cluster.registration import register
 from barnabas.endpoint import EndPoint
 from barnabas.errors import DuplicateBrokerRegistration
 from barnabas.metadata import paths

@@ -8,8 +8,8 @@ from random import Random
 
 import pytest
 
-from barnabas.broker.broker_links import BrokerLinks
-from barnabas.broker.replica_fetchers import ReplicaFetchers
+from barnabas.broker.links.broker_links import BrokerLinks
+from barnabas.broker.replication.replica_fetchers import ReplicaFetchers
 from tests.unit.broker.replicas import TP, Replicas
 
 

@@ -16,10 +16,10 @@ from barnabas.broker.broker import Broker
 from barnabas.broker.clock import Clock
 from barnabas.broker.config import BrokerConfig, DynamicBrokerConfig
 from barnabas.broker.dispatcher import RequestDispatcher
-from barnabas.broker.features import FeatureLevels
-from barnabas.broker.loop_lag import LoopLag
-from barnabas.broker.metadata_cache import MetadataCache
-from barnabas.broker.turns import Turns
+from barnabas.broker.scheduling.loop_lag import LoopLag
+from barnabas.broker.scheduling.turns import Turns
+from barnabas.broker.topics.features import FeatureLevels
+from barnabas.broker.topics.metadata_cache import MetadataCache
 from barnabas.metadata.client import TreeClient
 from barnabas.metadata.local import LocalTree
 from barnabas.network.exchange import Exchange, Peer

@@ -16,14 +16,14 @@ from typing import Any
 from barnabas.broker.clock import Clock
 from barnabas.broker.config import BrokerConfig, DynamicBrokerConfig
 from barnabas.broker.dispatcher import RequestDispatcher
-from barnabas.broker.fetch_session import FetchManager, FetchSessionCache
-from barnabas.broker.long_appends import LongAppends
-from barnabas.broker.long_reads import LongReads
-from barnabas.broker.loop_lag import LoopLag
-from barnabas.broker.metadata_cache import LEADER_DURING_DELETE, MetadataCache
-from barnabas.broker.purgatory import DelayedOperationPurgatory
-from barnabas.broker.replica_manager import ReplicaManager
-from barnabas.broker.turns import Turns
+from barnabas.broker.replication.long_appends import LongAppends
+from barnabas.broker.replication.long_reads import LongReads
+from barnabas.broker.replication.replica_manager import ReplicaManager
+from barnabas.broker.requests.fetch_session import FetchManager, FetchSessionCache
+from barnabas.broker.scheduling.loop_lag import LoopLag
+from barnabas.broker.scheduling.turns import Turns
+from barnabas.broker.topics.metadata_cache import LEADER_DURING_DELETE, MetadataCache
+from barnabas.broker.waiting.purgatory import DelayedOperationPurgatory
 from barnabas.network.exchange import Exchange
 from barnabas.protocol import api_keys
 from barnabas.protocol.framing import parse_response_header, request_frame
@@ -41,10 +41,10 @@ from barnabas.protocol.messages.update_metadata_request import (
 from barnabas.protocol.registry import APIS
 from barnabas.protocol.slices import Records, Streamed
 from barnabas.records.builder import BatchBuilder
-from barnabas.records.compression import NONE
-from barnabas.records.validation import CLIENT
-from barnabas.storage.files import AnyFiles, Files
-from barnabas.storage.log import Log
+from barnabas.records.codecs.compression import NONE
+from barnabas.records.validation.validation import CLIENT
+from barnabas.storage.disk.files import AnyFiles, Files
+from barnabas.storage.log.log import Log
 from barnabas.storage.log_config import LogConfig
 from barnabas.storage.log_manager import LogManager, LogManagerConfig
 from barnabas.storage.producers.state import ProducerStateConfig

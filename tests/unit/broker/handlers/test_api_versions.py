@@ -5,8 +5,8 @@ import struct
 
 import pytest
 
-from barnabas.broker.features import FeatureLevels, Levels
 from barnabas.broker.handlers import HANDLERS
+from barnabas.broker.topics.features import FeatureLevels, Levels
 from barnabas.protocol import api_keys
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.message import serialize

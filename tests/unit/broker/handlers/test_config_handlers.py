@@ -143,11 +143,11 @@ def test_every_version_alters(broker: ConfigBroker, handler: str, api: Any, vers
 
 
 def test_a_log_level_is_set_and_described(broker: ConfigBroker) -> None:
-    broker.loggers.getLogger("barnabas.storage.log")
-    answer = shown(broker.ask("incremental_alter_configs", message_of(one(LOGGER, "1", "barnabas.storage.log", SET, "DEBUG")), 1))
+    broker.loggers.getLogger("barnabas.storage.log.log")
+    answer = shown(broker.ask("incremental_alter_configs", message_of(one(LOGGER, "1", "barnabas.storage.log.log", SET, "DEBUG")), 1))
     assert answer["responses"][0]["error_code"] == 0
     levels = {config.name: config.value for config in described(broker, LOGGER, "1").configs}
-    assert (levels["root"], levels["barnabas.storage.log"]) == ("ERROR", "DEBUG")
+    assert (levels["root"], levels["barnabas.storage.log.log"]) == ("ERROR", "DEBUG")
 
 
 def test_with_validate_only_a_log_level_stays(broker: ConfigBroker) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.authorized_operations import NOT_ASKED_FOR
+from barnabas.broker.requests.authorized_operations import NOT_ASKED_FOR
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from barnabas.protocol.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse, DescribedGroup

@@ -11,7 +11,7 @@ import pytest
 from barnabas.protocol import api_keys
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
-from barnabas.records.validation import REPLICATION
+from barnabas.records.validation.validation import REPLICATION
 from tests.unit.broker.handlers.leader import NOW, OTHER_BROKER, Leader, batch
 
 

@@ -15,12 +15,12 @@ from barnabas.protocol.messages.fetch_request import FetchPartition, FetchReques
 from barnabas.protocol.messages.fetch_response import FetchResponse, PartitionData
 from barnabas.protocol.slices import Streamed
 from barnabas.records.batch import read_batches
-from barnabas.records.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
+from barnabas.records.codecs.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
 from barnabas.records.control import end_txn_marker
 from barnabas.records.reader import records_of
-from barnabas.records.validation import COORDINATOR
-from barnabas.storage import files
-from barnabas.storage.files import File, Files
+from barnabas.records.validation.validation import COORDINATOR
+from barnabas.storage.disk import files
+from barnabas.storage.disk.files import File, Files
 from barnabas.storage.log_config import LogConfig
 from barnabas.uuid import Uuid
 from tests.unit.broker.handlers.leader import OTHER_BROKER, Asked, Leader, batch, with_leader

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from barnabas.broker.producer_ids import ProducerIdManager
+from barnabas.broker.transactions.producer_ids import ProducerIdManager
 from barnabas.coordinator.transaction.config import TransactionConfig
 from barnabas.coordinator.transaction.coordinator import TransactionCoordinator
 from barnabas.metadata import paths

@@ -10,7 +10,7 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from barnabas.protocol.messages.list_offsets_response import ListOffsetsPartitionResponse, ListOffsetsResponse
 from barnabas.records.control import end_txn_marker
-from barnabas.records.validation import COORDINATOR
+from barnabas.records.validation.validation import COORDINATOR
 from tests.unit.broker.handlers.leader import NOW, OTHER_BROKER, Leader, batch, with_leader
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6

@@ -12,7 +12,7 @@ import pytest
 from barnabas.broker.dispatcher import WAITING_BYTES_MAX
 from barnabas.broker.handlers import HANDLERS, Handler
 from barnabas.broker.handlers.parts import OffsetFetchParts, Parts
-from barnabas.broker.turns import BYTES_AT_ONCE, ELEMENTS_AT_ONCE, ELEMENTS_PER_SLICE
+from barnabas.broker.scheduling.turns import BYTES_AT_ONCE, ELEMENTS_AT_ONCE, ELEMENTS_PER_SLICE
 from barnabas.protocol import api_keys
 from barnabas.protocol.framing import SIZE_PREFIX, request_frame
 from barnabas.protocol.message import Message

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.broker.admin_manager import TopicCreation
-from barnabas.broker.auto_topic_creation import AutoTopicCreation
 from barnabas.broker.broker import Broker
+from barnabas.broker.topics.admin_manager import TopicCreation
+from barnabas.broker.topics.auto_topic_creation import AutoTopicCreation
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.create_topics_request import CreatableTopic
 from barnabas.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic

@@ -19,7 +19,7 @@ from barnabas.protocol.messages.produce_request import PartitionProduceData, Pro
 from barnabas.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse
 from barnabas.protocol.registry import BY_NAME
 from barnabas.protocol.slices import Records
-from barnabas.records.compression import GZIP, ZSTD
+from barnabas.records.codecs.compression import GZIP, ZSTD
 from barnabas.storage.log_config import LogConfig
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from barnabas.client.admin.async_admin import AsyncAdmin
 from barnabas.client.admin.calls import Calls, CallSettings
-from barnabas.client.admin.cluster import BROKER_ENDPOINTS
+from barnabas.client.admin.cluster.cluster import BROKER_ENDPOINTS
 from barnabas.client.admin.config import admin_config
 from barnabas.client.cluster import Node
 from barnabas.errors import KafkaError

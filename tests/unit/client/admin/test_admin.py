@@ -10,7 +10,7 @@ import pytest
 from barnabas.client.admin import Admin, AsyncAdmin
 from barnabas.client.admin.controller_network import _as_metadata
 from barnabas.client.errors import IllegalArgument, MismatchedEndpointType
-from barnabas.client.metrics import Metric
+from barnabas.client.metrics.metrics import Metric
 from barnabas.config_def import InvalidConfig
 from barnabas.protocol.messages.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse
 from tests.unit.client.admin.parts import run

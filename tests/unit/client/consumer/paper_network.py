@@ -11,18 +11,18 @@ from random import Random
 from typing import Any
 
 from barnabas.client.cluster import Node
-from barnabas.client.consumer.completed_fetch import Decoding
 from barnabas.client.consumer.config import FetchConfig, consumer_config
-from barnabas.client.consumer.fetch_buffer import FetchBuffer
-from barnabas.client.consumer.fetch_collector import FetchCollector
-from barnabas.client.consumer.fetch_metrics import FetchMetrics
-from barnabas.client.consumer.fetcher import Fetcher
-from barnabas.client.consumer.offset_reset import EARLIEST, OffsetReset
-from barnabas.client.consumer.offsets import OffsetFinder
-from barnabas.client.consumer.partition_state import FetchPosition
-from barnabas.client.consumer.subscription_state import SubscriptionState
-from barnabas.client.metadata import Metadata
-from barnabas.client.metrics import Metrics
+from barnabas.client.consumer.fetching.completed_fetch import Decoding
+from barnabas.client.consumer.fetching.fetch_buffer import FetchBuffer
+from barnabas.client.consumer.fetching.fetch_collector import FetchCollector
+from barnabas.client.consumer.fetching.fetch_metrics import FetchMetrics
+from barnabas.client.consumer.fetching.fetcher import Fetcher
+from barnabas.client.consumer.offsets.offset_reset import EARLIEST, OffsetReset
+from barnabas.client.consumer.offsets.offsets import OffsetFinder
+from barnabas.client.consumer.offsets.partition_state import FetchPosition
+from barnabas.client.consumer.offsets.subscription_state import SubscriptionState
+from barnabas.client.metrics.metrics import Metrics
+from barnabas.client.network.metadata import Metadata
 from barnabas.errors import KafkaError
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.fetch_request import FetchRequest

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.client.config import ClientConfig
+from barnabas.client.config.config import ClientConfig
 from barnabas.client.consumer.config import FetchConfig, consumer_config
-from barnabas.client.consumer.offset_reset import EARLIEST, LATEST, NONE, OffsetReset, ResetKind, parse_offset_reset
+from barnabas.client.consumer.offsets.offset_reset import EARLIEST, LATEST, NONE, OffsetReset, ResetKind, parse_offset_reset
 from barnabas.config_def import InvalidConfig
 from barnabas.errors import InvalidGroupId
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from barnabas.client.consumer.membership import REMAIN_IN_GROUP
-from barnabas.client.consumer.offset_and_metadata import OffsetAndMetadata
+from barnabas.client.consumer.membership.membership import REMAIN_IN_GROUP
+from barnabas.client.consumer.offsets.offset_and_metadata import OffsetAndMetadata
 from barnabas.client.consumer.options import (
     CloseOptions,
     GroupMembershipOperation,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from barnabas.client.backoff import ExponentialBackoff
 from barnabas.client.cluster import Cluster, Node, PartitionInfo
+from barnabas.client.network.backoff import ExponentialBackoff
 from barnabas.client.producer.accumulator import AccumulatorConfig, RecordAccumulator
 from barnabas.client.producer.batch import Delivery
 from barnabas.client.producer.buffer_pool import BufferPool
-from barnabas.client.producer.transaction_manager import TransactionManager
+from barnabas.client.producer.transactions.transaction_manager import TransactionManager
 from barnabas.records.batch import read_batch
 from barnabas.records.reader import read_records
 from barnabas.topic_partition import TopicPartition

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from barnabas.client.errors import Timeout
-from barnabas.client.producer.sequences import ProducerIdAndEpoch
-from barnabas.client.producer.transaction_manager import TransactionManager
+from barnabas.client.producer.transactions.sequences import ProducerIdAndEpoch
+from barnabas.client.producer.transactions.transaction_manager import TransactionManager
 from barnabas.errors import KafkaError
 from barnabas.records.batch import read_batch
-from barnabas.records.compression import ZSTD
+from barnabas.records.codecs.compression import ZSTD
 from barnabas.topic_partition import TopicPartition
 from tests.unit.client.producer.parts import TP, Setup, cluster, values
 

@@ -12,7 +12,7 @@ from barnabas.client.producer.batch import Delivery, ProducerBatch, size_upper_b
 from barnabas.errors import CorruptRecord, InvalidRecord, KafkaError
 from barnabas.records.batch import read_batch
 from barnabas.records.builder import build
-from barnabas.records.compression import GZIP, NONE
+from barnabas.records.codecs.compression import GZIP, NONE
 from tests.unit.client.producer.parts import TP, values
 
 

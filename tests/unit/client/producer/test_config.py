@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from barnabas.client.config import ClientConfig
+from barnabas.client.config.config import ClientConfig
 from barnabas.client.producer.config import producer_config
 from barnabas.config_def import InvalidConfig
 

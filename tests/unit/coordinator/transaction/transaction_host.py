@@ -8,7 +8,7 @@ from typing import Any
 from barnabas.coordinator.transaction.config import TransactionConfig
 from barnabas.coordinator.transaction.coordinator import TransactionCoordinator
 from barnabas.coordinator.transaction.markers import Marker
-from barnabas.coordinator.transaction.shard import TransactionShard
+from barnabas.coordinator.transaction.shard import TransactionCoordinatorShard
 from barnabas.coordinator.transaction.transaction_metadata import TransactionMetadata
 from barnabas.errors import CoordinatorNotAvailable
 from barnabas.protocol.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
@@ -140,7 +140,7 @@ class TransactionHost:
         return TransactionHost(self.log, epoch=epoch, **parts)
 
     @property
-    def shard(self) -> TransactionShard:
+    def shard(self) -> TransactionCoordinatorShard:
         return self.coordinator._runtime.shards()[0]
 
     def state(self, transactional_id: str = "x") -> TransactionMetadata:

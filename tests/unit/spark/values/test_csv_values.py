@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyspark_barnabas import values
-from pyspark_barnabas.values.csv import CsvFormat, CsvReader
-from pyspark_barnabas.values.csv_text import CsvSyntax, split_line
+from pyspark_barnabas.values.csv.csv_format import CsvFormat, CsvReader
+from pyspark_barnabas.values.csv.csv_text import CsvSyntax, split_line
 from pyspark_barnabas.values.schema_text import struct_of
 
 SCHEMA = "a INT, b STRING, c DOUBLE, d BOOLEAN, e DECIMAL(5,2), f DATE, g TIMESTAMP"

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyspark_barnabas import values
-from pyspark_barnabas.values.json import JsonFormat, JsonReader
+from pyspark_barnabas.values.json.json_format import JsonFormat, JsonReader
 from pyspark_barnabas.values.schema_text import struct_of
 
 SCHEMA = "a INT, b STRING, c DOUBLE, d BOOLEAN, e ARRAY<STRUCT<x: BIGINT, y: DATE>>, f STRUCT<t: TIMESTAMP, n: TIMESTAMP_NTZ>"

@@ -12,11 +12,11 @@ from barnabas.client.serialization.json_schema import JsonSchemaSerializer
 from barnabas.client.serialization.registry import SchemaRegistryClient
 from pyspark_barnabas import values
 from pyspark_barnabas.errors import SchemaError
-from pyspark_barnabas.values.csv_inference import infer_csv
-from pyspark_barnabas.values.csv_text import CsvSyntax
-from pyspark_barnabas.values.json_inference import infer_json
-from pyspark_barnabas.values.json_schema import struct_of_json_schema
-from pyspark_barnabas.values.times import Times
+from pyspark_barnabas.values.csv.csv_inference import infer_csv
+from pyspark_barnabas.values.csv.csv_text import CsvSyntax
+from pyspark_barnabas.values.json.json_inference import infer_json
+from pyspark_barnabas.values.json.json_schema import struct_of_json_schema
+from pyspark_barnabas.values.text.times import Times
 from tests import schema_registry
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from barnabas.coordinator.group.consumer_group_member import Assignment
+from barnabas.coordinator.group.consumer.consumer_group_member import Assignment
 from barnabas.uuid import Uuid
 
 PartitionCount = Callable[[Uuid], int | None]

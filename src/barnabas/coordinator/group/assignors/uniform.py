@@ -11,7 +11,7 @@ from typing import Final
 
 from barnabas.coordinator.group.assignors import MemberSpec, PartitionAssignorError, PartitionCount
 from barnabas.coordinator.group.assignors.uniform_heterogeneous import assign_heterogeneous
-from barnabas.coordinator.group.consumer_group_member import Assignment
+from barnabas.coordinator.group.consumer.consumer_group_member import Assignment
 from barnabas.uuid import Uuid
 
 

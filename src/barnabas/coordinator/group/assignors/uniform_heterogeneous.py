@@ -11,7 +11,7 @@ from typing import Final
 
 from barnabas.coordinator.group.assignors import MemberSpec, PartitionAssignorError, PartitionCount
 from barnabas.coordinator.group.assignors.load_ranges import LoadRanges
-from barnabas.coordinator.group.consumer_group_member import Assignment
+from barnabas.coordinator.group.consumer.consumer_group_member import Assignment
 from barnabas.uuid import Uuid
 
 ROUNDS_MAX: Final = 16  # each halves the imbalance, roughly; subscriptions that do not overlap need one

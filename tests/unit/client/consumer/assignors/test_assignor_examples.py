@@ -21,8 +21,8 @@ from barnabas.client.consumer.assignors import (
 )
 from barnabas.client.consumer.assignors.assignor import Assignment, ConsumerPartitionAssignor, TopicRacks
 from barnabas.client.consumer.assignors.sticky_assignor import read_user_data, write_user_data
-from barnabas.client.consumer.classic_leader import check_cooperative
 from barnabas.client.consumer.group_metadata import ConsumerGroupMetadata
+from barnabas.client.consumer.membership.classic_leader import check_cooperative
 from barnabas.client.errors import IllegalArgument, IllegalState, KafkaError
 from barnabas.topic_partition import TopicPartition
 

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from barnabas.client.clock import SystemClock
-from barnabas.client.consumer.group_metrics import CallbackMetrics
 from barnabas.client.consumer.interceptors import ConsumerInterceptor, ConsumerInterceptors
-from barnabas.client.consumer.offset_reset import LATEST
-from barnabas.client.consumer.rebalance_listener import ConsumerRebalanceListener, ListenerInvoker, call_here, listener_error
+from barnabas.client.consumer.membership.group_metrics import CallbackMetrics
+from barnabas.client.consumer.membership.rebalance_listener import ConsumerRebalanceListener, ListenerInvoker, call_here, listener_error
+from barnabas.client.consumer.offsets.offset_reset import LATEST
+from barnabas.client.consumer.offsets.subscription_state import SubscriptionState
 from barnabas.client.consumer.record import ConsumerRecords
-from barnabas.client.consumer.subscription_state import SubscriptionState
 from barnabas.client.errors import CommitFailed, KafkaError, Wakeup
-from barnabas.client.metrics import Metrics
+from barnabas.client.metrics.metrics import Metrics
 from barnabas.topic_partition import TopicPartition
 
 METRICS = Metrics(SystemClock())

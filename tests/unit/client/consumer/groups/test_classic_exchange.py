@@ -16,15 +16,15 @@ from barnabas.client.consumer.assignors.protocol import (
     serialize_assignment,
     serialize_subscription,
 )
-from barnabas.client.consumer.classic_exchange import ClassicExchange
-from barnabas.client.consumer.classic_leader import Leader
-from barnabas.client.consumer.classic_member import ClassicMember, Generation, Heard, MemberState
 from barnabas.client.consumer.config import consumer_config
-from barnabas.client.consumer.coordinator import Coordinator
-from barnabas.client.consumer.group_metrics import GroupMetrics
-from barnabas.client.consumer.metadata_watch import MetadataWatch
-from barnabas.client.consumer.offset_reset import LATEST
-from barnabas.client.consumer.subscription_state import SubscriptionState
+from barnabas.client.consumer.membership.classic_exchange import ClassicExchange
+from barnabas.client.consumer.membership.classic_leader import Leader
+from barnabas.client.consumer.membership.classic_member import ClassicMember, Generation, Heard, MemberState
+from barnabas.client.consumer.membership.coordinator import Coordinator
+from barnabas.client.consumer.membership.group_metrics import GroupMetrics
+from barnabas.client.consumer.membership.metadata_watch import MetadataWatch
+from barnabas.client.consumer.offsets.offset_reset import LATEST
+from barnabas.client.consumer.offsets.subscription_state import SubscriptionState
 from barnabas.client.errors import (
     Disconnected,
     IllegalGeneration,
@@ -35,8 +35,8 @@ from barnabas.client.errors import (
     NotCoordinator,
     RebalanceInProgress,
 )
-from barnabas.client.metadata import Metadata
-from barnabas.client.metrics import Metrics
+from barnabas.client.metrics.metrics import Metrics
+from barnabas.client.network.metadata import Metadata
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.heartbeat_request import HeartbeatRequest

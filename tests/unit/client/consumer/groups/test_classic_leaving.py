@@ -11,18 +11,18 @@ from random import Random
 from typing import Any, cast
 
 from barnabas.client.cluster import Node
-from barnabas.client.consumer.classic_membership import ClassicMembership
 from barnabas.client.consumer.config import consumer_config
-from barnabas.client.consumer.group_member import Surroundings
 from barnabas.client.consumer.interceptors import ConsumerInterceptors
-from barnabas.client.consumer.membership import REMAIN_IN_GROUP
-from barnabas.client.consumer.offset_reset import LATEST
-from barnabas.client.consumer.rebalance_listener import call_here
-from barnabas.client.consumer.subscription_state import SubscriptionState
+from barnabas.client.consumer.membership.classic_membership import ClassicMembership
+from barnabas.client.consumer.membership.group_member import MemberEnvironment
+from barnabas.client.consumer.membership.membership import REMAIN_IN_GROUP
+from barnabas.client.consumer.membership.rebalance_listener import call_here
+from barnabas.client.consumer.offsets.offset_reset import LATEST
+from barnabas.client.consumer.offsets.subscription_state import SubscriptionState
 from barnabas.client.errors import Disconnected
-from barnabas.client.metadata import Metadata
-from barnabas.client.metrics import Metrics
-from barnabas.client.network_client import NetworkClient
+from barnabas.client.metrics.metrics import Metrics
+from barnabas.client.network.metadata import Metadata
+from barnabas.client.network.network_client import NetworkClient
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.join_group_request import JoinGroupRequest
 from barnabas.protocol.messages.join_group_response import JoinGroupResponse
@@ -71,7 +71,7 @@ class Rig:
         self.subscriptions = SubscriptionState(LATEST)
         self.subscriptions.subscribe(["t"])
         self.membership = ClassicMembership(
-            Surroundings(
+            MemberEnvironment(
                 config=config,
                 client=cast("NetworkClient", self.network),
                 metadata=Metadata(config, clock=self.clock),

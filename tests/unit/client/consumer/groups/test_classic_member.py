@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.client.consumer.classic_member import STATES_BEFORE, ClassicMember, Generation, Heard, MemberState, Unjoined
-from barnabas.client.consumer.offset_messages import Identity
+from barnabas.client.consumer.membership.classic_member import STATES_BEFORE, ClassicMember, Generation, Heard, MemberState, Unjoined
+from barnabas.client.consumer.offsets.offset_messages import Identity
 from barnabas.client.errors import (
     CommitFailed,
     CoordinatorLoadInProgress,

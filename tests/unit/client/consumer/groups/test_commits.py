@@ -8,16 +8,15 @@ from typing import Any, cast
 
 import pytest
 
-from barnabas.client.backoff import ExponentialBackoff
 from barnabas.client.clock import SystemClock
-from barnabas.client.consumer.commits import Commits, CommitSettings
-from barnabas.client.consumer.coordinator import Coordinator, start
-from barnabas.client.consumer.group_metrics import CommitMetrics
 from barnabas.client.consumer.interceptors import ConsumerInterceptor, ConsumerInterceptors
-from barnabas.client.consumer.offset_and_metadata import OffsetAndMetadata
-from barnabas.client.consumer.offset_messages import NOBODY, Identity
-from barnabas.client.consumer.offset_reset import LATEST
-from barnabas.client.consumer.subscription_state import SubscriptionState
+from barnabas.client.consumer.membership.coordinator import Coordinator, start
+from barnabas.client.consumer.membership.group_metrics import CommitMetrics
+from barnabas.client.consumer.offsets.commits import Commits, CommitSettings
+from barnabas.client.consumer.offsets.offset_and_metadata import OffsetAndMetadata
+from barnabas.client.consumer.offsets.offset_messages import NOBODY, Identity
+from barnabas.client.consumer.offsets.offset_reset import LATEST
+from barnabas.client.consumer.offsets.subscription_state import SubscriptionState
 from barnabas.client.errors import (
     CommitFailed,
     CoordinatorNotAvailable,
@@ -34,8 +33,9 @@ from barnabas.client.errors import (
     UnknownTopicId,
     UnstableOffsetCommit,
 )
-from barnabas.client.metadata import Metadata
-from barnabas.client.metrics import Metrics
+from barnabas.client.metrics.metrics import Metrics
+from barnabas.client.network.backoff import ExponentialBackoff
+from barnabas.client.network.metadata import Metadata
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.offset_commit_request import OffsetCommitRequest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.client.consumer.consumer_member import (
+from barnabas.client.consumer.membership.consumer_member import (
     LEAVE_EPOCH,
     STATES_BEFORE,
     ConsumerMember,
@@ -12,9 +12,9 @@ from barnabas.client.consumer.consumer_member import (
     LocalAssignment,
     MemberState,
 )
-from barnabas.client.consumer.offset_messages import NOBODY, Identity
-from barnabas.client.consumer.offset_reset import LATEST
-from barnabas.client.consumer.subscription_state import SubscriptionPattern, SubscriptionState
+from barnabas.client.consumer.offsets.offset_messages import NOBODY, Identity
+from barnabas.client.consumer.offsets.offset_reset import LATEST
+from barnabas.client.consumer.offsets.subscription_state import SubscriptionPattern, SubscriptionState
 from barnabas.client.errors import (
     CommitFailed,
     CoordinatorLoadInProgress,

@@ -8,10 +8,9 @@ from typing import Any, cast
 
 import pytest
 
-from barnabas.client.backoff import ExponentialBackoff
 from barnabas.client.clock import SystemClock
 from barnabas.client.cluster import Node
-from barnabas.client.consumer.coordinator import Coordinator
+from barnabas.client.consumer.membership.coordinator import Coordinator
 from barnabas.client.errors import (
     CoordinatorNotAvailable,
     Disconnected,
@@ -21,7 +20,8 @@ from barnabas.client.errors import (
     Timeout,
     UnknownServerError,
 )
-from barnabas.client.network_client import NetworkClient
+from barnabas.client.network.backoff import ExponentialBackoff
+from barnabas.client.network.network_client import NetworkClient
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.heartbeat_request import HeartbeatRequest
 from barnabas.protocol.messages.heartbeat_response import HeartbeatResponse

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.client.backoff import ExponentialBackoff
-from barnabas.client.consumer.heartbeat import Heartbeat
+from barnabas.client.consumer.membership.heartbeat import Heartbeat
 from barnabas.client.errors import IllegalArgument
+from barnabas.client.network.backoff import ExponentialBackoff
 
 
 def heartbeat() -> Heartbeat:

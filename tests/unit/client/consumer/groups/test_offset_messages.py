@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from barnabas.client.consumer.offset_and_metadata import OffsetAndMetadata
-from barnabas.client.consumer.offset_messages import NOBODY, Identity, commit_request, committed_offsets, fetch_request
+from barnabas.client.consumer.offsets.offset_and_metadata import OffsetAndMetadata
+from barnabas.client.consumer.offsets.offset_messages import NOBODY, Identity, commit_request, committed_offsets, fetch_request
 from barnabas.protocol.messages.offset_commit_request import OffsetCommitRequest
 from barnabas.protocol.messages.offset_fetch_request import OffsetFetchRequest
 from barnabas.protocol.messages.offset_fetch_response import OffsetFetchResponse, OffsetFetchResponsePartition, OffsetFetchResponseTopic

@@ -1,0 +1,1 @@
+"""Adoption of log directories that Apache Kafka wrote."""

@@ -1,0 +1,172 @@
+"""What is in log directories that Apache Kafka wrote: whose they are, which partitions, and how far producers and leaders had come.
+
+The first half of `barnabas adopt`: it reads, and writes nothing. The directories are locked by the caller, so nobody else writes either.
+Data is read only where nothing smaller tells: the logs that are walked are those a crash left behind, and the coordinators' own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from barnabas.broker.adoption.kraft_metadata import KraftMetadata, read_kraft_metadata
+from barnabas.errors import CorruptCheckpoint, CorruptRecord, CorruptSnapshot, KafkaError
+from barnabas.protocol.coordinator_log import TRANSACTION_RECORDS
+from barnabas.protocol.coordinator_records.transaction_log_value import TransactionLogValue
+from barnabas.protocol.errors import MalformedMessage
+from barnabas.records.reader import read_records
+from barnabas.storage.directory import names
+from barnabas.storage.directory.log_dir import CLUSTER_METADATA_DIR, LogDir
+from barnabas.storage.directory.meta_properties import MetaProperties
+from barnabas.storage.directory.partition_metadata import PartitionMetadataFile
+from barnabas.storage.disk.files import AnyFiles
+from barnabas.storage.leader_epochs import LeaderEpochCache
+from barnabas.storage.producers.snapshot import SNAPSHOT_BYTES_MAX, decode_snapshot
+from barnabas.storage.segments.scan import Chunk, scan
+from barnabas.topic_partition import TopicPartition
+from barnabas.uuid import Uuid
+
+TRANSACTION_STATE_TOPIC: Final = "__transaction_state"
+_MARKED: Final = (names.DELETE_DIR_SUFFIX, names.FUTURE_DIR_SUFFIX, names.STRAY_DIR_SUFFIX)
+
+
+class NotAdoptable(Exception):
+    """The directories cannot be taken over; the text says why, and what to do."""
+
+
+@dataclass(frozen=True)
+class FoundPartition:
+    path: str
+    topic_id: Uuid | None
+    leader_epoch: int  # the latest that wrote something, -1 if none is known
+
+
+@dataclass(frozen=True)
+class Inventory:
+    meta: MetaProperties
+    partitions: Mapping[TopicPartition, FoundPartition]
+    compacted: frozenset[str]  # topics that the cleaner has worked on
+    kraft: KraftMetadata | None
+    next_producer_id: int  # none from here on was ever seen
+    is_clean: bool
+    passed_over: Sequence[str]  # directories of partitions that are to be deleted, on the move, or nobody's
+
+
+def take_inventory(files: AnyFiles, log_dirs: Sequence[LogDir], metadata_dir: str) -> Inventory:
+    """Raises NotAdoptable, or the error of a file that cannot be read."""
+    meta = _common_meta(log_dirs)
+    is_clean = all(log_dir.clean_shutdown.exists() for log_dir in log_dirs)
+    partitions: dict[TopicPartition, FoundPartition] = {}
+    passed_over: list[str] = []
+    compacted: set[str] = set()
+    next_producer_id = 0
+    for log_dir in log_dirs:
+        compacted.update(partition.topic for partition in log_dir.cleaner_offsets.read())
+        for name in sorted(log_dir.partition_dirs()):
+            path = f"{log_dir.path}/{name}"
+            partition = names.parse_partition_dir(name)
+            assert partition is not None
+            if name.endswith(_MARKED):
+                passed_over.append(path)
+                continue
+            if partition in partitions:
+                raise NotAdoptable(
+                    f"{partition} is in {partitions[partition].path} and in {path}: keep the right one and move the other away"
+                )
+            partitions[partition] = _read_partition(files, path)
+            next_producer_id = max(next_producer_id, _next_producer_id(files, path, partition, is_clean))
+    kraft_dir = f"{metadata_dir}/{CLUSTER_METADATA_DIR}"
+    kraft = read_kraft_metadata(files, kraft_dir) if files.is_dir(kraft_dir) else None
+    next_producer_id = max(next_producer_id, kraft.next_producer_id if kraft is not None else 0)
+    return Inventory(meta, partitions, frozenset(compacted), kraft, next_producer_id, is_clean, passed_over)
+
+
+def _common_meta(log_dirs: Sequence[LogDir]) -> MetaProperties:
+    found = [(log_dir, log_dir.meta.read()) for log_dir in log_dirs]
+    first: MetaProperties | None = None
+    for log_dir, meta in found:
+        if meta is None:
+            raise NotAdoptable(f"{log_dir.path} has no meta.properties, so it is no log directory of Apache Kafka: name its log.dirs")
+        if first is None:
+            first = meta
+        elif (meta.cluster_id, meta.node_id) != (first.cluster_id, first.node_id):
+            raise NotAdoptable(
+                f"{log_dir.path} is of node {meta.node_id} of cluster {meta.cluster_id}, {log_dirs[0].path} of node {first.node_id} of "
+                f"cluster {first.cluster_id}: adopt the directories of one node at a time"
+            )
+    assert first is not None, "there is at least one directory"
+    return first
+
+
+def _read_partition(files: AnyFiles, path: str) -> FoundPartition:
+    metadata = PartitionMetadataFile(files, f"{path}/{names.PARTITION_METADATA}")
+    try:
+        topic_id = metadata.read().topic_id if metadata.exists() else None
+    except CorruptCheckpoint as error:
+        raise NotAdoptable(f"{error}: restore {metadata.path}, or remove it if the topic never had an id") from None
+    return FoundPartition(path, topic_id, LeaderEpochCache(files, f"{path}/{names.LEADER_EPOCH_CHECKPOINT}").latest_epoch)
+
+
+# -- producers: an id that was given out once must never be given to another, whose batches would be taken for repetitions
+
+
+def _next_producer_id(files: AnyFiles, path: str, partition: TopicPartition, is_clean: bool) -> int:
+    """One more than the greatest producer id the partition remembers, 0 where it remembers none."""
+    found = [entry.name for entry in files.list_dir(path)]
+    snapshots = sorted(name for name in found if name.endswith(names.SNAPSHOT_SUFFIX) and names.offset_of(name) is not None)
+    known = max((_in_snapshot(files, f"{path}/{name}") for name in snapshots), default=-1)
+    segments = sorted(name for name in found if name.endswith(names.LOG_SUFFIX) and names.offset_of(name) is not None)
+    for name in _after(segments, snapshots) if not is_clean else ():
+        known = max(known, _in_batches(files, f"{path}/{name}"))
+    if partition.topic == TRANSACTION_STATE_TOPIC:
+        for name in segments:
+            known = max(known, _in_transactions(files, f"{path}/{name}"))
+    return known + 1
+
+
+def _after(segments: list[str], snapshots: list[str]) -> list[str]:
+    """The segments that may hold what the newest snapshot does not. Names begin with the offset, so their order is that of the offsets."""
+    newest = snapshots[-1].partition(".")[0] if snapshots else ""
+    first = sum(name.partition(".")[0] <= newest for name in segments) - 1
+    return segments[max(0, first) :]
+
+
+def _in_snapshot(files: AnyFiles, path: str) -> int:
+    try:
+        return max((entry.producer_id for entry in decode_snapshot(files.read_bytes(path, SNAPSHOT_BYTES_MAX), path)), default=-1)
+    except CorruptSnapshot:
+        return -1  # loading drops it and reads the log again
+
+
+def _in_batches(files: AnyFiles, path: str) -> int:
+    return max((batch.producer_id for chunk in _chunks(files, path) for batch in chunk.batches), default=-1)
+
+
+def _in_transactions(files: AnyFiles, path: str) -> int:
+    """Ids that transactional producers will come back with, however long ago they wrote something."""
+    known = -1
+    for chunk in _chunks(files, path):
+        for batch in chunk.batches:
+            for record in read_records(chunk.data, batch) if not batch.is_control else ():
+                if record.key is None or record.value is None:
+                    continue
+                try:
+                    kind, _ = TRANSACTION_RECORDS.read_key(record.key)
+                    value = TRANSACTION_RECORDS.read_value(kind, record.value)
+                except (KafkaError, MalformedMessage):
+                    continue  # of a newer Kafka
+                if isinstance(value, TransactionLogValue):
+                    known = max(known, value.producer_id, value.previous_producer_id, value.next_producer_id)
+    return known
+
+
+def _chunks(files: AnyFiles, path: str) -> Iterator[Chunk]:
+    """Up to the first damage: what follows it will be cut off by recovery."""
+    file = files.open(path, writable=False)
+    try:
+        yield from scan(file, 0, file.size)
+    except CorruptRecord:
+        return
+    finally:
+        file.close()

@@ -1,0 +1,1 @@
+"""A broker as one of several: registration, the controller's channels, control requests, controlled shutdown."""

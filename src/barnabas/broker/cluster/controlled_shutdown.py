@@ -1,0 +1,61 @@
+"""How a broker leaves a cluster: it asks the controller to give what it leads to others, and stops when that is done, or cannot be."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final, cast
+
+from barnabas.errors import KafkaError
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.controlled_shutdown_request import ControlledShutdownRequest
+from barnabas.protocol.messages.controlled_shutdown_response import ControlledShutdownResponse
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.cluster.cluster_member import ClusterMember
+    from barnabas.broker.config import BrokerConfig
+
+VERSION: Final = 3
+NO_CONTROLLER_RETRY_S: Final = 0.2
+ALONE_CHECK_S: Final = 0.1
+
+_log = logging.getLogger(__name__)
+
+
+async def controlled_shutdown(broker: Broker, cluster: ClusterMember, config: BrokerConfig) -> bool:
+    """Whether nothing is left to it. A broker that is the last of its cluster has nobody to ask but itself, and nobody to give to."""
+    cluster.leave()
+    backoff_s = config.number("controlled.shutdown.retry.backoff.ms") / 1000
+    for left in range(config.number("controlled.shutdown.max.retries"), 0, -1):
+        if _is_alone(broker):
+            return False
+        request = ControlledShutdownRequest(broker.broker_id, cluster.broker_epoch)
+        try:
+            timeout_ms = config.number("controller.socket.timeout.ms")
+            response = cast("ControlledShutdownResponse", await cluster.to_controller.ask(request, VERSION, timeout_ms))
+        except KafkaError as error:
+            _log.warning("The controller did not hear that this broker is about to stop: %s", error)
+            await asyncio.sleep(min(backoff_s, NO_CONTROLLER_RETRY_S))
+            continue
+        if response.error_code == ErrorCode.NONE and not response.remaining_partitions:
+            _log.info("Controlled shutdown request returned successfully")
+            return True
+        _log.info("Remaining partitions to move: %d, error %d", len(response.remaining_partitions), response.error_code)
+        if left > 1:
+            is_elsewhere = response.error_code == ErrorCode.NOT_CONTROLLER
+            await _back_off(broker, min(backoff_s, NO_CONTROLLER_RETRY_S) if is_elsewhere else backoff_s)
+    _log.warning("Proceeding to do an unclean shutdown as all the controlled shutdown attempts failed")
+    return False
+
+
+async def _back_off(broker: Broker, backoff_s: float) -> None:
+    """Gives the other brokers time to take over, as long as there are any. Brokers that are stopped together leave partitions to the last
+    of them, for which no other broker is going to take over."""
+    end = asyncio.get_running_loop().time() + backoff_s
+    while not _is_alone(broker) and (left := end - asyncio.get_running_loop().time()) > 0:
+        await asyncio.sleep(min(left, ALONE_CHECK_S))
+
+
+def _is_alone(broker: Broker) -> bool:
+    return all(each.id == broker.broker_id for each in broker.metadata_cache.alive_brokers())

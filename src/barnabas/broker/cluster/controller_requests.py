@@ -1,0 +1,225 @@
+"""What the controller orders, carried out: the way of LeaderAndIsr, StopReplica and UpdateMetadata into this broker.
+
+An order may be long: it is carried out in slices, between which clients have their turn. Orders never overtake each other, whoever sent
+them and however often.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages.leader_and_isr_request import LeaderAndIsrRequest, LeaderAndIsrTopicState
+from barnabas.protocol.messages.leader_and_isr_response import LeaderAndIsrResponse
+from barnabas.protocol.messages.stop_replica_request import StopReplicaRequest, StopReplicaTopicState
+from barnabas.protocol.messages.stop_replica_response import StopReplicaResponse
+from barnabas.protocol.messages.update_metadata_request import UpdateMetadataRequest
+from barnabas.protocol.messages.update_metadata_response import UpdateMetadataResponse
+from barnabas.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.broker.config.config_manager import ConfigManager
+    from barnabas.broker.replication.replica_manager import ReplicaManager
+
+T = TypeVar("T", LeaderAndIsrTopicState, StopReplicaTopicState)
+
+SHORTAGE_RETRY_S: Final = 0.25
+SHORTAGE_RETRIES: Final = 40  # ten seconds: then the controller is told of a failed disk, since it gives up after thirty
+PARTITIONS_AT_ONCE: Final = 8  # making the log of one takes a millisecond
+
+
+class ControllerRequests:
+    """What waits for the disk is done on `disk_threads`; without any, at once on the loop."""
+
+    def __init__(self, replica_manager: ReplicaManager, configs: ConfigManager, disk_threads: Executor | None = None) -> None:
+        self._replica_manager = replica_manager
+        self._log_manager = replica_manager.log_manager
+        self._configs = configs
+        self._disk_threads = disk_threads
+        # An order whose connection broke goes on; when it is sent again, or the next one comes, it has its turn after that.
+        self._turn = asyncio.Lock()
+        self.first_states = asyncio.Event()  # set when the first LeaderAndIsr is carried out
+
+    async def carry_out(self, request: Message) -> Message:
+        """Those of one process, which are in its version; others are called one by one."""
+        if isinstance(request, LeaderAndIsrRequest):
+            return await self.lead_or_follow(request)
+        if isinstance(request, StopReplicaRequest):
+            return await self.stop_replicas(request)
+        assert isinstance(request, UpdateMetadataRequest), f"A controller does not send {type(request).__name__}"
+        return await self.update_metadata(request)
+
+    async def lead_or_follow(
+        self, request: LeaderAndIsrRequest, version: int = LeaderAndIsrRequest.HIGHEST_VERSION
+    ) -> LeaderAndIsrResponse:
+        async with self._turn:
+            response = await self._lead_or_follow(request, version)
+        if response.error_code == ErrorCode.NONE:
+            self.first_states.set()
+        return response
+
+    async def stop_replicas(self, request: StopReplicaRequest) -> StopReplicaResponse:
+        async with self._turn:
+            return await self._stop(request)
+
+    async def update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
+        async with self._turn:
+            return self._replica_manager.update_metadata(request)
+
+    async def _lead_or_follow(self, request: LeaderAndIsrRequest, version: int) -> LeaderAndIsrResponse:
+        if request.ungrouped_partition_states:  # before version 2
+            return self._replica_manager.become_leader_or_follower(request, version)
+        new_topics = self._topics_without_log(request)
+        if new_topics:
+            await self._configs.load_topics(new_topics)
+            await self._refresh_checkpoints()
+        whole = LeaderAndIsrResponse()
+        for topics in _slices(request.topic_states, _part_of_led):
+            part = await self._with_descriptors(_with_topics(request, topics), version)
+            whole.error_code = whole.error_code or part.error_code
+            whole.topics += part.topics
+            whole.partition_errors += part.partition_errors
+            await asyncio.sleep(0)
+        await self._sync_names()
+        return whole
+
+    async def _with_descriptors(self, request: LeaderAndIsrRequest, version: int) -> LeaderAndIsrResponse:
+        """Carries out an order; where logs could not be opened for want of descriptors, once more when there may be some again. The
+        controller takes KAFKA_STORAGE_ERROR for a failed disk and would not send the order again."""
+        response = self._replica_manager.become_leader_or_follower(request, version)
+        for _ in range(SHORTAGE_RETRIES):
+            refused = self._refused_for_now(request, response)
+            if not refused:
+                break
+            await asyncio.sleep(SHORTAGE_RETRY_S)
+            again = self._replica_manager.become_leader_or_follower(_with_topics(request, refused), version)
+            _take_over(response, again)
+        return response
+
+    def _refused_for_now(self, request: LeaderAndIsrRequest, response: LeaderAndIsrResponse) -> list[LeaderAndIsrTopicState]:
+        """The partitions with KAFKA_STORAGE_ERROR whose disk has not failed, as parts of the order."""
+        by_id = {topic.topic_id: topic.topic_name for topic in request.topic_states}
+        errors = [(by_id.get(topic.topic_id, ""), each) for topic in response.topics for each in topic.partition_errors]
+        errors += [(each.topic_name, each) for each in response.partition_errors]
+        refused = {TopicPartition(name, each.partition_index) for name, each in errors if each.error_code == ErrorCode.KAFKA_STORAGE_ERROR}
+        refused -= self._replica_manager.offline
+        if not refused:
+            return []
+        found = []
+        for topic in request.topic_states:
+            states = [each for each in topic.partition_states if TopicPartition(topic.topic_name, each.partition_index) in refused]
+            if states:
+                found.append(LeaderAndIsrTopicState(topic.topic_name, topic.topic_id, states))
+        return found
+
+    async def _refresh_checkpoints(self) -> None:
+        """Before logs are made; each would see to it itself, but on the loop."""
+        for checkpoint in self._log_manager.refresh_checkpoints():
+            try:
+                await self._on_a_thread(checkpoint.run)
+            except OSError as error:
+                self._log_manager.checkpoint_failed(checkpoint, error)
+
+    async def _sync_names(self) -> None:
+        """Once for all logs of an order, before it is answered: what was made stays, what was deleted does not come back."""
+        sync = self._log_manager.take_dir_sync()
+        if sync is not None:
+            await self._on_a_thread(sync.run)
+            self._log_manager.dirs_synced(sync)
+
+    async def _on_a_thread(self, call: Callable[[], None]) -> None:
+        if self._disk_threads is None:
+            call()
+        else:
+            await asyncio.get_running_loop().run_in_executor(self._disk_threads, call)
+
+    def _topics_without_log(self, request: LeaderAndIsrRequest) -> list[str]:
+        """Their configs are not known here yet: a new topic has them in the tree before the controller hears of it."""
+        logs = self._replica_manager.log_manager
+        return [
+            topic.topic_name
+            for topic in request.topic_states
+            if any(logs.get(TopicPartition(topic.topic_name, state.partition_index)) is None for state in topic.partition_states)
+        ]
+
+    async def _stop(self, request: StopReplicaRequest) -> StopReplicaResponse:
+        if request.topics or request.ungrouped_partitions:  # before version 3
+            return self._replica_manager.stop_replicas(request)
+        whole = StopReplicaResponse()
+        for topics in _slices(request.topic_states, _part_of_stopped):
+            part = self._replica_manager.stop_replicas(_with_stopped(request, topics))
+            whole.error_code = whole.error_code or part.error_code
+            whole.partition_errors += part.partition_errors
+            await asyncio.sleep(0)
+        await self._sync_names()
+        self._configs.forget_topics(self._deleted_topics(request))
+        return whole
+
+    def _deleted_topics(self, request: StopReplicaRequest) -> list[str]:
+        """Topics of which nothing is left here; what is left of others keeps their configs."""
+        deleted = {topic.topic_name for topic in request.topic_states if any(state.delete_partition for state in topic.partition_states)}
+        if not deleted:
+            return []
+        kept = {log.partition.topic for log in self._replica_manager.log_manager.logs}
+        return sorted(deleted - kept)
+
+
+def _take_over(response: LeaderAndIsrResponse, again: LeaderAndIsrResponse) -> None:
+    """Puts the results of a second try in the place of those of the first."""
+    new = {(topic.topic_id, each.partition_index): each.error_code for topic in again.topics for each in topic.partition_errors}
+    for topic in response.topics:
+        for each in topic.partition_errors:
+            each.error_code = new.get((topic.topic_id, each.partition_index), each.error_code)
+    named = {(each.topic_name, each.partition_index): each.error_code for each in again.partition_errors}
+    for each in response.partition_errors:
+        each.error_code = named.get((each.topic_name, each.partition_index), each.error_code)
+
+
+def _with_topics(request: LeaderAndIsrRequest, topics: list[LeaderAndIsrTopicState]) -> LeaderAndIsrRequest:
+    return LeaderAndIsrRequest(
+        controller_id=request.controller_id,
+        is_kraft_controller=request.is_kraft_controller,
+        controller_epoch=request.controller_epoch,
+        broker_epoch=request.broker_epoch,
+        type=request.type,
+        topic_states=topics,
+        live_leaders=request.live_leaders,
+    )
+
+
+def _with_stopped(request: StopReplicaRequest, topics: list[StopReplicaTopicState]) -> StopReplicaRequest:
+    return StopReplicaRequest(
+        controller_id=request.controller_id,
+        is_kraft_controller=request.is_kraft_controller,
+        controller_epoch=request.controller_epoch,
+        broker_epoch=request.broker_epoch,
+        topic_states=topics,
+    )
+
+
+def _slices(topics: Sequence[T], part_of: Callable[[T, slice], T]) -> Iterator[list[T]]:
+    """The topics of an order in runs of so many partitions; at least one run, which may be empty: the epoch counts all the same."""
+    run: list[T] = []
+    size = 0
+    for topic in topics:
+        for first in range(0, len(topic.partition_states), PARTITIONS_AT_ONCE):
+            part = part_of(topic, slice(first, first + PARTITIONS_AT_ONCE))
+            run.append(part)
+            size += len(part.partition_states)
+            if size >= PARTITIONS_AT_ONCE:
+                yield run
+                run, size = [], 0
+    if run or not topics:
+        yield run
+
+
+def _part_of_led(topic: LeaderAndIsrTopicState, part: slice) -> LeaderAndIsrTopicState:
+    return LeaderAndIsrTopicState(topic.topic_name, topic.topic_id, topic.partition_states[part])
+
+
+def _part_of_stopped(topic: StopReplicaTopicState, part: slice) -> StopReplicaTopicState:
+    return StopReplicaTopicState(topic.topic_name, topic.partition_states[part])

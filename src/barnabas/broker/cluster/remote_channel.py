@@ -1,0 +1,100 @@
+"""The controller's way to the brokers of a cluster: to its own without a socket, to the others over their links.
+
+Requests to one broker go one after another, each until it is answered or the broker is removed: a broker that hears of a later state before
+an earlier one would take the earlier for news.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from barnabas.broker.cluster.local_channel import LocalChannel
+from barnabas.broker.links.broker_links import BrokerLinks
+from barnabas.controller.channel import REQUEST_VERSIONS, ControlRequest
+from barnabas.errors import KafkaError
+from barnabas.metadata.znodes.cluster import BrokerRegistration
+from barnabas.protocol.message import Message
+
+RETRY_S: Final = 0.1
+
+_log = logging.getLogger(__name__)
+
+OnResponse = Callable[[Message], None]
+
+
+class RemoteChannel:
+    """`listener_name` is that of the brokers among themselves."""
+
+    def __init__(self, broker_id: int, local: LocalChannel, links: BrokerLinks, listener_name: str) -> None:
+        self._broker_id = broker_id
+        self._local = local
+        self._links = links
+        self._listener_name = listener_name
+        self._queues: dict[int, deque[tuple[ControlRequest, OnResponse | None]]] = {}
+        self._workers: dict[int, asyncio.Task[None]] = {}
+
+    def add_broker(self, broker_id: int, registration: BrokerRegistration) -> None:
+        if broker_id == self._broker_id:
+            self._local.add_broker(broker_id, registration)
+            return
+        endpoint = next((each for each in registration.endpoints if each.listener_name == self._listener_name), None)
+        if endpoint is None:
+            _log.error("Broker %d has no listener %s: the controller cannot reach it", broker_id, self._listener_name)
+            return
+        self._links.know(broker_id, endpoint)
+        self._queues.setdefault(broker_id, deque())
+
+    def remove_broker(self, broker_id: int) -> None:
+        if broker_id == self._broker_id:
+            self._local.remove_broker(broker_id)
+            return
+        self._queues.pop(broker_id, None)
+        worker = self._workers.pop(broker_id, None)
+        if worker is not None:
+            worker.cancel()
+        self._links.forget(broker_id)
+
+    def send(self, broker_id: int, request: ControlRequest, on_response: OnResponse | None = None) -> None:
+        if broker_id == self._broker_id:
+            self._local.send(broker_id, request, on_response)
+            return
+        queue = self._queues.get(broker_id)
+        if queue is None:
+            _log.warning("Not sending %s to broker %d: it is offline", type(request).__name__, broker_id)
+            return
+        queue.append((request, on_response))
+        if broker_id not in self._workers:
+            self._workers[broker_id] = asyncio.ensure_future(self._work(broker_id, queue))
+
+    def shutdown(self) -> None:
+        self._local.shutdown()
+        for broker_id in list(self._queues):
+            self.remove_broker(broker_id)
+
+    async def drained(self) -> None:
+        """Returns when this broker has answered everything that was sent to it so far."""
+        await self._local.drained()
+
+    async def _work(self, broker_id: int, queue: deque[tuple[ControlRequest, OnResponse | None]]) -> None:
+        try:
+            while queue:
+                request, on_response = queue[0]
+                response = await self._until_answered(broker_id, request)
+                queue.popleft()
+                if on_response is not None:
+                    on_response(response)
+        finally:
+            if self._workers.get(broker_id) is asyncio.current_task():
+                del self._workers[broker_id]
+
+    async def _until_answered(self, broker_id: int, request: ControlRequest) -> Message:
+        while True:
+            try:
+                return await self._links.ask(broker_id, request, REQUEST_VERSIONS[type(request)])
+            except KafkaError as error:
+                _log.warning("Broker %d did not take %s: %s", broker_id, type(request).__name__, error)
+            await asyncio.sleep(RETRY_S)

@@ -1,0 +1,224 @@
+"""What AlterConfigs and IncrementalAlterConfigs do: each resource on its own is checked as Kafka checks it, then written to the tree.
+
+The order of the checks is Kafka's, since it decides which error a client sees: what the request says of itself, what the broker knows
+(log levels, its own settings), what the controller knows (topics, groups, subscriptions), and last the policy of whoever runs the cluster.
+Nothing is applied here: every broker hears of a change by its notification.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from barnabas import topic_name
+from barnabas.broker.config import DynamicBrokerConfig, validate_topic
+from barnabas.broker.config.alter import Operation, apply_to_broker, apply_to_others, check_names_and_values
+from barnabas.broker.config.client_metrics import validate_client_metrics
+from barnabas.broker.config.groups import validate_group
+from barnabas.broker.config.log_levels import LogLevels
+from barnabas.broker.config.policies import AlterConfigMetadata, AlterConfigPolicy
+from barnabas.broker.config.synonyms import config_key
+from barnabas.broker.config.validation import UnmetRequirement
+from barnabas.broker.scheduling.turns import Turns
+from barnabas.config_def import ConfigKey, ConfigResourceType, InvalidConfig
+from barnabas.errors import InvalidRequest, KafkaError, UnknownTopicOrPartition
+from barnabas.metadata import paths
+from barnabas.metadata.admin_tree import AdminTree
+from barnabas.metadata.client import TreeClient
+from barnabas.metadata.znodes.configs import DEFAULT_ENTITY, sanitize
+from barnabas.protocol.errors import ErrorCode
+from barnabas.storage.topic_configs import TOPIC_CONFIGS
+
+_log = logging.getLogger(__name__)
+
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,10}")
+_ENTITY_TYPES: Final = {
+    ConfigResourceType.TOPIC: "topics",
+    ConfigResourceType.BROKER: "brokers",
+    ConfigResourceType.CLIENT_METRICS: "client-metrics",
+    ConfigResourceType.GROUP: "groups",
+}
+# Their nodes go with their last setting; what a topic or a broker has set is an empty node then, as in Kafka.
+_GONE_WHEN_EMPTY: Final = (ConfigResourceType.CLIENT_METRICS, ConfigResourceType.GROUP)
+
+
+@dataclass(frozen=True, slots=True)
+class Alteration:
+    """A change of one resource. With `replaces` the operations are all SET, and what they do not name is unset."""
+
+    type: int
+    name: str
+    operations: tuple[Operation, ...]
+    replaces: bool = False
+
+    @property
+    def kind(self) -> ConfigResourceType:
+        return ConfigResourceType.for_id(self.type)
+
+
+class Outcome(NamedTuple):
+    code: int = 0
+    message: str | None = None
+
+
+ALTERATIONS_MAX: Final = 10_000  # Kafka's bound on what one request may change
+RESOURCES_PER_SLICE: Final = 10
+_TOO_MANY: Final = Outcome(int(ErrorCode.POLICY_VIOLATION), "Unable to perform excessively large batch operation.")
+
+
+def node_id(name: str) -> int | None:
+    """A broker id as Java reads a number; None if it is none."""
+    return int(name) if _INTEGER.fullmatch(name) else None
+
+
+class ConfigAlterations:
+    def __init__(
+        self,
+        broker_id: int,
+        config: DynamicBrokerConfig,
+        admin_tree: AdminTree,
+        tree: TreeClient,
+        log_levels: LogLevels,
+        policy: AlterConfigPolicy | None,
+        turns: Turns | None = None,
+    ) -> None:
+        self._broker_id = broker_id
+        self._config = config
+        self._admin = admin_tree
+        self._tree = tree
+        self._log_levels = log_levels
+        self._policy = policy
+        self._turns = turns  # of the event loop: checking the settings of a topic takes a good part of a millisecond
+
+    async def alter(self, alterations: Sequence[Alteration], validate_only: bool) -> list[Outcome]:
+        if sum(max(1, len(alteration.operations)) for alteration in alterations) > ALTERATIONS_MAX:
+            return [_TOO_MANY] * len(alterations)
+        times = Counter((alteration.type, alteration.name) for alteration in alterations)
+        outcomes = []
+        for index, alteration in enumerate(alterations):
+            if self._turns is not None and index % RESOURCES_PER_SLICE == RESOURCES_PER_SLICE - 1:
+                await self._turns.next("AlterConfigs")
+            try:
+                if times[alteration.type, alteration.name] > 1:
+                    raise InvalidRequest("Each resource must appear at most once.")
+                await self._alter(alteration, validate_only)
+                outcomes.append(Outcome())
+            except KafkaError as error:
+                _log.info("Configs of %s %s are not altered: %s", alteration.kind.name, alteration.name, error)
+                outcomes.append(Outcome(int(error.code), str(error) or None))
+            except Exception:
+                _log.exception("Altering the configs of %s %s failed", alteration.kind.name, alteration.name)
+                outcomes.append(Outcome(int(ErrorCode.UNKNOWN_SERVER_ERROR)))
+        return outcomes
+
+    def close(self) -> None:
+        if self._policy is not None:
+            self._policy.close()
+
+    async def _alter(self, alteration: Alteration, validate_only: bool) -> None:
+        kind, name = alteration.kind, alteration.name
+        check_names_and_values(alteration.operations)
+        if kind is ConfigResourceType.BROKER_LOGGER and not alteration.replaces:
+            self._alter_log_levels(alteration, validate_only)
+            return
+        if kind not in _ENTITY_TYPES:
+            raise InvalidRequest(f"Unknown resource type {alteration.type}")
+        if kind is ConfigResourceType.BROKER and name:
+            self._check_node_id(name, "Unexpected broker id, expected {0}, but received {1}")
+        entity = _entity(kind, name)
+        # The name is checked with the settings; until then it may be one that the tree has no place for.
+        current = await self._admin.fetch_config(_ENTITY_TYPES[kind], entity) if _may_exist(kind, name) else {}
+        changed = self._changed(alteration, current)
+        self._validate(kind, name, changed, current)
+        if kind is ConfigResourceType.TOPIC and not await self._admin.topic_exists(name):
+            raise UnknownTopicOrPartition(f"The topic '{name}' does not exist.")
+        self._ask_policy(alteration, current, changed)
+        # A broker is told to load its settings again even when they are the same: files they name may have changed.
+        if not validate_only and (changed != current or kind is ConfigResourceType.BROKER):
+            await self._write(kind, entity, changed)
+
+    def _alter_log_levels(self, alteration: Alteration, validate_only: bool) -> None:
+        self._check_node_id(alteration.name, "Unexpected node id. Expected {0}, but received {1}")
+        self._log_levels.validate(alteration.operations)
+        if not validate_only:
+            self._log_levels.alter(alteration.operations)
+
+    def _check_node_id(self, name: str, message: str) -> None:
+        found = node_id(name)
+        if found is None:
+            raise InvalidRequest(f"Node id must be an integer, but it is: {name}")
+        if found != self._broker_id:
+            raise InvalidRequest(message.format(self._broker_id, name))
+
+    def _changed(self, alteration: Alteration, current: Mapping[str, str]) -> dict[str, str]:
+        if alteration.replaces:
+            return {operation.name: operation.value for operation in alteration.operations if operation.value is not None}
+        if alteration.kind is ConfigResourceType.BROKER:
+            return apply_to_broker(current, alteration.operations, config_key)
+        # Kafka has the types of topic settings at hand here, and not those of groups and subscriptions: their lists can only be set.
+        keys: Mapping[str, ConfigKey] = TOPIC_CONFIGS if alteration.kind is ConfigResourceType.TOPIC else {}
+        return apply_to_others(current, alteration.operations, keys.get)
+
+    def _validate(self, kind: ConfigResourceType, name: str, changed: dict[str, str], current: Mapping[str, str]) -> None:
+        if kind is ConfigResourceType.TOPIC:
+            if not name:
+                raise InvalidRequest("Default topic resources are not allowed.")
+            topic_name.validate(name)
+            validate_topic(changed, self._config.current)
+        elif kind is ConfigResourceType.BROKER:
+            self._validate_broker(changed, current, per_broker=bool(name))
+        elif kind is ConfigResourceType.CLIENT_METRICS:
+            validate_client_metrics(name, changed)
+        else:
+            if not name:
+                raise InvalidRequest("Default group resources are not allowed.")
+            validate_group(changed, self._config.current)
+
+    def _validate_broker(self, changed: Mapping[str, str], current: Mapping[str, str], per_broker: bool) -> None:
+        """Kafka answers INVALID_REQUEST to what is an invalid config, and has kept to it for the sake of its clients."""
+        try:
+            self._config.validate(changed, per_broker)
+        except UnmetRequirement as error:
+            raise InvalidRequest(f"requirement failed: {error}") from error
+        except InvalidConfig as error:
+            raise InvalidRequest(str(error)) from error
+        for name, text in changed.items():
+            key = config_key(name)
+            if key is not None and key.sensitive and current.get(name) != text:
+                raise InvalidRequest(
+                    f"Password encoder secret not configured: {name} would have to be encrypted, and this broker has no cipher for it. "
+                    "Set it in server.properties."
+                )
+
+    def _ask_policy(self, alteration: Alteration, current: Mapping[str, str], changed: Mapping[str, str]) -> None:
+        """It hears what the request names and would change; not what a replacement unsets by silence, as in Kafka."""
+        if self._policy is None:
+            return
+        wanted = {
+            operation.name: changed.get(operation.name)
+            for operation in alteration.operations
+            if changed.get(operation.name) != current.get(operation.name) or alteration.kind is ConfigResourceType.BROKER
+        }
+        self._policy.validate(AlterConfigMetadata(alteration.type, alteration.name, wanted))
+
+    async def _write(self, kind: ConfigResourceType, entity: str, changed: dict[str, str]) -> None:
+        entity_type = _ENTITY_TYPES[kind]
+        if changed or kind not in _GONE_WHEN_EMPTY:
+            await self._admin.change_config(entity_type, entity, changed)
+        else:
+            await self._tree.delete(paths.config_entity(f"{entity_type}/{entity}"))
+            await self._admin.notify_config_change(f"{entity_type}/{entity}")
+
+
+def _entity(kind: ConfigResourceType, name: str) -> str:
+    if kind is ConfigResourceType.BROKER:
+        return str(node_id(name)) if name else DEFAULT_ENTITY
+    return name if kind is ConfigResourceType.TOPIC else sanitize(name)
+
+
+def _may_exist(kind: ConfigResourceType, name: str) -> bool:
+    return topic_name.is_valid(name) if kind is ConfigResourceType.TOPIC else kind is ConfigResourceType.BROKER or bool(name)

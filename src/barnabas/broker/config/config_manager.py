@@ -1,0 +1,246 @@
+"""The configs of this broker's topics and of itself: read from the tree, kept up to date, applied to whom they concern.
+
+The tree is the truth. At the start everything is read; afterwards a notification tells what to read again. Topics get their configs with
+the broker's defaults beneath them, the broker its dynamic settings; whoever needs more than that is told which settings have changed.
+What DescribeConfigs shows of topics, groups and subscriptions is read from the tree when it is asked for.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Final
+
+from barnabas.broker.clock import Clock
+from barnabas.broker.config import ConfigEntry, DynamicBrokerConfig, describe_broker, describe_broker_default, describe_topic
+from barnabas.broker.config.client_metrics import describe_client_metrics
+from barnabas.broker.config.config_alterations import Alteration, ConfigAlterations, Outcome, node_id
+from barnabas.broker.config.config_changes import ConfigChangeListener
+from barnabas.broker.config.groups import describe_group
+from barnabas.broker.config.log_levels import LogLevels
+from barnabas.broker.config.policies import ALTER_CONFIG_POLICY, load_policy
+from barnabas.broker.config.synonyms import config_key
+from barnabas.broker.scheduling.turns import Turns
+from barnabas.config_def import ConfigResourceType, InvalidConfig
+from barnabas.errors import InvalidRequest
+from barnabas.metadata import paths
+from barnabas.metadata.admin_tree import AdminTree
+from barnabas.metadata.client import TreeClient
+from barnabas.metadata.znodes.configs import DEFAULT_ENTITY, desanitize, sanitize
+from barnabas.storage.log_config import LogConfig
+from barnabas.storage.log_manager import LogManager
+
+_log = logging.getLogger(__name__)
+
+# What makes LogConfig of a topic that sets nothing.
+_LOG_DEFAULTS: Final = ("log.", "message.", "compression.", "min.insync.replicas", "unclean.leader.election.enable")
+
+
+class ConfigManager:
+    """`on_broker_change` hears the names of the broker's settings whose value is another one now; `on_group_change` the name of a group."""
+
+    def __init__(
+        self,
+        *,
+        broker_id: int,
+        tree: TreeClient,
+        admin_tree: AdminTree,
+        config: DynamicBrokerConfig,
+        log_manager: LogManager,
+        clock: Clock,
+        log_levels: LogLevels | None = None,
+        turns: Turns | None = None,
+    ) -> None:
+        self.config = config
+        self.log_levels = log_levels or LogLevels()
+        self.on_broker_change: list[Callable[[frozenset[str]], None]] = []
+        self.on_group_change: list[Callable[[str], None]] = []
+        self.groups: dict[str, dict[str, str]] = {}
+        self.client_metrics: dict[str, dict[str, str]] = {}
+        self._broker_id = broker_id
+        self._tree = tree
+        self._admin = admin_tree
+        self._log_manager = log_manager
+        self._topics: dict[str, dict[str, str]] = {}
+        self._changes = ConfigChangeListener(tree, self._apply_change, clock.now_ms)
+        policy = load_policy(config.static, ALTER_CONFIG_POLICY)
+        self._alterations = ConfigAlterations(broker_id, config, admin_tree, tree, self.log_levels, policy, turns)
+
+    async def start(self) -> None:
+        """Before the logs are opened, so that they are opened with their own configs. Then it listens for changes."""
+        await self._changes.start()
+        self._topics = {name: found for name, found in (await self._admin.fetch_all_configs("topics")).items() if found}
+        self.groups = await self._fetch_all("groups")
+        self.client_metrics = await self._fetch_all("client-metrics")
+        brokers = await self._admin.fetch_configs("brokers", [DEFAULT_ENTITY, str(self._broker_id)])
+        changed = self.config.update_default(_without_passwords(brokers[DEFAULT_ENTITY]))
+        changed |= self.config.update_broker(_without_passwords(brokers[str(self._broker_id)]))
+        self._apply_log_configs()
+        self._tell(changed)
+
+    async def close(self) -> None:
+        await self._changes.close()
+        self._alterations.close()
+
+    async def load_topics(self, names: Collection[str]) -> None:
+        """To be awaited before logs of topics are made that this broker had none of: a new topic's config comes without a notification."""
+        for name, properties in (await self._admin.fetch_configs("topics", list(names))).items():
+            self._update_topic(name, properties)
+
+    def forget_topics(self, names: Collection[str]) -> None:
+        """Of topics that were deleted: their configs go from the tree without a notification too."""
+        for name in names:
+            self._topics.pop(name, None)
+            self._log_manager.topic_configs.pop(name, None)
+
+    def topic_properties(self, name: str) -> Mapping[str, str]:
+        """What is set for a topic, as far as this broker has heard of it."""
+        return self._topics.get(name, {})
+
+    async def describe(self, kind: ConfigResourceType, name: str, names: Collection[str] | None) -> list[ConfigEntry]:
+        """The settings of a resource, all or those named. That a topic exists was asked before. Raises what the client is answered."""
+        if kind is ConfigResourceType.TOPIC:
+            return describe_topic(self.config, await self._admin.fetch_config("topics", name), names)
+        if kind is ConfigResourceType.BROKER:
+            if not name:
+                return describe_broker_default(self.config, names)
+            self._check_broker_id(name, f"expected {self._broker_id} or empty string, but received {name}")
+            return describe_broker(self.config, names)
+        if kind is ConfigResourceType.BROKER_LOGGER:
+            _check_not_empty(name, "Broker id must not be empty")
+            self._check_broker_id(name, f"expected {self._broker_id} but received {name}")
+            return self.log_levels.describe(names)
+        if kind is ConfigResourceType.CLIENT_METRICS:
+            _check_not_empty(name, "Client metrics subscription name must not be empty")
+            return describe_client_metrics(await self._admin.fetch_config("client-metrics", sanitize(name)), names)
+        assert kind is ConfigResourceType.GROUP, kind
+        _check_not_empty(name, "Group name must not be empty")
+        return describe_group(self.config.current, await self._admin.fetch_config("groups", sanitize(name)), names)
+
+    async def alter(self, alterations: Sequence[Alteration], validate_only: bool) -> list[Outcome]:
+        """In their order. What was changed is in force when this returns, on this broker."""
+        outcomes = await self._alterations.alter(alterations, validate_only)
+        if not validate_only:
+            await self._changes.process()
+        return outcomes
+
+    async def entities(self, kind: ConfigResourceType) -> list[str]:
+        """The groups or subscriptions that have configs."""
+        entity_type = {ConfigResourceType.GROUP: "groups", ConfigResourceType.CLIENT_METRICS: "client-metrics"}[kind]
+        children = await self._tree.children(paths.config_type(entity_type))
+        return [desanitize(name) for name in children.names] if children is not None else []
+
+    async def _fetch_all(self, entity_type: str) -> dict[str, dict[str, str]]:
+        return {desanitize(name): found for name, found in (await self._admin.fetch_all_configs(entity_type)).items()}
+
+    async def _apply_change(self, entity_path: str) -> None:
+        entity_type, _, entity = entity_path.partition("/")
+        if entity_type == "brokers" and entity not in (DEFAULT_ENTITY, str(self._broker_id)):
+            return
+        properties = await self._admin.fetch_config(entity_type, entity)
+        _log.info("Processing override for entityPath: %s with config: %s", entity_path, _loggable(entity_type, properties))
+        if entity_type == "topics":
+            self._update_topic(entity, properties)
+        elif entity_type == "brokers":
+            self._update_broker(entity, properties)
+        elif entity_type == "groups":
+            self._update_group(desanitize(entity), properties)
+        elif entity_type == "client-metrics":
+            _keep(self.client_metrics, desanitize(entity), properties)
+
+    def _update_topic(self, name: str, properties: dict[str, str]) -> None:
+        if properties == self._topics.get(name, {}):
+            return
+        _keep(self._topics, name, properties)
+        self._log_manager.update_topic_config(name, self._log_config(name))
+
+    def _update_broker(self, entity: str, properties: dict[str, str]) -> None:
+        update = self.config.update_default if entity == DEFAULT_ENTITY else self.config.update_broker
+        changed = update(_without_passwords(properties))
+        if any(name.startswith(_LOG_DEFAULTS) for name in changed):
+            self._apply_log_configs()
+        self._tell(changed)
+
+    def _update_group(self, group: str, properties: dict[str, str]) -> None:
+        _keep(self.groups, group, properties)
+        for listener in self.on_group_change:
+            listener(group)
+
+    def _tell(self, changed: frozenset[str]) -> None:
+        if not changed:
+            return
+        for listener in self.on_broker_change:
+            try:
+                listener(changed)
+            except Exception:
+                _log.exception("The change of %s could not be applied", ", ".join(sorted(changed)))
+
+    def _apply_log_configs(self) -> None:
+        defaults = self.config.current.log_config()
+        topics = {name: self._log_config(name, defaults) for name in self._topics}
+        self._log_manager.update_default_config(defaults, topics)
+
+    def _log_config(self, topic: str, defaults: LogConfig | None = None) -> LogConfig:
+        """A topic's config with the broker's defaults beneath; what the tree holds wrongly must not keep a log from being opened."""
+        defaults = defaults or self.config.current.log_config()
+        properties = self._topics.get(topic, {})
+        try:
+            return LogConfig.from_properties(properties, defaults)
+        except InvalidConfig as error:
+            _log.error("The configs of topic %s cannot all be used: %s", topic, error)
+        usable = {name: text for name, text in properties.items() if _is_usable(name, text)}
+        try:
+            return LogConfig.from_properties(usable, defaults)
+        except InvalidConfig:
+            return defaults  # each is good, and they contradict each other
+
+    def _check_broker_id(self, name: str, message: str) -> None:
+        found = node_id(name)
+        if found is None:
+            raise InvalidRequest(f"Broker id must be an integer, but it is: {name}")
+        if found != self._broker_id:
+            raise InvalidRequest(f"Unexpected broker id, {message}")
+
+
+def _check_not_empty(name: str, message: str) -> None:
+    if not name:
+        raise InvalidRequest(message)
+
+
+def _keep(found: dict[str, dict[str, str]], name: str, properties: dict[str, str]) -> None:
+    """Who has none is not kept: there may be many of them."""
+    if properties:
+        found[name] = properties
+    else:
+        found.pop(name, None)
+
+
+def _is_usable(name: str, text: str) -> bool:
+    try:
+        LogConfig.from_properties({name: text})
+    except InvalidConfig:
+        return False
+    return True
+
+
+def _without_passwords(properties: dict[str, str]) -> dict[str, str]:
+    """Kafka in ZooKeeper mode keeps them encrypted with password.encoder.secret, and there is no cipher here to read them with."""
+    for name in properties:
+        if _is_password(name):
+            _log.error("The dynamic config %s is ignored: it is encrypted. Set it in server.properties.", name)
+    return {name: text for name, text in properties.items() if not _is_password(name)}
+
+
+def _loggable(entity_type: str, properties: dict[str, str]) -> dict[str, str]:
+    """Without what may be a secret: passwords, settings nobody knows, and all of users, whose credentials stand among their quotas."""
+    hidden = {name for name in properties if entity_type == "users" or (entity_type == "brokers" and _is_secret(name))}
+    return {name: "[hidden]" if name in hidden else text for name, text in properties.items()}
+
+
+def _is_secret(name: str) -> bool:
+    return _is_password(name) or config_key(name) is None
+
+
+def _is_password(name: str) -> bool:
+    key = config_key(name)
+    return key is not None and key.sensitive

@@ -1,0 +1,1 @@
+"""What the group and the transaction coordinator share in a broker: the partitions of their topics."""

@@ -1,0 +1,31 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
+"""Who asks the group coordinator: the client id and the address of a request, in the words of Java, which other members get to see."""
+
+from __future__ import annotations
+
+from ipaddress import AddressValueError, IPv6Address
+from typing import TYPE_CHECKING, Any
+
+from barnabas.coordinator.group.classic.classic_groups import Caller
+
+if TYPE_CHECKING:
+    from barnabas.broker.requests.request import Request
+
+
+def caller_of(request: Request[Any]) -> Caller:
+    return Caller(request.client_id or "", java_address(request.connection.remote_ip), request.version)
+
+
+def java_address(address: str) -> str:
+    """As InetAddress prints one whose name it was not asked for: /1.2.3.4, or all eight groups of IPv6 with the scope behind."""
+    if ":" not in address:
+        return f"/{address}"
+    host, percent, scope = address.partition("%")
+    try:
+        parsed = IPv6Address(host)
+    except AddressValueError:
+        return f"/{address}"
+    if parsed.ipv4_mapped is not None:
+        return f"/{parsed.ipv4_mapped}"
+    groups = (f"{int.from_bytes(parsed.packed[at : at + 2], 'big'):x}" for at in range(0, 16, 2))
+    return f"/{':'.join(groups)}{percent}{scope}"

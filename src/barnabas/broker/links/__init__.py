@@ -1,0 +1,1 @@
+"""Connections of this broker to the other brokers."""

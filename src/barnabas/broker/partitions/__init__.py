@@ -1,0 +1,1 @@
+"""A partition on this broker: its log, its in-sync replicas, appends, reads and offset queries."""

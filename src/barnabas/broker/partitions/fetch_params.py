@@ -1,0 +1,166 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
+"""What a fetch asks of the replica manager and what it is told: the values that travel between the fetch handler and the logs.
+
+The handler makes them from a request, or a fetch session does; the replica manager answers with a `FetchResult` for each partition. Records
+are slices of files here and nobody has read them yet.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from barnabas.storage.indexes.txn_index import AbortedTxn
+from barnabas.storage.log.fetch import FetchIsolation
+from barnabas.storage.log_offset import LogOffset
+from barnabas.storage.segments.segment import FileSlice
+from barnabas.topic_partition import TopicPartition
+from barnabas.uuid import Uuid
+
+CONSUMER_REPLICA_ID: Final = -1
+DEBUGGING_REPLICA_ID: Final = -2
+FUTURE_LOCAL_REPLICA_ID: Final = -3
+
+NO_EPOCH: Final = -1
+UNKNOWN_OFFSET: Final = -1
+READ_UNCOMMITTED: Final = 0
+READ_COMMITTED: Final = 1
+
+
+class TopicIdPartition(NamedTuple):
+    """A partition together with the id of its topic; the id is zero where the client knows names only."""
+
+    topic_id: Uuid
+    partition: TopicPartition
+
+
+class ClientMetadata(NamedTuple):
+    """Who fetches, for the choice of a replica near to it (KIP-392)."""
+
+    rack: str
+    client_id: str
+    client_address: str
+    listener_name: str
+
+
+class FetchPartition:
+    """What is wanted of one partition."""
+
+    __slots__ = ("current_leader_epoch", "last_fetched_epoch", "log_start_offset", "max_bytes", "offset")
+
+    def __init__(
+        self,
+        offset: int,
+        max_bytes: int,
+        current_leader_epoch: int = NO_EPOCH,
+        last_fetched_epoch: int = NO_EPOCH,
+        log_start_offset: int = UNKNOWN_OFFSET,
+    ) -> None:
+        self.offset = offset
+        self.max_bytes = max_bytes
+        self.current_leader_epoch = current_leader_epoch  # -1: the client does not know it, and it is not checked
+        self.last_fetched_epoch = last_fetched_epoch  # of the record before `offset`, where the fetcher can be told to truncate
+        self.log_start_offset = log_start_offset  # the follower's own
+
+    def __repr__(self) -> str:
+        return f"FetchPartition(offset={self.offset}, max_bytes={self.max_bytes}, current_leader_epoch={self.current_leader_epoch})"
+
+
+class FetchParams:
+    """What is wanted of a fetch as a whole. A consumer gives client metadata only if it may be sent to another replica."""
+
+    __slots__ = (
+        "client_metadata",
+        "hard_max_bytes",
+        "isolation",
+        "max_bytes",
+        "max_wait_ms",
+        "min_bytes",
+        "replica_epoch",
+        "replica_id",
+    )
+
+    def __init__(
+        self,
+        *,
+        replica_id: int = CONSUMER_REPLICA_ID,
+        replica_epoch: int = -1,
+        max_wait_ms: int = 0,
+        min_bytes: int = 1,
+        max_bytes: int = 2**31 - 1,
+        isolation: FetchIsolation = FetchIsolation.HIGH_WATERMARK,
+        client_metadata: ClientMetadata | None = None,
+        hard_max_bytes: bool = False,
+    ) -> None:
+        self.replica_id = replica_id
+        self.replica_epoch = replica_epoch
+        self.max_wait_ms = max_wait_ms
+        self.min_bytes = min_bytes
+        self.max_bytes = max_bytes
+        self.isolation = isolation
+        self.client_metadata = client_metadata
+        self.hard_max_bytes = hard_max_bytes  # versions 0 to 2: not even one batch may be larger, and it is cut in two instead
+
+    @property
+    def is_from_follower(self) -> bool:
+        return self.replica_id >= 0
+
+    @property
+    def is_from_consumer(self) -> bool:
+        return is_consumer(self.replica_id)
+
+    @property
+    def fetch_only_leader(self) -> bool:
+        return self.is_from_follower or (self.is_from_consumer and self.client_metadata is None)
+
+
+class FetchResult:
+    """What was read from one partition. `records` is None where there is nothing to send, and `aborted` where nobody asked."""
+
+    __slots__ = (
+        "aborted",
+        "diverging_epoch",
+        "error",
+        "high_watermark",
+        "last_stable_offset",
+        "log_start_offset",
+        "preferred_read_replica",
+        "read_at",
+        "records",
+    )
+
+    def __init__(
+        self,
+        error: int = 0,
+        high_watermark: int = UNKNOWN_OFFSET,
+        last_stable_offset: int = UNKNOWN_OFFSET,
+        log_start_offset: int = UNKNOWN_OFFSET,
+        records: FileSlice | None = None,
+        aborted: list[AbortedTxn] | None = None,
+        diverging_epoch: tuple[int, int] | None = None,
+        preferred_read_replica: int = -1,
+        read_at: LogOffset | None = None,
+    ) -> None:
+        self.error = error
+        self.high_watermark = high_watermark
+        self.last_stable_offset = last_stable_offset
+        self.log_start_offset = log_start_offset
+        self.records = records
+        self.aborted = aborted
+        self.diverging_epoch = diverging_epoch  # (epoch, end offset): the fetcher has to truncate
+        self.preferred_read_replica = preferred_read_replica
+        self.read_at = read_at  # the place of the fetch offset: a fetch that waits counts from there
+
+    @property
+    def size(self) -> int:
+        return 0 if self.records is None else self.records.size
+
+
+def is_consumer(replica_id: int) -> bool:
+    return replica_id < 0 and replica_id != FUTURE_LOCAL_REPLICA_ID
+
+
+def fetch_isolation(replica_id: int, isolation_level: int) -> FetchIsolation:
+    """How far a fetch sees: brokers up to the log end, consumers up to the high watermark or the last stable offset."""
+    if not is_consumer(replica_id):
+        return FetchIsolation.LOG_END
+    return FetchIsolation.TXN_COMMITTED if isolation_level == READ_COMMITTED else FetchIsolation.HIGH_WATERMARK

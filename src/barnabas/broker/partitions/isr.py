@@ -1,0 +1,127 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
+"""Who is in sync: the set of replicas a leader waits for before it acknowledges, and how that set changes.
+
+A leader proposes a change and goes on at once with the larger of the two sets, so that no acknowledgement rests on a change that is not
+decided; the controller, or the metadata tree, decides. There is one proposal at a time.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final, Protocol
+
+from barnabas.protocol.errors import ErrorCode
+from barnabas.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.broker.partitions.partition import Partition
+    from barnabas.broker.partitions.replica import Replica
+
+_log = logging.getLogger(__name__)
+
+# The proposal was surely not applied: back to what was.
+_REJECTED: Final = frozenset({ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA})
+# The controller knows more than we do and will tell: until then nobody knows which set holds.
+_AWAIT_CONTROLLER: Final = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.INVALID_UPDATE_VERSION,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.NEW_LEADER_ELECTED,
+    }
+)
+
+
+class IsrResult:
+    """What became of a proposal; the set and its epochs only if there was no error."""
+
+    def __init__(self, error: int, isr: Iterable[int] = (), leader_epoch: int = -1, partition_epoch: int = -1) -> None:
+        self.error = error
+        self.isr = list(isr)
+        self.leader_epoch = leader_epoch
+        self.partition_epoch = partition_epoch
+
+
+class IsrUpdates(Protocol):
+    """The way to whoever decides. It sees to delays between retries."""
+
+    def submit(
+        self, partition: TopicPartition, isr: list[int], leader_epoch: int, partition_epoch: int, on_done: Callable[[IsrResult], None]
+    ) -> None: ...
+
+
+class InSyncReplicas:
+    """`committed` is what was decided, `maximal` includes those on their way in: these are waited for already."""
+
+    def __init__(self, partition: Partition) -> None:
+        self._partition = partition
+        self._order: list[int] = []  # of what was decided: who comes in stands last
+        self.committed: frozenset[int] = frozenset()
+        self.maximal: frozenset[int] = frozenset()
+        self.proposed: frozenset[int] | None = None
+
+    def commit(self, isr: Iterable[int]) -> None:
+        self._order = list(isr)
+        self.committed = self.maximal = frozenset(self._order)
+        self.proposed = None
+
+    def maybe_expand(self, replica: Replica) -> None:
+        """Takes a replica in that has reached the high watermark and the start of this leader's epoch."""
+        partition = self._partition
+        if self.proposed is not None or replica.broker_id in self.committed or partition.host.isr_updates is None:
+            return
+        log, epoch_start = partition.leader_log, partition.leader_epoch_start_offset
+        if log is None or epoch_start is None or not partition.host.metadata_cache.has_alive_broker(replica.broker_id):
+            return
+        if replica.log_end_offset >= log.high_watermark and replica.log_end_offset >= epoch_start:
+            _log.info("Expanding ISR of %s from %s by %d", partition.partition, sorted(self.committed), replica.broker_id)
+            self.maximal = self.committed | {replica.broker_id}
+            self._propose(self.maximal)
+
+    def maybe_shrink(self, monotonic_ms: int) -> None:
+        """Leaves those out that have been behind for replica.lag.time.max.ms. They count until that is decided."""
+        partition = self._partition
+        if self.proposed is not None or partition.leader_log is None or partition.host.isr_updates is None:
+            return
+        leader_end, lag_ms_max = partition.leader_log.log_end_offset, partition.host.replica_lag_time_max_ms
+        lagging = {
+            replica.broker_id
+            for replica in partition.remote_replicas.values()
+            if replica.broker_id in self.committed and not replica.is_caught_up(leader_end, monotonic_ms, lag_ms_max)
+        }
+        if lagging:
+            _log.info("Shrinking ISR of %s from %s by %s", partition.partition, sorted(self.committed), sorted(lagging))
+            self._propose(self.committed - lagging)
+
+    def _propose(self, isr: frozenset[int]) -> None:
+        partition, updates = self._partition, self._partition.host.isr_updates
+        assert updates is not None
+        self.proposed = isr
+        leader_epoch = partition.leader_epoch
+        updates.submit(
+            partition.partition,
+            [each for each in self._order if each in isr] + sorted(isr - self.committed),
+            leader_epoch,
+            partition.partition_epoch,
+            lambda result: self._decided(isr, leader_epoch, result),
+        )
+
+    def _decided(self, proposed: frozenset[int], leader_epoch: int, result: IsrResult) -> None:
+        partition = self._partition
+        if self.proposed is not proposed or partition.leader_epoch != leader_epoch:
+            return  # the controller has said something newer meanwhile
+        if result.error in _REJECTED:
+            self.commit(self._order)
+            partition.isr_changed()  # one that was on its way in is waited for no more
+        elif result.error in _AWAIT_CONTROLLER:
+            _log.debug("The ISR of %s stays undecided after error %d until the controller tells", partition.partition, result.error)
+        elif result.error != ErrorCode.NONE:
+            _log.warning("Failed to update ISR of %s due to error %d. Retrying.", partition.partition, result.error)
+            self._propose(proposed)
+        elif result.leader_epoch == partition.leader_epoch and result.partition_epoch >= partition.partition_epoch:
+            self.commit(result.isr)
+            partition.partition_epoch = result.partition_epoch
+            partition.isr_changed()

@@ -1,0 +1,1 @@
+"""All partitions of this broker: the replica manager, the followers' fetches, moves between log directories."""

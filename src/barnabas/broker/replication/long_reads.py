@@ -1,0 +1,38 @@
+"""Fetches from so many partitions that reading takes longer than a turn of the event loop: some partitions in each turn."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from barnabas.broker.scheduling.turns import slices
+from barnabas.broker.waiting.delayed_fetch import Fetched, LogReading, Wanted
+
+if TYPE_CHECKING:
+    from barnabas.broker.replication.replica_manager import ReplicaManager
+    from barnabas.broker.scheduling.turns import Turns
+
+
+class LongReads:
+    def __init__(self, replica_manager: ReplicaManager, turns: Turns) -> None:
+        self._replica_manager = replica_manager
+        self._turns = turns
+        self._running: set[asyncio.Future[None]] = set()  # tasks that nobody holds may be collected
+
+    def begin(self, reading: LogReading, wanted: Wanted, on_done: Callable[[Fetched], None]) -> None:
+        task = asyncio.ensure_future(self._read(reading, wanted, on_done))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+    def close(self) -> None:
+        for task in self._running:
+            task.cancel()
+
+    async def _read(self, reading: LogReading, wanted: Wanted, on_done: Callable[[Fetched], None]) -> None:
+        is_broker = reading.params.is_from_follower
+        for part in slices(wanted):
+            await self._turns.next(reading.params, is_broker=is_broker)
+            self._replica_manager.read_on(reading, part)
+        await self._turns.next(reading.params, is_broker=is_broker)
+        on_done(reading.fetched)

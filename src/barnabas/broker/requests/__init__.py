@@ -1,0 +1,1 @@
+"""Requests on their way through the broker: dispatching, replies, fetch sessions."""

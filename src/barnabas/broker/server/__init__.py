@@ -1,0 +1,1 @@
+"""The life cycle of a broker: start, background work, shutdown, and what a broker is made of."""

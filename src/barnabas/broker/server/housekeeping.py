@@ -1,0 +1,139 @@
+"""What a broker does to its logs besides serving them: retention, flushes, checkpoints, removing files, compaction, moves.
+
+The log manager decides what is due; here it is done, without ever holding the loop for long: what waits for the disk goes to threads, what
+computes goes in slices between which others have their turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import Any, Final, TypeVar
+
+from barnabas.broker.clock import Clock
+from barnabas.errors import KafkaError
+from barnabas.storage.directory.checkpoints import CheckpointWrite
+from barnabas.storage.log.durability import FlushPlan
+from barnabas.storage.log.log import Log
+from barnabas.storage.log_manager import LogManager
+
+T = TypeVar("T")
+
+TICK_S: Final = 0.5  # the shortest interval that a setting can ask for is a second or so
+FLUSHES_AT_ONCE: Final = 4  # each on a thread
+DELETIONS_AT_ONCE: Final = 20
+
+_log = logging.getLogger(__name__)
+
+
+class Housekeeping:
+    """`advance_moves` does one slice of copying replicas between log directories and says whether there is more."""
+
+    def __init__(
+        self,
+        log_manager: LogManager,
+        clock: Clock,
+        disk_threads: Executor,
+        advance_moves: Callable[[int], bool],
+        on_failure: Callable[[BaseException], None],
+    ) -> None:
+        self._log_manager = log_manager
+        self._clock = clock
+        self._disk_threads = disk_threads
+        self._advance_moves = advance_moves
+        self._on_failure = on_failure
+        self._flush_wanted = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._on_threads: set[asyncio.Future[Any]] = set()
+
+    def start(self) -> None:
+        self._log_manager.start_schedule(self._clock.monotonic_ms())
+        self._log_manager.on_flush_wanted = self._flush_wanted.set
+        self._tasks = [asyncio.ensure_future(work()) for work in (self._tick, self._flush, self._clean, self._move, self._inspect)]
+        for task in self._tasks:
+            task.add_done_callback(self._ended)
+
+    async def stop(self) -> None:
+        """What is on a thread is waited for: the logs are closed next, and nobody else may be writing then."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*self._on_threads, return_exceptions=True)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._on_failure(error)
+
+    async def _tick(self) -> None:
+        while True:
+            for checkpoint in self._log_manager.due(self._clock.now_ms(), self._clock.monotonic_ms()):
+                if checkpoint is None:
+                    await asyncio.sleep(0)
+                else:
+                    await self._write(checkpoint)
+            deletions = self._log_manager.take_deletions(self._clock.monotonic_ms())
+            for first in range(0, len(deletions), DELETIONS_AT_ONCE):
+                await self._on_a_thread(_delete, deletions[first : first + DELETIONS_AT_ONCE])
+            await asyncio.sleep(TICK_S)
+
+    async def _write(self, checkpoint: CheckpointWrite) -> None:
+        try:
+            await self._on_a_thread(checkpoint.run)
+        except OSError as error:
+            self._log_manager.checkpoint_failed(checkpoint, error)
+
+    async def _flush(self) -> None:
+        while True:
+            await self._flush_wanted.wait()
+            self._flush_wanted.clear()
+            plans = self._log_manager.take_flushes()
+            for first in range(0, len(plans), FLUSHES_AT_ONCE):
+                await asyncio.gather(*(self._run(log, plan) for log, plan in plans[first : first + FLUSHES_AT_ONCE]))
+
+    async def _run(self, log: Log, plan: FlushPlan) -> None:
+        try:
+            is_durable = await self._on_a_thread(plan.run)
+        except OSError as error:
+            self._log_manager.flush_failed(log, plan.recovery_point, error, plan)
+        else:
+            self._log_manager.flush_ran(log, plan, is_durable, self._clock.monotonic_ms())
+
+    async def _clean(self) -> None:
+        cleaner = self._log_manager.cleaner
+        while True:
+            cleaning = cleaner.clean_next(self._clock.now_ms(), self._clock.monotonic_ms())
+            if cleaning is None:
+                await asyncio.sleep(cleaner.config.backoff_ms / 1000)
+                continue
+            while (step := cleaner.advance(cleaning, self._clock.now_ms(), self._clock.monotonic_ms())) is not None:
+                if step.blocking is not None:
+                    await self._on_a_thread(step.blocking.run)
+                await asyncio.sleep(step.wait_ms / 1000)
+
+    async def _inspect(self) -> None:
+        """Once after the start: whether segments were cut or are missing."""
+        for inspection in self._log_manager.inspections():
+            await self._on_a_thread(inspection.run)
+            self._log_manager.inspected(inspection)
+
+    async def _move(self) -> None:
+        while True:
+            is_busy = self._advance_moves(self._clock.now_ms())
+            await asyncio.sleep(0 if is_busy else TICK_S)
+
+    async def _on_a_thread(self, call: Callable[..., T], *arguments: object) -> T:
+        running: asyncio.Future[T] = asyncio.get_running_loop().run_in_executor(self._disk_threads, call, *arguments)
+        self._on_threads.add(running)
+        running.add_done_callback(self._on_threads.discard)
+        return await asyncio.shield(running)  # a task that is stopped leaves it running, and `stop` waits for it
+
+
+def _delete(deletions: list[Callable[[], None]]) -> None:
+    """What fails is left for the next start, which removes it too."""
+    for delete in deletions:
+        try:
+            delete()
+        except (OSError, KafkaError) as error:
+            _log.error("Could not delete files: %s", error)

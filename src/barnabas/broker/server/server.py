@@ -1,0 +1,441 @@
+"""The life of a broker: builds its parts, brings them up in order, takes them down in reverse.
+
+The order is Kafka's. Ports are taken first and served last, so that nobody is let in before the broker knows what it leads; at the end
+nobody is let in any more, what is in process is answered, and only then are the logs closed and said to be clean.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack, ExitStack, suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from barnabas.broker.broker import Broker
+from barnabas.broker.cluster.controller_requests import ControllerRequests
+from barnabas.broker.cluster.controller_settings import controller_config
+from barnabas.broker.cluster.local_channel import LocalChannel
+from barnabas.broker.cluster.registration import register
+from barnabas.broker.config import BrokerConfig, DynamicBrokerConfig
+from barnabas.broker.config.config_manager import ConfigManager
+from barnabas.broker.config.unsupported import refuse_unsupported
+from barnabas.broker.descriptors import guard_of
+from barnabas.broker.dispatcher import RequestDispatcher
+from barnabas.broker.environment import CODEC_THREADS, Environment
+from barnabas.broker.groups.group_coordinator_service import GroupCoordinatorService
+from barnabas.broker.replication.long_appends import LongAppends
+from barnabas.broker.replication.long_reads import LongReads
+from barnabas.broker.replication.replica_manager import ReplicaManager
+from barnabas.broker.requests.fetch_session import FetchManager, FetchSessionCache
+from barnabas.broker.scheduling.loop_lag import LoopLag
+from barnabas.broker.scheduling.turns import Turns
+from barnabas.broker.server import identity
+from barnabas.broker.server.housekeeping import Housekeeping
+from barnabas.broker.server.log_settings import cleaner_config, log_manager_config
+from barnabas.broker.server.network_config import network_config
+from barnabas.broker.server.tls import tls_contexts
+from barnabas.broker.topics.admin_manager import AdminManager
+from barnabas.broker.topics.auto_topic_creation import AutoTopicCreation
+from barnabas.broker.topics.features import FeatureLevels
+from barnabas.broker.topics.metadata_cache import MetadataCache
+from barnabas.broker.transactions.producer_ids import ProducerIdManager
+from barnabas.broker.transactions.transaction_coordinator_service import TransactionCoordinatorService
+from barnabas.broker.waiting.expirations import Expirations
+from barnabas.controller.controller import Controller
+from barnabas.coordinator.group.config import GroupCoordinatorConfig
+from barnabas.endpoint import EndPoint
+from barnabas.errors import DuplicateBrokerRegistration
+from barnabas.metadata import paths
+from barnabas.metadata.admin_tree import AdminTree
+from barnabas.metadata.client import TreeClient
+from barnabas.metadata.errors import SessionExpired, StoreUnusable
+from barnabas.metadata.tree import Create, CreateMode, Tree
+from barnabas.metadata.znodes import admin as admin_znodes
+from barnabas.metadata.znodes import cluster
+from barnabas.network.server import SocketServer
+from barnabas.storage.directory.clean_shutdown import NO_BROKER_EPOCH
+from barnabas.storage.log.log import Log
+from barnabas.storage.log_manager import AllLogDirsFailed, LogManager
+from barnabas.uuid import Uuid
+
+if TYPE_CHECKING:
+    from barnabas.broker.cluster.cluster_member import ClusterMember
+    from barnabas.broker.cluster.remote_channel import RemoteChannel
+
+STORE_NAME: Final = "barnabas.db"  # a plain file among the partitions' directories: neither Kafka nor we take it for one
+SHUTDOWN_TIMEOUT_MS: Final = 10_000
+SESSION_RETRY_S: Final = 1.0
+START_ATTEMPTS: Final = 5
+REGISTRATION_PATIENCE_MS: Final = 20_000  # besides its timeout: a server may not have granted sessions as short as we asked for
+
+_log = logging.getLogger(__name__)
+
+
+class BrokerServer:
+    """To be made on the loop it will run on. `tree_path` is where the metadata is kept: beside the logs, if nobody says otherwise."""
+
+    broker: Broker
+    groups: GroupCoordinatorService
+    transactions: TransactionCoordinatorService
+    sockets: SocketServer
+
+    def __init__(self, config: BrokerConfig, *, tree_path: str | None = None, environment: Environment | None = None) -> None:
+        refuse_unsupported(config)
+        self.config = config
+        self._environment = environment or Environment()
+        self.clock = self._environment.clock
+        self.failed: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()  # done when it cannot go on
+        self._loop = asyncio.get_running_loop()
+        self._random = self._environment.random
+        self._tree_path = tree_path or f"{config.text('metadata.log.dir') or config.log_dirs[0]}/{STORE_NAME}"
+        self._telling: set[asyncio.Future[Any]] = set()
+        self._cluster: ClusterMember | None = None  # where the tree is shared with other brokers
+        self._is_clustered = bool((config.text("zookeeper.connect") or "").strip()) or self._environment.is_shared
+        self._broker_epoch = NO_BROKER_EPOCH  # until it is registered
+        self._cleanup = AsyncExitStack()  # what has been started, to be stopped in reverse
+
+    @property
+    def endpoints(self) -> list[EndPoint]:
+        """The listeners with the ports they are really bound to."""
+        return [replace(each, port=self.sockets.port(each.listener_name)) for each in self.config.broker_listeners]
+
+    async def start(self) -> None:
+        """Ready to serve when it returns; what was started is stopped again when it raises."""
+        started_ms = self.clock.monotonic_ms()
+        attempts = START_ATTEMPTS
+        while not await self._is_started(is_last=attempts == 1):
+            attempts -= 1
+        _log.info("[BrokerServer id=%d] started in %d ms", self.broker.broker_id, self.clock.monotonic_ms() - started_ms)
+
+    async def shutdown(self, timeout_ms: int = SHUTDOWN_TIMEOUT_MS) -> None:
+        """Answers what is in process for so long at most, then closes the logs cleanly."""
+        _log.info("[BrokerServer id=%d] shutting down", self.broker.broker_id)
+        if self._cluster is not None and self.config.flag("controlled.shutdown.enable"):
+            from barnabas.broker.cluster.controlled_shutdown import controlled_shutdown
+
+            await controlled_shutdown(self.broker, self._cluster, self.config)
+        await self.sockets.stop_accepting()
+        self._expirations.complete_all()  # a fetch that waits for records must not be waited for
+        self.transactions.shutdown()  # nor an end that waits for replicas
+        self.groups.shutdown()  # nor a member that waits for its group
+        await self.sockets.shutdown(timeout_ms)
+        await self._cleanup.aclose()
+        _log.info("[BrokerServer id=%d] shut down completed", self.broker.broker_id)
+
+    async def _is_started(self, is_last: bool) -> bool:
+        """False where a busy machine could not keep the session with the tree: nobody knows of this broker yet, and it may begin again."""
+        try:
+            await self._start()
+        except SessionExpired:
+            await self._cleanup.aclose()
+            if is_last:
+                raise
+            _log.warning("The session with the metadata tree ended while the broker was starting: it begins again")
+            return False
+        except BaseException:
+            await self._cleanup.aclose()
+            raise
+        return True
+
+    async def _start(self) -> None:
+        self._disk_threads = self._environment.disk_threads()
+        self._cleanup.callback(self._disk_threads.shutdown)
+        self._codec_threads = self._environment.codec_threads()
+        self._cleanup.callback(self._codec_threads.shutdown)
+        self._expirations = Expirations(self._loop, self.clock)
+        self._cleanup.callback(self._expirations.stop)
+        log_manager = self._open_log_dirs()
+        tree = await self._open_tree()
+        log_dirs = list(log_manager.dirs.values())
+        cluster_id = await identity.cluster_id(tree, log_dirs, self._random)
+        broker_id = await identity.broker_id(tree, log_dirs, self.config)
+        for log_dir in log_dirs:
+            log_dir.require_owner(cluster_id, broker_id)
+        self.broker = self._build(cluster_id, broker_id, tree, log_manager)
+        self._cleanup.callback(self.broker.admin.shutdown)
+        for part in (self.broker.topic_creation, self.broker.producer_ids, self.broker.features, self.broker.configs):
+            self._cleanup.push_async_callback(part.close)
+        self.broker.configs.on_broker_change.append(self._settings_changed)
+        await self.broker.configs.start()
+        for _ in log_manager.loading(self.clock.now_ms(), await self._strays()):
+            await asyncio.sleep(0)  # the session with the tree is kept alive meanwhile
+        self._cleanup.callback(self._close_logs, log_manager)
+        if self._cluster is not None:
+            self._cleanup.push_async_callback(self._cluster.close)  # nothing is fetched into logs that are closed
+        for coordinator in (self.groups, self.transactions):
+            coordinator.start()
+            self._cleanup.callback(coordinator.shutdown)
+        self._cleanup.push_async_callback(self.transactions.close)
+        await self._open_sockets()
+        await self.broker.features.start()
+        await self._register()
+        self._claim_log_dirs(log_manager)
+        self._start_housekeeping(log_manager)
+        await self._start_controller()
+        if self._cluster is None:
+            log_manager.clear_away()
+        self.broker.loop_lag.start(self._loop)
+        self._cleanup.callback(self.broker.loop_lag.stop)
+        self.sockets.start_processing_requests()
+        if self._cluster is not None:
+            self._cluster.start()
+            self._cleanup.callback(asyncio.ensure_future(self._clear_away(self._cluster, log_manager)).cancel)
+            await self._cluster.initial_metadata.wait_a_while()
+
+    def _open_log_dirs(self) -> LogManager:
+        """Locks them, so that nothing below is read while another process may be writing it."""
+        log_manager = LogManager(self._environment.files, self.config.log_dirs, self.config.log_config(), log_manager_config(self.config))
+        self._release_dirs = self._cleanup.enter_context(ExitStack())
+        for log_dir in log_manager.dirs.values():
+            self._release_dirs.callback(log_dir.release)
+            with suppress(OSError):  # a disk that fails is found out when its logs are loaded
+                log_dir.partition_dirs()  # refuses a directory that is not of one broker before anything in it is changed
+        return log_manager
+
+    def _claim_log_dirs(self, log_manager: LogManager) -> None:
+        """Called once the broker is registered: one whose id is another broker's may start again in the same directories with its own."""
+        for path, log_dir in list(log_manager.dirs.items()):
+            try:
+                log_dir.claim(self.broker.cluster_id, self.broker.broker_id, Uuid.random(self._random), self.clock.now_ms())
+            except OSError as error:
+                log_manager.disk_failed(path, f"Error while writing meta.properties in dir {path}: {error}", error)
+
+    def _close_logs(self, log_manager: LogManager) -> None:
+        self._release_dirs.pop_all()  # closing releases them
+        log_manager.shutdown(self.clock.monotonic_ms(), self._broker_epoch)
+
+    async def _open_tree(self) -> TreeClient:
+        store = await self._open_store()
+        self._cleanup.push_async_callback(store.close)
+        self._tree = tree = TreeClient(store, self._tree_expired)
+        await tree.connect()
+        self._cleanup.push_async_callback(tree.close)
+        self._cleanup.push_async_callback(self._stop_background)
+        await tree.ensure_all(paths.PERSISTENT_PATHS)
+        return tree
+
+    async def _open_store(self) -> Tree:
+        if self._environment.tree is None and self._is_clustered:
+            from barnabas.broker.cluster import cluster_member  # noqa: F401 - to be there before the session begins, which nothing looks after meanwhile
+            from barnabas.broker.server.zookeeper_store import zookeeper_tree
+
+            return zookeeper_tree(self.config, self._random)
+        return await self._environment.open_tree(self._tree_path)
+
+    def _tree_expired(self) -> None:
+        if self._is_clustered:
+            self._in_background(self._renew_session())
+        else:
+            self._fail(RuntimeError(f"The session with the metadata store {self._tree_path} has ended"))
+
+    async def _renew_session(self) -> None:
+        """The others take this broker for dead. The controller in it resigns, and with a new session it is registered and runs again."""
+        while True:
+            try:
+                await self._tree.reinitialize()
+                return
+            except StoreUnusable as error:
+                _log.warning("No new session with the metadata tree yet: %s", error)
+            await asyncio.sleep(SESSION_RETRY_S)
+
+    async def _stop_background(self) -> None:
+        tasks = list(self._telling)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _in_background(self, work: Coroutine[Any, Any, Any]) -> None:
+        task = asyncio.ensure_future(work)
+        self._telling.add(task)
+        task.add_done_callback(self._telling.discard)
+
+    def _build(self, cluster_id: str, broker_id: int, tree: TreeClient, log_manager: LogManager) -> Broker:
+        config, clock, purgatory = DynamicBrokerConfig(self.config), self.clock, self._expirations.new_purgatory
+        turns = Turns()
+        admin_tree = AdminTree(tree, self._random)
+        metadata_cache = MetadataCache(broker_id)
+        replica_manager = ReplicaManager(
+            config,
+            log_manager,
+            metadata_cache,
+            clock,
+            produce_purgatory=purgatory("Produce", self.config.number("producer.purgatory.purge.interval.requests")),
+            fetch_purgatory=purgatory("Fetch", self.config.number("fetch.purgatory.purge.interval.requests")),
+            delete_records_purgatory=purgatory("DeleteRecords", self.config.number("delete.records.purgatory.purge.interval.requests")),
+        )
+        replica_manager.on_log_dir_failure = self._log_dir_failed
+        replica_manager.long_appends = LongAppends(replica_manager, turns, self._codec_threads, CODEC_THREADS)
+        self._cleanup.callback(replica_manager.long_appends.close)
+        replica_manager.long_reads = LongReads(replica_manager, turns)
+        self._cleanup.callback(replica_manager.long_reads.close)
+        configs = ConfigManager(
+            broker_id=broker_id, tree=tree, admin_tree=admin_tree, config=config, log_manager=log_manager, clock=clock, turns=turns
+        )
+        orders = ControllerRequests(replica_manager, configs, self._disk_threads)
+        if self._is_clustered:
+            from barnabas.broker.cluster.cluster_member import ClusterMember
+
+            self._cluster = ClusterMember(config, replica_manager, orders, tree, clock, self._random)
+            self._channel: LocalChannel | RemoteChannel = self._cluster.channel
+        else:
+            self._channel = LocalChannel({broker_id: orders.carry_out})
+        controller = Controller(
+            broker_id=broker_id,
+            tree=tree,
+            channel=self._channel,
+            config=controller_config(self.config, self._is_clustered),
+            clock=clock,
+            random=self._random,
+            register_broker=self._register_again,
+        )
+        group_config = GroupCoordinatorConfig.of(self.config)
+        self.groups = GroupCoordinatorService(group_config, replica_manager, metadata_cache, configs, clock, self._random)
+        producer_ids, features = ProducerIdManager(broker_id, tree), FeatureLevels(tree)
+        groups = self.groups.coordinator
+        self.transactions = TransactionCoordinatorService(
+            config, replica_manager, metadata_cache, groups, producer_ids, features, clock, self._cluster
+        )
+        admin = AdminManager(tree, admin_tree, metadata_cache, controller, config, clock, purgatory("topic"), self._random, turns)
+        return Broker(
+            cluster_id=cluster_id,
+            broker_id=broker_id,
+            config=config,
+            clock=clock,
+            random=self._random,
+            tree=tree,
+            disk_threads=self._disk_threads,
+            metadata_cache=metadata_cache,
+            replica_manager=replica_manager,
+            controller=controller,
+            configs=configs,
+            admin=admin,
+            fetch_sessions=FetchManager(
+                FetchSessionCache(self.config.number("max.incremental.fetch.session.cache.slots"), random=self._random), clock
+            ),
+            producer_ids=producer_ids,
+            topic_creation=AutoTopicCreation(
+                config,
+                admin if self._cluster is None else self._cluster.topic_creator(admin, controller),
+                lambda: len(metadata_cache.topics()),
+                clock.monotonic_ms,
+            ),
+            features=features,
+            groups=groups,
+            transactions=self.transactions.coordinator,
+            markers=self.transactions.markers,
+            verification=self.transactions.verification,
+            turns=turns,
+            loop_lag=LoopLag(lambda: turns.last_taker),
+            cluster=self._cluster,
+        )
+
+    async def _open_sockets(self) -> None:
+        """Takes the ports; who connects is not served yet."""
+        self.sockets = SocketServer(
+            network_config(self.broker.config.current),
+            RequestDispatcher(self.broker, self.config.listeners_of_brokers),
+            inter_broker_listener=self.config.inter_broker_listener_name,
+            control_plane_listener=self.config.control_plane_listener_name,
+            monotonic_ms=self.clock.monotonic_ms,
+            descriptors=guard_of(self._environment.files),
+        )
+        await self.sockets.start(self.config.broker_listeners, tls_contexts(self.config))
+        self._cleanup.push_async_callback(self.sockets.shutdown, 0)
+        self.broker.configs.on_broker_change.append(self._limits_changed)
+
+    def _settings_changed(self, changed: frozenset[str]) -> None:
+        """What is set while the broker runs, or was before it was stopped."""
+        current = self.broker.config.current
+        if any(name.startswith("log.cleaner.") for name in changed):
+            self.broker.replica_manager.log_manager.cleaner.reconfigure(cleaner_config(current))
+        producers = self.broker.replica_manager.log_manager.config.producers  # all logs share it
+        producers.producer_id_expiration_ms = current.number("producer.id.expiration.ms")
+        producers.transaction_verification_enabled = current.flag("transaction.partition.verification.enable")
+        controller, is_unclean_enabled = self.broker.controller, current.flag("unclean.leader.election.enable")
+        controller.config.unclean_leader_election_enable = is_unclean_enabled
+        if "unclean.leader.election.enable" in changed and is_unclean_enabled and controller.is_active:
+            controller.enable_unclean_leader_election()
+
+    def _limits_changed(self, changed: frozenset[str]) -> None:
+        if any("max.connection" in name for name in changed):
+            self.sockets.reconfigure_quotas(network_config(self.broker.config.current))
+
+    async def _strays(self) -> Callable[[Log], bool]:
+        """Logs of topics that were deleted, perhaps made anew, while this broker was away are not served. They keep their names until the
+        controller has spoken: see LogManager.clear_away."""
+        admin_tree = AdminTree(self.broker.tree, self._random)
+        known = await admin_tree.topic_assignments(await admin_tree.all_topics())
+
+        def is_stray(log: Log) -> bool:
+            topic = known.get(log.partition.topic)
+            if topic is None:
+                return True
+            return log.topic_id is not None and topic.topic_id is not None and log.topic_id != topic.topic_id
+
+        return is_stray
+
+    async def _register(self) -> None:
+        """From here on the cluster knows this broker. The zxid of the node is its epoch."""
+        registration = cluster.BrokerRegistration(
+            endpoints=tuple(self.advertised),
+            timestamp=self.clock.now_ms(),
+            rack=self.config.text("broker.rack"),
+            features={name: {"min_version": low, "max_version": high} for name, (low, high) in self.broker.features.supported.items()},
+        )
+        patience_ms = 2 * self.config.number("zookeeper.session.timeout.ms") + REGISTRATION_PATIENCE_MS
+        self._broker_epoch = await register(self.broker.tree, self.broker.broker_id, registration, patience_ms)
+        if self._cluster is not None:
+            self._cluster.broker_epoch = self._broker_epoch
+
+    async def _register_again(self) -> None:
+        """In a new session. Where another has taken this broker's id meanwhile, there is no place for it any more."""
+        try:
+            await self._register()
+        except DuplicateBrokerRegistration as error:
+            self._fail(error)
+            raise
+
+    @property
+    def advertised(self) -> list[EndPoint]:
+        """What clients are told to connect to. Port 0 is the port that the listener got, no host is the name of this machine."""
+        return [
+            replace(each, host=each.host or socket.getfqdn(), port=each.port or self.sockets.port(each.listener_name))
+            for each in self.config.advertised_listeners
+        ]
+
+    def _start_housekeeping(self, log_manager: LogManager) -> None:
+        housekeeping = Housekeeping(log_manager, self.clock, self._disk_threads, self.broker.replica_manager.advance_moves, self._fail)
+        housekeeping.start()
+        self._cleanup.push_async_callback(housekeeping.stop)
+
+    async def _start_controller(self) -> None:
+        """And waits until this broker has heard from it what the cluster is, and what it leads itself."""
+        self._cleanup.push_async_callback(self.broker.controller.shutdown)
+        await self.broker.controller.start()
+        await self._channel.drained()
+
+    async def _clear_away(self, cluster: ClusterMember, log_manager: LogManager) -> None:
+        """Nothing is renamed or deleted before the controller has told this broker all that it holds."""
+        await cluster.told_all()
+        try:
+            log_manager.clear_away()
+        except AllLogDirsFailed as error:
+            self._fail(error)
+
+    def _log_dir_failed(self, path: str) -> None:
+        """The controller hears of it through the tree and gives the partitions to others; without any there is nothing to serve."""
+        if not self.broker.replica_manager.log_manager.dirs:
+            self._fail(AllLogDirsFailed(f"All log directories have failed, the last was {path}: check the disks and start again"))
+            return
+        node = f"{paths.LOG_DIR_EVENT_NOTIFICATION}/{paths.LOG_DIR_EVENT_PREFIX}"
+        event = Create(node, admin_znodes.encode_log_dir_event(self.broker.broker_id), CreateMode.PERSISTENT_SEQUENTIAL)
+        self._in_background(self.broker.tree.handle([event]))
+
+    def _fail(self, error: BaseException) -> None:
+        """Something that the broker cannot do without has broken: whoever runs it shuts it down."""
+        if not self.failed.done():
+            _log.error("The broker cannot go on: %s", error)
+            self.failed.set_result(error)

@@ -1,0 +1,1 @@
+"""Topics: creation and deletion, policies, features, and the metadata cache."""

@@ -1,0 +1,340 @@
+"""Kafka's AdminManager: creates and deletes topics, adds partitions, has leaders elected, and waits until the cluster has done it.
+
+The admin handlers give it what a client wants, on the broker that is the active controller. It has the wish checked (`topic_plan`) and
+writes it into the tree, where the controller finds it, or, for an election, asks the controller; the request then waits in the "topic"
+purgatory until this broker's metadata cache shows the result. It never creates a log nor tells another broker anything: that is the
+controller's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial, wraps
+from random import Random
+from typing import Any, Final, ParamSpec, Protocol, TypeVar
+
+from barnabas.broker.clock import Clock
+from barnabas.broker.config import DynamicBrokerConfig
+from barnabas.broker.config.policies import CREATE_TOPIC_POLICY, CreateTopicPolicy, load_policy
+from barnabas.broker.scheduling.turns import Turns, slices
+from barnabas.broker.topics.delayed_admin import (
+    DelayedAdmin,
+    DelayedCreatePartitions,
+    DelayedDeleteTopics,
+    DelayedElectLeaders,
+    DeletionMark,
+)
+from barnabas.broker.topics.metadata_cache import MetadataCache
+from barnabas.broker.topics.topic_plan import PARTITIONS_PER_REQUEST_MAX, Assignment, TopicPlanner
+from barnabas.broker.waiting.purgatory import DelayedOperationPurgatory
+from barnabas.controller.elections import ElectionStrategy
+from barnabas.errors import InvalidTopic, KafkaError, NotController, RequestTimedOut, UnknownTopicOrPartition
+from barnabas.metadata import paths
+from barnabas.metadata.admin_tree import AdminTree, NewTopic
+from barnabas.metadata.client import TreeClient
+from barnabas.metadata.errors import SessionExpired
+from barnabas.metadata.replica_assignment import BrokerMetadata
+from barnabas.metadata.tree import Exists
+from barnabas.metadata.znodes.topics import ReplicaAssignment, TopicAssignment
+from barnabas.protocol.messages.create_partitions_request import CreatePartitionsTopic
+from barnabas.protocol.messages.create_topics_request import CreatableTopic
+from barnabas.topic_partition import TopicPartition
+from barnabas.uuid import Uuid
+
+_log = logging.getLogger(__name__)
+
+# What waits is looked at with every update of the metadata cache, and those come for many topics at once: one key, not one per topic.
+_METADATA: Final = "metadata"
+
+TOPICS_PER_SLICE: Final = 50  # that are checked in one turn of the loop
+CREATED_PER_SLICE: Final = 20  # that are written to the metadata store
+
+_NOT_CONTROLLER: Final = "This is not the correct controller for this cluster."
+
+Key = TypeVar("Key")
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _in_office(ask: Callable[P, Coroutine[Any, Any, R]]) -> Callable[P, Coroutine[Any, Any, R]]:
+    """With the session the office is gone too: the client looks for the next controller."""
+
+    @wraps(ask)
+    async def asked(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return await ask(*args, **kwargs)
+        except SessionExpired as error:
+            raise NotController(_NOT_CONTROLLER) from error
+
+    return asked
+
+
+class ActiveController(Protocol):
+    @property
+    def is_active(self) -> bool: ...
+
+    async def elect_leaders(
+        self, partitions: Sequence[TopicPartition], strategy: ElectionStrategy
+    ) -> Mapping[TopicPartition, int | KafkaError]: ...
+
+    async def alter_reassignments(
+        self, targets: Mapping[TopicPartition, Sequence[int] | None], allow_replication_factor_change: bool
+    ) -> Mapping[TopicPartition, KafkaError | None]: ...
+
+    def reassignments(self) -> dict[TopicPartition, ReplicaAssignment]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TopicCreation:
+    """What became of a topic to be created. Without an error it is there, or with validate only it could be."""
+
+    name: str
+    error: KafkaError | None = None
+    topic_id: Uuid = Uuid.ZERO
+    assignment: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    config: Mapping[str, str] = field(default_factory=dict)
+
+
+class AdminManager:
+    """`on_wait` of its methods is called when a request goes into the purgatory. A timeout of 0 or less asks for the deed and not for the
+    waiting: as in Kafka the answer is then REQUEST_TIMED_OUT, though the work goes on."""
+
+    def __init__(
+        self,
+        tree: TreeClient,
+        admin_tree: AdminTree,
+        metadata_cache: MetadataCache,
+        controller: ActiveController,
+        config: DynamicBrokerConfig,
+        clock: Clock,
+        purgatory: DelayedOperationPurgatory[Any],
+        random: Random,
+        turns: Turns | None = None,
+    ) -> None:
+        self._turns = turns  # of the event loop, for requests of many topics
+        self._tree = tree
+        self._admin_tree = admin_tree
+        self._cache = metadata_cache
+        self._controller = controller
+        self._clock = clock
+        self._purgatory = purgatory
+        self._random = random
+        self._policy: CreateTopicPolicy | None = load_policy(config.current, CREATE_TOPIC_POLICY)
+        self._planner = TopicPlanner(config, self._policy, random)
+        self._marks: dict[str, DeletionMark] = {}
+        metadata_cache.on_update.append(self._look_again)
+
+    def shutdown(self) -> None:
+        if self._policy is not None:
+            self._policy.close()
+
+    @_in_office
+    async def create_topics(
+        self, topics: Sequence[CreatableTopic], timeout_ms: int, validate_only: bool = False, on_wait: Callable[[], None] = lambda: None
+    ) -> list[TopicCreation]:
+        """In the order of the request, in which every name stands once."""
+        self._check_controller()
+        planned = await self._plan(topics)
+        new = [plan for plan in planned if isinstance(plan, NewTopic)]
+        if validate_only:
+            ids: list[Uuid | KafkaError] = [Uuid.random(self._random) for _ in new]
+        else:
+            ids = []
+            for part in slices(new, CREATED_PER_SLICE):  # the controller hears of each part by itself, and makes its logs
+                ids += await self._admin_tree.create_topics(part)
+                if self._turns is not None and len(ids) < len(new):
+                    await self._turns.next("CreateTopics")
+        outcomes = {plan.name: _creation(plan, topic_id) for plan, topic_id in zip(new, ids, strict=True)}
+        created = {name: list(outcome.assignment) for name, outcome in outcomes.items() if outcome.error is None}
+        late = frozenset() if validate_only else await self._until_led(created, timeout_ms, on_wait)
+        outcomes |= {name: TopicCreation(name, RequestTimedOut()) for name in late}
+        return [
+            outcomes[topic.name] if isinstance(plan, NewTopic) else TopicCreation(topic.name, plan)
+            for topic, plan in zip(topics, planned, strict=True)
+        ]
+
+    @_in_office
+    async def delete_topics(
+        self, names: Sequence[str], timeout_ms: int, on_wait: Callable[[], None] = lambda: None
+    ) -> dict[str, KafkaError | None]:
+        """Why not, by name, or None. A topic that is being deleted already is waited for all the same."""
+        self._check_controller()
+        existing = await self._admin_tree.topic_names()
+        outcomes: dict[str, KafkaError | None] = {
+            name: None if name in existing else UnknownTopicOrPartition("This server does not host this topic-partition.") for name in names
+        }
+        found = [name for name, error in outcomes.items() if error is None]
+        if not found:
+            return outcomes
+        marks = await self._mark(found)
+        if timeout_ms <= 0:
+            late = frozenset(found)
+        else:
+            done: asyncio.Future[frozenset[str]] = asyncio.get_running_loop().create_future()
+            late = await self._wait(DelayedDeleteTopics(timeout_ms, marks, self._cache, done), done, on_wait)
+        return outcomes | dict.fromkeys(late, RequestTimedOut())
+
+    @_in_office
+    async def create_partitions(
+        self,
+        topics: Sequence[CreatePartitionsTopic],
+        timeout_ms: int,
+        validate_only: bool = False,
+        on_wait: Callable[[], None] = lambda: None,
+    ) -> dict[str, KafkaError | None]:
+        """Why not, by name, or None. Every name stands once in `topics`."""
+        self._check_controller()
+        existing = await self._admin_tree.topic_names()
+        outcomes: dict[str, KafkaError | None] = {}
+        grown: dict[str, Sequence[int]] = {}
+        allowed = PARTITIONS_PER_REQUEST_MAX
+        for index, wanted in enumerate(topics):
+            await self._take_turns(index)
+            try:
+                if existing.is_marked_for_deletion(wanted.name):
+                    raise InvalidTopic("The topic is queued for deletion.")
+                if wanted.name not in existing:
+                    raise UnknownTopicOrPartition
+                new, grown[wanted.name] = await self._add_partitions(wanted, allowed, validate_only)
+                allowed -= new
+                outcomes[wanted.name] = None
+            except KafkaError as error:
+                outcomes[wanted.name] = error
+        late = frozenset() if validate_only else await self._until_led(grown, timeout_ms, on_wait)
+        return outcomes | dict.fromkeys(late, RequestTimedOut())
+
+    async def elect_leaders(
+        self,
+        partitions: Sequence[TopicPartition],
+        strategy: ElectionStrategy,
+        timeout_ms: int,
+        on_wait: Callable[[], None] = lambda: None,
+    ) -> dict[TopicPartition, KafkaError | None]:
+        """Why not, by partition, or None. A timeout of 0 or less is over before there was an election."""
+        self._check_controller()
+        if timeout_ms <= 0:
+            raise RequestTimedOut
+        deadline_ms = self._clock.monotonic_ms() + timeout_ms
+        leaders: dict[TopicPartition, int] = {}
+        outcomes: dict[TopicPartition, KafkaError | None] = dict.fromkeys(partitions, NotController(_NOT_CONTROLLER))
+        for partition, outcome in (await self._controller.elect_leaders(partitions, strategy)).items():
+            if isinstance(outcome, KafkaError):
+                outcomes[partition] = outcome
+            else:
+                leaders[partition] = outcome
+                outcomes[partition] = None
+        late = await self._until_led_by(leaders, max(0, deadline_ms - self._clock.monotonic_ms()), on_wait)
+        return outcomes | dict.fromkeys(late, RequestTimedOut())
+
+    async def alter_reassignments(
+        self, targets: Mapping[TopicPartition, Sequence[int] | None], allow_replication_factor_change: bool
+    ) -> dict[TopicPartition, KafkaError | None]:
+        """Why not, by partition, or None. Raises NotController."""
+        self._check_controller()
+        outcomes: dict[TopicPartition, KafkaError | None] = dict.fromkeys(targets, NotController(_NOT_CONTROLLER))
+        outcomes.update(await self._controller.alter_reassignments(targets, allow_replication_factor_change))
+        return outcomes
+
+    def list_reassignments(self) -> dict[TopicPartition, ReplicaAssignment]:
+        """The partitions that are on their way to other brokers. Raises NotController."""
+        self._check_controller()
+        return self._controller.reassignments()
+
+    async def _take_turns(self, index: int) -> None:
+        """Between two topics of one request: after some of them the others have their turn."""
+        if self._turns is not None and index % TOPICS_PER_SLICE == TOPICS_PER_SLICE - 1:
+            await self._turns.next("CreateTopics")
+
+    def _check_controller(self) -> None:
+        if not self._controller.is_active:
+            raise NotController(_NOT_CONTROLLER)
+
+    async def _plan(self, topics: Sequence[CreatableTopic]) -> list[NewTopic | KafkaError]:
+        """Each topic as it is to be written, or why not. A topic counts for the names that come after it."""
+        try:
+            self._planner.check_total(topics)
+        except KafkaError as error:
+            return [error] * len(topics)
+        names = await self._admin_tree.topic_names()
+        brokers = self._brokers()
+        planned: list[NewTopic | KafkaError] = []
+        for index, topic in enumerate(topics):
+            await self._take_turns(index)
+            try:
+                plan = self._planner.new_topic(topic, names, brokers)
+                names.add(plan.name)
+                planned.append(plan)
+            except KafkaError as error:
+                planned.append(error)
+            except Exception as error:  # a policy is somebody else's code
+                _log.exception("The check of new topic %s failed", topic.name)
+                planned.append(KafkaError(str(error)))
+        return planned
+
+    async def _add_partitions(self, wanted: CreatePartitionsTopic, allowed: int, validate_only: bool) -> tuple[int, list[int]]:
+        """How many were added, and all that the topic has now."""
+        brokers = self._brokers()
+        added: Assignment = {}
+
+        def plan(topic: TopicAssignment) -> Assignment:
+            nonlocal added
+            added = self._planner.new_partitions(wanted, topic, brokers, allowed)
+            return added
+
+        topic = await self._admin_tree.add_partitions(wanted.name, plan, validate_only=validate_only)
+        return len(added), list(topic.partitions)
+
+    async def _mark(self, names: Sequence[str]) -> dict[str, DeletionMark]:
+        """Marks the topics for deletion and listens for the end of it."""
+        for name in names:
+            if name not in self._marks:
+                mark = self._marks[name] = DeletionMark(paths.delete_topic(name), partial(self._deleted, name))
+                self._tree.register_change_handler(mark)
+        marks = {name: self._marks[name] for name in names}
+        await self._admin_tree.delete_topics(names)
+        for name, answer in zip(names, await self._tree.handle([Exists(mark.path) for mark in marks.values()]), strict=True):
+            if answer.value is None:
+                marks[name].handle_deletion()
+        return marks
+
+    def _deleted(self, name: str) -> None:
+        self._marks.pop(name, None)
+        self._tree.unregister_change_handler(paths.delete_topic(name))
+        self._look_again()
+
+    async def _until_led(self, partitions: Mapping[str, Sequence[int]], timeout_ms: int, on_wait: Callable[[], None]) -> frozenset[str]:
+        """Waits until the partitions have leaders; the topics of which some have none in time."""
+        if not partitions or timeout_ms <= 0:
+            return frozenset(partitions)
+        done: asyncio.Future[frozenset[str]] = asyncio.get_running_loop().create_future()
+        return await self._wait(DelayedCreatePartitions(timeout_ms, partitions, self._cache, done), done, on_wait)
+
+    async def _until_led_by(
+        self, leaders: Mapping[TopicPartition, int], timeout_ms: int, on_wait: Callable[[], None]
+    ) -> frozenset[TopicPartition]:
+        if not leaders:
+            return frozenset()
+        done: asyncio.Future[frozenset[TopicPartition]] = asyncio.get_running_loop().create_future()
+        return await self._wait(DelayedElectLeaders(timeout_ms, leaders, self._cache, done), done, on_wait)
+
+    async def _wait(
+        self, operation: DelayedAdmin[Key], done: asyncio.Future[frozenset[Key]], on_wait: Callable[[], None]
+    ) -> frozenset[Key]:
+        if not self._purgatory.try_complete_else_watch(operation, (_METADATA,), self._clock.monotonic_ms()):
+            on_wait()
+        return await done
+
+    def _look_again(self) -> None:
+        self._purgatory.check_and_complete(_METADATA)
+
+    def _brokers(self) -> list[BrokerMetadata]:
+        return [BrokerMetadata(broker.id, broker.rack) for broker in self._cache.alive_brokers()]
+
+
+def _creation(plan: NewTopic, topic_id: Uuid | KafkaError) -> TopicCreation:
+    if isinstance(topic_id, KafkaError):
+        return TopicCreation(plan.name, topic_id)
+    return TopicCreation(plan.name, None, topic_id, plan.assignment, plan.config)

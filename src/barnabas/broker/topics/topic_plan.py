@@ -1,0 +1,177 @@
+"""What a client wants of topics, made into what will be written: names, configs and replicas checked, defaults filled in.
+
+Between the admin handlers and the tree. Everything is given and nothing is changed: the brokers there are, the topics there are, the
+settings, chance. What is refused is refused with the codes and the words of Kafka 4.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from random import Random
+from typing import Final
+
+from barnabas import topic_name
+from barnabas.broker.config import DynamicBrokerConfig, validate_topic
+from barnabas.broker.config.policies import CreateTopicMetadata, CreateTopicPolicy
+from barnabas.config_def import InvalidConfig
+from barnabas.errors import (
+    InvalidPartitions,
+    InvalidReplicaAssignment,
+    InvalidReplicationFactor,
+    InvalidRequest,
+    PolicyViolation,
+    ReassignmentInProgress,
+)
+from barnabas.metadata.admin_tree import NewTopic, TopicNames
+from barnabas.metadata.replica_assignment import BrokerMetadata, assign_replicas_to_brokers, without_partial_racks
+from barnabas.metadata.znodes.topics import TopicAssignment
+from barnabas.protocol.messages.create_partitions_request import CreatePartitionsTopic
+from barnabas.protocol.messages.create_topics_request import CreatableTopic
+
+DEFAULT: Final = -1  # the broker's number of partitions, or its replication factor
+PARTITIONS_PER_REQUEST_MAX: Final = 10_000
+
+Assignment = dict[int, tuple[int, ...]]
+
+
+class TopicPlanner:
+    def __init__(self, config: DynamicBrokerConfig, policy: CreateTopicPolicy | None, random: Random) -> None:
+        self._config = config
+        self._policy = policy
+        self._random = random
+
+    def check_total(self, topics: Iterable[CreatableTopic]) -> None:
+        """That one request does not make more partitions than may travel and be led in one go."""
+        if sum(self._partition_count(topic) for topic in topics) > PARTITIONS_PER_REQUEST_MAX:
+            raise PolicyViolation("Excessively large number of partitions per request.")
+
+    def new_topic(self, topic: CreatableTopic, names: TopicNames, brokers: Sequence[BrokerMetadata]) -> NewTopic:
+        """The topic as it is to be created; raises the KafkaError that says why not."""
+        if topic.name == topic_name.CLUSTER_METADATA:
+            raise InvalidRequest(f"Creation of internal topic {topic.name} is prohibited.")
+        names.check_new(topic.name)
+        config = self._topic_config(topic)
+        if topic.assignments:
+            assignment = _manual_assignment(topic, brokers)
+        else:
+            assignment = self._placed(topic, brokers)
+        self._ask_policy(topic, assignment, config)
+        return NewTopic(topic.name, assignment, config)
+
+    def new_partitions(
+        self, wanted: CreatePartitionsTopic, topic: TopicAssignment, brokers: Sequence[BrokerMetadata], partitions_max: int
+    ) -> Assignment:
+        """The partitions to be added to a topic, not more than are left to the request; raises the KafkaError that says why not."""
+        present = topic.partitions
+        if any(each.adding_replicas or each.removing_replicas for each in present.values()):
+            raise ReassignmentInProgress(f"A partition reassignment is in progress for the topic '{wanted.name}'.")
+        if wanted.count == len(present):
+            raise InvalidPartitions(f"Topic already has {len(present)} partition(s).")
+        if wanted.count < len(present):
+            raise InvalidPartitions(
+                f"The topic {wanted.name} currently has {len(present)} partition(s); {wanted.count} would not be an increase."
+            )
+        additional = wanted.count - len(present)
+        if additional > partitions_max:
+            raise PolicyViolation("Excessively large number of partitions per request.")
+        first_replicas = present[min(present)].replicas
+        if wanted.assignments is not None:
+            return _manual_additions(wanted, len(present), len(first_replicas), additional, brokers)
+        brokers = without_partial_racks(brokers)
+        start = next((index for index, broker in enumerate(brokers) if broker.id >= first_replicas[0]), 0)
+        _check_replication_factor(len(first_replicas), brokers)
+        return assign_replicas_to_brokers(
+            brokers, additional, len(first_replicas), self._random, fixed_start_index=start, start_partition_id=len(present)
+        )
+
+    def _partition_count(self, topic: CreatableTopic) -> int:
+        if topic.assignments:
+            return len(topic.assignments)
+        return self._config.current.number("num.partitions") if topic.num_partitions == DEFAULT else max(0, topic.num_partitions)
+
+    def _topic_config(self, topic: CreatableTopic) -> dict[str, str]:
+        without_value = [each.name for each in topic.configs if each.value is None]
+        if without_value:
+            raise InvalidConfig(f"Null value not supported for topic configs: {','.join(without_value)}")
+        config = {each.name: each.value for each in topic.configs if each.value is not None}
+        if config:
+            validate_topic(config, self._config.current)
+        return config
+
+    def _placed(self, topic: CreatableTopic, brokers: Sequence[BrokerMetadata]) -> Assignment:
+        if topic.replication_factor < DEFAULT or topic.replication_factor == 0:
+            raise InvalidReplicationFactor("Replication factor must be larger than 0, or -1 to use the default value.")
+        if topic.num_partitions < DEFAULT or topic.num_partitions == 0:
+            raise InvalidPartitions("Number of partitions was set to an invalid non-positive value.")
+        replication_factor = topic.replication_factor
+        if replication_factor == DEFAULT:
+            replication_factor = self._config.current.number("default.replication.factor")
+        _check_replication_factor(replication_factor, brokers)
+        return assign_replicas_to_brokers(without_partial_racks(brokers), self._partition_count(topic), replication_factor, self._random)
+
+    def _ask_policy(self, topic: CreatableTopic, assignment: Assignment, config: Mapping[str, str]) -> None:
+        if self._policy is None:
+            return
+        if topic.assignments:
+            metadata = CreateTopicMetadata(topic.name, None, None, assignment, config)
+        else:
+            metadata = CreateTopicMetadata(topic.name, len(assignment), len(assignment[0]), None, config)
+        self._policy.validate(metadata)
+
+
+def _check_replication_factor(replication_factor: int, brokers: Sequence[BrokerMetadata]) -> None:
+    if replication_factor > len(brokers):
+        raise InvalidReplicationFactor(
+            f"Unable to replicate the partition {replication_factor} time(s): The target replication factor of {replication_factor} "
+            f"cannot be reached because only {len(brokers)} broker(s) are registered."
+        )
+
+
+def _manual_assignment(topic: CreatableTopic, brokers: Sequence[BrokerMetadata]) -> Assignment:
+    if topic.replication_factor != DEFAULT:
+        raise InvalidRequest("A manual partition assignment was specified, but replication factor was not set to -1.")
+    if topic.num_partitions != DEFAULT:
+        raise InvalidRequest("A manual partition assignment was specified, but numPartitions was not set to -1.")
+    assignment: Assignment = {}
+    replication_factor: int | None = None
+    for each in topic.assignments:
+        if each.partition_index in assignment:
+            raise InvalidReplicaAssignment(f"Found multiple manual partition assignments for partition {each.partition_index}")
+        _check_replicas(each.broker_ids, replication_factor, brokers)
+        replication_factor = len(each.broker_ids)
+        assignment[each.partition_index] = tuple(each.broker_ids)
+    if any(partition not in assignment for partition in range(len(assignment))):
+        raise InvalidReplicaAssignment("partitions should be a consecutive 0-based integer sequence")
+    return {partition: assignment[partition] for partition in range(len(assignment))}
+
+
+def _manual_additions(
+    wanted: CreatePartitionsTopic, present: int, replication_factor: int, additional: int, brokers: Sequence[BrokerMetadata]
+) -> Assignment:
+    assignments = wanted.assignments or []
+    if len(assignments) != additional:
+        raise InvalidReplicaAssignment(
+            f"Attempted to add {additional} additional partition(s), but only {len(assignments)} assignment(s) were specified."
+        )
+    for each in assignments:
+        _check_replicas(each.broker_ids, replication_factor, brokers)
+    return {present + index: tuple(each.broker_ids) for index, each in enumerate(assignments)}
+
+
+def _check_replicas(replicas: Sequence[int], replication_factor: int | None, brokers: Sequence[BrokerMetadata]) -> None:
+    """As Kafka: brokers that are there, each once, and as many as the partitions before had."""
+    if not replicas:
+        raise InvalidReplicaAssignment("The manual partition assignment includes an empty replica list.")
+    known = {broker.id for broker in brokers}
+    seen: set[int] = set()
+    for broker in sorted(replicas):
+        if broker not in known:
+            raise InvalidReplicaAssignment(f"The manual partition assignment includes broker {broker}, but no such broker is registered.")
+        if broker in seen:
+            raise InvalidReplicaAssignment(f"The manual partition assignment includes the broker {broker} more than once.")
+        seen.add(broker)
+    if replication_factor is not None and len(replicas) != replication_factor:
+        raise InvalidReplicaAssignment(
+            f"The manual partition assignment includes a partition with {len(replicas)} replica(s), but this is not consistent with "
+            f"previous partitions, which have {replication_factor} replica(s)."
+        )

@@ -1,0 +1,1 @@
+"""The transaction coordinator in its broker: markers, verification, producer ids."""

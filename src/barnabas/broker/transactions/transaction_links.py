@@ -1,0 +1,195 @@
+"""Transactions over several brokers: markers on their way to the leaders of partitions, and questions to the coordinators of transactions.
+
+What concerns this broker alone goes the short way, as where there is no other (`LocalMarkers`, `LocalVerifier`). A broker that cannot be
+asked is an error of the passing kind to whoever asked, who asks again; nothing here does.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
+
+from barnabas.broker.links.broker_links import BrokerLinks
+from barnabas.broker.links.per_broker_batches import PerBrokerBatches
+from barnabas.broker.scheduling.turns import slices
+from barnabas.broker.topics.metadata_cache import MetadataCache
+from barnabas.broker.transactions.transaction_markers import LocalMarkers, OnDone
+from barnabas.broker.transactions.transaction_verification import LocalVerifier
+from barnabas.coordinator.transaction.markers import Marker
+from barnabas.errors import KafkaError
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages.add_partitions_to_txn_request import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
+from barnabas.protocol.messages.add_partitions_to_txn_response import AddPartitionsToTxnResponse
+from barnabas.protocol.messages.write_txn_markers_request import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
+from barnabas.protocol.messages.write_txn_markers_response import WriteTxnMarkersResponse
+from barnabas.topic_name import TRANSACTION_STATE
+from barnabas.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.broker.cluster.cluster_member import ClusterMember
+    from barnabas.coordinator.transaction.coordinator import TransactionCoordinator
+
+MARKERS_VERSION: Final = 2
+ADD_PARTITIONS_VERSION: Final = 5
+ELEMENTS_AT_ONCE: Final = 5_000  # of a request; a broker takes 10,000 in AddPartitionsToTxn, and more in WriteTxnMarkers
+PARTITIONS_AT_ONCE: Final = 2_000  # of one marker
+IN_FLIGHT_MAX: Final = 5  # a broker handles so many at once of one connection (`pipelined_requests_max`)
+
+_NETWORK_EXCEPTION: Final = int(ErrorCode.NETWORK_EXCEPTION)
+_NOT_LEADER_OR_FOLLOWER: Final = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+_log = logging.getLogger(__name__)
+
+
+class ClusterMarkers:
+    """Markers for partitions wherever they are led (`MarkerSender`)."""
+
+    def __init__(self, local: LocalMarkers, cache: MetadataCache, cluster: ClusterMember) -> None:
+        self._local = local
+        self._cache = cache
+        self._cluster = cluster
+        self._links = cluster.new_links(f"broker-{cache.broker_id}-markers", IN_FLIGHT_MAX)
+        self._requests: PerBrokerBatches[tuple[Marker, OnDone]] = PerBrokerBatches(
+            self._tell, ELEMENTS_AT_ONCE, IN_FLIGHT_MAX, lambda wanted: _elements(wanted[0].partitions)
+        )
+
+    def exists(self, partition: TopicPartition) -> bool:
+        return self._local.exists(partition)
+
+    def send(self, marker: Marker, on_done: OnDone) -> None:
+        here: list[TopicPartition] = []
+        elsewhere: dict[int, list[TopicPartition]] = {}
+        for partition in sorted(marker.partitions):
+            state = self._cache.partition_info(partition.topic, partition.partition)
+            if state is None or state.leader < 0 or state.leader == self._cache.broker_id:
+                here.append(partition)
+            else:
+                elsewhere.setdefault(state.leader, []).append(partition)
+        for leader, partitions in elsewhere.items():
+            for part in slices(partitions, PARTITIONS_AT_ONCE):
+                self._requests.put(leader, (marker._replace(partitions=tuple(part)), on_done))
+        if here:
+            self._local.send(marker._replace(partitions=tuple(here)), on_done)
+
+    async def close(self) -> None:
+        await self._requests.close()
+        await self._links.close()
+
+    async def _tell(self, broker_id: int, wanted: list[tuple[Marker, OnDone]]) -> None:
+        """Two markers of one producer that are under way together are of one transaction and for different partitions: its transactions
+        follow each other."""
+        request = WriteTxnMarkersRequest([_writable(marker) for marker, _ in wanted])
+        codes: dict[tuple[int, TopicPartition], int] = {}
+        try:
+            response = await _ask(self._links, self._cluster, broker_id, request, MARKERS_VERSION)
+            for result in cast("WriteTxnMarkersResponse", response).markers:
+                for topic in result.topics:
+                    for each in topic.partitions:
+                        codes[result.producer_id, TopicPartition(topic.name, each.partition_index)] = each.error_code
+        except KafkaError as error:
+            _log.info("Broker %d did not take %d end markers: %s", broker_id, len(wanted), error)
+        for marker, on_done in wanted:
+            on_done({each: codes.get((marker.producer_id, each), _NOT_LEADER_OR_FOLLOWER) for each in marker.partitions})
+
+
+def _writable(marker: Marker) -> WritableTxnMarker:
+    topics: dict[str, WritableTxnMarkerTopic] = {}
+    for partition in marker.partitions:
+        topics.setdefault(partition.topic, WritableTxnMarkerTopic(partition.topic, [])).partition_indexes.append(partition.partition)
+    return WritableTxnMarker(
+        producer_id=marker.producer_id,
+        producer_epoch=marker.producer_epoch,
+        transaction_result=marker.committed,
+        topics=list(topics.values()),
+        coordinator_epoch=marker.coordinator_epoch,
+        transaction_version=marker.transaction_version,
+    )
+
+
+class _Question(NamedTuple):
+    transaction: AddPartitionsToTxnTransaction
+    partitions: list[TopicPartition]
+    on_done: Callable[[Mapping[TopicPartition, int]], None]
+
+
+class ClusterVerifier:
+    """Asks the coordinators of transactions, wherever they are (`TransactionVerifier`)."""
+
+    def __init__(self, local: LocalVerifier, coordinator: TransactionCoordinator, cache: MetadataCache, cluster: ClusterMember) -> None:
+        self._local = local
+        self._coordinator = coordinator
+        self._cache = cache
+        self._cluster = cluster
+        self._links = cluster.new_links(f"broker-{cache.broker_id}-transactions", IN_FLIGHT_MAX)
+        self._requests: PerBrokerBatches[_Question] = PerBrokerBatches(
+            self._ask_broker, ELEMENTS_AT_ONCE, IN_FLIGHT_MAX, lambda question: _elements(question.partitions)
+        )
+
+    def add_or_verify(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: list[TopicPartition],
+        *,
+        add: bool,
+        on_done: Callable[[Mapping[TopicPartition, int]], None],
+    ) -> None:
+        leader = self._leader(transactional_id)
+        if leader < 0 or leader == self._cache.broker_id:
+            self._local.add_or_verify(transactional_id, producer_id, producer_epoch, partitions, add=add, on_done=on_done)
+            return
+        topics: dict[str, AddPartitionsToTxnTopic] = {}
+        for partition in partitions:
+            topics.setdefault(partition.topic, AddPartitionsToTxnTopic(partition.topic, [])).partitions.append(partition.partition)
+        asked = AddPartitionsToTxnTransaction(transactional_id, producer_id, producer_epoch, not add, list(topics.values()))
+        self._requests.put(leader, _Question(asked, partitions, on_done))
+
+    async def close(self) -> None:
+        await self._requests.close()
+        await self._links.close()
+
+    def _leader(self, transactional_id: str) -> int:
+        try:
+            partition = self._coordinator.partition_for(transactional_id)
+        except KafkaError:
+            return -1
+        state = self._cache.partition_info(TRANSACTION_STATE, partition)
+        return -1 if state is None else state.leader
+
+    async def _ask_broker(self, broker_id: int, wanted: list[_Question]) -> None:
+        request = AddPartitionsToTxnRequest(transactions=[question.transaction for question in wanted])
+        codes: dict[tuple[str, TopicPartition], int] = {}
+        missing = _NETWORK_EXCEPTION
+        try:
+            response = cast(
+                "AddPartitionsToTxnResponse", await _ask(self._links, self._cluster, broker_id, request, ADD_PARTITIONS_VERSION)
+            )
+            missing = response.error_code or _NETWORK_EXCEPTION
+            for result in response.results_by_transaction:
+                for topic in result.topic_results:
+                    for each in topic.results_by_partition:
+                        codes[result.transactional_id, TopicPartition(topic.name, each.partition_index)] = each.partition_error_code
+        except KafkaError as error:
+            _log.info("Broker %d could not be asked about %d transactions: %s", broker_id, len(wanted), error)
+        for question in wanted:
+            name = question.transaction.transactional_id
+            question.on_done({each: codes.get((name, each), missing) for each in question.partitions})
+
+
+def _elements(partitions: Sequence[TopicPartition]) -> int:
+    """So many elements at most has what is said of one transaction: itself, topics and partitions."""
+    return 1 + 2 * len(partitions)
+
+
+async def _ask(links: BrokerLinks, cluster: ClusterMember, broker_id: int, request: Message, version: int) -> Message:
+    endpoint = cluster.endpoint_of(broker_id)
+    if endpoint is not None:
+        links.know(broker_id, endpoint)
+    return await links.ask(broker_id, request, version)

@@ -1,0 +1,77 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
+"""A DeleteRecords that waits for every live replica to have deleted the records too.
+
+The leader has raised its log start offset already; the others do when they fetch, and say so with their next fetch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from mypy_extensions import mypyc_attr
+
+from barnabas.broker.waiting.delayed_operation import DelayedOperation
+from barnabas.errors import KafkaError
+from barnabas.protocol.errors import ErrorCode
+from barnabas.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.broker.replication.replica_manager import ReplicaManager
+
+INVALID_LOW_WATERMARK: Final = -1
+
+
+class DeletedRecords:
+    """What became of the records of one partition below an offset; the low watermark is -1 after an error."""
+
+    def __init__(self, partition: TopicPartition, offset: int, low_watermark: int = INVALID_LOW_WATERMARK, error: int = 0) -> None:
+        self.partition = partition
+        self.offset = offset
+        self.low_watermark = low_watermark
+        self.error = error
+
+    @property
+    def is_done(self) -> bool:
+        return self.error != ErrorCode.NONE or self.low_watermark >= self.offset
+
+    def __repr__(self) -> str:
+        return f"DeletedRecords({self.partition}, below {self.offset}, low_watermark={self.low_watermark}, error={self.error})"
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class DelayedDeleteRecords(DelayedOperation):
+    def __init__(
+        self,
+        delay_ms: int,
+        results: list[DeletedRecords],
+        replica_manager: ReplicaManager,
+        on_done: Callable[[list[DeletedRecords]], None],
+    ) -> None:
+        super().__init__(delay_ms)
+        self._results = results
+        self._replica_manager = replica_manager
+        self._on_done = on_done
+        self._pending = [result for result in results if not result.is_done]
+        for result in self._pending:
+            result.error = int(ErrorCode.REQUEST_TIMED_OUT)  # unless something better is known in time
+
+    def try_complete(self) -> bool:
+        self._pending = [result for result in self._pending if not self._is_done(result)]
+        return not self._pending and self.force_complete()
+
+    def _is_done(self, result: DeletedRecords) -> bool:
+        try:
+            low_watermark = self._replica_manager.partition_or_raise(result.partition).low_watermark
+        except KafkaError as error:
+            result.error = error.code
+            result.low_watermark = INVALID_LOW_WATERMARK
+            return True
+        if low_watermark < result.offset:
+            return False
+        result.low_watermark = low_watermark
+        result.error = int(ErrorCode.NONE)
+        return True
+
+    def on_complete(self) -> None:
+        self._on_done(self._results)

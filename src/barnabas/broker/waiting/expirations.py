@@ -1,0 +1,63 @@
+"""Sees to it that what waits in the purgatories times out: one timer of the loop for all of them.
+
+A purgatory decides what is due, this only brings it the time. Nothing is scheduled while nothing waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final, TypeVar
+
+from barnabas.broker.clock import Clock
+from barnabas.broker.waiting.delayed_operation import DelayedOperation
+from barnabas.broker.waiting.purgatory import PURGE_INTERVAL, DelayedOperationPurgatory
+
+Operation = TypeVar("Operation", bound=DelayedOperation)
+
+_NEVER: Final = 2**62
+
+
+class Expirations:
+    def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock) -> None:
+        self._loop = loop
+        self._clock = clock
+        self._purgatories: list[DelayedOperationPurgatory[Any]] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._next_ms = _NEVER
+
+    def new_purgatory(self, name: str, purge_interval: int = PURGE_INTERVAL) -> DelayedOperationPurgatory[Any]:
+        """A purgatory that is driven from here."""
+        purgatory: DelayedOperationPurgatory[Any] = DelayedOperationPurgatory(
+            name, self._clock.monotonic_ms(), purge_interval, self._wake_at
+        )
+        self._purgatories.append(purgatory)
+        return purgatory
+
+    def complete_all(self) -> None:
+        """Answers everything that waits in any of them."""
+        for purgatory in self._purgatories:
+            purgatory.complete_all()
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _wake_at(self, at_ms: int) -> None:
+        if at_ms >= self._next_ms:
+            return
+        self._next_ms = at_ms
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_later(max(0, at_ms - self._clock.monotonic_ms()) / 1000, self._advance)
+
+    def _advance(self) -> None:
+        self._timer = None
+        self._next_ms = _NEVER
+        monotonic_ms = self._clock.monotonic_ms()
+        for purgatory in self._purgatories:
+            purgatory.advance(monotonic_ms)
+            next_ms = purgatory.next_expiry_ms()
+            if next_ms is not None:
+                # At least a tick ahead: a loop that wakes a fraction too early must not spin until the millisecond is over.
+                self._wake_at(max(next_ms, monotonic_ms + 1))

@@ -1,0 +1,1 @@
+"""Access control: ACLs, SCRAM credentials, delegation tokens, client quotas."""

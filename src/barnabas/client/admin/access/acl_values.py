@@ -1,0 +1,192 @@
+"""Access control lists: who may do what with which resource, from where; and the filters that find them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import ClassVar, Final
+
+from barnabas.client.admin.access.operations import AclOperation
+
+ANY_NAME: Final = "*"
+
+
+class ResourceType(IntEnum):
+    UNKNOWN = 0
+    ANY = 1
+    TOPIC = 2
+    GROUP = 3
+    CLUSTER = 4
+    TRANSACTIONAL_ID = 5
+    DELEGATION_TOKEN = 6
+    USER = 7
+
+    @classmethod
+    def from_code(cls, code: int) -> ResourceType:
+        return cls(code) if 0 <= code <= cls.USER else cls.UNKNOWN
+
+
+class PatternType(IntEnum):
+    """How a name is meant. MATCH is for filters alone: it finds whatever would apply to a resource of that name."""
+
+    UNKNOWN = 0
+    ANY = 1
+    MATCH = 2
+    LITERAL = 3
+    PREFIXED = 4
+
+    @classmethod
+    def from_code(cls, code: int) -> PatternType:
+        return cls(code) if 0 <= code <= cls.PREFIXED else cls.UNKNOWN
+
+    @property
+    def is_specific(self) -> bool:
+        return self in (PatternType.LITERAL, PatternType.PREFIXED)
+
+
+class AclPermissionType(IntEnum):
+    UNKNOWN = 0
+    ANY = 1
+    DENY = 2
+    ALLOW = 3
+
+    @classmethod
+    def from_code(cls, code: int) -> AclPermissionType:
+        return cls(code) if 0 <= code <= cls.ALLOW else cls.UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class ResourcePattern:
+    """Resources by type and name; the LITERAL name `*` stands for all."""
+
+    resource_type: ResourceType
+    name: str
+    pattern_type: PatternType = PatternType.LITERAL
+
+    WILDCARD_RESOURCE: ClassVar[str] = ANY_NAME
+
+    def to_filter(self) -> ResourcePatternFilter:
+        return ResourcePatternFilter(self.resource_type, self.name, self.pattern_type)
+
+    def __str__(self) -> str:
+        return f"ResourcePattern(resourceType={self.resource_type.name}, name={self.name}, patternType={self.pattern_type.name})"
+
+
+@dataclass(frozen=True, slots=True)
+class AccessControlEntry:
+    """A principal (`User:alice`, `User:*`), the host it comes from (`*` for any), what it does, and whether it may."""
+
+    principal: str
+    host: str
+    operation: AclOperation
+    permission_type: AclPermissionType
+
+    def to_filter(self) -> AccessControlEntryFilter:
+        return AccessControlEntryFilter(self.principal, self.host, self.operation, self.permission_type)
+
+    def __str__(self) -> str:
+        return (
+            f"(principal={self.principal}, host={self.host}, operation={self.operation.name}, permissionType={self.permission_type.name})"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ResourcePatternFilter:
+    """None and ANY match everything."""
+
+    resource_type: ResourceType = ResourceType.ANY
+    name: str | None = None
+    pattern_type: PatternType = PatternType.ANY
+
+    def matches(self, pattern: ResourcePattern) -> bool:
+        if self.resource_type is not ResourceType.ANY and self.resource_type is not pattern.resource_type:
+            return False
+        if self.pattern_type not in (PatternType.ANY, PatternType.MATCH) and self.pattern_type is not pattern.pattern_type:
+            return False
+        if self.name is None:
+            return True
+        if self.pattern_type is PatternType.MATCH:
+            if pattern.pattern_type is PatternType.PREFIXED:
+                return self.name.startswith(pattern.name)
+            return pattern.name in (self.name, ANY_NAME)
+        return self.name == pattern.name
+
+
+@dataclass(frozen=True, slots=True)
+class AccessControlEntryFilter:
+    """None and ANY match everything."""
+
+    principal: str | None = None
+    host: str | None = None
+    operation: AclOperation = AclOperation.ANY
+    permission_type: AclPermissionType = AclPermissionType.ANY
+
+    def matches(self, entry: AccessControlEntry) -> bool:
+        return (
+            self.principal in (None, entry.principal)
+            and self.host in (None, entry.host)
+            and self.operation in (AclOperation.ANY, entry.operation)
+            and self.permission_type in (AclPermissionType.ANY, entry.permission_type)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AclBinding:
+    """One rule."""
+
+    pattern: ResourcePattern
+    entry: AccessControlEntry
+
+    @property
+    def is_unknown(self) -> bool:
+        return self.to_filter().is_unknown
+
+    def to_filter(self) -> AclBindingFilter:
+        """The filter that finds this rule and no other."""
+        return AclBindingFilter(self.pattern.to_filter(), self.entry.to_filter())
+
+    def __str__(self) -> str:
+        return f"(pattern={self.pattern}, entry={self.entry})"
+
+
+@dataclass(frozen=True, slots=True)
+class AclBindingFilter:
+    pattern_filter: ResourcePatternFilter = ResourcePatternFilter()
+    entry_filter: AccessControlEntryFilter = AccessControlEntryFilter()
+
+    ANY: ClassVar[AclBindingFilter]
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether it holds what this client does not know, which cannot be sent."""
+        pattern, entry = self.pattern_filter, self.entry_filter
+        return not all((pattern.resource_type, pattern.pattern_type, entry.operation, entry.permission_type))
+
+    @property
+    def matches_at_most_one(self) -> bool:
+        return self.indefinite_field() is None
+
+    def indefinite_field(self) -> str | None:
+        """Why it may find more than one rule, in Kafka's words; None if it cannot."""
+        pattern, entry = self.pattern_filter, self.entry_filter
+        if pattern.resource_type in (ResourceType.ANY, ResourceType.UNKNOWN):
+            return f"Resource type is {pattern.resource_type.name}."
+        if pattern.name is None:
+            return "Resource name is NULL."
+        if not pattern.pattern_type.is_specific:
+            return f"Resource pattern type is {pattern.pattern_type.name}."
+        if entry.principal is None:
+            return "Principal is NULL"
+        if entry.host is None:
+            return "Host is NULL"
+        if entry.operation in (AclOperation.ANY, AclOperation.UNKNOWN):
+            return f"Operation is {entry.operation.name}"
+        if entry.permission_type in (AclPermissionType.ANY, AclPermissionType.UNKNOWN):
+            return f"Permission type is {entry.permission_type.name}"
+        return None
+
+    def matches(self, binding: AclBinding) -> bool:
+        return self.pattern_filter.matches(binding.pattern) and self.entry_filter.matches(binding.entry)
+
+
+AclBindingFilter.ANY = AclBindingFilter()

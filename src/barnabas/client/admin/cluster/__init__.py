@@ -1,0 +1,1 @@
+"""The cluster as a whole: brokers, features, quorum, settings."""

@@ -1,0 +1,36 @@
+"""Metrics that clients push to brokers (KIP-714): the subscriptions to them, and the id under which this client pushes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from barnabas.client.admin.calls import Calls
+from barnabas.client.admin.cluster.config_entries import ConfigResourceType
+from barnabas.client.admin.cluster.configs import ConfigCalls
+from barnabas.client.metrics.telemetry import ClientTelemetry, not_enabled
+from barnabas.uuid import Uuid
+
+
+@dataclass(frozen=True, slots=True)
+class ClientMetricsResourceListing:
+    name: str
+
+
+class ClientMetricsCalls(ConfigCalls):
+    """Lists subscriptions, and asks for the id of this client."""
+
+    _calls: Calls
+    _telemetry: ClientTelemetry | None
+
+    async def list_client_metrics_resources(self, *, timeout_ms: int | None = None) -> list[ClientMetricsResourceListing]:
+        """The subscriptions to clients' metrics. Deprecated in Java since 4.1, where `list_config_resources` does the same."""
+        found = await self.list_config_resources([ConfigResourceType.CLIENT_METRICS], timeout_ms=timeout_ms)
+        return [ClientMetricsResourceListing(resource.name) for resource in found]
+
+    async def client_instance_id(self, *, timeout_ms: int | None = None) -> Uuid:
+        """The id that a broker has given to this client, the same for as long as it lives; needs enable.metrics.push=true."""
+        if self._telemetry is None:
+            raise not_enabled()
+        call = self._calls.begin("client_instance_id", timeout_ms)
+        await self._calls.brokers(call)  # begins to speak to them, if nobody has yet
+        return await self._telemetry.client_instance_id(call.remaining_ms())

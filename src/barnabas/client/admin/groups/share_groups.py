@@ -1,0 +1,235 @@
+"""Share groups (KIP-932): described, and the offsets from which they read listed, set and deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from barnabas.client.admin.access.operations import AclOperation, authorized_operations
+from barnabas.client.admin.call import Answer, Call
+from barnabas.client.admin.calls import Calls
+from barnabas.client.admin.groups.group_descriptions import GroupState, MemberAssignment
+from barnabas.client.admin.keys import each_of
+from barnabas.client.admin.locators import coordinators, settle
+from barnabas.client.admin.outcomes import Outcomes, failed
+from barnabas.client.cluster import Node
+from barnabas.client.errors import UnknownServerError, error_for
+from barnabas.errors import KafkaError
+from barnabas.protocol.messages import alter_share_group_offsets_request as altering
+from barnabas.protocol.messages import describe_share_group_offsets_request as listing
+from barnabas.protocol.messages import share_group_describe_response as described
+from barnabas.protocol.messages.alter_share_group_offsets_response import AlterShareGroupOffsetsResponse
+from barnabas.protocol.messages.delete_share_group_offsets_request import (
+    DeleteShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsRequestTopic,
+)
+from barnabas.protocol.messages.delete_share_group_offsets_response import DeleteShareGroupOffsetsResponse
+from barnabas.protocol.messages.describe_share_group_offsets_response import DescribeShareGroupOffsetsResponse
+from barnabas.protocol.messages.share_group_describe_request import ShareGroupDescribeRequest
+from barnabas.topic_partition import TopicPartition
+
+K = TypeVar("K", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class ShareMemberDescription:
+    consumer_id: str
+    rack_id: str | None
+    client_id: str
+    host: str
+    assignment: MemberAssignment
+    member_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShareGroupDescription:
+    group_id: str
+    members: tuple[ShareMemberDescription, ...]
+    group_state: GroupState
+    coordinator: Node
+    group_epoch: int
+    target_assignment_epoch: int
+    authorized_operations: frozenset[AclOperation] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SharePartitionOffsetInfo:
+    """The first offset that is not done with; the lag is None where the broker does not tell it."""
+
+    start_offset: int
+    leader_epoch: int | None
+    lag: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ListShareGroupOffsetsSpec:
+    """Of which partitions; None for all that the group has an offset of."""
+
+    topic_partitions: Sequence[TopicPartition] | None = None
+
+
+ShareGroupOffsets = dict[TopicPartition, SharePartitionOffsetInfo | None]
+
+
+class ShareGroupCalls:
+    """Describes share groups and changes their offsets."""
+
+    _calls: Calls
+
+    async def describe_share_groups(
+        self, group_ids: Iterable[str], *, include_authorized_operations: bool = False, timeout_ms: int | None = None
+    ) -> Outcomes[str, ShareGroupDescription]:
+        """Share groups with their members."""
+        call = self._calls.begin("describe_share_groups", timeout_ms)
+
+        async def ask(call: Call, node_id: int, groups: Sequence[str]) -> Answer[str, ShareGroupDescription]:
+            request = ShareGroupDescribeRequest(list(groups), include_authorized_operations)
+            response: described.ShareGroupDescribeResponse = await self._calls.send(call, node_id, request)
+            coordinator = self._calls.directory.node(node_id)
+            answer: Answer[str, ShareGroupDescription] = Answer()
+            for group in response.groups:
+                if group.error_code:
+                    settle(answer, group.group_id, group.error_code, group.error_message)
+                else:
+                    answer.done[group.group_id] = _description(group, coordinator)
+            return answer
+
+        return await self._calls.ask_each(call, group_ids, coordinators(self._calls), ask)
+
+    async def list_share_group_offsets(
+        self,
+        group_specs: Mapping[str, ListShareGroupOffsetsSpec | Iterable[TopicPartition] | None],
+        *,
+        timeout_ms: int | None = None,
+    ) -> Outcomes[str, ShareGroupOffsets]:
+        """From where share groups read, by group and partition; None for a partition that was asked for and has no offset yet."""
+        call = self._calls.begin("list_share_group_offsets", timeout_ms)
+        wanted = {group: _partitions(spec) for group, spec in group_specs.items()}
+
+        async def ask(call: Call, node_id: int, groups: Sequence[str]) -> Answer[str, ShareGroupOffsets]:
+            request = listing.DescribeShareGroupOffsetsRequest([_listed(group, wanted[group]) for group in groups])
+            response: DescribeShareGroupOffsetsResponse = await self._calls.send(call, node_id, request)
+            answer: Answer[str, ShareGroupOffsets] = Answer()
+            for group in response.groups:
+                if group.error_code:
+                    settle(answer, group.group_id, group.error_code, group.error_message)
+                    continue
+                answer.done[group.group_id] = {
+                    TopicPartition(topic.topic_name, row.partition_index): _info(row.start_offset, row.leader_epoch, row.lag)
+                    for topic in group.topics
+                    for row in topic.partitions
+                    if not row.error_code
+                }
+            return answer
+
+        return await self._calls.ask_each(call, wanted, coordinators(self._calls), ask)
+
+    async def alter_share_group_offsets(
+        self, group_id: str, offsets: Mapping[TopicPartition, int], *, timeout_ms: int | None = None
+    ) -> Outcomes[TopicPartition, None]:
+        """Sets from where a share group without members reads."""
+        call = self._calls.begin("alter_share_group_offsets", timeout_ms)
+        topics: dict[str, list[altering.AlterShareGroupOffsetsRequestPartition]] = {}
+        for partition, offset in offsets.items():
+            row = altering.AlterShareGroupOffsetsRequestPartition(partition.partition, offset)
+            topics.setdefault(partition.topic, []).append(row)
+        request = altering.AlterShareGroupOffsetsRequest(
+            group_id, [altering.AlterShareGroupOffsetsRequestTopic(name, rows) for name, rows in topics.items()]
+        )
+
+        async def ask(call: Call, node_id: int, _: object) -> Answer[str, dict[TopicPartition, KafkaError | None]]:
+            response: AlterShareGroupOffsetsResponse = await self._calls.send(call, node_id, request)
+            answer: Answer[str, dict[TopicPartition, KafkaError | None]] = Answer()
+            if response.error_code:
+                settle(answer, group_id, response.error_code, response.error_message)
+            else:
+                answer.done[group_id] = {
+                    TopicPartition(topic.topic_name, row.partition_index): error_for(row.error_code, row.error_message)
+                    if row.error_code
+                    else None
+                    for topic in response.responses
+                    for row in topic.partitions
+                }
+            return answer
+
+        told = await self._calls.ask_each(call, [group_id], coordinators(self._calls), ask)
+        return _apart(list(offsets), told, group_id)
+
+    async def delete_share_group_offsets(
+        self, group_id: str, topics: Iterable[str], *, timeout_ms: int | None = None
+    ) -> Outcomes[str, None]:
+        """Makes a share group without members forget topics."""
+        call = self._calls.begin("delete_share_group_offsets", timeout_ms)
+        wanted = each_of(topics)
+        request = DeleteShareGroupOffsetsRequest(group_id, [DeleteShareGroupOffsetsRequestTopic(topic) for topic in wanted])
+
+        async def ask(call: Call, node_id: int, _: object) -> Answer[str, dict[str, KafkaError | None]]:
+            response: DeleteShareGroupOffsetsResponse = await self._calls.send(call, node_id, request)
+            answer: Answer[str, dict[str, KafkaError | None]] = Answer()
+            if response.error_code:
+                settle(answer, group_id, response.error_code, response.error_message)
+            else:
+                answer.done[group_id] = {
+                    topic.topic_name: error_for(topic.error_code, topic.error_message) if topic.error_code else None
+                    for topic in response.responses
+                }
+            return answer
+
+        return _apart(wanted, await self._calls.ask_each(call, [group_id], coordinators(self._calls), ask), group_id)
+
+
+def _description(group: described.DescribedGroup, coordinator: Node) -> ShareGroupDescription:
+    members = tuple(
+        ShareMemberDescription(
+            member.member_id, member.rack_id, member.client_id, member.client_host, _assigned(member.assignment), member.member_epoch
+        )
+        for member in group.members
+    )
+    return ShareGroupDescription(
+        group.group_id,
+        members,
+        GroupState.parse(group.group_state),
+        coordinator,
+        group.group_epoch,
+        group.assignment_epoch,
+        authorized_operations(group.authorized_operations),
+    )
+
+
+def _assigned(assignment: described.Assignment | None) -> MemberAssignment:
+    topics = [] if assignment is None else assignment.topic_partitions
+    return MemberAssignment(frozenset(TopicPartition(topic.topic_name, number) for topic in topics for number in topic.partitions))
+
+
+def _partitions(spec: ListShareGroupOffsetsSpec | Iterable[TopicPartition] | None) -> list[TopicPartition] | None:
+    if isinstance(spec, ListShareGroupOffsetsSpec):
+        spec = spec.topic_partitions
+    return None if spec is None else list(spec)
+
+
+def _listed(group_id: str, partitions: list[TopicPartition] | None) -> listing.DescribeShareGroupOffsetsRequestGroup:
+    if partitions is None:
+        return listing.DescribeShareGroupOffsetsRequestGroup(group_id, None)
+    topics: dict[str, list[int]] = {}
+    for partition in partitions:
+        topics.setdefault(partition.topic, []).append(partition.partition)
+    rows = [listing.DescribeShareGroupOffsetsRequestTopic(name, numbers) for name, numbers in topics.items()]
+    return listing.DescribeShareGroupOffsetsRequestGroup(group_id, rows)
+
+
+def _info(start_offset: int, leader_epoch: int, lag: int) -> SharePartitionOffsetInfo | None:
+    if start_offset < 0:
+        return None
+    return SharePartitionOffsetInfo(start_offset, None if leader_epoch < 0 else leader_epoch, None if lag < 0 else lag)
+
+
+def _apart(keys: list[K], told: Outcomes[str, dict[K, KafkaError | None]], group_id: str) -> Outcomes[K, None]:
+    """The outcome of each key of one group: the group's error, if it has one, is that of all of them."""
+    try:
+        errors = told[group_id]
+    except KafkaError as error:
+        return Outcomes(keys, {}, failed(keys, error))
+    missing = UnknownServerError("The response left it out")
+    wrong = {key: told_of for key in keys if (told_of := errors.get(key, missing)) is not None}
+    return Outcomes(keys, {key: None for key in keys if key not in wrong}, wrong)

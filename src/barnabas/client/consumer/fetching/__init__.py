@@ -1,0 +1,1 @@
+"""Fetching: from the request for records to what a poll returns."""

@@ -1,0 +1,1 @@
+"""A consumer as a member of its group, by the classic protocol and by KIP-848."""

@@ -1,0 +1,1 @@
+"""Offsets of a consumer: positions, commits, resets."""

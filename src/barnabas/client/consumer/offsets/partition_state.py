@@ -1,0 +1,138 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
+"""One assigned partition: where it is read, and whether that place is known, to be found, or to be asked about.
+
+The states are a table. A change that the table does not have is ignored, as in Kafka: what asked for it came too late. Belongs to the
+SubscriptionState, whose lock is held for every change.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final, NamedTuple
+
+from barnabas.client.consumer.offsets.offset_and_metadata import OffsetAndMetadata
+from barnabas.client.consumer.offsets.offset_reset import OffsetReset
+from barnabas.topic_partition import TopicPartition
+
+
+class FetchState(Enum):
+    INITIALIZING = "INITIALIZING"  # no position yet
+    FETCHING = "FETCHING"
+    AWAIT_RESET = "AWAIT_RESET"  # the position is to be found by a strategy
+    AWAIT_VALIDATION = "AWAIT_VALIDATION"  # the leader changed: was what has been read truncated?
+
+
+ALL_FETCH_STATES: Final = frozenset(FetchState)
+
+# Every state, and those it may follow.
+FETCH_STATES_BEFORE: Final[dict[FetchState, frozenset[FetchState]]] = {
+    FetchState.INITIALIZING: frozenset(),
+    FetchState.FETCHING: ALL_FETCH_STATES,
+    FetchState.AWAIT_RESET: ALL_FETCH_STATES,
+    FetchState.AWAIT_VALIDATION: frozenset({FetchState.INITIALIZING, FetchState.FETCHING, FetchState.AWAIT_VALIDATION}),
+}
+
+FETCH_STATES_WITH_POSITION: Final = frozenset({FetchState.FETCHING, FetchState.AWAIT_VALIDATION})
+
+
+class FetchPosition:
+    """Where to read next, the epoch of the last record read, and the leader (with its epoch) to read from; never changed. -1: unknown."""
+
+    __slots__ = ("leader_epoch", "leader_id", "offset", "offset_epoch")
+
+    def __init__(self, offset: int, offset_epoch: int = -1, leader_id: int = -1, leader_epoch: int = -1) -> None:
+        self.offset = offset
+        self.offset_epoch = offset_epoch
+        self.leader_id = leader_id
+        self.leader_epoch = leader_epoch
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, FetchPosition):
+            return NotImplemented
+        return (
+            self.offset == other.offset
+            and self.offset_epoch == other.offset_epoch
+            and self.leader_id == other.leader_id
+            and self.leader_epoch == other.leader_epoch
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.offset, self.offset_epoch, self.leader_id, self.leader_epoch))
+
+    def __repr__(self) -> str:
+        return (
+            f"FetchPosition(offset={self.offset}, offset_epoch={self.offset_epoch}, "
+            f"leader_id={self.leader_id}, leader_epoch={self.leader_epoch})"
+        )
+
+
+class Truncation(NamedTuple):
+    """Records that had been read were lost in a change of leaders; `divergent` is where the logs part, if that is known."""
+
+    partition: TopicPartition
+    position: FetchPosition
+    divergent: OffsetAndMetadata | None
+
+
+class PartitionState:
+    """One assigned partition."""
+
+    def __init__(self) -> None:
+        self.fetch_state = FetchState.INITIALIZING
+        self.position: FetchPosition | None = None
+        self.high_watermark: int | None = None
+        self.log_start_offset: int | None = None
+        self.last_stable_offset: int | None = None
+        self.paused = False
+        self.pending_revocation = False
+        self.pending_on_assigned_callback = False
+        self.reset_strategy: OffsetReset | None = None
+        self.next_retry_ms: int | None = None
+        self.preferred_read_replica: int | None = None
+        self.preferred_read_replica_until_ms = 0
+        self.end_offset_requested = False
+
+    @property
+    def has_valid_position(self) -> bool:
+        return self.fetch_state is FetchState.FETCHING
+
+    @property
+    def is_fetchable(self) -> bool:
+        return (
+            self.fetch_state is FetchState.FETCHING
+            and not self.paused
+            and not self.pending_revocation
+            and not self.pending_on_assigned_callback
+        )
+
+    def may_retry(self, now_ms: int) -> bool:
+        return self.next_retry_ms is None or now_ms >= self.next_retry_ms
+
+    def seek_validated(self, position: FetchPosition) -> None:
+        if self._enter(FetchState.FETCHING, position):
+            self.reset_strategy = None
+
+    def seek_unvalidated(self, position: FetchPosition) -> None:
+        self.seek_validated(position)
+        self.validate(position)
+
+    def validate(self, position: FetchPosition) -> None:
+        """Without epochs there is nothing to validate by, and reading goes on."""
+        known = position.offset_epoch >= 0 and position.leader_epoch >= 0
+        self._enter(FetchState.AWAIT_VALIDATION if known else FetchState.FETCHING, position)
+
+    def reset(self, strategy: OffsetReset) -> None:
+        if self._enter(FetchState.AWAIT_RESET, None):
+            self.reset_strategy = strategy
+
+    def _enter(self, state: FetchState, position: FetchPosition | None) -> bool:
+        if self.fetch_state not in FETCH_STATES_BEFORE[state]:
+            return False
+        self.fetch_state = state
+        self.position = position
+        self.next_retry_ms = None
+        return True
+
+
+def epoch_or_none(epoch: int) -> int | None:
+    return epoch if epoch >= 0 else None

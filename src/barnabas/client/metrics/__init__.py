@@ -1,0 +1,1 @@
+"""The metrics of a client, and their push to brokers (KIP-714)."""

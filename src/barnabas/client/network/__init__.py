@@ -1,0 +1,1 @@
+"""The network of a client: connections to brokers, TLS, SASL, API versions, and the metadata of the cluster."""

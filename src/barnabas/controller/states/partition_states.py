@@ -1,0 +1,234 @@
+"""The states of partitions, and what has to happen for a partition to get from one to the next.
+
+    NonExistent ──▶ New ──▶ Online ◀──▶ Offline ──▶ NonExistent
+                     └────────────────────▲
+
+New: replicas are assigned, nobody leads yet. Online: there is a leader. Offline: the leader is gone, or was never found. Only the way to
+Online writes the tree, and tells brokers: first states of new partitions, elections for the others. One partition that cannot go its way
+is logged and stays where it is; it never holds up the others.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from barnabas.controller import elections, steps
+from barnabas.controller.config import ControllerConfig
+from barnabas.controller.context import ControllerContext, LeaderAndIsr, PartitionStatus
+from barnabas.controller.elections import ElectionResult, ElectionStrategy
+from barnabas.controller.states.request_batch import RequestBatch
+from barnabas.controller.steps import ControllerMoved, StateChangeFailed, Steps
+from barnabas.metadata.errors import NoNode, SessionExpired, TreeError
+from barnabas.topic_partition import TopicPartition
+
+VALID_PREVIOUS_STATES: Final[Mapping[PartitionStatus, frozenset[PartitionStatus]]] = {
+    PartitionStatus.NEW: frozenset({PartitionStatus.NON_EXISTENT}),
+    PartitionStatus.ONLINE: frozenset({PartitionStatus.NEW, PartitionStatus.ONLINE, PartitionStatus.OFFLINE}),
+    PartitionStatus.OFFLINE: frozenset({PartitionStatus.NEW, PartitionStatus.ONLINE, PartitionStatus.OFFLINE}),
+    PartitionStatus.NON_EXISTENT: frozenset({PartitionStatus.OFFLINE}),
+}
+
+UNCLEAN_LEADER_ELECTION_ENABLE: Final = "unclean.leader.election.enable"
+
+# For each partition that had to be elected: who leads it now, or why nobody does.
+ElectionOutcomes = dict[TopicPartition, "LeaderAndIsr | Exception"]
+
+_log = logging.getLogger(__name__)
+_state_changes = logging.getLogger("state.change.logger")
+
+
+class PartitionStateMachine:
+    def __init__(self, context: ControllerContext, config: ControllerConfig, new_batch: Callable[[], RequestBatch]) -> None:
+        self._context = context
+        self._config = config
+        self._new_batch = new_batch
+
+    def startup(self) -> Steps[None]:
+        """At a failover, from what was read: where each partition stands, and then all that can be led are."""
+        for partition in self._context.all_partitions():
+            state = self._context.leadership.get(partition)
+            if state is None:
+                status = PartitionStatus.NEW
+            elif self._context.is_replica_online(state.leader, partition):
+                status = PartitionStatus.ONLINE
+            else:
+                status = PartitionStatus.OFFLINE
+            self._context.put_partition_state(partition, status)
+        yield from self.trigger_online()
+
+    def trigger_online(self, topic: str | None = None) -> Steps[ElectionOutcomes]:
+        """Tries to find a leader for every partition, or every one of a topic, that has none."""
+        context = self._context
+        if topic is None:
+            waiting = context.partitions_in(PartitionStatus.OFFLINE, PartitionStatus.NEW)
+        else:
+            states = (PartitionStatus.OFFLINE, PartitionStatus.NEW)
+            waiting = [partition for partition in context.partitions_of(topic) if context.partition_state(partition) in states]
+        partitions = [partition for partition in waiting if not context.is_topic_queued_for_deletion(partition.topic)]
+        return (yield from self.handle_state_changes(partitions, PartitionStatus.ONLINE, ElectionStrategy.OFFLINE))
+
+    def handle_state_changes(
+        self, partitions: Sequence[TopicPartition], target: PartitionStatus, strategy: ElectionStrategy = ElectionStrategy.OFFLINE
+    ) -> Steps[ElectionOutcomes]:
+        if not partitions:
+            return {}
+        try:
+            valid = yield from self._valid(partitions, target)
+            if target is not PartitionStatus.ONLINE:
+                yield from steps.in_turns(valid, lambda partition: self._context.put_partition_state(partition, target))
+                return {}
+            batch = self._new_batch()
+            outcomes = yield from self._bring_online(valid, strategy, batch)
+            batch.send()
+            return outcomes
+        except ControllerMoved:
+            _log.error("Controller moved to another broker when moving some partitions to %s state", target.name)
+            raise
+        except SessionExpired:
+            raise
+        except Exception as error:
+            _log.exception("Error while moving some partitions to %s state", target.name)
+            return dict.fromkeys(partitions, error)
+
+    def _valid(self, partitions: Sequence[TopicPartition], target: PartitionStatus) -> Steps[list[TopicPartition]]:
+        valid: list[TopicPartition] = []
+
+        def check(partition: TopicPartition) -> None:
+            if self._context.partition_state(partition) in VALID_PREVIOUS_STATES[target]:
+                valid.append(partition)
+            else:
+                self._log_failure(partition, target, f"it can only come from {_names(VALID_PREVIOUS_STATES[target])}")
+
+        yield from steps.in_turns(partitions, check)
+        return valid
+
+    def _bring_online(
+        self, partitions: Sequence[TopicPartition], strategy: ElectionStrategy, batch: RequestBatch
+    ) -> Steps[ElectionOutcomes]:
+        new = [each for each in partitions if self._context.partition_state(each) is PartitionStatus.NEW]
+        led_before = [each for each in partitions if self._context.partition_state(each) is not PartitionStatus.NEW]
+        if new:
+            yield from self._initialize(new, batch)
+        outcomes: ElectionOutcomes = {}
+        while led_before:
+            finished, led_before = yield from self._elect(led_before, strategy, batch)
+            outcomes |= finished
+        for partition, outcome in outcomes.items():
+            if isinstance(outcome, Exception):
+                self._log_failure(partition, PartitionStatus.ONLINE, outcome)
+            else:
+                self._context.put_partition_state(partition, PartitionStatus.ONLINE)
+        return outcomes
+
+    def _initialize(self, partitions: Sequence[TopicPartition], batch: RequestBatch) -> Steps[None]:
+        """The first live replica leads, and all that live are in sync: there is nothing yet to be behind with."""
+        context = self._context
+        states: dict[TopicPartition, LeaderAndIsr] = {}
+
+        def choose(partition: TopicPartition) -> None:
+            live = tuple(replica for replica in context.replicas(partition) if context.is_replica_online(replica, partition))
+            if live:
+                states[partition] = LeaderAndIsr(live[0], live, controller_epoch=context.epoch)
+            else:
+                assigned = list(context.replicas(partition))
+                self._log_failure(partition, PartitionStatus.ONLINE, f"no assigned replica of {assigned} is alive")
+
+        def announce(written: tuple[TopicPartition, TreeError | None]) -> None:
+            partition, error = written
+            if error is not None:
+                self._log_failure(partition, PartitionStatus.ONLINE, error)
+                return
+            state = context.leadership[partition] = states[partition]
+            batch.add_leader_and_isr(state.isr, partition, state, is_new=True)
+            context.put_partition_state(partition, PartitionStatus.ONLINE)
+
+        yield from steps.in_turns(partitions, choose)
+        written = yield from steps.create_states(states, context.epoch_version)
+        yield from steps.in_turns(written.items(), announce)
+
+    def _elect(
+        self, partitions: Sequence[TopicPartition], strategy: ElectionStrategy, batch: RequestBatch
+    ) -> Steps[tuple[ElectionOutcomes, list[TopicPartition]]]:
+        """Gives the finished ones, and those whose state a leader wrote between our reading and our writing: they are to be tried again."""
+        context = self._context
+        outcomes: ElectionOutcomes = {}
+        current: dict[TopicPartition, LeaderAndIsr] = {}
+        for partition, found in (yield from steps.read_states(partitions)).items():
+            if isinstance(found, LeaderAndIsr) and found.controller_epoch <= context.epoch:
+                current[partition] = found
+            else:
+                outcomes[partition] = self._why_not(partition, found)
+        elected: dict[TopicPartition, LeaderAndIsr] = {}
+        recipients = {}
+        for result in (yield from self._choose(current, strategy)):
+            if result.leader_and_isr is None:
+                fault = f"Failed to elect leader for partition {result.partition} under strategy {strategy.value}"
+                outcomes[result.partition] = StateChangeFailed(fault)
+            else:
+                elected[result.partition] = result.leader_and_isr
+                recipients[result.partition] = result.recipients
+        written, again = yield from steps.update_states(elected, context.epoch, context.epoch_version)
+        for partition, outcome in written.items():
+            outcomes[partition] = outcome
+            if isinstance(outcome, LeaderAndIsr):
+                context.leadership[partition] = outcome
+                context.unclean_leader_elections += outcome.leader not in current[partition].isr
+                batch.add_leader_and_isr(recipients[partition], partition, outcome, is_new=False)
+        return outcomes, again
+
+    def _choose(self, current: Mapping[TopicPartition, LeaderAndIsr], strategy: ElectionStrategy) -> Steps[list[ElectionResult]]:
+        context = self._context
+        if strategy is ElectionStrategy.REASSIGN:
+            return [elections.reassigned_leader(context, partition, state) for partition, state in current.items()]
+        if strategy is ElectionStrategy.PREFERRED:
+            return [elections.preferred_leader(context, partition, state) for partition, state in current.items()]
+        if strategy is ElectionStrategy.CONTROLLED_SHUTDOWN:
+            return [elections.controlled_shutdown_leader(context, partition, state) for partition, state in current.items()]
+        allow_all = strategy is ElectionStrategy.OFFLINE_UNCLEAN
+        lost = [partition for partition, state in current.items() if not elections.has_live_isr(context, partition, state)]
+        topics = [] if allow_all else list(dict.fromkeys(partition.topic for partition in lost))
+        allowed = yield from self._topics_that_allow_unclean(topics)
+        return [
+            elections.offline_leader(context, partition, state, allow_all or partition.topic in allowed)
+            for partition, state in current.items()
+        ]
+
+    def _topics_that_allow_unclean(self, topics: Sequence[str]) -> Steps[set[str]]:
+        if not topics:
+            return set()
+        allowed = set()
+        default = "true" if self._config.unclean_leader_election_enable else "false"
+        for topic, found in (yield from steps.read_topic_configs(topics)).items():
+            if isinstance(found, TreeError):
+                _log.error("The config of topic %s could not be read, so no unclean leader is elected for it: %s", topic, found)
+            elif found.get(UNCLEAN_LEADER_ELECTION_ENABLE, default).strip().lower() == "true":
+                allowed.add(topic)
+        return allowed
+
+    def _why_not(self, partition: TopicPartition, found: LeaderAndIsr | Exception) -> Exception:
+        if isinstance(found, LeaderAndIsr):
+            return StateChangeFailed(
+                f"Aborted leader election for partition {partition} since the LeaderAndIsr path was already written by another controller. "
+                f"This probably means that another controller was elected with epoch {found.controller_epoch}."
+            )
+        if isinstance(found, NoNode):
+            state = self._context.partition_state(partition)
+            return StateChangeFailed(f"LeaderAndIsr information doesn't exist for partition {partition} in {state.name} state")
+        return found
+
+    def _log_failure(self, partition: TopicPartition, target: PartitionStatus, reason: object) -> None:
+        state = self._context.partition_state(partition)
+        _state_changes.error(
+            "Controller epoch %d failed to change state for partition %s from %s to %s: %s",
+            self._context.epoch,
+            partition,
+            state.name,
+            target.name,
+            reason,
+        )
+
+
+def _names(states: frozenset[PartitionStatus]) -> str:
+    return ", ".join(state.name for state in sorted(states))

@@ -1,0 +1,209 @@
+"""The states of replicas, and what has to happen for a replica to get from one to the next.
+
+    NonExistent ──▶ New ──▶ Online ◀──▶ Offline ──▶ DeletionStarted ──▶ DeletionSuccessful ──▶ NonExistent
+                             ▲            ▲│               │
+                             └────────────┴┴▶ DeletionIneligible ◀┘
+
+Online: the broker is up and holds the replica. Offline: it is down, or was told to stop; the replica leaves the ISR, in the tree. Deletion
+is asked of the broker and is successful or not by its answer; a replica that could not be deleted is ineligible until it is tried again.
+One replica that cannot go its way is logged and stays where it is; it never holds up the others.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from barnabas.controller import steps
+from barnabas.controller.context import ControllerContext, LeaderAndIsr, PartitionAndReplica, ReplicaStatus
+from barnabas.controller.states.request_batch import RequestBatch
+from barnabas.controller.steps import ControllerMoved, Steps
+from barnabas.metadata.errors import NoNode, SessionExpired
+from barnabas.metadata.znodes.topics import NO_LEADER, ReplicaAssignment
+from barnabas.topic_partition import TopicPartition
+
+_LIVING: Final = frozenset({ReplicaStatus.NEW, ReplicaStatus.ONLINE, ReplicaStatus.OFFLINE, ReplicaStatus.DELETION_INELIGIBLE})
+
+VALID_PREVIOUS_STATES: Final[Mapping[ReplicaStatus, frozenset[ReplicaStatus]]] = {
+    ReplicaStatus.NEW: frozenset({ReplicaStatus.NON_EXISTENT}),
+    ReplicaStatus.ONLINE: _LIVING,
+    ReplicaStatus.OFFLINE: _LIVING,
+    ReplicaStatus.DELETION_STARTED: frozenset({ReplicaStatus.OFFLINE}),
+    ReplicaStatus.DELETION_SUCCESSFUL: frozenset({ReplicaStatus.DELETION_STARTED}),
+    ReplicaStatus.DELETION_INELIGIBLE: frozenset({ReplicaStatus.OFFLINE, ReplicaStatus.DELETION_STARTED}),
+    ReplicaStatus.NON_EXISTENT: frozenset({ReplicaStatus.DELETION_SUCCESSFUL}),
+}
+
+_log = logging.getLogger(__name__)
+_state_changes = logging.getLogger("state.change.logger")
+
+
+class ReplicaStateMachine:
+    def __init__(self, context: ControllerContext, new_batch: Callable[[], RequestBatch]) -> None:
+        self._context = context
+        self._new_batch = new_batch
+
+    def startup(self) -> Steps[None]:
+        """At a failover: every live broker is told what it holds, and replicas of dead ones leave the ISR."""
+        online, offline = [], []
+        for replica in self._context.replicas_of_partitions(self._context.all_partitions()):
+            if self._context.is_replica_online(replica.replica, replica.partition):
+                self._context.replica_states[replica] = ReplicaStatus.ONLINE
+                online.append(replica)
+            else:
+                # A dead broker does not answer, so a topic that is being deleted waits for it.
+                self._context.replica_states[replica] = ReplicaStatus.DELETION_INELIGIBLE
+                offline.append(replica)
+        yield from self.handle_state_changes(online, ReplicaStatus.ONLINE)
+        yield from self.handle_state_changes(offline, ReplicaStatus.OFFLINE)
+
+    def handle_state_changes(self, replicas: Sequence[PartitionAndReplica], target: ReplicaStatus) -> Steps[None]:
+        if not replicas:
+            return
+        try:
+            batch = self._new_batch()
+            valid = yield from self._valid(replicas, target)
+            if target is ReplicaStatus.OFFLINE:
+                yield from self._to_offline(valid, batch)
+            else:
+                yield from steps.in_turns(valid, lambda replica: self._change(replica, target, batch))
+            batch.send()
+        except ControllerMoved:
+            _log.error("Controller moved to another broker when moving some replicas to %s state", target.name)
+            raise
+        except SessionExpired:
+            raise
+        except Exception:
+            _log.exception("Error while moving some replicas to %s state", target.name)
+
+    def _valid(self, replicas: Sequence[PartitionAndReplica], target: ReplicaStatus) -> Steps[list[PartitionAndReplica]]:
+        allowed = VALID_PREVIOUS_STATES[target]
+        valid: list[PartitionAndReplica] = []
+
+        def check(replica: PartitionAndReplica) -> None:
+            if self._context.replica_state(replica) in allowed:
+                valid.append(replica)
+            else:
+                self._log_failure(replica, target, f"it can only come from {', '.join(state.name for state in sorted(allowed))}")
+
+        yield from steps.in_turns(replicas, check)
+        return valid
+
+    def _change(self, replica: PartitionAndReplica, target: ReplicaStatus, batch: RequestBatch) -> None:
+        if target is ReplicaStatus.NEW:
+            if not self._announce_new(replica, batch):
+                return
+        elif target is ReplicaStatus.ONLINE:
+            self._announce_online(replica, batch)
+        elif target is ReplicaStatus.DELETION_STARTED:
+            batch.add_stop_replica(replica.replica, replica.partition, delete=True)
+        elif target is ReplicaStatus.NON_EXISTENT:
+            self._forget(replica)
+            return
+        self._context.replica_states[replica] = target
+
+    def _announce_new(self, replica: PartitionAndReplica, batch: RequestBatch) -> bool:
+        """A replica added to a partition that is led already; of a new partition brokers hear when it gets its leader."""
+        state = self._context.leadership.get(replica.partition)
+        if state is None:
+            return True
+        if state.leader == replica.replica:
+            self._log_failure(replica, ReplicaStatus.NEW, "it is being requested to become leader")
+            return False
+        batch.add_leader_and_isr((replica.replica,), replica.partition, state, is_new=True)
+        return True
+
+    def _announce_online(self, replica: PartitionAndReplica, batch: RequestBatch) -> None:
+        if self._context.replica_state(replica) is ReplicaStatus.NEW:
+            assignment = self._context.assignment(replica.partition)
+            if replica.replica not in assignment.replicas:
+                _log.error("Adding replica %s that is not part of the assignment %s", replica, assignment)
+                self._context.set_assignment(replica.partition, replace(assignment, replicas=(*assignment.replicas, replica.replica)))
+            return
+        state = self._context.leadership.get(replica.partition)
+        if state is not None:
+            batch.add_leader_and_isr((replica.replica,), replica.partition, state, is_new=False)
+
+    def _forget(self, replica: PartitionAndReplica) -> None:
+        assignment = self._context.assignment(replica.partition)
+        kept = ReplicaAssignment(
+            tuple(each for each in assignment.replicas if each != replica.replica),
+            tuple(each for each in assignment.adding_replicas if each != replica.replica),
+            tuple(each for each in assignment.removing_replicas if each != replica.replica),
+        )
+        self._context.set_assignment(replica.partition, kept)
+        self._context.replica_states.pop(replica, None)
+
+    def _to_offline(self, replicas: Sequence[PartitionAndReplica], batch: RequestBatch) -> Steps[None]:
+        """Broker by broker, so that two replicas of one partition leave its ISR one after the other."""
+        by_broker: dict[int, list[TopicPartition]] = {}
+        for replica in replicas:
+            by_broker.setdefault(replica.replica, []).append(replica.partition)
+        for broker_id, partitions in by_broker.items():
+            yield from self._take_offline(broker_id, partitions, batch)
+
+    def _take_offline(self, broker_id: int, partitions: Sequence[TopicPartition], batch: RequestBatch) -> Steps[None]:
+        context = self._context
+        yield from steps.in_turns(partitions, lambda partition: batch.add_stop_replica(broker_id, partition, delete=False))
+        led = [partition for partition in partitions if partition in context.leadership]
+        never_led = [partition for partition in partitions if partition not in context.leadership]
+        while led:
+            shrunk, led = yield from self._remove_from_isr(broker_id, led)
+            yield from steps.in_turns(shrunk.items(), lambda found: self._is_offline(broker_id, *found, batch))
+        batch.add_update_metadata(context.live_brokers if never_led else (), never_led)
+        for partition in never_led:
+            context.replica_states[PartitionAndReplica(partition, broker_id)] = ReplicaStatus.OFFLINE
+
+    def _is_offline(self, broker_id: int, partition: TopicPartition, state: LeaderAndIsr, batch: RequestBatch) -> None:
+        context = self._context
+        context.leadership[partition] = state
+        if not context.is_topic_queued_for_deletion(partition.topic):
+            others = [replica for replica in context.replicas(partition) if replica != broker_id]
+            batch.add_leader_and_isr(others, partition, state, is_new=False)
+        context.replica_states[PartitionAndReplica(partition, broker_id)] = ReplicaStatus.OFFLINE
+
+    def _remove_from_isr(
+        self, broker_id: int, partitions: Sequence[TopicPartition]
+    ) -> Steps[tuple[dict[TopicPartition, LeaderAndIsr], list[TopicPartition]]]:
+        """States without the replica, which also are those that never had it; and those to try again, since a leader wrote in between."""
+        context = self._context
+        done: dict[TopicPartition, LeaderAndIsr] = {}
+        to_write: dict[TopicPartition, LeaderAndIsr] = {}
+        for partition, found in (yield from steps.read_states(partitions)).items():
+            if not isinstance(found, LeaderAndIsr):
+                if not isinstance(found, NoNode) or not context.is_topic_queued_for_deletion(partition.topic):
+                    self._log_failure(PartitionAndReplica(partition, broker_id), ReplicaStatus.OFFLINE, found)
+            elif found.controller_epoch > context.epoch:
+                why = f"a controller with epoch {found.controller_epoch} wrote its state"
+                self._log_failure(PartitionAndReplica(partition, broker_id), ReplicaStatus.OFFLINE, why)
+            elif broker_id in found.isr:
+                to_write[partition] = _without(broker_id, found)
+            else:
+                done[partition] = replace(found, controller_epoch=context.epoch)
+        written, again = yield from steps.update_states(to_write, context.epoch, context.epoch_version)
+        for partition, outcome in written.items():
+            if isinstance(outcome, LeaderAndIsr):
+                done[partition] = outcome
+            else:
+                self._log_failure(PartitionAndReplica(partition, broker_id), ReplicaStatus.OFFLINE, outcome)
+        return done, again
+
+    def _log_failure(self, replica: PartitionAndReplica, target: ReplicaStatus, reason: object) -> None:
+        _state_changes.error(
+            "Controller epoch %d initiated state change of replica %d for partition %s from %s to %s failed: %s",
+            self._context.epoch,
+            replica.replica,
+            replica.partition,
+            self._context.replica_state(replica).name,
+            target.name,
+            reason,
+        )
+
+
+def _without(broker_id: int, state: LeaderAndIsr) -> LeaderAndIsr:
+    """The last one stays in the ISR, though nobody leads then: it is the one that has everything."""
+    leader = NO_LEADER if state.leader == broker_id else state.leader
+    isr = state.isr if len(state.isr) == 1 else tuple(replica for replica in state.isr if replica != broker_id)
+    return state.elected(leader, isr)

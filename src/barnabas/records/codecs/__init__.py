@@ -1,0 +1,1 @@
+"""Variable-length integers and compression."""

@@ -1,0 +1,1 @@
+"""What a leader checks and sets in records before they enter its log."""

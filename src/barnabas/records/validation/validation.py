@@ -1,0 +1,286 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
+"""The rules of a topic for the records in it, and what the validators of all formats share.
+
+`validator` is the way in. Here stand the rules, the outcome, the checks of single records, and the slow way out: records written anew in
+another format, with another codec, or with offsets that did not come in order. A batch is refused as a whole or taken as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from mypy_extensions import i64
+
+from barnabas.errors import InvalidRecord, InvalidTimestamp, RecordTooLarge, UnsupportedForMessageFormat
+from barnabas.records.batch import (
+    CREATE_TIME,
+    LOG_APPEND_TIME,
+    MAGIC_V2,
+    NO_TIMESTAMP,
+    Batch,
+    read_batches,
+)
+from barnabas.records.builder import BatchBuilder
+from barnabas.records.codecs.compression import NONE, PRODUCED_SIZE_MAX
+from barnabas.records.reader import each_record
+from barnabas.records.record import Record
+
+# Who appends: what a client may not do, a coordinator may.
+REPLICATION: Final = 0
+COORDINATOR: Final = 1
+CLIENT: Final = 2
+RAFT_LEADER: Final = 3
+
+KEEP_CODEC: Final = -1  # compression.type=producer
+
+# No honest timestamp or delta comes near this, and sums and differences of two below it cannot overflow.
+_TIMESTAMP_MAX: Final = 2**61
+_ERRORS_MAX: Final = 10_000  # told to the client; a batch that unfolds into millions of bad records is not worth a list of them
+_ERRORS_SHOWN: Final = 3
+
+
+class ValidationRules:
+    """What a topic's configuration asks of its records. `topic_partition` is only for the texts of errors."""
+
+    def __init__(
+        self,
+        target_magic: i64 = MAGIC_V2,
+        codec: int | None = None,
+        level: int | None = None,
+        compacted: bool = False,
+        timestamp_type: i64 = CREATE_TIME,
+        before_max_ms: i64 = 0x7FFFFFFFFFFFFFFF,
+        after_max_ms: i64 = 3_600_000,
+        max_message_bytes: i64 = 1_048_588,
+        topic_partition: str = "",
+    ) -> None:
+        self.target_magic = target_magic
+        self.codec: i64 = KEEP_CODEC if codec is None else codec
+        self.level = level
+        self.compacted = compacted
+        self.timestamp_type = timestamp_type
+        self.before_max_ms = before_max_ms
+        self.after_max_ms = after_max_ms
+        self.max_message_bytes = max_message_bytes
+        self.topic_partition = topic_partition
+
+
+class Validated:
+    """Records as they are to stand in the log, and what the log wants to know about them.
+
+    `offset_of_max_timestamp` is that of the last record in the batch with the greatest timestamp: no more than the header says, because a
+    follower knows no more. `batches` count their positions from the start of `buffers`.
+    """
+
+    def __init__(
+        self,
+        buffers: list[bytes | memoryview],
+        size: i64,
+        batches: list[Batch],
+        last_offset: i64,
+        max_timestamp: i64,
+        offset_of_max_timestamp: i64,
+        log_append_time: i64,
+        size_changed: bool,
+        converted_count: i64,
+        temporary_bytes: i64,
+    ) -> None:
+        self.buffers = buffers
+        self.size = size
+        self.batches = batches
+        self.last_offset = last_offset
+        self.max_timestamp = max_timestamp
+        self.offset_of_max_timestamp = offset_of_max_timestamp
+        self.log_append_time = log_append_time
+        self.size_changed = size_changed
+        self.converted_count = converted_count
+        self.temporary_bytes = temporary_bytes
+
+
+class Append:
+    """What one append brings along: the bytes, where they are to go, and by whose rules. `at_once` bytes of records may be looked at in
+    one call."""
+
+    def __init__(
+        self, data: bytes, base_offset: i64, now_ms: i64, leader_epoch: i64, origin: i64, rules: ValidationRules, at_once: i64 = 0
+    ) -> None:
+        self.data = data
+        self.base_offset = base_offset
+        self.now_ms = now_ms
+        self.leader_epoch = leader_epoch
+        self.origin = origin
+        self.rules = rules
+        self.at_once = at_once
+        self.log_append_time: i64 = now_ms if rules.timestamp_type == LOG_APPEND_TIME else NO_TIMESTAMP
+
+    @property
+    def level(self) -> int | None:
+        """The level belongs to the topic's own codec, not to whatever a producer chose."""
+        return None if self.rules.codec == KEEP_CODEC else self.rules.level
+
+
+class RecordCheck:
+    """The check of a batch record by record, against the rules of its topic."""
+
+    def __init__(self, append: Append, batch: Batch) -> None:
+        self._append = append
+        self._batch = batch
+        self._index: i64 = 0
+        self._errors: list[tuple[int, str]] = []
+        self._bad_timestamps: bool = False
+
+    @property
+    def is_full(self) -> bool:
+        """There are so many bad records that the others need not be looked at."""
+        return len(self._errors) == _ERRORS_MAX
+
+    def look_at(self, record: Record) -> None:
+        rules = self._append.rules
+        if rules.compacted and not record.has_key:
+            message = f"Compacted topic cannot accept message without key in topic partition {rules.topic_partition}"
+            self._errors.append((self._index, message))
+        else:
+            fault = _timestamp_fault(self._append, self._batch, record)
+            if fault is not None:
+                self._bad_timestamps = True
+                self._errors.append((self._index, fault))
+        self._index += 1
+
+    def conclude(self) -> None:
+        """Refuse the batch with a list of the records that break a rule of the topic."""
+        errors = self._errors
+        if not errors:
+            return
+        if self._bad_timestamps:
+            raise InvalidTimestamp("One or more records have been rejected due to invalid timestamp", errors)
+        shown = ", ".join([f"RecordError(batchIndex={index}, message='{message}')" for index, message in errors[:_ERRORS_SHOWN]])
+        raise InvalidRecord(
+            f"One or more records have been rejected due to {len(errors)} record errors in total, "
+            f"and only showing the first three errors at most: [{shown}]",
+            errors,
+        )
+
+
+def check_records(append: Append, batch: Batch, records: Iterable[Record]) -> None:
+    """Refuse the batch with a list of the records that break a rule of the topic."""
+    check = RecordCheck(append, batch)
+    for record in records:
+        if check.is_full:
+            break
+        check.look_at(record)
+    check.conclude()
+
+
+def is_out_of_range(append: Append, timestamp: i64) -> bool:
+    """Whether a timestamp is further from now than message.timestamp.before.max.ms and after.max.ms allow."""
+    if not are_moderate(timestamp, append.now_ms):
+        return True
+    age: i64 = append.now_ms - timestamp
+    return age > append.rules.before_max_ms or -age > append.rules.after_max_ms
+
+
+def are_moderate(one: i64, other: i64) -> bool:
+    """Whether both are small enough for their sum and their difference not to overflow."""
+    return -_TIMESTAMP_MAX < one < _TIMESTAMP_MAX and -_TIMESTAMP_MAX < other < _TIMESTAMP_MAX
+
+
+def rebuild(append: Append, batches: list[Batch], codec: i64, temporary_bytes: i64) -> Validated:
+    """Write the records of `batches`, already checked, anew as the topic wants them."""
+    builder = builder_of(append, batches[0], codec)
+    try:
+        offset: i64 = append.base_offset
+        for batch in batches:
+            for record in each_record(append.data, batch, PRODUCED_SIZE_MAX):
+                append_anew(builder, record, offset)
+                offset += 1
+        built = builder.build()
+    except ValueError as fault:
+        raise InvalidRecord(f"{fault} in topic partition {append.rules.topic_partition}") from fault
+    return rebuilt_by(append, builder, built, temporary_bytes)
+
+
+def builder_of(append: Append, first: Batch, codec: i64) -> BatchBuilder:
+    """For records that are written anew; `first` is the first of the batches that they stand in."""
+    rules = append.rules
+    return BatchBuilder(
+        rules.target_magic,
+        codec,
+        append.base_offset,
+        timestamp_type=rules.timestamp_type,
+        log_append_time=append.now_ms,
+        producer_id=first.producer_id,
+        producer_epoch=first.producer_epoch,
+        base_sequence=first.base_sequence,
+        leader_epoch=append.leader_epoch,
+        transactional=first.is_transactional,
+        level=append.level,
+    )
+
+
+def append_anew(builder: BatchBuilder, record: Record, offset: i64) -> None:
+    if builder.magic < MAGIC_V2 and record.header_count > 0:
+        raise UnsupportedForMessageFormat(f"Magic v{builder.magic} does not support record headers")
+    if record.timestamp < NO_TIMESTAMP:
+        raise InvalidTimestamp(f"Invalid negative timestamp {record.timestamp}")
+    builder.append_record(record, offset)
+
+
+def rebuilt_by(append: Append, builder: BatchBuilder, built: bytes, temporary_bytes: i64) -> Validated:
+    """The outcome of an append whose records a builder has written anew."""
+    rules = append.rules
+    codec: i64 = builder.codec
+    max_timestamp: i64 = builder.max_timestamp
+    offset_of_max: i64 = builder.offset_of_max_timestamp
+    if rules.timestamp_type == LOG_APPEND_TIME:
+        max_timestamp = append.now_ms
+        offset_of_max = append.base_offset
+    if max_timestamp != NO_TIMESTAMP and (codec != NONE or rules.target_magic >= MAGIC_V2):
+        offset_of_max = builder.last_offset  # there is one batch, and its header tells no more
+    return rebuilt(append, built, max_timestamp, offset_of_max, builder.count, temporary_bytes + builder.uncompressed_size)
+
+
+def rebuilt(append: Append, built: bytes, max_timestamp: i64, offset_of_max: i64, count: i64, temporary_bytes: i64) -> Validated:
+    """The outcome of an append whose bytes had to be written anew, which may have made them too large."""
+    rules = append.rules
+    batches = read_batches(built)
+    for batch in batches:
+        if batch.size > rules.max_message_bytes and append.origin != REPLICATION:
+            raise RecordTooLarge(
+                f"Message batch size is {batch.size} bytes in append to partition {rules.topic_partition} "
+                f"which exceeds the maximum configured size of {rules.max_message_bytes}."
+            )
+    return Validated(
+        [built],
+        len(built),
+        batches,
+        append.base_offset + count - 1,
+        max_timestamp,
+        offset_of_max,
+        append.log_append_time,
+        True,
+        count,
+        temporary_bytes,
+    )
+
+
+def _timestamp_fault(append: Append, batch: Batch, record: Record) -> str | None:
+    rules = append.rules
+    if rules.timestamp_type == CREATE_TIME and record.timestamp != NO_TIMESTAMP:
+        if not is_out_of_range(append, record.timestamp):
+            return None
+        now: int = append.now_ms
+        return (
+            f"Timestamp {record.timestamp} of message with offset {record.offset} is out of range. "
+            f"The timestamp should be within [{now - int(rules.before_max_ms)}, {now + int(rules.after_max_ms)}]"
+        )
+    if batch.timestamp_type == LOG_APPEND_TIME:
+        return f"Invalid timestamp type in message {_describe(record)}. Producer should not set timestamp type to LogAppendTime."
+    return None
+
+
+def _describe(record: Record) -> str:
+    return (
+        f"Record(offset={record.offset}, timestamp={record.timestamp}, "
+        f"key={max(record.key_size, 0)} bytes, value={max(record.value_size, 0)} bytes)"
+    )

@@ -1,0 +1,1 @@
+"""What is in a log directory besides the logs: identity, checkpoints, markers."""

@@ -1,0 +1,123 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
+"""What the log looks at before it writes, and what it says afterwards.
+
+The leader's checks are the validator's. A follower takes the leader's batches as they are, so long as they are intact and go on where its
+log ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from barnabas.errors import CorruptRecord, OffsetsOutOfOrder, RecordTooLarge, UnexpectedAppendOffset
+from barnabas.records.batch import MAGIC_V2, NO_TIMESTAMP, Batch, read_batches
+from barnabas.records.crc import is_valid
+from barnabas.records.validation.validator import Validated
+from barnabas.storage.producers.state import BatchMetadata
+from barnabas.topic_partition import TopicPartition
+
+UNKNOWN_OFFSET: Final = -1
+
+
+class LogAppendInfo:
+    """What became of an append. For a duplicate these are the offsets the original got.
+
+    `first_offset` is -1 where only decompressing would tell: formats v0 and v1, on a follower. `looked_at` is how many bytes of records the
+    validation has looked at. A plain class, because making one is on the path of every append.
+    """
+
+    def __init__(
+        self,
+        first_offset: int,
+        last_offset: int,
+        max_timestamp: int,
+        log_append_time: int,
+        log_start_offset: int,
+        size: int,
+        batches: int,
+        duplicate: bool = False,
+        converted_records: int = 0,
+        looked_at: int = 0,
+    ) -> None:
+        self.first_offset = first_offset
+        self.last_offset = last_offset
+        self.max_timestamp = max_timestamp
+        self.log_append_time = log_append_time
+        self.log_start_offset = log_start_offset
+        self.size = size
+        self.batches = batches
+        self.duplicate = duplicate
+        self.converted_records = converted_records
+        self.looked_at = looked_at
+
+
+def nothing_appended(log_start_offset: int) -> LogAppendInfo:
+    return LogAppendInfo(UNKNOWN_OFFSET, -1, NO_TIMESTAMP, NO_TIMESTAMP, log_start_offset, 0, 0)
+
+
+def duplicate_of(original: BatchMetadata, log_start_offset: int) -> LogAppendInfo:
+    """A retry of what is in the log already: answered as the first time, written not again."""
+    return LogAppendInfo(
+        original.first_offset, original.last_offset, original.timestamp, original.timestamp, log_start_offset, 0, 0, duplicate=True
+    )
+
+
+def check_sizes(batches: Iterable[Batch], max_message_bytes: int, partition: TopicPartition) -> None:
+    """Once more, after conversion or recompression made batches of another size."""
+    for batch in batches:
+        if batch.size > max_message_bytes:
+            raise RecordTooLarge(
+                f"Message batch size is {batch.size} bytes in append to partition {partition} "
+                f"which exceeds the maximum configured size of {max_message_bytes}."
+            )
+
+
+def analyze_replicated(data: bytes, leader_epoch: int, partition: TopicPartition) -> Validated:
+    """The whole, intact, ascending batches a follower was given; those of an epoch later than the one it follows are left out."""
+    batches: list[Batch] = []
+    last_offset = -1
+    max_timestamp, offset_of_max = NO_TIMESTAMP, -1
+    for batch in read_batches(data):
+        if 0 <= leader_epoch < batch.leader_epoch:
+            break
+        if batch.base_offset <= last_offset or batch.last_offset < batch.base_offset:
+            raise OffsetsOutOfOrder(
+                f"Out of order offsets found in append to {partition}: "
+                f"{last_offset} is followed by {batch.base_offset} to {batch.last_offset}"
+            )
+        if not is_valid(data, batch):
+            raise CorruptRecord(f"Record is corrupt (stored crc = {batch.crc}) in topic partition {partition}.")
+        last_offset = batch.last_offset
+        if batch.max_timestamp > max_timestamp:
+            max_timestamp, offset_of_max = batch.max_timestamp, last_offset
+        batches.append(batch)
+    size = batches[-1].end if batches else 0
+    whole: bytes | memoryview = data if size == len(data) else memoryview(data)[:size]
+    return Validated([whole], size, batches, last_offset, max_timestamp, offset_of_max, NO_TIMESTAMP, False, 0, 0)
+
+
+def require_next(replicated: Validated, log_end_offset: int, partition: TopicPartition) -> int:
+    """The first offset of what a follower was given, -1 where only decompressing would tell; it may not be below the log end offset."""
+    first = replicated.batches[0]
+    first_offset = first.base_offset if first.magic >= MAGIC_V2 else UNKNOWN_OFFSET
+    known, what = (first.last_offset, "Last offset of the first batch") if first_offset < 0 else (first_offset, "First offset")
+    if known < log_end_offset:
+        raise UnexpectedAppendOffset(
+            f"Unexpected offset in append to {partition}. {what} {known} is less than the next offset {log_end_offset}. "
+            f"First 10 offsets in append: {[batch.base_offset for batch in replicated.batches[:10]]}, "
+            f"last offset in append: {replicated.last_offset}.",
+            first.base_offset,
+            replicated.last_offset,
+        )
+    return first_offset
+
+
+def has_gap(batches: Sequence[Batch], log_end_offset: int) -> bool:
+    """Whether records are missing before one of the batches that a follower was given. A batch of format v0 or v1 does not tell."""
+    expected = log_end_offset
+    for batch in batches:
+        if batch.base_offset > expected and batch.magic >= MAGIC_V2:
+            return True
+        expected = batch.next_offset
+    return False

@@ -1,0 +1,791 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
+"""The log of one partition: an append-only sequence of batches cut into segments.
+
+This is where an offset is born. Appending checks the batches, gives them their offsets, checks the producers, writes, and only then moves
+the log end offset; reading hands out slices of files up to what the reader may see. Four offsets tell the whole story:
+
+    log start offset  ≤  last stable offset  ≤  high watermark  ≤  log end offset
+
+A Log runs on one thread. It touches the disk through its segments only, and what takes long or must wait it leaves to its host.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+
+from barnabas.errors import (
+    CorruptRecord,
+    InconsistentTopicId,
+    KafkaError,
+    KafkaStorageError,
+    OffsetOutOfRange,
+    OutOfDescriptors,
+    RecordBatchTooLarge,
+)
+from barnabas.records.batch import MAGIC_V2, Batch, entry_size
+from barnabas.records.validation.long_validation import LongValidation, placed, validate_whole
+from barnabas.records.validation.validator import CLIENT, REPLICATION, Validated, ValidationRules, validate
+from barnabas.storage.directory import names
+from barnabas.storage.directory.partition_metadata import PartitionMetadataFile
+from barnabas.storage.disk.disk import is_shortage
+from barnabas.storage.disk.files import AnyFiles
+from barnabas.storage.host import LogHost
+from barnabas.storage.indexes.txn_index import AbortedTxn
+from barnabas.storage.leader_epochs import LeaderEpochCache
+from barnabas.storage.log import retention
+from barnabas.storage.log.append import (
+    UNKNOWN_OFFSET,
+    LogAppendInfo,
+    analyze_replicated,
+    check_sizes,
+    duplicate_of,
+    has_gap,
+    nothing_appended,
+    require_next,
+)
+from barnabas.storage.log.durability import NEVER_MS, Durability, FlushPlan
+from barnabas.storage.log.fetch import FetchData, FetchIsolation, Hole, aborted_in, collect_aborted, read_segments
+from barnabas.storage.log_config import INT_MAX, LogConfig
+from barnabas.storage.log_offset import LogOffset
+from barnabas.storage.producers.append import TRANSACTION_VERSION_UNKNOWN
+from barnabas.storage.producers.replay import ProducerUpdates, check_producers, rebuild_producer_state
+from barnabas.storage.producers.state import ProducerStateManager
+from barnabas.storage.producers.verification import VerificationGuard
+from barnabas.storage.segments.segment import Segment
+from barnabas.storage.segments.segments import Segments
+from barnabas.topic_partition import TopicPartition
+from barnabas.uuid import Uuid
+
+_log = logging.getLogger(__name__)
+
+
+class Log:
+    def __init__(
+        self,
+        files: AnyFiles,
+        directory: str,
+        partition: TopicPartition,
+        config: LogConfig,
+        segments: Segments,
+        producers: ProducerStateManager,
+        epochs: LeaderEpochCache,
+        metadata_file: PartitionMetadataFile,
+        host: LogHost,
+        jitter: Callable[[int], int],
+        *,
+        log_start_offset: int,
+        recovery_point: int,
+        log_end_offset: int,
+        recovered: bool,
+        is_new: bool,
+        gaps_are_losses: bool = False,
+    ) -> None:
+        """Made by `loader.load_log`, from what it found on disk."""
+        self.files = files
+        self.directory = directory
+        self.log_dir = directory.rpartition("/")[0]
+        self.partition = partition
+        self.segments = segments
+        self.producers = producers
+        self.epochs = epochs
+        self.metadata_file = metadata_file
+        self.host = host
+        self.durability = Durability(recovery_point, recovered, is_new)
+        self.acks_wait_below = 0  # acknowledgements of records below it wait for the flush that flush.messages asked for
+        self._loaded_end = -1 if recovered else log_end_offset  # as long as the log ends there, closing has nothing to make durable
+        self._loaded_base = segments.active.base_offset
+        self._jitter = jitter
+        self.has_role = False  # whether this broker has become leader or follower of it; before, nobody knows its high watermark
+        self._log_end_offset = log_end_offset
+        self._high_watermark = LogOffset(log_start_offset)
+        self._first_unstable: LogOffset | None = None
+        self.gaps_are_losses = gaps_are_losses  # nothing has ever been removed from between its records, here or at its leader
+        self._gaps_noted = False  # where the next start looks
+        self._losses_noted: set[int] = set()
+        self._closed = False
+        self._failure: str | None = None  # what went wrong with the disk: nothing more is read or written then
+        self._topic_id = metadata_file.read().topic_id if metadata_file.exists() else None
+        self.update_config(config)
+        self.log_start_offset = max(log_start_offset, segments.first.base_offset)
+        self._update_log_start(self.log_start_offset)
+        self._update_first_unstable()
+
+    def __repr__(self) -> str:
+        return (
+            f"Log(dir={self.directory}, topic={self.partition.topic}, partition={self.partition.partition}, "
+            f"highWatermark={self.high_watermark}, lastStableOffset={self.last_stable_offset}, "
+            f"logStartOffset={self.log_start_offset}, logEndOffset={self.log_end_offset})"
+        )
+
+    # -- what it is
+
+    @property
+    def is_future(self) -> bool:
+        return self.directory.endswith(names.FUTURE_DIR_SUFFIX)
+
+    @property
+    def size(self) -> int:
+        return self.segments.size
+
+    @property
+    def active_segment(self) -> Segment:
+        return self.segments.active
+
+    @property
+    def latest_epoch(self) -> int:
+        return self.epochs.latest_epoch
+
+    @property
+    def topic_id(self) -> Uuid | None:
+        return self._topic_id
+
+    def assign_topic_id(self, topic_id: Uuid) -> None:
+        """The id reaches the disk before the first record does."""
+        if self._topic_id is None:
+            self._topic_id = topic_id
+            self.metadata_file.record(topic_id)
+        elif self._topic_id != topic_id:
+            raise InconsistentTopicId(
+                f"Tried to assign topic ID {topic_id} to log for topic partition {self.partition}, but log already contained topic ID "
+                f"{self._topic_id}"
+            )
+
+    def update_config(self, config: LogConfig) -> None:
+        self.config = config
+        self.gaps_are_losses = self.gaps_are_losses and not config.compact
+        self._rules = ValidationRules(
+            codec=config.codec,
+            level=None if config.codec is None else config.level(config.codec),
+            compacted=config.compact,
+            timestamp_type=config.timestamp_type,
+            before_max_ms=config.timestamp_before_max_ms,
+            after_max_ms=config.timestamp_after_max_ms,
+            max_message_bytes=config.max_message_bytes,
+            topic_partition=str(self.partition),
+        )
+
+    # -- offsets
+
+    @property
+    def log_end_offset(self) -> int:
+        """The offset the next record will get."""
+        return self._log_end_offset
+
+    @property
+    def end(self) -> LogOffset:
+        active = self.segments.active
+        return LogOffset(self._log_end_offset, active.base_offset, active.size)
+
+    @property
+    def recovery_point(self) -> int:
+        """Everything below it is synced."""
+        return self.durability.recovery_point
+
+    @property
+    def high_watermark(self) -> int:
+        return self._high_watermark.offset
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Below it every transaction is decided; read_committed stops here."""
+        unstable = self._first_unstable
+        if unstable is not None and unstable.offset < self._high_watermark.offset:
+            return unstable.offset
+        return self._high_watermark.offset
+
+    def fetch_high_watermark(self) -> LogOffset:
+        """The high watermark with its place in the files, looked up once if only the offset is known."""
+        if not self._high_watermark.has_position:
+            self._set_high_watermark(self._place(self._high_watermark.offset))
+        return self._high_watermark
+
+    def fetch_last_stable_offset(self) -> LogOffset:
+        high_watermark = self.fetch_high_watermark()
+        unstable = self._first_unstable
+        if unstable is None or unstable.offset >= high_watermark.offset:
+            return high_watermark
+        if not unstable.has_position:
+            self._first_unstable = unstable = self._place(unstable.offset)
+        return unstable
+
+    def update_high_watermark(self, offset: int) -> int:
+        """A follower takes what its leader said, kept between log start and log end; gives what it became."""
+        if offset < self.log_start_offset:
+            self._set_high_watermark(LogOffset(self.log_start_offset))
+        elif offset >= self._log_end_offset:
+            self._set_high_watermark(self.end)
+        else:
+            self._set_high_watermark(LogOffset(offset))
+        return self.high_watermark
+
+    def maybe_increment_high_watermark(self, new: LogOffset) -> LogOffset | None:
+        """A leader moves it forward; gives the old one, or None where nothing moved."""
+        if new.offset > self._log_end_offset:
+            raise ValueError(f"High watermark {new.offset} update exceeds current log end offset {self._log_end_offset}")
+        old = self.fetch_high_watermark()
+        if old.offset < new.offset or (old.offset == new.offset and old.on_older_segment(new)):
+            self._set_high_watermark(new)
+            return old
+        return None
+
+    def _set_high_watermark(self, new: LogOffset) -> None:
+        if new.offset < 0:
+            raise ValueError("High watermark offset should be non-negative")
+        if new.offset < self._high_watermark.offset:
+            _log.warning("Non-monotonic update of high watermark of %s from %d to %d", self.partition, self.high_watermark, new.offset)
+        self._high_watermark = new
+        self.producers.on_high_watermark_updated(new.offset)
+        self._update_first_unstable()
+
+    def _pull_high_watermark_to_end(self) -> None:
+        if self._high_watermark.offset >= self._log_end_offset:
+            self._set_high_watermark(self.end)
+
+    def _update_first_unstable(self) -> None:
+        first = self.producers.first_unstable_offset
+        if first is not None and (first.offset < self.log_start_offset or not first.has_position):
+            first = self._place(max(first.offset, self.log_start_offset))
+        self._first_unstable = first
+
+    def _place(self, offset: int) -> LogOffset:
+        """An offset with its segment and position, as far as they can be told."""
+        try:
+            place = self._read_bounded(offset, 1, self.end, False, False).offset
+            return LogOffset(offset, place.segment_base, place.position)
+        except OffsetOutOfRange:
+            return LogOffset(offset)
+
+    def _update_log_start(self, offset: int) -> None:
+        self.log_start_offset = offset
+        if self._high_watermark.offset < offset:
+            self.update_high_watermark(offset)
+        # The recovery point stays: if the new start is forgotten in a crash, unflushed records below it come back and must be recovered.
+
+    def increment_log_start_offset(self, offset: int, reason: str) -> bool:
+        """Deleting records is raising this. True if it moved."""
+        if offset > self.high_watermark:
+            raise OffsetOutOfRange(
+                f"Cannot increment the log start offset to {offset} of partition {self.partition} "
+                f"since it is larger than the high watermark {self.high_watermark}"
+            )
+        if offset <= self.log_start_offset:
+            return False
+        with self.on_disk(f"while increasing log start offset to {offset}"):
+            self._update_log_start(offset)
+            _log.info("Incremented log start offset of %s to %d due to %s", self.partition, offset, reason)
+            self.epochs.truncate_from_start(offset)
+            self.producers.on_log_start_offset_incremented(offset)
+            self._update_first_unstable()
+        return True
+
+    # -- appending
+
+    def append_as_leader(
+        self,
+        data: bytes,
+        leader_epoch: int,
+        now_ms: int,
+        *,
+        origin: int = CLIENT,
+        start: int = 0,
+        end: int = -1,
+        verification_guard: VerificationGuard | None = None,
+        transaction_version: int = TRANSACTION_VERSION_UNKNOWN,
+        at_once: int = -1,
+    ) -> LogAppendInfo:
+        """Checks the batches in `data[start:end]`, gives them the next offsets and writes them.
+
+        With `at_once`, no more than so many bytes of records are looked at in this call: TakesTurns is raised for more, and what
+        `long_validation` makes of them is given to `append_validated`.
+        """
+        self.check_open()
+        stop = len(data) if end < 0 else end
+        if entry_size(data, start, stop) == 0:
+            return nothing_appended(self.log_start_offset)
+        end_offset, rules = self._log_end_offset, self._rules
+        if at_once < 0:
+            validated = validate_whole(data, start, stop, end_offset, now_ms, leader_epoch, origin, rules)
+        else:
+            validated = validate(data, start, stop, end_offset, now_ms, leader_epoch, origin, rules, at_once)
+        if validated.size_changed:
+            check_sizes(validated.batches, self.config.max_message_bytes, self.partition)
+        return self._append(validated, self._log_end_offset, origin, now_ms, verification_guard, transaction_version)
+
+    def long_validation(self, data: bytes, start: int, end: int, leader_epoch: int, now_ms: int, origin: int) -> LongValidation:
+        """The validation of records that TakesTurns was raised for, by the rules of this log."""
+        return LongValidation(data, start, end, now_ms, leader_epoch, origin, self._rules)
+
+    def append_validated(
+        self,
+        validated: Validated,
+        leader_epoch: int,
+        now_ms: int,
+        origin: int,
+        verification_guard: VerificationGuard | None = None,
+        transaction_version: int = TRANSACTION_VERSION_UNKNOWN,
+    ) -> LogAppendInfo:
+        """Gives the records of a long validation the next offsets, whatever was appended meanwhile, and writes them."""
+        self.check_open()
+        placed(validated, self._log_end_offset, leader_epoch)
+        if validated.size_changed:
+            check_sizes(validated.batches, self.config.max_message_bytes, self.partition)
+        return self._append(validated, self._log_end_offset, origin, now_ms, verification_guard, transaction_version)
+
+    def append_as_follower(self, data: bytes, now_ms: int, leader_epoch: int = -1) -> LogAppendInfo:
+        """Writes batches of the leader as they are, offsets included.
+
+        With a leader epoch, batches of a later one are left for the next fetch: they belong to a leader this replica does not follow yet.
+        """
+        self.check_open()
+        replicated = analyze_replicated(data, leader_epoch, self.partition)
+        if not replicated.batches:
+            return nothing_appended(self.log_start_offset)
+        first_offset = require_next(replicated, self._log_end_offset, self.partition)
+        if not self._gaps_noted and has_gap(replicated.batches, self._log_end_offset):
+            self._note_gaps()
+        return self._append(replicated, first_offset, REPLICATION, now_ms)
+
+    def _note_gaps(self) -> None:
+        """The leader's log was compacted once: a leader does not pass over what is lost. Noted before the records are written, since a
+        start that does not know of it takes what is behind a gap and was not flushed for the remains of a crash."""
+        with self.on_disk("while noting that the log has gaps"):
+            self.host.note_gaps(self)
+        self._gaps_noted = True
+        self.gaps_are_losses = False
+
+    def _append(
+        self,
+        records: Validated,
+        first_offset: int,
+        origin: int,
+        now_ms: int,
+        guard: VerificationGuard | None = None,
+        transaction_version: int = TRANSACTION_VERSION_UNKNOWN,
+    ) -> LogAppendInfo:
+        """The order is Kafka's, and matters: what is refused is not written, and what is written counts at once."""
+        try:
+            self.metadata_file.maybe_flush()  # the topic id must be on disk before any data is
+            self._assign_epochs(records.batches)
+            if records.size > self.config.segment_bytes:
+                raise RecordBatchTooLarge(
+                    f"Message batch size is {records.size} bytes in append to partition {self.partition}, "
+                    f"which exceeds the maximum configured segment size of {self.config.segment_bytes}."
+                )
+            segment = self._maybe_roll(records, first_offset, now_ms)
+            updates = check_producers(self.producers, segment, records, origin, guard, transaction_version)
+            if updates is not None and updates.duplicate is not None:
+                return duplicate_of(updates.duplicate, self.log_start_offset)
+            segment.append(records.buffers, records.batches)
+            self._log_end_offset = end = records.last_offset + 1
+            if updates is not None:
+                self._apply(updates, segment)
+            self.producers.update_map_end_offset(end)
+            if updates is not None:
+                self._update_first_unstable()
+            if end - self.durability.recovery_point >= self.config.flush_messages:
+                self.acks_wait_below = end
+                self.host.flush_later(self, end)
+        except OSError as e:
+            raise self._disk_failed("while appending records", e) from e
+        return LogAppendInfo(
+            first_offset,
+            records.last_offset,
+            records.max_timestamp,
+            records.log_append_time,
+            self.log_start_offset,
+            records.size,
+            len(records.batches),
+            False,
+            records.converted_count,
+            max(records.size, records.temporary_bytes),
+        )
+
+    def _apply(self, updates: ProducerUpdates, segment: Segment) -> None:
+        for info in updates.appended:
+            self.producers.update(info)
+        for txn in updates.completed:
+            segment.add_aborted(txn, self.producers.last_stable_offset(txn))
+            self.producers.complete_txn(txn)
+
+    def _assign_epochs(self, batches: Iterable[Batch]) -> None:
+        epochs = self.epochs
+        for batch in batches:
+            if batch.magic < MAGIC_V2:
+                if epochs.entries:
+                    # Old formats carry no epoch: without the cache, truncation falls back to the high watermark, which is safe.
+                    _log.warning("Clearing leader epoch cache of %s after append with message format v%d", self.partition, batch.magic)
+                    epochs.clear_and_flush()
+            elif batch.leader_epoch != epochs.latest_epoch and batch.leader_epoch >= 0:
+                epochs.assign(int(batch.leader_epoch), int(batch.base_offset))
+
+    # -- rolling
+
+    def _maybe_roll(self, records: Validated, first_offset: int, now_ms: int) -> Segment:
+        active = self.segments.active
+        if not active.should_roll(self.config, records.size, records.last_offset, records.max_timestamp, now_ms):
+            return active
+        # Without the first offset (formats v0 and v1 on a follower) this is the lowest it can be.
+        return self.roll(now_ms, first_offset if first_offset != UNKNOWN_OFFSET else records.last_offset - INT_MAX)
+
+    def roll(self, now_ms: int, expected_next_offset: int = 0) -> Segment:
+        """Closes the active segment and starts a new one at the log end offset, or at `expected_next_offset` if that is higher."""
+        self.check_open()
+        with self.on_disk("while rolling log segment"):
+            base = max(expected_next_offset, self._log_end_offset)
+            active = self.segments.active
+            if base in self.segments:
+                if active.base_offset != base or active.size:
+                    raise KafkaError(
+                        f"Trying to roll a new log segment for {self.partition} with start offset {base} while it already exists"
+                    )
+                _log.warning(
+                    "Rolling %s at offset %d again: the active segment is empty but one of its indexes is full", self.partition, base
+                )
+                segment = self._replace_active(base, now_ms)
+            else:
+                if base < active.base_offset:
+                    raise KafkaError(f"Trying to roll a new log segment for {self.partition} with start offset {base} below the active one")
+                self._remove_leftovers(base)
+                active.close_indexes()
+                if self.durability.active_was_cut:
+                    active.flush()
+                    self.durability.active_was_cut = False
+                segment = self._new_segment(base, now_ms)
+            self.producers.update_map_end_offset(base)
+            self.producers.take_snapshot(sync=False)
+            self._pull_high_watermark_to_end()
+            self.host.flush_later(self, base)
+            _log.info("Rolled new log segment of %s at offset %d", self.partition, base)
+        return segment
+
+    def _new_segment(self, base_offset: int, now_ms: int) -> Segment:
+        jitter_ms = self._jitter(self.config.segment_jitter_ms_max)
+        segment = Segment(self.files, self.directory, base_offset, self.config, now_ms, jitter_ms=jitter_ms)
+        segment.create_indexes()
+        self.segments.add(segment)
+        return segment
+
+    def _remove_leftovers(self, base_offset: int) -> None:
+        for kind in names.SEGMENT_SUFFIXES:
+            path = names.segment_file(self.directory, base_offset, kind)
+            if self.files.exists(path):
+                _log.warning("Newly rolled segment file %s already exists; deleting it first", path)
+                self.files.remove(path)
+
+    def _replace_active(self, base_offset: int, now_ms: int) -> Segment:
+        """A new active segment first, then the old one goes: there is always one to append to."""
+        old = self.segments.active
+        if old.base_offset == base_offset:
+            old.rename_suffix("", names.DELETED_SUFFIX)
+        segment = self._new_segment(base_offset, now_ms)
+        if old.base_offset != base_offset:
+            self.segments.remove(old.base_offset)
+            old.rename_suffix("", names.DELETED_SUFFIX)
+        self._delete_files([old])
+        return segment
+
+    # -- reading
+
+    def read(self, offset: int, max_bytes: int, isolation: FetchIsolation, min_one_message: bool = False) -> FetchData:
+        """Batches from `offset` on, as far as the reader may see."""
+        self.check_open()
+        if offset < self.log_start_offset:
+            raise OffsetOutOfRange(
+                f"Received request for offset {offset} for partition {self.partition}, "
+                f"but we only have log segments starting from offset: {self.log_start_offset}."
+            )
+        if isolation is FetchIsolation.LOG_END:
+            bound = self.end
+        elif isolation is FetchIsolation.HIGH_WATERMARK:
+            bound = self.fetch_high_watermark()
+        else:
+            bound = self.fetch_last_stable_offset()
+        return self._read_bounded(offset, max_bytes, bound, min_one_message, isolation is FetchIsolation.TXN_COMMITTED, for_reader=True)
+
+    def _read_bounded(
+        self, offset: int, max_bytes: int, bound: LogOffset, min_one_message: bool, with_aborted: bool, for_reader: bool = False
+    ) -> FetchData:
+        segment = self.segments.floor(offset)
+        if offset > self._log_end_offset or segment is None:
+            raise OffsetOutOfRange(
+                f"Received request for offset {offset} for partition {self.partition}, "
+                f"but we only have log segments upto {self._log_end_offset}."
+            )
+        if offset >= bound.offset:
+            where = bound if offset == bound.offset else self._place(offset)
+            return FetchData(where, None, aborted=[] if with_aborted else None)
+        try:
+            found = read_segments(self.segments, segment, offset, max_bytes, bound, min_one_message, for_reader, self.gaps_are_losses)
+            if found is None:  # in range, but every record at or after it has been compacted away
+                return FetchData(self.end, None)
+            if with_aborted:
+                aborted = aborted_in(self.segments, found, self._log_end_offset)
+                return FetchData(found.offset, found.records, found.first_entry_incomplete, aborted)
+            return found
+        except Hole as hole:
+            self.note_loss(hole.next_offset, str(hole))
+            raise CorruptRecord(str(hole)) from None
+        except OSError as e:
+            raise self._disk_failed("while reading", e) from e
+
+    def inspect_segment(self, base_offset: int) -> None:
+        """Logs what is missing at the end of a segment that is not written any more."""
+        segment, following = self.segments.get(base_offset), self.segments.higher(base_offset)
+        if segment is None or following is None:
+            return
+        next_base, path = following.base_offset, segment.file.path
+        try:
+            end = segment.next_offset()
+        except CorruptRecord as e:
+            self.note_loss(next_base, f"Segment {path} is damaged: {e}")
+            return
+        if segment.is_torn:
+            self.note_loss(next_base, f"Segment {path} is cut, or damaged, behind offset {end - 1}")
+        elif self.gaps_are_losses and end < next_base:
+            self.note_loss(next_base, f"Segment {path} ends at offset {end}, and the next begins at {next_base}")
+
+    def note_loss(self, up_to: int, what: str) -> None:
+        """Logs that records are missing below an offset, once for each such place."""
+        if up_to in self._losses_noted:
+            return
+        self._losses_noted.add(up_to)
+        _log.error(
+            "%s. Readers of %s get CORRUPT_MESSAGE there and may go on at offset %d. Restore the file from a copy; or, where another "
+            "broker has a replica, stop this one and delete %s: it is copied from there; or have the records before deleted (barnabas "
+            "delete-records). Where the topic once was compacted and nothing is missing, add compact to its cleanup.policy",
+            what,
+            self.partition,
+            up_to,
+            self.directory,
+        )
+
+    def collect_aborted(self, start: int, upper_bound: int) -> list[AbortedTxn]:
+        """Every aborted transaction that has data in [start, upper_bound); the cleaner asks."""
+        segment = self.segments.floor(start)
+        return collect_aborted(self.segments, segment, self.log_start_offset, upper_bound) if segment else []
+
+    # -- making it durable
+
+    def prepare_flush(self, below: int) -> FlushPlan | None:
+        """What must be synced so that every record below an offset survives the machine. The plan may run on any thread.
+
+        Below the log end offset plus one means all of it, an empty active segment included.
+        """
+        snapshots = self.producers.take_unsynced_snapshots
+        return self.durability.plan(self.files, self.directory, self.segments, snapshots, self.epochs, below, self._log_end_offset)
+
+    def flushed(self, plan: FlushPlan, monotonic_ms: int) -> None:
+        """A plan has run to its end. If the log was let go of meanwhile, the plan found closed files and proves nothing."""
+        if self._closed or self._failure is not None:
+            return
+        self.durability.flushed(plan, self.segments.active.base_offset, monotonic_ms)
+
+    def not_flushed(self, plan: FlushPlan) -> None:
+        """A plan could not run to its end for want of descriptors: the next one has to do all of it."""
+        self.durability.not_flushed(plan)
+        self.producers.unsynced_again(plan.snapshots)
+
+    def flush_below(self, offset: int, monotonic_ms: int = NEVER_MS) -> None:
+        with self.on_disk(f"while flushing log up to offset {offset}"):
+            plan = self.prepare_flush(offset)
+            if plan is None:
+                return
+            try:
+                is_durable = plan.run()
+            except OSError:
+                self.not_flushed(plan)
+                raise
+            if is_durable:
+                self.flushed(plan, monotonic_ms)
+
+    def flush(self, monotonic_ms: int = NEVER_MS) -> None:
+        """Everything written so far, the active segment included."""
+        self.flush_below(self._log_end_offset + 1, monotonic_ms)
+
+    @property
+    def unflushed_messages(self) -> int:
+        return self._log_end_offset - self.durability.recovery_point
+
+    # -- deleting and truncating
+
+    def delete_old_segments(self, now_ms: int) -> int:
+        """Retention: by log start offset always, by size and by time where the cleanup policy says delete."""
+        deleted = 0
+        for reason, deletable in retention.breaches(self, now_ms):
+            deleted += self._delete_segments(deletable, reason, now_ms)
+        return deleted
+
+    def _delete_segments(self, deletable: Sequence[Segment], reason: str, now_ms: int) -> int:
+        if not deletable:
+            return 0
+        with self.on_disk("while deleting segments"):
+            doomed = list(deletable)
+            if len(doomed) == len(self.segments):
+                self.roll(now_ms)  # a log always has a segment to append to
+            following = self.segments.higher(doomed[-1].base_offset)
+            if following is not None:
+                self.increment_log_start_offset(following.base_offset, "segment deletion")
+            _log.info("Deleting segments of %s at base offsets %s due to %s", self.partition, [s.base_offset for s in doomed], reason)
+            self._remove_segments(doomed)
+        return len(doomed)
+
+    def _remove_segments(self, doomed: Sequence[Segment]) -> None:
+        """Out of sight first, renamed next, gone after file.delete.delay.ms: a reader may still be in the middle of one.
+
+        Given from the end of the log inwards, so that a crash on the way leaves no hole.
+        """
+        for segment in doomed:
+            self.segments.remove(segment.base_offset)
+        for segment in doomed:
+            segment.rename_suffix("", names.DELETED_SUFFIX)
+        self._delete_files(doomed)
+        self.delete_snapshots_of(doomed)
+
+    def _delete_files(self, doomed: Sequence[Segment]) -> None:
+        self.durability.names_changed = True
+        for segment in doomed:
+            self.host.delete_later(partial(self._delete_segment, segment), self.config.file_delete_delay_ms)
+
+    def _delete_segment(self, segment: Segment) -> None:
+        segment.moved_to(self.directory)  # which may have another name since
+        segment.delete()
+
+    def delete_snapshots_of(self, doomed: Iterable[Segment]) -> None:
+        for segment in doomed:
+            delete = self.producers.mark_snapshot_for_deletion(segment.base_offset)
+            if delete is not None:
+                self.host.delete_later(delete, self.config.file_delete_delay_ms)
+
+    def truncate_to(self, offset: int, now_ms: int) -> bool:
+        """Drops every record from `offset` on. True if there was any."""
+        if offset < 0:
+            raise ValueError(f"Cannot truncate partition {self.partition} to a negative offset ({offset}).")
+        self.check_open()
+        with self.on_disk(f"while truncating log to offset {offset}"):
+            if offset >= self._log_end_offset:
+                _log.info(
+                    "Truncating %s to %d has no effect as the largest offset in the log is %d",
+                    self.partition,
+                    offset,
+                    self._log_end_offset - 1,
+                )
+                # This replica may have led and noted an epoch without writing in it: that entry conflicts with the new leader's.
+                self.epochs.truncate_from_end(self._log_end_offset)
+                return False
+            _log.info("Truncating %s to offset %d", self.partition, offset)
+            if self.segments.first.base_offset > offset:
+                self.truncate_fully_and_start_at(offset, now_ms)
+                return True
+            self._remove_segments(self.segments.from_base(offset + 1)[::-1])
+            # At once: if one of those came back after others had taken its offsets, nothing would tell which is right.
+            self.files.sync_dir(self.directory)
+            self.segments.active.truncate_to(offset, now_ms)
+            self._log_end_offset = offset
+            self.durability.truncated(offset, active_was_cut=True)
+            self.epochs.truncate_from_end(offset)
+            self.log_start_offset = min(offset, self.log_start_offset)
+            rebuild_producer_state(self.producers, self.segments, self.log_start_offset, offset, now_ms)
+            if self.high_watermark >= offset:
+                self._set_high_watermark(self.end)
+            else:
+                self._update_first_unstable()
+        return True
+
+    def truncate_fully_and_start_at(self, offset: int, now_ms: int, log_start_offset: int | None = None) -> None:
+        """Empties the log; the next record gets `offset`."""
+        self.check_open()
+        with self.on_disk("while truncating the entire log"):
+            _log.info("Truncating all of %s, to start at offset %d", self.partition, offset)
+            self._remove_segments(list(self.segments)[-2::-1])
+            self._replace_active(offset, now_ms)
+            self.files.sync_dir(self.directory)
+            self._log_end_offset = offset
+            self.durability.truncated(offset, active_was_cut=False)
+            self.epochs.clear_and_flush()
+            self.producers.truncate_fully_and_start_at(offset)
+            self.log_start_offset = offset if log_start_offset is None else log_start_offset
+            rebuild_producer_state(self.producers, self.segments, self.log_start_offset, offset, now_ms)
+            self._set_high_watermark(self.end)
+
+    # -- life cycle
+
+    def rename_dir(self, name: str, sync: bool = True) -> None:
+        """Moves the log to another directory name beside this one; open files follow. Without `sync`, the caller syncs the log directory:
+        that is for logs that are deleted, whose topic ids need not be on disk either."""
+        with self.on_disk(f"while renaming the log to {name}"):
+            renamed = f"{self.log_dir}/{name}"
+            if sync:
+                self.metadata_file.maybe_flush()
+            self.files.rename(self.directory, renamed)
+            self.directory = renamed
+            for segment in self.segments:
+                segment.moved_to(renamed)
+            self.producers.moved_to(renamed)
+            self.epochs.moved_to(renamed)
+            self.metadata_file.moved_to(renamed)
+            self.durability.names_changed = True  # a flush that is under way finds no such directory any more
+            if sync:
+                self.files.sync_dir(self.log_dir)
+
+    def close(self, monotonic_ms: int = NEVER_MS) -> None:
+        """Leaves on disk, durably, what the next load wants to find: a producer snapshot at the end and complete indexes.
+
+        A log that has not changed since it was loaded has all that, and is only let go of. An empty one needs no topic id on disk.
+        """
+        if self._closed:
+            return
+        with self.on_disk("while closing"):
+            if not self._is_as_loaded():
+                if self._log_end_offset > 0:
+                    self.metadata_file.maybe_flush()
+                self.epochs.flush(self._log_end_offset)
+                self.producers.take_snapshot()
+                self.segments.active.close_indexes()
+                self.flush(monotonic_ms)
+            self.segments.close()
+        self._closed = True
+
+    def _is_as_loaded(self) -> bool:
+        return (
+            self._log_end_offset == self._loaded_end == self.durability.recovery_point
+            and self.segments.active.base_offset == self._loaded_base
+            and not self.durability.was_truncated
+            and not self.durability.names_changed
+            and not self.epochs.is_dirty(self._log_end_offset)
+            and self.producers.map_end_offset <= (self.producers.latest_snapshot_offset or 0)
+        )
+
+    def close_handlers(self) -> None:
+        """Lets go of everything without writing: the disk has failed."""
+        self.segments.close_handlers()
+        self._closed = True
+
+    def delete(self) -> None:
+        """Removes the directory and all in it. May run on any thread: the log is nobody's any more, and an OSError is its caller's."""
+        self.close_handlers()
+        self.segments.clear()
+        self.files.remove_tree(self.directory)
+
+    def check_open(self) -> None:
+        if self._closed or self._failure is not None:
+            raise KafkaStorageError(self._failure or f"The log of {self.partition} is closed")
+
+    @contextmanager
+    def on_disk(self, doing: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as e:
+            raise self._disk_failed(doing, e) from e
+
+    def _disk_failed(self, doing: str, error: OSError) -> KafkaStorageError:
+        """An error of the disk takes the whole log directory offline; the client is told to look for another replica. Where only
+        descriptors are missing, the client tries again: nothing has been done by halves."""
+        message = f"Error {doing} for {self.partition} in dir {self.log_dir}: {error}"
+        self.host.disk_failed(self.log_dir, message, error)
+        if is_shortage(error):
+            return OutOfDescriptors(message)
+        self._failure = message
+        return KafkaStorageError(message)

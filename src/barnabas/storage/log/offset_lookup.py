@@ -1,0 +1,62 @@
+"""Finding an offset by time: what ListOffsets asks of a log.
+
+Negative timestamps are questions of their own ("the latest", "the earliest", …); the others mean the first record at or after that time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from barnabas.records.batch import NO_TIMESTAMP
+from barnabas.storage.segments.segment import OFFSET_MAX, Found
+
+if TYPE_CHECKING:
+    from barnabas.storage.log.log import Log
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+MAX_TIMESTAMP: Final = -3
+EARLIEST_LOCAL: Final = -4  # of the part on this broker's disks: here always all of it
+LATEST_TIERED: Final = -5  # of the part in remote storage: there is none
+EARLIEST_PENDING_UPLOAD: Final = -6  # likewise
+
+NO_EPOCH: Final = -1
+
+
+def offset_for_timestamp(log: Log, timestamp: int) -> Found | None:
+    """The timestamp, offset and leader epoch that answer; None where no record is that young."""
+    log.check_open()
+    with log.on_disk("while fetching offset by timestamp"):
+        return _answer(log, timestamp)
+
+
+def _answer(log: Log, timestamp: int) -> Found | None:
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        first = log.epochs.earliest_entry
+        known = first is not None and first.start_offset <= log.log_start_offset
+        return Found(NO_TIMESTAMP, log.log_start_offset, first.epoch if known and first is not None else NO_EPOCH)
+    if timestamp == LATEST:
+        return Found(NO_TIMESTAMP, log.log_end_offset, log.latest_epoch)
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        return Found(NO_TIMESTAMP, -1, NO_EPOCH)
+    if timestamp == MAX_TIMESTAMP:
+        return max(log.segments, key=lambda segment: segment.max_timestamp.timestamp).find_max_timestamp()
+    for segment in log.segments.between(log.log_start_offset, OFFSET_MAX):
+        if segment.largest_timestamp >= timestamp:
+            found = segment.find_by_timestamp(timestamp, log.log_start_offset)
+            if found is not None:  # else its young records are below the log start, or it is its file that is young
+                return found
+    return None
+
+
+def offsets_before(log: Log, timestamp: int, max_offsets: int, now_ms: int) -> list[int]:
+    """ListOffsets v0: base offsets of segments last written before a time, newest first, by modification time of the files."""
+    points = [(max(segment.base_offset, log.log_start_offset), segment.modified_ms) for segment in log.segments]
+    if log.active_segment.size > 0:
+        points.append((log.log_end_offset, now_ms))
+    if timestamp == EARLIEST:
+        points = points[:1]
+    elif timestamp != LATEST:
+        while points and points[-1][1] > timestamp:
+            points.pop()
+    return [offset for offset, _ in reversed(points)][:max_offsets]

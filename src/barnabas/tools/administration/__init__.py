@@ -1,0 +1,1 @@
+"""Parts of the administrative tools: health, groups, quotas, reassignments, features."""

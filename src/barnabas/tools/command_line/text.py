@@ -1,0 +1,125 @@
+"""How tools print: Kafka's plain text into a pipe or a file, colour on a terminal, JSON where it is asked for.
+
+A script must see exactly what Kafka's tool prints, so that nothing is ever added unless somebody looks at it: colour only where stdout is a
+terminal and NO_COLOR is not set, progress only on a terminal's stderr.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Literal
+
+from barnabas.tools.command_line.options import Option
+
+JSON: Final = Option("json", "Print the result as one JSON document, for programs. (Not in Kafka.)")
+
+Colour = Literal["bold", "red", "green", "yellow", "dim"]
+_CODES: Final = {"bold": "1", "red": "31", "green": "32", "yellow": "33", "dim": "2"}
+_PROGRESS_AFTER_S: Final = 2.0
+_BAR: Final = 30
+_REDRAW_S: Final = 0.5
+
+
+def on_terminal() -> bool:
+    return sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+
+
+def coloured(text: str, colour: Colour) -> str:
+    return f"\x1b[{_CODES[colour]}m{text}\x1b[0m" if on_terminal() else text
+
+
+def heading(text: str) -> str:
+    """A line of column names."""
+    return coloured(text, "bold")
+
+
+def print_json(value: Any) -> None:
+    print(json.dumps(value, indent=2 if sys.stdout.isatty() else None, default=str))
+
+
+def compact_json(value: Any) -> str:
+    """As Jackson writes it: no blanks."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def java_split(text: str, pattern: str) -> list[str]:
+    """Java's split: what is empty at the end is dropped."""
+    words = re.split(pattern, text)
+    while len(words) > 1 and not words[-1]:
+        words.pop()
+    return words
+
+
+def print_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Kafka's table: columns padded to the longest value, a tab after each."""
+    widths = [max(len(row[index]) for row in (headers, *rows)) for index in range(len(headers))]
+    for number, row in enumerate((headers, *rows)):
+        line = "".join(f"{value:{width}}\t" for value, width in zip(row, widths, strict=True))
+        print(heading(line) if number == 0 else line)
+
+
+class Progress:
+    """A bar on stderr for what takes longer than two seconds, and only where somebody watches."""
+
+    def __init__(self, what: str, total: int) -> None:
+        self._what = what
+        self._total = max(total, 1)
+        self._began = time.monotonic()
+        self._shown = False
+        self._visible = sys.stderr.isatty()
+
+    def at(self, done: int) -> None:
+        if not self._visible or time.monotonic() - self._began < _PROGRESS_AFTER_S:
+            return
+        self._shown = True
+        share = min(done / self._total, 1.0)
+        bar = "█" * round(share * _BAR) + "·" * (_BAR - round(share * _BAR))
+        print(f"\r{self._what} {bar} {share:4.0%}", end="", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        if self._shown:
+            print(f"\r{'':{len(self._what) + _BAR + 7}}\r", end="", file=sys.stderr, flush=True)
+
+
+class Waiting:
+    """A line on stderr while something takes longer than two seconds, and only where somebody watches. `why` tells why it has to wait."""
+
+    def __init__(self, what: str, why: Callable[[], str] = str) -> None:
+        self._what = what
+        self._why = why
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._show, daemon=True)
+
+    def __enter__(self) -> None:
+        if sys.stderr.isatty():
+            self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _show(self) -> None:
+        began = time.monotonic()
+        waited = self._over.wait(_PROGRESS_AFTER_S)
+        width = 0
+        while not waited:
+            line = self._line(time.monotonic() - began)
+            print(f"\r{line:{width}}", end="", file=sys.stderr, flush=True)
+            width = max(width, len(line))
+            waited = self._over.wait(_REDRAW_S)
+        if width:
+            print(f"\r{'':{width}}\r", end="", file=sys.stderr, flush=True)
+
+    def _line(self, waited_s: float) -> str:
+        """Not longer than the terminal is wide: what is wrapped cannot be written over."""
+        why = self._why()
+        line = f"waiting for {self._what}, {waited_s:.0f} s" + (f": {why}" if why else "")
+        return line[: shutil.get_terminal_size().columns - 1]

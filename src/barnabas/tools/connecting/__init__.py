@@ -1,0 +1,1 @@
+"""From the options of a tool to a client of the cluster."""

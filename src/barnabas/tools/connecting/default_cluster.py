@@ -1,0 +1,122 @@
+"""The cluster of a tool that was started without --bootstrap-server.
+
+`$BARNABAS_BOOTSTRAP_SERVERS`, then `bootstrap.servers` in `$XDG_CONFIG_HOME/barnabas/client.properties`, then localhost:9092. The address
+is put into the command line, and that file beside it where it holds more settings, so that each tool reads both as if they had been typed.
+Kafka's names of the tools (`kafka-topics`) get no default: Kafka's scripts insist on an address.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from barnabas.tools.command_line.failures import ToolError
+from barnabas.tools.command_line.grammar import Grammar
+from barnabas.tools.connecting.connect import BOOTSTRAP_SERVERS, load_properties
+
+SERVERS_VARIABLE: Final = "BARNABAS_BOOTSTRAP_SERVERS"
+LOCAL_SERVER: Final = "localhost:9092"
+BOOTSTRAP_OPTION: Final = "--bootstrap-server"
+# An address by another way, or a question that needs none.
+_INSTEAD: Final = ("--bootstrap-controller", "--zookeeper", "--broker-list", "--validate-regex", "--help", "-h", "--version")
+CLIENT_FILES: Final = ("--command-config", "--admin.config", "--consumer.config", "--producer.config", "--config-file")
+
+
+@dataclass(frozen=True)
+class DefaultCluster:
+    servers: str
+    origin: str  # for the line that tells which was taken; empty for localhost
+    config_file: str | None = None  # with the settings that a connection to these servers needs
+    unused_file: str = ""  # which has settings for other servers, and these servers; for that line
+
+
+def client_properties_path(environ: Mapping[str, str]) -> str:
+    base = environ.get("XDG_CONFIG_HOME", "")
+    return os.path.join(base if os.path.isabs(base) else os.path.expanduser("~/.config"), "barnabas", "client.properties")
+
+
+def default_cluster(environ: Mapping[str, str]) -> DefaultCluster:
+    """The settings of the file are used with its own address, and with any other where it has none: they may hold a password."""
+    path = client_properties_path(environ)
+    settings = load_properties(path) if os.path.exists(path) else {}
+    in_file = settings.pop(BOOTSTRAP_SERVERS, "").strip()
+    in_variable = environ.get(SERVERS_VARIABLE, "").strip()
+    servers = in_variable or in_file or LOCAL_SERVER
+    origin = f"${SERVERS_VARIABLE}" if in_variable else path if in_file else ""
+    if settings and in_file not in ("", servers):
+        return DefaultCluster(servers, origin, unused_file=f"{path}, which are for {in_file}")
+    return DefaultCluster(servers, origin, path if settings else None)
+
+
+def with_default_cluster(
+    grammar: Grammar, words: Sequence[str], environ: Mapping[str, str], *, runs_alone: bool = False
+) -> tuple[list[str], str]:
+    """The words with an address where they need one, and a line that says which; else the words as they are, and nothing."""
+    position = _position(grammar, words, runs_alone)
+    if position is None:
+        return list(words), ""
+    given = grammar.given(words)
+    known = grammar.known(words)
+    own_file = next((given[name] for name in CLIENT_FILES if name in given), None)
+    cluster = _of_file(own_file) or default_cluster(environ)
+    added = [BOOTSTRAP_OPTION, cluster.servers]
+    file_option = next((name for name in CLIENT_FILES if name in known), None)
+    if cluster.config_file is not None and own_file is None and file_option is not None:
+        added += [file_option, cluster.config_file]
+    return [*words[:position], *added, *words[position:]], _told(cluster, file_option in added, own_file is not None)
+
+
+def client_settings(grammar: Grammar, words: Sequence[str]) -> dict[str, str]:
+    """Of the file for the client on a command line; none where there is no such file."""
+    given = grammar.given(words)
+    try:
+        return load_properties(next((given[name] for name in CLIENT_FILES if name in given), None))
+    except (ToolError, OSError):
+        return {}  # the tool says it
+
+
+def _position(grammar: Grammar, words: Sequence[str], runs_alone: bool) -> int | None:
+    """Where the address belongs among the words; None where the tool takes none, has one, or only shows its usage."""
+    given = grammar.given(words)
+    if BOOTSTRAP_OPTION in given or any(name in given for name in _INSTEAD) or _in_properties(words):
+        return None
+    if not runs_alone and (not words or (not given and not grammar.commands)):
+        return None
+    path = grammar.path(words)
+    for depth, each in enumerate(path):
+        if BOOTSTRAP_OPTION in each.options:
+            return _after_commands(path[:depth], words)
+    return None
+
+
+def _after_commands(path: Sequence[Grammar], words: Sequence[str]) -> int:
+    position = 0
+    for grammar in path:
+        position = next(index for index in range(position, len(words)) if words[index] in grammar.commands) + 1
+    return position
+
+
+def _in_properties(words: Sequence[str]) -> bool:
+    """As in `--producer-props bootstrap.servers=…`."""
+    return any(word.startswith(f"{BOOTSTRAP_SERVERS}=") or f"={BOOTSTRAP_SERVERS}=" in word for word in words)
+
+
+def _of_file(path: str | None) -> DefaultCluster | None:
+    """Of a file that was named on the command line; the tool itself says what is wrong with one that cannot be read."""
+    try:
+        servers = load_properties(path).get(BOOTSTRAP_SERVERS, "").strip()
+    except (ToolError, OSError):
+        return None
+    return DefaultCluster(servers, str(path)) if servers else None
+
+
+def _told(cluster: DefaultCluster, has_file: bool, has_own_file: bool) -> str:
+    if not cluster.origin:
+        settings = f", with the settings of {cluster.config_file}" if has_file else ""
+        return f"barnabas: no --bootstrap-server and no ${SERVERS_VARIABLE}: using {cluster.servers}{settings}"
+    settings = f", with the settings of {cluster.config_file}" if has_file and cluster.config_file != cluster.origin else ""
+    if cluster.unused_file and not has_own_file:
+        settings = f", without the settings of {cluster.unused_file}"
+    return f"barnabas: no --bootstrap-server: using {cluster.servers} from {cluster.origin}{settings}"

@@ -1,0 +1,1 @@
+"""What `barnabas TOOL` adds to Kafka's tools: a default cluster, suggestions, completion."""

@@ -1,0 +1,1 @@
+"""Records as text: the formatters of the console consumer, and what kafka-dump-log prints."""

@@ -1,0 +1,1 @@
+"""Running brokers: settings, logs, exit codes."""

@@ -1,0 +1,191 @@
+"""Runs one broker in this process, from its settings to its exit code: what `barnabas server` and `barnabas up` have in common.
+
+Standard output gets exactly one line, when the broker is ready, for programs that wait for it; banner and log go to standard error.
+SIGTERM and SIGINT end the broker cleanly, a second one makes it stop waiting for anybody. It must never end with a traceback for what a
+user can mend.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import gc
+import logging
+import os
+import resource
+import signal
+import socket
+import sys
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Final
+
+from barnabas.endpoint import host_and_port
+from barnabas.file_modes import keep_files_private
+from barnabas.network import event_loop
+from barnabas.storage.log_manager import AllLogDirsFailed
+from barnabas.tools.command_line.exit_codes import CannotRun, ExitCode, explain
+from barnabas.tools.running import logs
+from barnabas.tools.running.settings import Settings
+
+if TYPE_CHECKING:
+    from barnabas.broker.config import BrokerConfig
+    from barnabas.broker.server.server import BrokerServer
+
+# Most of what a broker allocates dies at once, by its reference count. The collector only looks for cycles, and every look stops the world:
+# often at the 20,000 newest objects, for a few milliseconds, at the 100,000 newest for some 40, and at all hardly ever.
+GC_THRESHOLDS: Final = (20_000, 5, 500)
+# glibc's names. Left alone it takes ever larger pieces from its heap once one of that size was freed, up to 32 MB: one request that unfolds
+# into much, and something small that comes to lie behind it, then hold that much for good.
+M_TRIM_THRESHOLD: Final = -1
+M_MMAP_THRESHOLD: Final = -3
+LARGE_BYTES: Final = 4 * 1024 * 1024  # above what clients send all the time, which is quicker had from the heap
+QUICK_TIMEOUT_MS: Final = 0
+
+STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+
+Serve = Callable[["BrokerConfig", str], Coroutine[Any, Any, int]]
+
+_log = logging.getLogger(__name__)
+
+
+def run(
+    make_settings: Callable[[], Settings],
+    log_level: str,
+    log_format: str,
+    serve: Serve | None = None,
+    reword: Callable[[str], str] = str,
+) -> int:
+    """The exit code. Whatever stops the broker is told in one line that begins with `barnabas:`. `serve` runs another thing than one broker
+    with these settings; `reword` gives that line the words of a command whose users do not write settings."""
+    logs.configure(log_level, log_format)
+    try:
+        settings = make_settings()
+        for remark in settings.remarks:
+            _log.warning("%s", remark)
+        _prepare_process()
+        return event_loop.run((serve or _serve)(settings.config, log_format))
+    except Exception as error:
+        return tell(error, log_format, reword)
+
+
+def tell(error: Exception, log_format: str = "text", reword: Callable[[str], str] = str) -> int:
+    """Says on standard error what the error means and gives the exit code for it."""
+    known = explain(error)
+    if known is None:
+        _log.error("%s is a fault in Barnabas itself", type(error).__name__, exc_info=error)
+        known = CannotRun(ExitCode.INTERNAL_ERROR, f"{type(error).__name__}: {error}; please report this, with the last line of the log")
+    text = reword(" ".join(str(known).split()))
+    if log_format == "json":
+        _log.critical("%s", text, extra={"exit_code": int(known.code)})
+    else:
+        print(f"barnabas: {text}", file=sys.stderr, flush=True)
+    return known.code
+
+
+async def _serve(config: BrokerConfig, log_format: str) -> int:
+    from barnabas.broker.server.server import BrokerServer
+
+    stop = StopSignals()
+    server = BrokerServer(config)
+    await server.start()
+    enable_collector()
+    try:
+        _announce(server, config, log_format)
+        failed = server.failed
+        await _either(failed, stop.first)
+    finally:
+        notify("STOPPING=1")
+        await shut_down(server, stop)
+        signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)  # all is closed: one more must not spoil the exit code
+    if failed.done():
+        raise _why_it_failed(failed.result(), config)
+    return ExitCode.STOPPED
+
+
+def enable_collector() -> None:
+    gc.freeze()  # what is loaded stays: it need not be looked at again
+    gc.enable()
+
+
+def _why_it_failed(error: BaseException, config: BrokerConfig) -> BaseException:
+    if not isinstance(error, AllLogDirsFailed):
+        return error
+    advice = f"check the disks of {', '.join(config.log_dirs)} and start it again"
+    return CannotRun(ExitCode.LOG_DIRS_FAILED, f"every log directory has failed ({error}); {advice}")
+
+
+async def shut_down(server: BrokerServer, stop: StopSignals) -> None:
+    """Waits for connections and requests as long as the server thinks right, or until it is told a second time."""
+    shutting_down = asyncio.ensure_future(server.shutdown())
+    await _either(shutting_down, stop.second)
+    if not shutting_down.done():
+        _log.warning("Told to stop a second time: not waiting for anybody any more")
+        await server.sockets.shutdown(QUICK_TIMEOUT_MS)
+    await shutting_down
+
+
+async def _either(one: asyncio.Future[Any], other: asyncio.Future[Any]) -> None:
+    await asyncio.wait((one, other), return_when=asyncio.FIRST_COMPLETED)
+
+
+class StopSignals:
+    def __init__(self) -> None:
+        loop = asyncio.get_running_loop()
+        self.first: asyncio.Future[str] = loop.create_future()
+        self.second: asyncio.Future[str] = loop.create_future()
+        for number in STOP_SIGNALS:
+            loop.add_signal_handler(number, self._told, number.name)
+
+    def _told(self, name: str) -> None:
+        for told in (self.first, self.second):
+            if not told.done():
+                _log.info("Stopping on %s", name)
+                told.set_result(name)
+                return
+
+
+def hand_large_pieces_back() -> None:
+    """Has large pieces of memory given back to the system as soon as they are freed."""
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError):
+        return  # another C library
+    mallopt(M_MMAP_THRESHOLD, LARGE_BYTES)
+    mallopt(M_TRIM_THRESHOLD, 4 * LARGE_BYTES)
+
+
+def _prepare_process() -> None:
+    keep_files_private()
+    hand_large_pieces_back()
+    gc.disable()  # until all is loaded: nothing is garbage yet
+    gc.set_threshold(*GC_THRESHOLDS)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        except (ValueError, OSError) as error:
+            _log.warning("The limit of open files stays at %d: %s", soft, error)
+
+
+def _announce(server: BrokerServer, config: BrokerConfig, log_format: str) -> None:
+    """The banner for people, the ready line for programs, and a word to the service manager."""
+    listening = ",".join(str(each) for each in server.endpoints)
+    cluster_id, node_id = server.broker.cluster_id, server.broker.broker_id
+    addresses = ", ".join(host_and_port(each.host, each.port) for each in server.advertised)
+    if log_format == "text":
+        about = f"cluster {cluster_id}, node {node_id}, data in {', '.join(config.log_dirs)}"
+        print(f"Barnabas is ready at {addresses}\n  {about}\n  stop it with Ctrl-C", file=sys.stderr, flush=True)
+    print(f"ready listeners={listening} node.id={node_id} cluster.id={cluster_id} pid={os.getpid()}", flush=True)
+    notify("READY=1")
+
+
+def notify(state: str) -> None:
+    """systemd's sd_notify, for units of Type=notify."""
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if not address:
+        return
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as manager:
+            manager.sendto(state.encode(), "\0" + address[1:] if address.startswith("@") else address)
+    except OSError as error:
+        _log.warning("The service manager could not be told %s: %s", state, error)

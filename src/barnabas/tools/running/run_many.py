@@ -1,0 +1,92 @@
+"""Runs several brokers in this process, a cluster on one embedded store: `barnabas up --brokers N`. For laptops and for tests.
+
+They speak to each other over their listeners, as brokers on machines of their own do. They are started and stopped together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from barnabas.endpoint import host_and_port
+from barnabas.layout.layout import STORE_NAME, Layout
+from barnabas.layout.layout_file import LayoutFile
+from barnabas.storage.directory.log_dir import LogDir
+from barnabas.storage.disk.files import Files
+from barnabas.tools.command_line.exit_codes import ExitCode
+from barnabas.tools.running import run
+from barnabas.tools.running.data_home import refuse_other_layout
+
+if TYPE_CHECKING:
+    from barnabas.broker.config import BrokerConfig
+    from barnabas.broker.server.server import BrokerServer
+    from barnabas.broker.server.shared_store import SharedStore
+    from barnabas.metadata.local import LocalTree
+
+
+async def serve_many(configs: Sequence[BrokerConfig], data: str, log_format: str) -> int:
+    """`data` is the directory with the metadata of all of them, and a directory for the logs of each."""
+    from barnabas.broker.clock import Clock
+    from barnabas.metadata.embedded import open_embedded
+
+    stop = run.StopSignals()
+    async with AsyncExitStack() as cleanup:
+        _claim(data, Layout(len(configs)), cleanup)
+        tree = open_embedded(f"{data}/{STORE_NAME}", Clock().now_ms)
+        cleanup.push_async_callback(tree.close)
+        servers = []
+        for config in configs:
+            server = _made(config, tree)
+            await server.start()
+            cleanup.push_async_callback(run.shut_down, server, stop)
+            servers.append(server)
+        run.enable_collector()
+        _announce(servers, configs, log_format)
+        failed = [server.failed for server in servers]
+        ends: list[asyncio.Future[Any]] = [*failed, stop.first]
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        run.notify("STOPPING=1")
+    for future in failed:
+        if future.done():
+            raise future.result()
+    return ExitCode.STOPPED
+
+
+def _claim(data: str, layout: Layout, cleanup: AsyncExitStack) -> None:
+    """Locks the directory as a whole, so that no conversion begins, and notes in it how many brokers it is for."""
+    files = Files()
+    cleanup.callback(LogDir(files, data).release)
+    refuse_other_layout(data, layout)
+    noted = LayoutFile(files, data)
+    if noted.read() != layout:
+        noted.write(layout)
+
+
+def _made(config: BrokerConfig, tree: LocalTree) -> BrokerServer:
+    from barnabas.broker.environment import Environment
+    from barnabas.broker.server.server import BrokerServer
+
+    return BrokerServer(config, environment=Environment(tree=partial(_view, tree), is_shared=True))
+
+
+async def _view(tree: LocalTree, _: str) -> SharedStore:
+    from barnabas.broker.server.shared_store import SharedStore
+
+    return SharedStore(tree)
+
+
+def _announce(servers: Sequence[BrokerServer], configs: Sequence[BrokerConfig], log_format: str) -> None:
+    listening = ",".join(str(each) for server in servers for each in server.endpoints)
+    addresses = ", ".join(host_and_port(each.host, each.port) for server in servers for each in server.advertised)
+    cluster_id = servers[0].broker.cluster_id
+    nodes = ",".join(str(server.broker.broker_id) for server in servers)
+    if log_format == "text":
+        about = f"cluster {cluster_id}, {len(servers)} brokers, data in {', '.join(each for config in configs for each in config.log_dirs)}"
+        print(f"Barnabas is ready at {addresses}\n  {about}\n  stop it with Ctrl-C", file=sys.stderr, flush=True)
+    print(f"ready listeners={listening} node.id={nodes} cluster.id={cluster_id} pid={os.getpid()}", flush=True)
+    run.notify("READY=1")

@@ -1,0 +1,22 @@
+"""The options that every command which runs a broker has."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+
+from barnabas.tools.running import logs
+
+
+def add_run_options(parser: ArgumentParser, log_level: str) -> None:
+    parser.add_argument(
+        "--override", action="append", default=[], metavar="NAME=VALUE", help="set a setting, whatever the file says; may be repeated"
+    )
+    parser.add_argument(
+        "--override-file",
+        action="append",
+        default=[],
+        metavar="FILE.properties",
+        help="settings that come after those of the file and before --override; for secrets, which --override shows to other users",
+    )
+    parser.add_argument("--log-level", choices=logs.LEVELS, default=log_level, help="default: %(default)s")
+    parser.add_argument("--log-format", choices=logs.FORMATS, default="text", help="default: %(default)s")

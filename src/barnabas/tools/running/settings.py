@@ -1,0 +1,74 @@
+"""From a server.properties file and the command line to the settings of a broker, and what has to be said about them.
+
+Files written for Apache Kafka are taken as they are. What only a KRaft quorum needs is accepted and named; what nobody knows is named too;
+what would silently mean something else here is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from barnabas.broker.config import BrokerConfig
+from barnabas.broker.config.synonyms import near_config_name
+from barnabas.config_providers import resolve_providers
+from barnabas.properties import parse_properties
+from barnabas.tools.command_line.exit_codes import CannotRun, ExitCode
+
+_BYTES_MAX: Final = 16 * 1024 * 1024
+# What tells a KRaft node of its quorum. There is none here: the metadata is kept beside the logs.
+_KRAFT: Final = ("process.roles", "controller.quorum.voters", "controller.quorum.bootstrap.servers", "controller.listener.names")
+
+
+@dataclass(frozen=True)
+class Settings:
+    config: BrokerConfig
+    remarks: tuple[str, ...]  # one line each, for the log
+
+
+def read_properties_file(path: str) -> dict[str, str]:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            text = file.read(_BYTES_MAX + 1)
+    except OSError as error:
+        raise CannotRun(ExitCode.INVALID_CONFIG, f"{path}: {error.strerror}; name a server.properties file that can be read") from error
+    if len(text) > _BYTES_MAX:
+        raise CannotRun(ExitCode.INVALID_CONFIG, f"{path} has more than {_BYTES_MAX} characters; is it a server.properties file?")
+    try:
+        return parse_properties(text)
+    except ValueError as error:
+        raise CannotRun(ExitCode.INVALID_CONFIG, f"{path}: {error}") from error
+
+
+def parse_overrides(overrides: Sequence[str]) -> dict[str, str]:
+    """`name=value` as --override has them; the last one of a name counts."""
+    found: dict[str, str] = {}
+    for override in overrides:
+        name, equals, value = override.partition("=")
+        if not equals or not name.strip():
+            raise CannotRun(ExitCode.INVALID_CONFIG, f"--override {override}: write it as name=value")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def settings(properties: Mapping[str, str], remarks: Sequence[str] = ()) -> Settings:
+    """`remarks` are said before those about the settings themselves. Raises InvalidConfig."""
+    resolved = resolve_providers(properties)
+    config = BrokerConfig.from_properties(resolved)
+    return Settings(config, (*remarks, *_remarks(config), *map(_unknown, config.unknown)))
+
+
+def _unknown(name: str) -> str:
+    near = near_config_name(name)
+    return f"The setting {name} is not known and has no effect" + (f"; did you mean {near}?" if near else "")
+
+
+def _remarks(config: BrokerConfig) -> list[str]:
+    ignored = [name for name in _KRAFT if config.is_set(name)]
+    ignored += sorted(name for name in config.properties if name.startswith("controller.quorum.") and name not in ignored)
+    if not ignored:
+        return []
+    remark = f"There is no KRaft quorum here, so these settings have no effect: {', '.join(ignored)}"
+    closed = [str(each) for each in config.listeners if each not in config.broker_listeners]
+    return [remark + (f"; not opened, since it is for controllers: {', '.join(closed)}" if closed else "")]

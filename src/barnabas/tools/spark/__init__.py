@@ -1,0 +1,1 @@
+"""Tools that run on Spark: the demo, and pipelines."""

@@ -1,0 +1,1 @@
+"""The metadata tree, embedded or ZooKeeper's, as tools read it."""

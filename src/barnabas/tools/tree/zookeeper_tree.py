@@ -1,0 +1,187 @@
+"""The old way of Kafka's tools: `--zookeeper`, straight into the tree that a ZooKeeper ensemble keeps, without asking a broker.
+
+What is written are the znodes of Kafka 2.8, the last one whose tools did so; controller and brokers hear of it through their watches. The
+chroot is never made here: whoever mistypes it should not find a second, empty cluster afterwards.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
+from random import SystemRandom
+from typing import TYPE_CHECKING, Final
+
+from barnabas.tools.command_line.failures import AdminOperation, BadArgument, ToolError
+from barnabas.tools.command_line.options import Option, Options
+from barnabas.tools.command_line.text import Waiting
+
+if TYPE_CHECKING:
+    from barnabas.metadata.admin_tree import AdminTree
+    from barnabas.metadata.client import TreeClient
+    from barnabas.metadata.replica_assignment import BrokerMetadata
+    from barnabas.metadata.tree import NodeData, Watcher
+    from barnabas.metadata.znodes.cluster import BrokerRegistration
+    from barnabas.metadata.znodes.topics import TopicAssignment
+    from barnabas.metadata.zookeeper.session import Options as SessionOptions
+    from barnabas.metadata.zookeeper.session import ZooKeeperSession
+    from barnabas.topic_partition import TopicPartition
+
+ZOOKEEPER: Final = Option(
+    "zookeeper",
+    "DEPRECATED: the ZooKeeper of a cluster that has one, as host:port,host:port/path, to write to it without asking a broker.",
+    "required",
+    described_as="urls",
+)
+TIMEOUT_MS: Final = 30_000
+_SMALL_SET: Final = 4  # up to here Scala prints Set(…), from five elements on HashSet(…)
+
+
+class NotConnected(ToolError):
+    java_name = "kafka.zookeeper.ZooKeeperClientTimeoutException"
+
+
+class NoSuchPath(NotConnected):
+    """A chroot that nobody has made, most likely mistyped."""
+
+
+class ZooKeeperCluster:
+    """A cluster as its tree shows it."""
+
+    def __init__(self, tree: TreeClient, admin: AdminTree) -> None:
+        self.tree = tree
+        self.admin = admin
+
+    async def topics(self) -> list[str]:
+        return sorted(await self.admin.all_topics())
+
+    async def brokers(self) -> dict[int, BrokerRegistration]:
+        """Those that are alive, by id."""
+        from barnabas.metadata import paths
+        from barnabas.metadata.znodes.cluster import decode_broker
+
+        children = await self.tree.children(paths.BROKER_IDS)
+        found = {}
+        for broker in sorted(map(int, children.names)) if children is not None else ():
+            node = await self.tree.get(paths.broker_id(broker))
+            if node is not None:
+                found[broker] = decode_broker(broker, node.data)
+        return found
+
+    async def places(self, *, rack_aware: bool, among: Container[int] | None = None) -> list[BrokerMetadata]:
+        """The live brokers for an assignment, with their racks if those count."""
+        from barnabas.metadata.replica_assignment import BrokerMetadata
+
+        brokers = {id_: each for id_, each in (await self.brokers()).items() if among is None or id_ in among}
+        racks = [each.rack for each in brokers.values()]
+        if rack_aware and None in racks and any(rack is not None for rack in racks):
+            raise AdminOperation(
+                "Not all brokers have rack information. Add --disable-rack-aware in command line to make replica assignment "
+                "without rack information."
+            )
+        return [BrokerMetadata(id_, each.rack if rack_aware else None) for id_, each in brokers.items()]
+
+    async def nodes(self) -> list[tuple[str, NodeData]]:
+        """All of the tree, level by level; what goes away meanwhile is left out."""
+        from barnabas.metadata.tree import GetChildren, GetData
+
+        found: list[tuple[str, NodeData]] = []
+        level = ["/"]
+        while level:
+            data = await self.tree.handle([GetData(path) for path in level])
+            found += [(path, each.value) for path, each in zip(level, data, strict=True) if each.error is None]
+            children = await self.tree.handle([GetChildren(path) for path in level])
+            below = [(path, each.value.names) for path, each in zip(level, children, strict=True) if each.error is None]
+            level = [f"{path.rstrip('/')}/{name}" for path, names in below for name in names]
+        return found
+
+    async def replicas(self, topics: Iterable[str]) -> dict[TopicPartition, list[int]]:
+        """Who holds which partition, of those of the topics that there are."""
+        from barnabas.topic_partition import TopicPartition
+
+        found: Mapping[str, TopicAssignment] = await self.admin.topic_assignments(sorted(set(topics)))
+        return {
+            TopicPartition(name, number): list(topic.partitions[number].replicas)
+            for name, topic in found.items()
+            for number in sorted(topic.partitions)
+        }
+
+
+class _Ensemble:
+    """Sessions with a ZooKeeper, as a client of the tree opens them."""
+
+    def __init__(self, options: SessionOptions) -> None:
+        self._options = options
+
+    async def open_session(self, watcher: Watcher) -> ZooKeeperSession:
+        from barnabas.metadata.zookeeper.session import ZooKeeperSession
+
+        session = ZooKeeperSession(self._options, watcher)
+        await session.open()
+        return session
+
+    async def close(self) -> None:
+        """Whoever opened a session closes it."""
+
+
+def on_cluster(address: str, work: Callable[[ZooKeeperCluster], Awaitable[None]], *, timeout_ms: int = TIMEOUT_MS) -> None:
+    """Runs `work` in a session of its own."""
+    asyncio.run(_on_cluster(address, work, timeout_ms))
+
+
+async def _on_cluster(address: str, work: Callable[[ZooKeeperCluster], Awaitable[None]], timeout_ms: int) -> None:
+    from barnabas.metadata.admin_tree import AdminTree
+    from barnabas.metadata.client import TreeClient
+    from barnabas.metadata.errors import StoreUnusable
+
+    tree = TreeClient(_Ensemble(_session_options(address, timeout_ms)), lambda: None)
+    try:
+        with Waiting(f"ZooKeeper at {address}"):
+            await tree.connect()
+    except StoreUnusable as error:
+        told = str(error).replace("zookeeper.connect", "--zookeeper")
+        raise NotConnected(f"Timed out waiting for connection while in state: CONNECTING\n{told}") from None
+    try:
+        if await tree.exists("/") is None:
+            raise NoSuchPath(f"{address}: ZooKeeper has no such path; correct it, or start a broker with it as its zookeeper.connect first")
+        await work(ZooKeeperCluster(tree, AdminTree(tree, SystemRandom())))
+    finally:
+        await tree.close()
+
+
+def _session_options(address: str, timeout_ms: int) -> SessionOptions:
+    """Whoever has a user and a password for ZooKeeper writes nodes that only that user may change, as brokers with the same do."""
+    from barnabas.broker.server.zookeeper_store import CREDENTIALS_VARIABLE
+    from barnabas.metadata.errors import StoreUnusable
+    from barnabas.metadata.zookeeper.access import of_creator, open_to_all
+    from barnabas.metadata.zookeeper.address import parse
+    from barnabas.metadata.zookeeper.session import Options as SessionOptions
+
+    try:
+        ensemble = parse(address)
+    except StoreUnusable as error:
+        raise BadArgument(str(error).replace("zookeeper.connect=", "--zookeeper ")) from None
+    digest = os.environ.get(CREDENTIALS_VARIABLE)
+    return SessionOptions(
+        ensemble,
+        session_timeout_ms=timeout_ms,
+        connection_timeout_ms=timeout_ms,
+        access_of=of_creator if digest else open_to_all,
+        credentials=[("digest", digest.encode())] if digest else (),
+    )
+
+
+def refuse_both(options: Options) -> None:
+    if options.has("bootstrap-server"):
+        raise BadArgument("Only one of --bootstrap-server or --zookeeper must be specified")
+
+
+def warn_deprecated() -> None:
+    print("Warning: --zookeeper is deprecated and will be removed in a future version of Kafka.")
+    print("Use --bootstrap-server instead to specify a broker to connect to.")
+
+
+def scala_set(values: Iterable[object]) -> str:
+    """A set as Kafka's older tools print it."""
+    texts = [str(value) for value in values]
+    return f"{'Set' if len(texts) <= _SMALL_SET else 'HashSet'}({', '.join(texts)})"

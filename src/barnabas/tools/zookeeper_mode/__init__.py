@@ -1,0 +1,1 @@
+"""The old way of Kafka's tools: --zookeeper, straight into the tree."""

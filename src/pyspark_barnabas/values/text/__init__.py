@@ -1,0 +1,1 @@
+"""Numbers, dates and times in text, as Spark and Java read them."""

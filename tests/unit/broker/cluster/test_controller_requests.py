@@ -1,0 +1,63 @@
+"""Orders of the controller that cannot be carried out at once."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from barnabas.broker.cluster import controller_requests
+from barnabas.broker.cluster.controller_requests import ControllerRequests
+from barnabas.protocol.messages.leader_and_isr_request import LeaderAndIsrPartitionState, LeaderAndIsrRequest, LeaderAndIsrTopicState
+from barnabas.simulation.disk import NEEDS_DESCRIPTOR, SimulatedFiles
+from barnabas.topic_partition import TopicPartition
+from tests.unit.broker.replicas import BROKER, TOPIC_ID, Replicas
+
+TOPIC = "orders"
+PARTITIONS = 3
+
+
+async def nothing(*_: Any) -> None:
+    return None
+
+
+def orders_of(replicas: Replicas) -> ControllerRequests:
+    configs: Any = SimpleNamespace(load_topics=nothing, forget_topics=lambda _: None)
+    return ControllerRequests(replicas.manager, configs)
+
+
+def to_lead() -> LeaderAndIsrRequest:
+    states = [LeaderAndIsrPartitionState(TOPIC, index, 1, BROKER, 0, [BROKER], 0, [BROKER], is_new=True) for index in range(PARTITIONS)]
+    return LeaderAndIsrRequest(BROKER, controller_epoch=1, topic_states=[LeaderAndIsrTopicState(TOPIC, TOPIC_ID, states)])
+
+
+def led(replicas: Replicas) -> list[bool]:
+    found = [replicas.manager.partition(TopicPartition(TOPIC, index)) for index in range(PARTITIONS)]
+    return [partition is not None and partition.is_leader for partition in found]
+
+
+def test_an_order_that_finds_no_descriptor_is_carried_out_when_there_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = SimulatedFiles()
+    replicas = Replicas(tmp_path, files=disk)
+    monkeypatch.setattr(controller_requests, "SHORTAGE_RETRY_S", 0)
+    disk.fail_when(lambda event: event.kind in NEEDS_DESCRIPTOR, errno.EMFILE, times=5)
+    response = asyncio.run(orders_of(replicas).lead_or_follow(to_lead()))
+    assert {each.error_code for topic in response.topics for each in topic.partition_errors} == {0}
+    assert led(replicas) == [True] * PARTITIONS
+
+
+def test_a_shortage_that_does_not_end_marks_nothing_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = SimulatedFiles()
+    replicas = Replicas(tmp_path, files=disk)
+    monkeypatch.setattr(controller_requests, "SHORTAGE_RETRY_S", 0)
+    disk.fail_when(lambda event: event.kind in NEEDS_DESCRIPTOR, errno.EMFILE)
+    response = asyncio.run(orders_of(replicas).lead_or_follow(to_lead()))
+    assert {each.error_code for topic in response.topics for each in topic.partition_errors} == {56}
+    assert not replicas.manager.offline and not replicas.log_manager.offline_dirs
+    disk.heal()
+    asyncio.run(orders_of(replicas).lead_or_follow(to_lead()))
+    assert led(replicas) == [True] * PARTITIONS

@@ -1,0 +1,90 @@
+"""The controller's way to a broker of its own process keeps the order of a network, and never answers inside the question."""
+
+from __future__ import annotations
+
+import asyncio
+
+from barnabas.broker.cluster.local_channel import LocalChannel
+from barnabas.metadata.znodes.cluster import BrokerRegistration
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages.leader_and_isr_request import LeaderAndIsrRequest
+from barnabas.protocol.messages.leader_and_isr_response import LeaderAndIsrResponse
+from barnabas.protocol.messages.stop_replica_request import StopReplicaRequest
+from barnabas.protocol.messages.stop_replica_response import StopReplicaResponse
+from barnabas.protocol.messages.update_metadata_request import UpdateMetadataRequest
+from barnabas.protocol.messages.update_metadata_response import UpdateMetadataResponse
+
+BROKER = 7
+REGISTRATION = BrokerRegistration((), 0)
+ANSWERS: dict[type[Message], type[Message]] = {
+    LeaderAndIsrRequest: LeaderAndIsrResponse,
+    StopReplicaRequest: StopReplicaResponse,
+    UpdateMetadataRequest: UpdateMetadataResponse,
+}
+
+
+class Listening:
+    """Notes what it is told, and takes a turn of the loop for each."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    async def carry_out(self, request: Message) -> Message:
+        await asyncio.sleep(0)
+        self.heard.append(type(request).__name__)
+        return ANSWERS[type(request)]()
+
+
+def test_requests_arrive_in_order_and_answers_after_the_question() -> None:
+    async def scenario() -> None:
+        broker, answers = Listening(), list[str]()
+        channel = LocalChannel({BROKER: broker.carry_out})
+        channel.add_broker(BROKER, REGISTRATION)
+        for request in (LeaderAndIsrRequest(), UpdateMetadataRequest(), StopReplicaRequest()):
+            channel.send(BROKER, request, lambda response: answers.append(type(response).__name__))
+        assert broker.heard == [] and answers == []
+        await channel.drained()
+        assert broker.heard == ["LeaderAndIsrRequest", "UpdateMetadataRequest", "StopReplicaRequest"]
+        assert answers == ["LeaderAndIsrResponse", "UpdateMetadataResponse", "StopReplicaResponse"]
+
+    asyncio.run(scenario())
+
+
+def test_a_broker_that_was_removed_hears_nothing_more() -> None:
+    async def scenario() -> None:
+        broker = Listening()
+        channel = LocalChannel({BROKER: broker.carry_out})
+        channel.send(BROKER, UpdateMetadataRequest())
+        channel.add_broker(BROKER, REGISTRATION)
+        channel.send(BROKER, UpdateMetadataRequest())
+        channel.remove_broker(BROKER)
+        await channel.drained()
+        assert broker.heard == []
+
+    asyncio.run(scenario())
+
+
+def test_an_order_that_fails_is_answered_with_an_error_and_does_not_hold_up_those_behind_it() -> None:
+    async def scenario() -> None:
+        heard, codes = list[str](), list[int]()
+
+        async def carry_out(request: Message) -> Message:
+            if isinstance(request, LeaderAndIsrRequest):
+                raise RuntimeError("a fault of the broker")
+            heard.append(type(request).__name__)
+            return UpdateMetadataResponse()
+
+        def note(response: Message) -> None:
+            assert isinstance(response, LeaderAndIsrResponse | UpdateMetadataResponse)
+            codes.append(response.error_code)
+
+        channel = LocalChannel({BROKER: carry_out})
+        channel.add_broker(BROKER, REGISTRATION)
+        channel.send(BROKER, LeaderAndIsrRequest(), note)
+        channel.send(BROKER, UpdateMetadataRequest(), note)
+        await channel.drained()
+        assert heard == ["UpdateMetadataRequest"]
+        assert codes == [ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.NONE]
+
+    asyncio.run(scenario())
