@@ -89,7 +89,7 @@ class History:
             self.append(log)
         elif choice < 0.72:
             manager.flush_later(log, log.log_end_offset)
-            manager.run_flushes(self.now_ms)
+            manager.flushes.run_all(self.now_ms)
             self.flushed = max(self.flushed, log.recovery_point)
         elif choice < 0.77:
             log.roll(self.now_ms)
@@ -105,8 +105,8 @@ class History:
             manager.delete_old_segments(self.now_ms)
             self.log_start = max(self.log_start, log.log_start_offset)
         elif choice < 0.97:
-            manager.checkpoint_recovery_points()
-            manager.checkpoint_log_start_offsets()
+            manager.checkpoints.write_recovery_points()
+            manager.checkpoints.write_log_start_offsets()
         else:
             manager.remove_deleted(self.now_ms)
 
@@ -206,7 +206,7 @@ def test_a_disk_that_fails_takes_its_directory_offline_and_loses_nothing_acknowl
             for _ in range(500):
                 history.append(log)
                 manager.flush_later(log, log.log_end_offset)
-                manager.run_flushes(NOW)
+                manager.flushes.run_all(NOW)
         assert "/data" in manager.offline_dirs
         history.disk.heal()
         history.disk = history.disk.process_crash()

@@ -64,7 +64,7 @@ def write(directory: str, seed: int) -> None:
             key, number = append_compacted(compacted, rng, now_ms)
             say("compacted", key, number)
         elif choice < 0.9:
-            manager.run_flushes(now_ms)
+            manager.flushes.run_all(now_ms)
         elif choice < 0.95:
             for log in (plain, compacted):
                 log.update_high_watermark(log.log_end_offset)

@@ -30,6 +30,8 @@ from barnabas.storage.directory.checkpoints import CheckpointWrite
 from barnabas.storage.directory.log_dir import LogDir
 from barnabas.storage.log import log
 from barnabas.storage.log_manager import LogManager
+from barnabas.storage.management import dir_checkpoints, dir_syncs, flush_queue
+from barnabas.storage.management.dir_checkpoints import DirCheckpoints
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
 
@@ -175,14 +177,14 @@ def let_who_waits_wait_for_ever() -> Any:
 def checkpoint_high_watermarks_before_the_controller_has_spoken() -> Any:
     """Of every log that was loaded: until it has a role its high watermark is its log start offset."""
 
-    def take(self: LogManager, path: str, take: Any) -> Iterator[CheckpointWrite]:
-        if path in self.dirs and take is LogDir.take_high_watermarks:
-            logs = self._logs_in(path)
-            yield self.dirs[path].high_watermarks.take_write({log.partition: log.high_watermark for log in logs})
-        elif path in self.dirs:
-            yield take(self.dirs[path], self._logs_in(path))
+    def take(self: DirCheckpoints, path: str, take: Any) -> Iterator[CheckpointWrite]:
+        if path in self._dirs and take is LogDir.take_high_watermarks:
+            logs = self._logs.checkpointed_in(path)
+            yield self._dirs[path].high_watermarks.take_write({log.partition: log.high_watermark for log in logs})
+        elif path in self._dirs:
+            yield take(self._dirs[path], self._logs.checkpointed_in(path))
 
-    return changed(LogManager, "_take", take)
+    return changed(DirCheckpoints, "take", take)
 
 
 def give_wall_time_to_housekeeping() -> Any:
@@ -211,7 +213,9 @@ class WallClock(Clock):
 @contextmanager
 def take_a_shortage_for_a_failed_disk() -> Generator[None, None, None]:
     """EMFILE counts as any other error of the disk."""
-    with changed(log, "is_shortage", lambda _: False), changed(log_manager, "is_shortage", lambda _: False):
+    with ExitStack() as mistakes:
+        for module in (log, log_manager, dir_checkpoints, dir_syncs, flush_queue):
+            mistakes.enter_context(changed(module, "is_shortage", lambda _: False))
         yield
 
 

@@ -102,7 +102,7 @@ class RequestDispatcher:
         except Exception as error:
             self._fail(request, error)
 
-    def _dispatch_later(self, handler: Handler, exchange: Exchange, header: framing.Request) -> None:
+    def _dispatch_later(self, handler: Handler, exchange: Exchange, header: framing.RequestFrame) -> None:
         """Takes the request out of the queue, where long ones would keep short ones out. Where those that wait for their first turn hold
         many bytes, it stays in the queue until its own: as long as the initial_metadata lasts, no turn is certain."""
         exchange.hold_next()
@@ -112,7 +112,7 @@ class RequestDispatcher:
         self._waiting_bytes += exchange.size
         self._run(self._handle_many(handler, exchange, header))
 
-    async def _handle_many(self, handler: Handler, exchange: Exchange, header: framing.Request) -> None:
+    async def _handle_many(self, handler: Handler, exchange: Exchange, header: framing.RequestFrame) -> None:
         """A request of many elements or megabytes: even to parse it takes a turn of the loop."""
         turns, cluster = self._broker.turns, self._broker.cluster
         if cluster is not None and header.api.key not in AT_ONCE:
@@ -143,7 +143,7 @@ class RequestDispatcher:
         except Exception as error:
             self._fail(request, error)
 
-    async def _handle_parts(self, handler: Handler, parts: Parts, request: Request[Any], header: framing.Request) -> Message:
+    async def _handle_parts(self, handler: Handler, parts: Parts, request: Request[Any], header: framing.RequestFrame) -> Message:
         """Each part in a turn of its own. A part that waits, for replicas or for a coordinator, does not keep the next one waiting."""
         loop, turns, is_broker = asyncio.get_running_loop(), self._broker.turns, _is_broker(request)
         answers: list[asyncio.Future[Message]] = []

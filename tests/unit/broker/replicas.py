@@ -8,7 +8,7 @@ from typing import Any
 
 from barnabas.broker.clock import Clock
 from barnabas.broker.config import BrokerConfig, DynamicBrokerConfig
-from barnabas.broker.partitions.fetch_params import FetchParams, FetchPartition, FetchResult, TopicIdPartition
+from barnabas.broker.partitions.fetch_params import FetchParams, FetchResult, PartitionFetch, TopicIdPartition
 from barnabas.broker.partitions.isr import IsrResult
 from barnabas.broker.partitions.partition import Partition
 from barnabas.broker.partitions.partition_append import PartitionAppend
@@ -202,7 +202,7 @@ class Replicas:
         **how: Any,
     ) -> Fetched:
         fetched = Fetched()
-        entry = (TopicIdPartition(topic_id, partition), FetchPartition(offset, **{"max_bytes": 1 << 20, **(wanted or {})}))
+        entry = (TopicIdPartition(topic_id, partition), PartitionFetch(offset, **{"max_bytes": 1 << 20, **(wanted or {})}))
         self.manager.fetch_messages(FetchParams(**how), [entry], fetched)
         return fetched
 

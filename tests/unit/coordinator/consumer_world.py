@@ -12,7 +12,7 @@ from barnabas.coordinator.group.consumer.consumer_groups import ConsumerGroups
 from barnabas.coordinator.group.regex_queue import RegexQueue
 from barnabas.coordinator.group.shard import GroupCoordinatorShard
 from barnabas.coordinator.metrics import NoMetrics
-from barnabas.coordinator.result import Record, Result
+from barnabas.coordinator.result import CoordinatorRecord, CoordinatorResult
 from barnabas.protocol.coordinator_log import GROUP_RECORDS
 from barnabas.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest, TopicPartitions
 from barnabas.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
@@ -72,7 +72,7 @@ class Time:
 
     def __init__(self) -> None:
         self.now = 1_000_000
-        self.due: dict[str, tuple[int, Callable[[], Result[None] | None]]] = {}
+        self.due: dict[str, tuple[int, Callable[[], CoordinatorResult[None] | None]]] = {}
 
     def now_ms(self) -> int:
         return self.now
@@ -80,7 +80,7 @@ class Time:
     def monotonic_ms(self) -> int:
         return self.now
 
-    def schedule(self, key: str, delay_ms: int, action: Callable[[], Result[None] | None]) -> None:
+    def schedule(self, key: str, delay_ms: int, action: Callable[[], CoordinatorResult[None] | None]) -> None:
         self.due[key] = (self.now + delay_ms, action)
 
     def defer(self, delay_ms: int, action: Callable[[], None]) -> None:
@@ -98,7 +98,7 @@ class World:
         self.topics = topics
         self.time = Time()
         self.ids = 0
-        self.log: list[Record] = []
+        self.log: list[CoordinatorRecord] = []
         self.config = config or GroupCoordinatorConfig(group_initial_rebalance_delay_ms=0)
         self.shard, self.consumer = self.make_shard()
 
@@ -115,7 +115,7 @@ class World:
         self.ids += 1
         return f"id-{self.ids}"
 
-    def write(self, result: Result[object] | Result[None] | None) -> None:
+    def write(self, result: CoordinatorResult[object] | CoordinatorResult[None] | None) -> None:
         if result is None:
             return
         for record in result.records:
@@ -172,23 +172,23 @@ class World:
         assert isinstance(partitions, dict)
         return {self.topics.topic_name(one) or str(one): sorted(some) for one, some in partitions.items()}
 
-    def rebuilt(self, log: list[Record] | None = None) -> GroupCoordinatorShard:
+    def rebuilt(self, log: list[CoordinatorRecord] | None = None) -> GroupCoordinatorShard:
         """The shard as another broker would load it."""
         shard, _ = self.make_shard()
         for offset, record in enumerate(self.log if log is None else log):
             shard.replay(offset, NO_PRODUCER, record)
         return shard
 
-    def compacted(self) -> list[Record]:
+    def compacted(self) -> list[CoordinatorRecord]:
         last = {record.key_bytes(): offset for offset, record in enumerate(self.log)}
         return [record for offset, record in enumerate(self.log) if last[record.key_bytes()] == offset]
 
 
-def through_bytes(record: Record) -> Record:
+def through_bytes(record: CoordinatorRecord) -> CoordinatorRecord:
     """As it comes back from the log."""
     kind, key = GROUP_RECORDS.read_key(record.key_bytes())
     data = record.value_bytes()
-    return Record(kind, key, None if data is None else GROUP_RECORDS.read_value(kind, data), record.value_version)
+    return CoordinatorRecord(kind, key, None if data is None else GROUP_RECORDS.read_value(kind, data), record.value_version)
 
 
 def state_of(group: object) -> dict[str, object]:

@@ -10,7 +10,7 @@ from barnabas.records.builder import BatchBuilder
 from barnabas.records.control import end_txn_marker
 from barnabas.records.reader import read_records, records_of
 from barnabas.records.validation.validator import COORDINATOR
-from barnabas.simulation.disk import Event, SimulatedFiles
+from barnabas.simulation.disk import DiskEvent, SimulatedFiles
 from barnabas.storage.disk.files import AnyFiles
 from barnabas.storage.log.append import LogAppendInfo
 from barnabas.storage.log.fetch import FetchIsolation
@@ -261,11 +261,11 @@ def flip(files: AnyFiles, name: str, position: int, mask: int = 0xFF) -> None:
     write_file(files, name, bytes(content))
 
 
-def watch(files: SimulatedFiles, kind: str, suffix: str = "") -> list[Event]:
+def watch(files: SimulatedFiles, kind: str, suffix: str = "") -> list[DiskEvent]:
     """Everything of a kind that the disk is asked for from now on."""
-    seen: list[Event] = []
+    seen: list[DiskEvent] = []
 
-    def note(event: Event) -> bool:
+    def note(event: DiskEvent) -> bool:
         if event.kind == kind and event.path.endswith(suffix):
             seen.append(event)
         return False

@@ -118,18 +118,18 @@ class ControllerRequests:
 
     async def _refresh_checkpoints(self) -> None:
         """Before logs are made; each would see to it itself, but on the loop."""
-        for checkpoint in self._log_manager.refresh_checkpoints():
+        for checkpoint in self._log_manager.checkpoints.take_stale():
             try:
                 await self._on_a_thread(checkpoint.run)
             except OSError as error:
-                self._log_manager.checkpoint_failed(checkpoint, error)
+                self._log_manager.checkpoints.failed(checkpoint, error)
 
     async def _sync_names(self) -> None:
         """Once for all logs of an order, before it is answered: what was made stays, what was deleted does not come back."""
-        sync = self._log_manager.take_dir_sync()
+        sync = self._log_manager.dir_syncs.take()
         if sync is not None:
             await self._on_a_thread(sync.run)
-            self._log_manager.dirs_synced(sync)
+            self._log_manager.dir_syncs.ran(sync)
 
     async def _on_a_thread(self, call: Callable[[], None]) -> None:
         if self._disk_threads is None:

@@ -13,7 +13,7 @@ from typing import Final
 
 from barnabas.broker.partitions.partition import Partition
 from barnabas.broker.replication.replica_manager import ACKS_LEADER, ReplicaManager
-from barnabas.coordinator.runtime import NOBODY, Producer
+from barnabas.coordinator.runtime import NO_TRANSACTION, TransactionProducer
 from barnabas.errors import NotLeaderOrFollower
 from barnabas.storage.log.fetch import FetchIsolation
 from barnabas.storage.log.log import Log
@@ -38,7 +38,7 @@ class CoordinatorLog:
         self._required_acks = required_acks
         self._keys: dict[int, TopicPartition] = {}  # of the partitions that were asked for, none of which is made twice
 
-    def append(self, partition: int, batch: bytes, producer: Producer = NOBODY) -> int:
+    def append(self, partition: int, batch: bytes, producer: TransactionProducer = NO_TRANSACTION) -> int:
         key = self._key(partition)
         return self._replica_manager.append_as_coordinator(key, batch, producer.guard, producer.transaction_version, self._required_acks)
 

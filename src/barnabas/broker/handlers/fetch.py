@@ -33,15 +33,15 @@ from barnabas.broker.partitions.fetch_params import (
     READ_UNCOMMITTED,
     ClientMetadata,
     FetchParams,
-    FetchPartition,
     FetchResult,
+    PartitionFetch,
+    RequestedPartition,
     TopicIdPartition,
     fetch_isolation,
 )
 from barnabas.broker.requests.current_leader import current_leader
 from barnabas.broker.requests.down_conversion import DownConversion, magic_for
 from barnabas.broker.requests.fetch_session import TOPIC_IDS_VERSION, Answers, FetchContext
-from barnabas.broker.requests.fetch_session_cache import Wanted
 from barnabas.broker.requests.slice_source import SliceSource
 from barnabas.broker.scheduling.turns import ELEMENTS_AT_ONCE, slices
 from barnabas.errors import KafkaError
@@ -81,7 +81,7 @@ def handle(broker: Broker, request: Request[FetchRequest]) -> FetchResponse | Aw
     context = _context(broker, request, _wanted(broker, message, version), _forgotten(message))
     if len(context.wanted) > ELEMENTS_AT_ONCE:  # a request may be small and its session large
         return _handle_in_slices(broker, request, context)
-    readable: list[Wanted] = []
+    readable: list[RequestedPartition] = []
     unreadable: Answers = []
     _sort_out(broker, version, context.wanted, readable, unreadable)
     return _read(broker, request, context, readable, unreadable)
@@ -93,7 +93,7 @@ async def handle_many(broker: Broker, request: Request[FetchRequest]) -> FetchRe
     if message.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
         return _refusal_of_all(message, version, ErrorCode.UNKNOWN_SERVER_ERROR)
     is_broker = _is_follower(request)
-    wanted: list[Wanted] = []
+    wanted: list[RequestedPartition] = []
     for part in PARTS.of(message):
         await broker.turns.next(request, is_broker=is_broker)
         assert isinstance(part, FetchRequest)
@@ -103,7 +103,7 @@ async def handle_many(broker: Broker, request: Request[FetchRequest]) -> FetchRe
 
 
 async def _handle_in_slices(broker: Broker, request: Request[FetchRequest], context: FetchContext) -> FetchResponse | None:
-    readable: list[Wanted] = []
+    readable: list[RequestedPartition] = []
     unreadable: Answers = []
     is_broker = _is_follower(request)
     for part in slices(context.wanted):
@@ -113,7 +113,9 @@ async def _handle_in_slices(broker: Broker, request: Request[FetchRequest], cont
     return _read(broker, request, context, readable, unreadable)
 
 
-def _sort_out(broker: Broker, version: int, wanted: list[Wanted], readable: list[Wanted], unreadable: Answers) -> None:
+def _sort_out(
+    broker: Broker, version: int, wanted: list[RequestedPartition], readable: list[RequestedPartition], unreadable: Answers
+) -> None:
     """Those of the partitions that this broker knows, and the answers for the others."""
     for each in wanted:
         error = _unknown(broker, each[0], version)
@@ -124,7 +126,7 @@ def _sort_out(broker: Broker, version: int, wanted: list[Wanted], readable: list
 
 
 def _read(
-    broker: Broker, request: Request[FetchRequest], context: FetchContext, readable: list[Wanted], unreadable: Answers
+    broker: Broker, request: Request[FetchRequest], context: FetchContext, readable: list[RequestedPartition], unreadable: Answers
 ) -> FetchResponse | None:
     if not readable:
         return context.response(unreadable)
@@ -334,14 +336,14 @@ def _is_follower(request: Request[FetchRequest]) -> bool:
     return _replica(request.message, request.version)[0] >= 0
 
 
-def _wanted(broker: Broker, message: FetchRequest, version: int) -> list[Wanted]:
+def _wanted(broker: Broker, message: FetchRequest, version: int) -> list[RequestedPartition]:
     topic_name = broker.metadata_cache.topic_name
     uses_ids = version >= TOPIC_IDS_VERSION
-    wanted: list[Wanted] = []
+    wanted: list[RequestedPartition] = []
     for topic in message.topics:
         name = (topic_name(topic.topic_id) or "") if uses_ids else topic.topic
         for asked in topic.partitions:
-            request = FetchPartition(
+            request = PartitionFetch(
                 asked.fetch_offset,
                 asked.partition_max_bytes,
                 max(asked.current_leader_epoch, NO_EPOCH),
@@ -360,7 +362,9 @@ def _forgotten(message: FetchRequest) -> list[TopicIdPartition]:
     return forgotten
 
 
-def _context(broker: Broker, request: Request[FetchRequest], wanted: list[Wanted], forgotten: list[TopicIdPartition]) -> FetchContext:
+def _context(
+    broker: Broker, request: Request[FetchRequest], wanted: list[RequestedPartition], forgotten: list[TopicIdPartition]
+) -> FetchContext:
     message, version = request.message, request.version
     is_follower = _is_follower(request)
     return broker.fetch_sessions.new_context(

@@ -42,8 +42,8 @@ class ClientMetadata(NamedTuple):
     listener_name: str
 
 
-class FetchPartition:
-    """What is wanted of one partition."""
+class PartitionFetch:
+    """What a fetch requests of one partition."""
 
     __slots__ = ("current_leader_epoch", "last_fetched_epoch", "log_start_offset", "max_bytes", "offset")
 
@@ -62,7 +62,10 @@ class FetchPartition:
         self.log_start_offset = log_start_offset  # the follower's own
 
     def __repr__(self) -> str:
-        return f"FetchPartition(offset={self.offset}, max_bytes={self.max_bytes}, current_leader_epoch={self.current_leader_epoch})"
+        return f"PartitionFetch(offset={self.offset}, max_bytes={self.max_bytes}, current_leader_epoch={self.current_leader_epoch})"
+
+
+RequestedPartition = tuple[TopicIdPartition, PartitionFetch]
 
 
 class FetchParams:

@@ -7,10 +7,10 @@ from barnabas.broker.partitions.partition import Partition
 from barnabas.errors import OffsetNotAvailable
 from barnabas.records.batch import NO_TIMESTAMP
 from barnabas.storage.log import offset_lookup
-from barnabas.storage.segments.segment import Found
+from barnabas.storage.segments.segment import TimestampAndOffset
 
 
-class EpochEndOffset:
+class LeaderEpochEndOffset:
     """Where a leader epoch ended: OffsetForLeaderEpoch's answer for one partition."""
 
     def __init__(self, error: int, leader_epoch: int = -1, end_offset: int = -1) -> None:
@@ -19,12 +19,12 @@ class EpochEndOffset:
         self.end_offset = end_offset
 
     def __repr__(self) -> str:
-        return f"EpochEndOffset(error={self.error}, leader_epoch={self.leader_epoch}, end_offset={self.end_offset})"
+        return f"LeaderEpochEndOffset(error={self.error}, leader_epoch={self.leader_epoch}, end_offset={self.end_offset})"
 
 
 def list_offsets(
     partition: Partition, timestamp: int, isolation: int | None, current_leader_epoch: int, fetch_only_from_leader: bool
-) -> Found | None:
+) -> TimestampAndOffset | None:
     log = partition.local_log(current_leader_epoch, fetch_only_from_leader)
     if isolation is None:
         last_fetchable = log.log_end_offset
@@ -32,7 +32,7 @@ def list_offsets(
         last_fetchable = log.last_stable_offset if isolation == READ_COMMITTED else log.high_watermark
     if timestamp == offset_lookup.LATEST:
         _require_high_watermark(partition, isolation, current_leader_epoch)
-        return Found(NO_TIMESTAMP, last_fetchable, partition.leader_epoch)
+        return TimestampAndOffset(NO_TIMESTAMP, last_fetchable, partition.leader_epoch)
     found = offset_lookup.offset_for_timestamp(log, timestamp)
     if timestamp in (offset_lookup.EARLIEST, offset_lookup.EARLIEST_LOCAL):
         return found

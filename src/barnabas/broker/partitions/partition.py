@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.partitions.fetch_params import NO_EPOCH, FetchParams, FetchPartition
+from barnabas.broker.partitions.fetch_params import NO_EPOCH, FetchParams, PartitionFetch
 from barnabas.broker.partitions.isr import InSyncReplicas, IsrUpdates
 from barnabas.broker.partitions.partition_append import PartitionAppend
 from barnabas.broker.partitions.partition_read import PartitionRead, read_records
@@ -368,7 +368,7 @@ class Partition:
     def fetch_records(
         self,
         params: FetchParams,
-        wanted: FetchPartition,
+        wanted: PartitionFetch,
         max_bytes: int,
         min_one_message: bool,
         monotonic_ms: int,
@@ -389,7 +389,7 @@ class Partition:
         log = self.local_log(current_leader_epoch, require_leader)
         return log.epochs.end_offset_for(epoch, log.log_end_offset)
 
-    def _follower(self, replica_id: int, wanted: FetchPartition) -> Replica:
+    def _follower(self, replica_id: int, wanted: PartitionFetch) -> Replica:
         replica = self.remote_replicas.get(replica_id)
         if replica is not None:
             return replica

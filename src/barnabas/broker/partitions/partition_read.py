@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.partitions.fetch_params import NO_EPOCH, FetchPartition
+from barnabas.broker.partitions.fetch_params import NO_EPOCH, PartitionFetch
 from barnabas.errors import OffsetOutOfRange
 from barnabas.storage.log.fetch import FetchData, FetchIsolation
 from barnabas.storage.log.log import Log
@@ -33,7 +33,7 @@ class PartitionRead:
 
 
 def read_records(
-    partition: Partition, log: Log, wanted: FetchPartition, isolation: FetchIsolation, max_bytes: int, min_one_message: bool
+    partition: Partition, log: Log, wanted: PartitionFetch, isolation: FetchIsolation, max_bytes: int, min_one_message: bool
 ) -> PartitionRead:
     if wanted.last_fetched_epoch != NO_EPOCH:
         diverging = _diverging_epoch(partition, log, wanted)
@@ -42,7 +42,7 @@ def read_records(
     return PartitionRead(log, log.read(wanted.offset, max_bytes, isolation, min_one_message))
 
 
-def _diverging_epoch(partition: Partition, log: Log, wanted: FetchPartition) -> tuple[int, int] | None:
+def _diverging_epoch(partition: Partition, log: Log, wanted: PartitionFetch) -> tuple[int, int] | None:
     """The epoch, and its end, up to which the fetcher's records may be the same as ours; None if all of them are."""
     if wanted.last_fetched_epoch == log.epochs.latest_epoch and log.log_start_offset <= wanted.offset <= log.log_end_offset:
         return None  # nearly always: the epoch that is being written

@@ -22,7 +22,7 @@ _EPOCH_MAX: Final = 2**31 - 1
 
 _log = logging.getLogger(__name__)
 
-Wanted = list[tuple[TopicPartition, Uuid, FetchPartition]]
+FollowedPartitions = list[tuple[TopicPartition, Uuid, FetchPartition]]
 Answers = list[tuple[TopicPartition, PartitionData]]
 
 
@@ -39,7 +39,7 @@ class FollowerSession:
         """Whether the leader knows all that was said last time."""
         return self.epoch != INITIAL_EPOCH
 
-    def fill(self, request: FetchRequest, wanted: Wanted) -> None:
+    def fill(self, request: FetchRequest, wanted: FollowedPartitions) -> None:
         """Says all of it, or only what has changed since the last time."""
         now = {partition: (topic_id, asked) for partition, topic_id, asked in wanted}
         request.session_id, request.session_epoch = self.session_id, self.epoch
@@ -54,7 +54,7 @@ class FollowerSession:
         self._asked = now
         self._names = {topic_id: partition.topic for partition, topic_id, _ in wanted}
 
-    def fill_changes(self, request: FetchRequest, changed: Wanted) -> None:
+    def fill_changes(self, request: FetchRequest, changed: FollowedPartitions) -> None:
         """Says what has changed of that which was wanted the last time, in a session that has begun; all the rest is as it was."""
         request.session_id, request.session_epoch = self.session_id, self.epoch
         for partition, topic_id, asked in changed:

@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from barnabas.broker.partitions.fetch_params import RequestedPartition
 from barnabas.broker.scheduling.turns import slices
-from barnabas.broker.waiting.delayed_fetch import Fetched, LogReading, Wanted
+from barnabas.broker.waiting.delayed_fetch import Fetched, LogReading
 
 if TYPE_CHECKING:
     from barnabas.broker.replication.replica_manager import ReplicaManager
@@ -20,7 +21,7 @@ class LongReads:
         self._turns = turns
         self._running: set[asyncio.Future[None]] = set()  # tasks that nobody holds may be collected
 
-    def begin(self, reading: LogReading, wanted: Wanted, on_done: Callable[[Fetched], None]) -> None:
+    def begin(self, reading: LogReading, wanted: list[RequestedPartition], on_done: Callable[[Fetched], None]) -> None:
         task = asyncio.ensure_future(self._read(reading, wanted, on_done))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
@@ -29,7 +30,7 @@ class LongReads:
         for task in self._running:
             task.cancel()
 
-    async def _read(self, reading: LogReading, wanted: Wanted, on_done: Callable[[Fetched], None]) -> None:
+    async def _read(self, reading: LogReading, wanted: list[RequestedPartition], on_done: Callable[[Fetched], None]) -> None:
         is_broker = reading.params.is_from_follower
         for part in slices(wanted):
             await self._turns.next(reading.params, is_broker=is_broker)

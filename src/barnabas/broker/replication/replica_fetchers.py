@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from barnabas.broker.links.broker_links import BrokerLinks
 from barnabas.broker.replication.follower_fetch import FollowerFetch
-from barnabas.broker.replication.follower_session import FollowerSession, Wanted
+from barnabas.broker.replication.follower_session import FollowedPartitions, FollowerSession
 from barnabas.broker.replication.replica_logs import LocalReplicaLogs
 from barnabas.errors import KafkaError
 from barnabas.java_hash import java_hash
@@ -197,7 +197,7 @@ class Fetcher:
             self._session.fill(request, wanted)
         return bool(wanted)
 
-    def _wanted(self) -> Wanted:
+    def _wanted(self) -> FollowedPartitions:
         """Those whose disk has failed meanwhile are not asked for."""
         for partition in self.state.partitions:
             if self._replicas.log_manager.get(partition) is None:

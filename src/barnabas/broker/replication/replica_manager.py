@@ -15,9 +15,9 @@ from barnabas.broker.clock import Clock
 from barnabas.broker.config import DynamicBrokerConfig
 from barnabas.broker.partitions import offset_queries
 from barnabas.broker.partitions.append_call import AppendCall, Order
-from barnabas.broker.partitions.fetch_params import FetchParams, FetchPartition, FetchResult, TopicIdPartition
+from barnabas.broker.partitions.fetch_params import FetchParams, FetchResult, PartitionFetch, RequestedPartition, TopicIdPartition
 from barnabas.broker.partitions.isr import IsrUpdates
-from barnabas.broker.partitions.offset_queries import EpochEndOffset
+from barnabas.broker.partitions.offset_queries import LeaderEpochEndOffset
 from barnabas.broker.partitions.partition import ACKS_ALL, NOT_YET, Partition, PartitionHost
 from barnabas.broker.partitions.partition_append import PartitionAppend
 from barnabas.broker.replication import log_dirs, replica_states
@@ -28,7 +28,7 @@ from barnabas.broker.replication.long_reads import LongReads
 from barnabas.broker.replication.replica_selector import read_replicas
 from barnabas.broker.scheduling.turns import ELEMENTS_AT_ONCE
 from barnabas.broker.waiting.delayed_delete_records import DelayedDeleteRecords, DeletedRecords
-from barnabas.broker.waiting.delayed_fetch import DelayedFetch, Fetched, LogReading, Wanted
+from barnabas.broker.waiting.delayed_fetch import DelayedFetch, Fetched, LogReading
 from barnabas.broker.waiting.delayed_produce import DelayedProduce
 from barnabas.broker.waiting.purgatory import DelayedOperationPurgatory
 from barnabas.errors import (
@@ -62,7 +62,7 @@ from barnabas.storage.log_manager import LogManager
 from barnabas.storage.producers.append import TRANSACTION_VERSION_UNKNOWN
 from barnabas.storage.producers.entry import ProducerStateEntry
 from barnabas.storage.producers.verification import VerificationGuard
-from barnabas.storage.segments.segment import Found
+from barnabas.storage.segments.segment import TimestampAndOffset
 from barnabas.topic_name import is_internal
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
@@ -146,7 +146,7 @@ class ReplicaManager:
         self._grown: dict[TopicPartition, None] = {}  # of which followers are to be told
         self._read_replicas = read_replicas(config.current, metadata_cache)
         log_manager.on_dir_failure = self.log_dir_failed
-        log_manager.on_flushed = self._flushed
+        log_manager.flushes.on_flushed = self._flushed
 
     # -- partitions
 
@@ -367,14 +367,16 @@ class ReplicaManager:
 
     # -- fetch
 
-    def fetch_messages(self, params: FetchParams, wanted: Wanted, on_done: Callable[[Fetched], None]) -> None:
+    def fetch_messages(self, params: FetchParams, wanted: list[RequestedPartition], on_done: Callable[[Fetched], None]) -> None:
         """Reads, and calls `on_done`: at once if there is enough, or an error, or no time to wait; else when one of these has come."""
         if self.long_reads is not None and len(wanted) > ELEMENTS_AT_ONCE:
             self.long_reads.begin(LogReading(params), wanted, lambda fetched: self._answer_or_wait(params, wanted, fetched, on_done))
         else:
             self._answer_or_wait(params, wanted, self.read_from_log(params, wanted), on_done)
 
-    def _answer_or_wait(self, params: FetchParams, wanted: Wanted, fetched: Fetched, on_done: Callable[[Fetched], None]) -> None:
+    def _answer_or_wait(
+        self, params: FetchParams, wanted: list[RequestedPartition], fetched: Fetched, on_done: Callable[[Fetched], None]
+    ) -> None:
         if params.max_wait_ms <= 0 or not wanted or _answers_at_once(fetched, params.min_bytes):
             on_done(fetched)
             return
@@ -382,7 +384,7 @@ class ReplicaManager:
         keys = [key.partition for key, _ in wanted]
         self.fetch_purgatory.try_complete_else_watch(operation, keys, self.clock.monotonic_ms())
 
-    def read_after_waiting(self, params: FetchParams, wanted: Wanted, on_done: Callable[[Fetched], None]) -> None:
+    def read_after_waiting(self, params: FetchParams, wanted: list[RequestedPartition], on_done: Callable[[Fetched], None]) -> None:
         """Reads once more for a fetch that has waited, which has told how far its follower is when it came: it does not tell again."""
         reading = LogReading(params, from_purgatory=True)
         if self.long_reads is not None and len(wanted) > ELEMENTS_AT_ONCE:
@@ -391,13 +393,13 @@ class ReplicaManager:
             self.read_on(reading, wanted)
             on_done(reading.fetched)
 
-    def read_from_log(self, params: FetchParams, wanted: Wanted) -> Fetched:
+    def read_from_log(self, params: FetchParams, wanted: list[RequestedPartition]) -> Fetched:
         """Reads from each partition in turn until `max_bytes` are used up; the first batch found may be larger than any limit."""
         reading = LogReading(params)
         self.read_on(reading, wanted)
         return reading.fetched
 
-    def read_on(self, reading: LogReading, wanted: Wanted) -> None:
+    def read_on(self, reading: LogReading, wanted: list[RequestedPartition]) -> None:
         """Reads from the next of the partitions that one fetch wants."""
         monotonic_ms = self.clock.monotonic_ms()
         params, fetched, left, min_one_message = reading.params, reading.fetched, reading.left, reading.min_one_message
@@ -414,7 +416,7 @@ class ReplicaManager:
         self,
         params: FetchParams,
         key: TopicIdPartition,
-        wanted: FetchPartition,
+        wanted: PartitionFetch,
         max_bytes: int,
         min_one_message: bool,
         monotonic_ms: int,
@@ -482,7 +484,7 @@ class ReplicaManager:
         isolation: int | None,
         current_leader_epoch: int = -1,
         fetch_only_from_leader: bool = True,
-    ) -> Found | None:
+    ) -> TimestampAndOffset | None:
         """The offset by time; None where no record is that young. `isolation` is None for brokers, which see everything."""
         found = self.partition_or_raise(partition)
         return offset_queries.list_offsets(found, timestamp, isolation, current_leader_epoch, fetch_only_from_leader)
@@ -494,13 +496,13 @@ class ReplicaManager:
         found = self.partition_or_raise(partition)
         return offset_queries.legacy_offsets(found, timestamp, max_offsets, is_from_consumer, only_from_leader, self.clock.now_ms())
 
-    def last_offset_for_leader_epoch(self, partition: TopicPartition, current_leader_epoch: int, wanted_epoch: int) -> EpochEndOffset:
+    def last_offset_for_leader_epoch(self, partition: TopicPartition, current_leader_epoch: int, wanted_epoch: int) -> LeaderEpochEndOffset:
         """Where an epoch ended; an error is part of the answer."""
         try:
             found = self.partition_or_raise(partition)
-            return EpochEndOffset(0, *found.last_offset_for_leader_epoch(current_leader_epoch, wanted_epoch, True))
+            return LeaderEpochEndOffset(0, *found.last_offset_for_leader_epoch(current_leader_epoch, wanted_epoch, True))
         except KafkaError as error:
-            return EpochEndOffset(error.code)
+            return LeaderEpochEndOffset(error.code)
 
     def active_producers(self, partition: TopicPartition) -> list[ProducerStateEntry]:
         """Who has written to the partition lately."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from barnabas.broker.config.policies import load_policy
-from barnabas.broker.partitions.fetch_params import ClientMetadata, FetchPartition, FetchResult
+from barnabas.broker.partitions.fetch_params import ClientMetadata, FetchResult, PartitionFetch
 from barnabas.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class ReadReplicas:
         self._selector = selector
         self._metadata_cache = metadata_cache
 
-    def elsewhere(self, found: Partition, client: ClientMetadata, wanted: FetchPartition, monotonic_ms: int) -> FetchResult | None:
+    def elsewhere(self, found: Partition, client: ClientMetadata, wanted: PartitionFetch, monotonic_ms: int) -> FetchResult | None:
         """The answer that sends a consumer to another replica; None if it is to read here.
 
         Raises KafkaError where the consumer's leader epoch is not the partition's.

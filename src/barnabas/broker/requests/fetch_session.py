@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from barnabas.broker.partitions.fetch_params import FetchPartition, TopicIdPartition
+from barnabas.broker.partitions.fetch_params import PartitionFetch, RequestedPartition, TopicIdPartition
 from barnabas.broker.requests.fetch_session_cache import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
@@ -20,7 +20,6 @@ from barnabas.broker.requests.fetch_session_cache import (
     FetchSession,
     FetchSessionCache,
     Key,
-    Wanted,
     next_epoch,
     partition_key,
 )
@@ -47,7 +46,7 @@ class FetchContext:
 
     __slots__ = ("wanted",)
 
-    def __init__(self, wanted: list[Wanted]) -> None:
+    def __init__(self, wanted: list[RequestedPartition]) -> None:
         self.wanted = wanted
 
     def response(self, answers: Answers) -> FetchResponse:
@@ -66,7 +65,7 @@ class FetchManager:
         session_id: int,
         epoch: int,
         is_follower: bool,
-        wanted: list[Wanted],
+        wanted: list[RequestedPartition],
         forgotten: list[TopicIdPartition],
         topic_name: Callable[[Uuid], str | None],
     ) -> FetchContext:
@@ -87,7 +86,7 @@ class FetchManager:
         session_id: int,
         epoch: int,
         uses_topic_ids: bool,
-        wanted: list[Wanted],
+        wanted: list[RequestedPartition],
         forgotten: list[TopicIdPartition],
         topic_name: Callable[[Uuid], str | None],
     ) -> FetchContext:
@@ -118,7 +117,9 @@ class _FullContext(FetchContext):
 
     __slots__ = ("_cache", "_clock", "_is_follower", "_uses_topic_ids")
 
-    def __init__(self, wanted: list[Wanted], cache: FetchSessionCache, clock: SteadyClock, uses_topic_ids: bool, is_follower: bool) -> None:
+    def __init__(
+        self, wanted: list[RequestedPartition], cache: FetchSessionCache, clock: SteadyClock, uses_topic_ids: bool, is_follower: bool
+    ) -> None:
         super().__init__(wanted)
         self._cache = cache
         self._clock = clock
@@ -134,7 +135,7 @@ class _FullContext(FetchContext):
         return fetch_response(answers, session_id)
 
     def _cached_partitions(self, answers: Answers) -> dict[Key, CachedPartition]:
-        requests: dict[Key, FetchPartition] = {
+        requests: dict[Key, PartitionFetch] = {
             partition_key(partition, self._uses_topic_ids): request for partition, request in self.wanted
         }
         cached = {}
@@ -187,8 +188,8 @@ def fetch_response(answers: Answers, session_id: int = NO_SESSION) -> FetchRespo
     return FetchResponse(session_id=session_id, responses=topics)
 
 
-def _distinct(wanted: list[Wanted], uses_topic_ids: bool) -> list[Wanted]:
-    distinct: dict[Key, Wanted] = {}
+def _distinct(wanted: list[RequestedPartition], uses_topic_ids: bool) -> list[RequestedPartition]:
+    distinct: dict[Key, RequestedPartition] = {}
     for each in wanted:
         distinct[partition_key(each[0], uses_topic_ids)] = each
     return list(distinct.values())

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Final
 
-from barnabas.broker.partitions.fetch_params import FetchPartition, TopicIdPartition
+from barnabas.broker.partitions.fetch_params import PartitionFetch, RequestedPartition, TopicIdPartition
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.fetch_response import PartitionData
 from barnabas.topic_partition import TopicPartition
@@ -27,7 +27,6 @@ EVICTION_MS: Final = 120_000
 PARTITIONS_MAX: Final = 500_000  # in all sessions together. Kafka counts sessions only, and one of them may name any number of partitions
 _INT32_MAX: Final = 0x7FFFFFFF
 
-Wanted = tuple[TopicIdPartition, FetchPartition]
 Key = tuple[str | bytes, int]
 _Rank = tuple[bool, int, int]  # what a session is worth: of a follower, its partitions, its id
 
@@ -48,7 +47,7 @@ class CachedPartition:
 
     __slots__ = ("high_watermark", "log_start_offset", "partition", "request")
 
-    def __init__(self, partition: TopicIdPartition, request: FetchPartition, high_watermark: int = -1, log_start_offset: int = -1) -> None:
+    def __init__(self, partition: TopicIdPartition, request: PartitionFetch, high_watermark: int = -1, log_start_offset: int = -1) -> None:
         self.partition = partition
         self.request = request
         self.high_watermark = high_watermark
@@ -90,7 +89,7 @@ class FetchSession:
     def rank(self) -> _Rank:
         return (self.is_privileged, self.cached_size, self.id)
 
-    def update(self, wanted: list[Wanted], forgotten: list[TopicIdPartition]) -> None:
+    def update(self, wanted: list[RequestedPartition], forgotten: list[TopicIdPartition]) -> None:
         """Takes over what a request adds, changes and removes; what is both named and forgotten is forgotten."""
         partitions = self.partitions
         for partition, request in wanted:

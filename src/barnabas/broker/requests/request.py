@@ -25,7 +25,7 @@ M_co = TypeVar("M_co", bound=Message, covariant=True)
 class Request(Generic[M_co]):
     __slots__ = ("api", "client_id", "correlation_id", "exchange", "message", "version")
 
-    def __init__(self, exchange: Exchange, header: framing.Request, message: M_co) -> None:
+    def __init__(self, exchange: Exchange, header: framing.RequestFrame, message: M_co) -> None:
         self.exchange = exchange
         self.api: Api = header.api
         self.version = header.version
@@ -66,7 +66,7 @@ class RequestPart(Request[M_co]):
 
     __slots__ = ("_on_response",)
 
-    def __init__(self, exchange: Exchange, header: framing.Request, message: M_co, on_response: Callable[[Message], None]) -> None:
+    def __init__(self, exchange: Exchange, header: framing.RequestFrame, message: M_co, on_response: Callable[[Message], None]) -> None:
         super().__init__(exchange, header, message)
         self._on_response = on_response
 

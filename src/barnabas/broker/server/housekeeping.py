@@ -50,7 +50,7 @@ class Housekeeping:
 
     def start(self) -> None:
         self._log_manager.start_schedule(self._clock.monotonic_ms())
-        self._log_manager.on_flush_wanted = self._flush_wanted.set
+        self._log_manager.flushes.on_requested = self._flush_wanted.set
         self._tasks = [asyncio.ensure_future(work()) for work in (self._tick, self._flush, self._clean, self._move, self._inspect)]
         for task in self._tasks:
             task.add_done_callback(self._ended)
@@ -82,13 +82,13 @@ class Housekeeping:
         try:
             await self._on_a_thread(checkpoint.run)
         except OSError as error:
-            self._log_manager.checkpoint_failed(checkpoint, error)
+            self._log_manager.checkpoints.failed(checkpoint, error)
 
     async def _flush(self) -> None:
         while True:
             await self._flush_wanted.wait()
             self._flush_wanted.clear()
-            plans = self._log_manager.take_flushes()
+            plans = self._log_manager.flushes.take()
             for first in range(0, len(plans), FLUSHES_AT_ONCE):
                 await asyncio.gather(*(self._run(log, plan) for log, plan in plans[first : first + FLUSHES_AT_ONCE]))
 
@@ -96,9 +96,9 @@ class Housekeeping:
         try:
             is_durable = await self._on_a_thread(plan.run)
         except OSError as error:
-            self._log_manager.flush_failed(log, plan.recovery_point, error, plan)
+            self._log_manager.flushes.failed(log, plan.recovery_point, error, plan)
         else:
-            self._log_manager.flush_ran(log, plan, is_durable, self._clock.monotonic_ms())
+            self._log_manager.flushes.ran(log, plan, is_durable, self._clock.monotonic_ms())
 
     async def _clean(self) -> None:
         cleaner = self._log_manager.cleaner

@@ -11,7 +11,7 @@ from barnabas.broker.config import BrokerConfig
 from barnabas.config_def import InvalidConfig
 from barnabas.metadata.zookeeper.access import of_creator, open_to_all
 from barnabas.metadata.zookeeper.address import parse
-from barnabas.metadata.zookeeper.session import Options
+from barnabas.metadata.zookeeper.session import ZooKeeperOptions
 from barnabas.metadata.zookeeper.tree import ZooKeeperTree
 
 # Kafka gives its user and password for ZooKeeper in a JAAS file, which is Java's; here they come as the rest of the environment does.
@@ -28,7 +28,7 @@ def zookeeper_tree(config: BrokerConfig, random: Random) -> ZooKeeperTree:
         )
     session_timeout_ms = config.number("zookeeper.session.timeout.ms")
     return ZooKeeperTree(
-        Options(
+        ZooKeeperOptions(
             parse(config.text("zookeeper.connect") or ""),
             session_timeout_ms=session_timeout_ms,
             connection_timeout_ms=config["zookeeper.connection.timeout.ms"] or session_timeout_ms,

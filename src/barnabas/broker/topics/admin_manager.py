@@ -33,7 +33,7 @@ from barnabas.broker.waiting.purgatory import DelayedOperationPurgatory
 from barnabas.controller.elections import ElectionStrategy
 from barnabas.errors import InvalidTopic, KafkaError, NotController, RequestTimedOut, UnknownTopicOrPartition
 from barnabas.metadata import paths
-from barnabas.metadata.admin_tree import AdminTree, NewTopic
+from barnabas.metadata.admin_tree import AdminTree, PlannedTopic
 from barnabas.metadata.client import TreeClient
 from barnabas.metadata.errors import SessionExpired
 from barnabas.metadata.replica_assignment import BrokerMetadata
@@ -138,7 +138,7 @@ class AdminManager:
         """In the order of the request, in which every name stands once."""
         self._check_controller()
         planned = await self._plan(topics)
-        new = [plan for plan in planned if isinstance(plan, NewTopic)]
+        new = [plan for plan in planned if isinstance(plan, PlannedTopic)]
         if validate_only:
             ids: list[Uuid | KafkaError] = [Uuid.random(self._random) for _ in new]
         else:
@@ -152,7 +152,7 @@ class AdminManager:
         late = frozenset() if validate_only else await self._until_led(created, timeout_ms, on_wait)
         outcomes |= {name: TopicCreation(name, RequestTimedOut()) for name in late}
         return [
-            outcomes[topic.name] if isinstance(plan, NewTopic) else TopicCreation(topic.name, plan)
+            outcomes[topic.name] if isinstance(plan, PlannedTopic) else TopicCreation(topic.name, plan)
             for topic, plan in zip(topics, planned, strict=True)
         ]
 
@@ -252,7 +252,7 @@ class AdminManager:
         if not self._controller.is_active:
             raise NotController(_NOT_CONTROLLER)
 
-    async def _plan(self, topics: Sequence[CreatableTopic]) -> list[NewTopic | KafkaError]:
+    async def _plan(self, topics: Sequence[CreatableTopic]) -> list[PlannedTopic | KafkaError]:
         """Each topic as it is to be written, or why not. A topic counts for the names that come after it."""
         try:
             self._planner.check_total(topics)
@@ -260,7 +260,7 @@ class AdminManager:
             return [error] * len(topics)
         names = await self._admin_tree.topic_names()
         brokers = self._brokers()
-        planned: list[NewTopic | KafkaError] = []
+        planned: list[PlannedTopic | KafkaError] = []
         for index, topic in enumerate(topics):
             await self._take_turns(index)
             try:
@@ -334,7 +334,7 @@ class AdminManager:
         return [BrokerMetadata(broker.id, broker.rack) for broker in self._cache.alive_brokers()]
 
 
-def _creation(plan: NewTopic, topic_id: Uuid | KafkaError) -> TopicCreation:
+def _creation(plan: PlannedTopic, topic_id: Uuid | KafkaError) -> TopicCreation:
     if isinstance(topic_id, KafkaError):
         return TopicCreation(plan.name, topic_id)
     return TopicCreation(plan.name, None, topic_id, plan.assignment, plan.config)

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from barnabas.metadata import paths
 from barnabas.metadata.client import TreeClient
 from barnabas.metadata.errors import BadVersion, NodeExists, TreeError
-from barnabas.metadata.znodes.cluster import Features, decode_broker, decode_features, encode_features
+from barnabas.metadata.znodes.cluster import FeatureZNode, decode_broker, decode_features, encode_features
 from barnabas.metadata.znodes.json_text import CorruptZNode
 
 _log = logging.getLogger(__name__)
@@ -85,7 +85,7 @@ class FeatureLevels:
     async def finalize(self, levels: Mapping[str, int]) -> None:
         """Makes these the levels of the cluster, unless somebody else changed them since they were read (BadVersion)."""
         self._check(levels)
-        data = encode_features(Features(dict(levels)))
+        data = encode_features(FeatureZNode(dict(levels)))
         if self.epoch == UNKNOWN_EPOCH:
             await self._tree.create_recursive(self.path, data)
         else:
@@ -131,7 +131,7 @@ class FeatureLevels:
     async def _set_first_levels(self) -> None:
         highest = {name: levels.highest for name, levels in self.supported.items()}
         try:
-            await self._tree.create_recursive(self.path, encode_features(Features(highest)))
+            await self._tree.create_recursive(self.path, encode_features(FeatureZNode(highest)))
         except NodeExists:
             pass  # another broker of the new cluster was faster
 

@@ -22,7 +22,7 @@ from barnabas.errors import (
     PolicyViolation,
     ReassignmentInProgress,
 )
-from barnabas.metadata.admin_tree import NewTopic, TopicNames
+from barnabas.metadata.admin_tree import ExistingTopics, PlannedTopic
 from barnabas.metadata.replica_assignment import BrokerMetadata, assign_replicas_to_brokers, without_partial_racks
 from barnabas.metadata.znodes.topics import TopicAssignment
 from barnabas.protocol.messages.create_partitions_request import CreatePartitionsTopic
@@ -45,7 +45,7 @@ class TopicPlanner:
         if sum(self._partition_count(topic) for topic in topics) > PARTITIONS_PER_REQUEST_MAX:
             raise PolicyViolation("Excessively large number of partitions per request.")
 
-    def new_topic(self, topic: CreatableTopic, names: TopicNames, brokers: Sequence[BrokerMetadata]) -> NewTopic:
+    def new_topic(self, topic: CreatableTopic, names: ExistingTopics, brokers: Sequence[BrokerMetadata]) -> PlannedTopic:
         """The topic as it is to be created; raises the KafkaError that says why not."""
         if topic.name == topic_name.CLUSTER_METADATA:
             raise InvalidRequest(f"Creation of internal topic {topic.name} is prohibited.")
@@ -56,7 +56,7 @@ class TopicPlanner:
         else:
             assignment = self._placed(topic, brokers)
         self._ask_policy(topic, assignment, config)
-        return NewTopic(topic.name, assignment, config)
+        return PlannedTopic(topic.name, assignment, config)
 
     def new_partitions(
         self, wanted: CreatePartitionsTopic, topic: TopicAssignment, brokers: Sequence[BrokerMetadata], partitions_max: int

@@ -21,7 +21,7 @@ from barnabas.broker.requests.gather import Gather
 from barnabas.broker.topics.metadata_cache import MetadataCache
 from barnabas.coordinator.faults import error_code
 from barnabas.coordinator.group.coordinator import GroupCoordinator
-from barnabas.coordinator.runtime import Producer, Scheduler
+from barnabas.coordinator.runtime import Scheduler, TransactionProducer
 from barnabas.coordinator.transaction.markers import Marker
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.slices import Records
@@ -110,7 +110,7 @@ class MarkerAppender:
 
         self._groups.complete_transaction(
             partition.partition,
-            Producer(marker.producer_id, marker.producer_epoch, transaction_version=marker.transaction_version),
+            TransactionProducer(marker.producer_id, marker.producer_epoch, transaction_version=marker.transaction_version),
             marker.coordinator_epoch,
             committed=marker.committed,
             on_done=done,

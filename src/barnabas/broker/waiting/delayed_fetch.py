@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from mypy_extensions import mypyc_attr
 
-from barnabas.broker.partitions.fetch_params import NO_EPOCH, FetchParams, FetchPartition, FetchResult, TopicIdPartition
+from barnabas.broker.partitions.fetch_params import NO_EPOCH, FetchParams, FetchResult, PartitionFetch, RequestedPartition, TopicIdPartition
 from barnabas.broker.partitions.partition import Partition
 from barnabas.broker.waiting.delayed_operation import DelayedOperation
 from barnabas.errors import KafkaError
@@ -23,7 +23,6 @@ from barnabas.storage.log_offset import LogOffset
 if TYPE_CHECKING:
     from barnabas.broker.replication.replica_manager import ReplicaManager
 
-Wanted = list[tuple[TopicIdPartition, FetchPartition]]
 Fetched = list[tuple[TopicIdPartition, FetchResult]]
 
 
@@ -47,7 +46,7 @@ class DelayedFetch(DelayedOperation):
     def __init__(
         self,
         params: FetchParams,
-        wanted: Wanted,
+        wanted: list[RequestedPartition],
         read_at: list[LogOffset | None],
         replica_manager: ReplicaManager,
         on_done: Callable[[Fetched], None],
@@ -105,7 +104,7 @@ def _bytes_available(start: LogOffset, end: LogOffset, max_bytes: int) -> int:
     return min(end.bytes_after(start), max_bytes) if start.on_same_segment(end) else 0
 
 
-def _has_diverged(partition: Partition, log: Log, wanted: FetchPartition) -> bool:
+def _has_diverged(partition: Partition, log: Log, wanted: PartitionFetch) -> bool:
     """A truncation while the fetch waited: its fetcher has to truncate too."""
     if wanted.last_fetched_epoch == NO_EPOCH:
         return False

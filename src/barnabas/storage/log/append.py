@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""What the log looks at before it writes, and what it says afterwards.
+"""Checks of a log before it writes records, and the result of an append.
 
-The leader's checks are the validator's. A follower takes the leader's batches as they are, so long as they are intact and go on where its
-log ends.
+The validator checks the records of a leader. A follower accepts the leader's batches unchanged if they are intact and begin at its log end
+offset or after it.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ UNKNOWN_OFFSET: Final = -1
 
 
 class LogAppendInfo:
-    """What became of an append. For a duplicate these are the offsets the original got.
+    """The result of an append. For a duplicate it holds the offsets of the original batch.
 
-    `first_offset` is -1 where only decompressing would tell: formats v0 and v1, on a follower. `looked_at` is how many bytes of records the
-    validation has looked at. A plain class, because making one is on the path of every append.
+    `first_offset` is -1 where it is known only after decompressing: formats v0 and v1 on a follower. `looked_at` is the number of bytes
+    of records that the validation has read. A plain class, because every append creates one.
     """
 
     def __init__(
@@ -57,14 +57,14 @@ def nothing_appended(log_start_offset: int) -> LogAppendInfo:
 
 
 def duplicate_of(original: BatchMetadata, log_start_offset: int) -> LogAppendInfo:
-    """A retry of what is in the log already: answered as the first time, written not again."""
+    """The result for a retry of a batch that the log already has: it is not written again."""
     return LogAppendInfo(
         original.first_offset, original.last_offset, original.timestamp, original.timestamp, log_start_offset, 0, 0, duplicate=True
     )
 
 
 def check_sizes(batches: Iterable[Batch], max_message_bytes: int, partition: TopicPartition) -> None:
-    """Once more, after conversion or recompression made batches of another size."""
+    """Checks the sizes again, after conversion or recompression has changed them."""
     for batch in batches:
         if batch.size > max_message_bytes:
             raise RecordTooLarge(
@@ -74,7 +74,7 @@ def check_sizes(batches: Iterable[Batch], max_message_bytes: int, partition: Top
 
 
 def analyze_replicated(data: bytes, leader_epoch: int, partition: TopicPartition) -> Validated:
-    """The whole, intact, ascending batches a follower was given; those of an epoch later than the one it follows are left out."""
+    """The batches that a follower fetched, checked: whole, intact, with ascending offsets. Batches of a later leader epoch are left out."""
     batches: list[Batch] = []
     last_offset = -1
     max_timestamp, offset_of_max = NO_TIMESTAMP, -1
@@ -98,7 +98,7 @@ def analyze_replicated(data: bytes, leader_epoch: int, partition: TopicPartition
 
 
 def require_next(replicated: Validated, log_end_offset: int, partition: TopicPartition) -> int:
-    """The first offset of what a follower was given, -1 where only decompressing would tell; it may not be below the log end offset."""
+    """The first offset of the batches, -1 where it is known only after decompressing. Raises if it is below the log end offset."""
     first = replicated.batches[0]
     first_offset = first.base_offset if first.magic >= MAGIC_V2 else UNKNOWN_OFFSET
     known, what = (first.last_offset, "Last offset of the first batch") if first_offset < 0 else (first_offset, "First offset")
@@ -114,7 +114,7 @@ def require_next(replicated: Validated, log_end_offset: int, partition: TopicPar
 
 
 def has_gap(batches: Sequence[Batch], log_end_offset: int) -> bool:
-    """Whether records are missing before one of the batches that a follower was given. A batch of format v0 or v1 does not tell."""
+    """Whether records are missing before one of the batches. For a batch of format v0 or v1 this is unknown and counts as no."""
     expected = log_end_offset
     for batch in batches:
         if batch.base_offset > expected and batch.magic >= MAGIC_V2:

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from barnabas.metadata.tree import NodeData, Watcher
     from barnabas.metadata.znodes.cluster import BrokerRegistration
     from barnabas.metadata.znodes.topics import TopicAssignment
-    from barnabas.metadata.zookeeper.session import Options as SessionOptions
-    from barnabas.metadata.zookeeper.session import ZooKeeperSession
+    from barnabas.metadata.zookeeper.session import ZooKeeperOptions, ZooKeeperSession
     from barnabas.topic_partition import TopicPartition
 
 ZOOKEEPER: Final = Option(
@@ -110,7 +109,7 @@ class ZooKeeperCluster:
 class _Ensemble:
     """Opens ZooKeeper sessions for a client of the tree."""
 
-    def __init__(self, options: SessionOptions) -> None:
+    def __init__(self, options: ZooKeeperOptions) -> None:
         self._options = options
 
     async def open_session(self, watcher: Watcher) -> ZooKeeperSession:
@@ -149,20 +148,20 @@ async def _on_cluster(address: str, work: Callable[[ZooKeeperCluster], Awaitable
         await tree.close()
 
 
-def _session_options(address: str, timeout_ms: int) -> SessionOptions:
+def _session_options(address: str, timeout_ms: int) -> ZooKeeperOptions:
     """With a user and password for ZooKeeper, new znodes can be changed only by that user, as those of brokers with the same settings."""
     from barnabas.broker.server.zookeeper_store import CREDENTIALS_VARIABLE
     from barnabas.metadata.errors import StoreUnusable
     from barnabas.metadata.zookeeper.access import of_creator, open_to_all
     from barnabas.metadata.zookeeper.address import parse
-    from barnabas.metadata.zookeeper.session import Options as SessionOptions
+    from barnabas.metadata.zookeeper.session import ZooKeeperOptions
 
     try:
         ensemble = parse(address)
     except StoreUnusable as error:
         raise BadArgument(str(error).replace("zookeeper.connect=", "--zookeeper ")) from None
     digest = os.environ.get(CREDENTIALS_VARIABLE)
-    return SessionOptions(
+    return ZooKeeperOptions(
         ensemble,
         session_timeout_ms=timeout_ms,
         connection_timeout_ms=timeout_ms,

@@ -13,7 +13,7 @@ from barnabas import topic_name
 from barnabas.client.wire_errors import BrokerNotAvailable
 from barnabas.errors import InvalidPartitions, InvalidReplicaAssignment, InvalidTopic, KafkaError, TopicExists
 from barnabas.metadata import paths
-from barnabas.metadata.admin_tree import TOPIC, Assignment, NewTopic, validate_assignment
+from barnabas.metadata.admin_tree import TOPIC, Assignment, PlannedTopic, validate_assignment
 from barnabas.metadata.errors import NodeExists
 from barnabas.metadata.replica_assignment import BrokerMetadata, assign_replicas_to_brokers
 from barnabas.metadata.znodes import ordering
@@ -74,7 +74,7 @@ async def _create(cluster: ZooKeeperCluster, options: Options) -> None:
     try:
         await _check_new(cluster, name)
         validate_assignment(assignment)
-        (created,) = await cluster.admin.create_topics([NewTopic(name, assignment, config)], with_ids=False)
+        (created,) = await cluster.admin.create_topics([PlannedTopic(name, assignment, config)], with_ids=False)
         if isinstance(created, KafkaError):
             raise created
     except TopicExists:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.partitions.fetch_params import FetchParams, FetchPartition, TopicIdPartition
+from barnabas.broker.partitions.fetch_params import FetchParams, PartitionFetch, TopicIdPartition
 from barnabas.broker.replication.follower_fetch import FollowerFetch
 from barnabas.broker.replication.replica_logs import LocalReplicaLogs
 from barnabas.protocol.errors import ErrorCode
@@ -76,7 +76,7 @@ def replicate(follower: Node, leader: Node, rounds: int = 5) -> None:
 
 def answer(leader: Node, asked: Asked) -> PartitionData:
     params = FetchParams(replica_id=FOLLOWER, isolation=FetchIsolation.LOG_END)
-    wanted = FetchPartition(
+    wanted = PartitionFetch(
         asked.fetch_offset, asked.partition_max_bytes, asked.current_leader_epoch, asked.last_fetched_epoch, asked.log_start_offset
     )
     ((_, result),) = leader.replicas.manager.read_from_log(params, [(TopicIdPartition(TOPIC_ID, TP), wanted)])

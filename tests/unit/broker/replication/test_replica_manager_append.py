@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.partitions.fetch_params import FetchParams, FetchPartition, TopicIdPartition
+from barnabas.broker.partitions.fetch_params import FetchParams, PartitionFetch, TopicIdPartition
 from barnabas.broker.partitions.partition_append import PartitionAppend
 from barnabas.errors import NotLeaderOrFollower, UnknownTopicOrPartition
 from barnabas.protocol.errors import ErrorCode
@@ -181,7 +181,7 @@ def test_an_error_nobody_foresaw_is_the_partitions_own(replicas: Replicas, caplo
 
 def test_whoever_waits_for_data_is_woken_after_the_answer(replicas: Replicas) -> None:
     order: list[str] = []
-    wanted = [(TopicIdPartition(Uuid.ZERO, TP), FetchPartition(0, 1000))]
+    wanted = [(TopicIdPartition(Uuid.ZERO, TP), PartitionFetch(0, 1000))]
     replicas.manager.fetch_messages(FetchParams(max_wait_ms=500), wanted, lambda results: order.append("fetch"))
     replicas.manager.append_records(0, 1, [(TP, records())], lambda results: order.append("produce"))
     assert order == ["produce", "fetch"]

@@ -148,7 +148,7 @@ def test_a_new_leader_starts_from_the_high_watermark_it_had(tmp_path: Path) -> N
     before.follow(2, 2)
     before.close()
     replicas = Replicas(tmp_path)
-    replicas.log_manager.checkpoint_high_watermarks()
+    replicas.log_manager.checkpoints.write_high_watermarks()
     replicas.lead(epoch=1, replicas=(1, 2), is_new=False)
     assert (replicas.log().high_watermark, replicas.log().log_end_offset) == (2, 3)
     replicas.close()

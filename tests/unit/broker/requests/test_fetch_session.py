@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from barnabas.broker.partitions.fetch_params import FetchPartition, TopicIdPartition
+from barnabas.broker.partitions.fetch_params import PartitionFetch, TopicIdPartition
 from barnabas.broker.requests.fetch_session import FetchContext, FetchManager, FetchSessionCache
 from barnabas.broker.requests.fetch_session_cache import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, next_epoch
 from barnabas.protocol.errors import ErrorCode
@@ -50,7 +50,7 @@ class Broker:
         forgotten: list[TopicIdPartition] | None = None,
         offset: int = 0,
     ) -> FetchContext:
-        asked = [(partition, FetchPartition(offset, 100)) for partition in wanted]
+        asked = [(partition, PartitionFetch(offset, 100)) for partition in wanted]
         return self.manager.new_context(version, session_id, epoch, is_follower, asked, forgotten or [], self.names.get)
 
     def new_session(self, wanted: list[TopicIdPartition], *, version: int = BY_NAME, is_follower: bool = False) -> int:
@@ -134,7 +134,7 @@ def test_without_slots_there_are_no_sessions() -> None:
 
 
 def test_a_partition_named_twice_is_wanted_once_as_it_was_named_last() -> None:
-    asked = [(named("foo"), FetchPartition(1, 100)), (named("bar"), FetchPartition(2, 100)), (named("foo"), FetchPartition(3, 100))]
+    asked = [(named("foo"), PartitionFetch(1, 100)), (named("bar"), PartitionFetch(2, 100)), (named("foo"), PartitionFetch(3, 100))]
     context = Broker().manager.new_context(BY_NAME, NO_SESSION, FINAL_EPOCH, False, asked, [], lambda _: None)
     assert [(partition.partition.topic, request.offset) for partition, request in context.wanted] == [("foo", 3), ("bar", 2)]
 

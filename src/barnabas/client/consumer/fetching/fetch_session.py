@@ -25,7 +25,7 @@ EPOCH_MAX: Final = 2**31 - 1
 VERSION_MAX_BY_NAME: Final = 12  # later ones name topics by id alone
 
 
-class Wanted(NamedTuple):
+class PartitionToFetch(NamedTuple):
     """What is asked of one partition; a change of any of it is told to the broker."""
 
     topic_id: Uuid
@@ -37,9 +37,9 @@ class Wanted(NamedTuple):
 class FetchPlan(NamedTuple):
     """What goes into a request, and what the session knows once it is answered."""
 
-    to_send: dict[TopicPartition, Wanted]
+    to_send: dict[TopicPartition, PartitionToFetch]
     to_forget: list[tuple[Uuid, TopicPartition]]
-    session_partitions: dict[TopicPartition, Wanted]
+    session_partitions: dict[TopicPartition, PartitionToFetch]
     session_id: int
     epoch: int
     can_use_topic_ids: bool
@@ -57,7 +57,7 @@ class FetchSession:
         self.node_id = node_id
         self.session_id = INVALID_SESSION_ID
         self.epoch = INITIAL_EPOCH
-        self.partitions: dict[TopicPartition, Wanted] = {}
+        self.partitions: dict[TopicPartition, PartitionToFetch] = {}
         self.topic_names: dict[Uuid, str] = {}
 
     @property
@@ -65,13 +65,13 @@ class FetchSession:
         """Whether the next request says everything."""
         return self.epoch in (INITIAL_EPOCH, FINAL_EPOCH)
 
-    def build(self, wanted: dict[TopicPartition, Wanted]) -> FetchPlan:
+    def build(self, wanted: dict[TopicPartition, PartitionToFetch]) -> FetchPlan:
         by_id = all(want.topic_id != Uuid.ZERO for want in wanted.values())
         if self.is_full:
             self.partitions = dict(wanted)
             self.topic_names = _names(wanted) if by_id else {}
             return FetchPlan(dict(wanted), [], dict(wanted), self.session_id, self.epoch, by_id)
-        changed: dict[TopicPartition, Wanted] = {}
+        changed: dict[TopicPartition, PartitionToFetch] = {}
         forgotten: list[tuple[Uuid, TopicPartition]] = []
         for partition, known in list(self.partitions.items()):
             now = wanted.get(partition)
@@ -152,11 +152,11 @@ class FetchSession:
         self.epoch = INITIAL_EPOCH
 
 
-def _names(wanted: dict[TopicPartition, Wanted]) -> dict[Uuid, str]:
+def _names(wanted: dict[TopicPartition, PartitionToFetch]) -> dict[Uuid, str]:
     return {want.topic_id: partition.topic for partition, want in wanted.items()}
 
 
-def _topics(to_send: dict[TopicPartition, Wanted]) -> list[FetchTopic]:
+def _topics(to_send: dict[TopicPartition, PartitionToFetch]) -> list[FetchTopic]:
     topics: list[FetchTopic] = []
     for partition, want in to_send.items():
         if not topics or topics[-1].topic != partition.topic or topics[-1].topic_id != want.topic_id:

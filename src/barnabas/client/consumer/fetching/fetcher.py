@@ -18,7 +18,7 @@ from barnabas.client.consumer.config import FetchConfig
 from barnabas.client.consumer.fetching.completed_fetch import CompletedFetch
 from barnabas.client.consumer.fetching.fetch_buffer import FetchBuffer
 from barnabas.client.consumer.fetching.fetch_metrics import FetchMetrics
-from barnabas.client.consumer.fetching.fetch_session import VERSION_MAX_BY_NAME, FetchPlan, FetchSession, Wanted
+from barnabas.client.consumer.fetching.fetch_session import VERSION_MAX_BY_NAME, FetchPlan, FetchSession, PartitionToFetch
 from barnabas.client.consumer.offsets.partition_state import FetchPosition
 from barnabas.client.consumer.offsets.subscription_state import SubscriptionState
 from barnabas.client.errors import AuthenticationError, error_for
@@ -152,10 +152,10 @@ class Fetcher:
             self._metrics.retain(assigned)
             self._retry_at_ms = {partition: at_ms for partition, at_ms in self._retry_at_ms.items() if partition in assigned}
 
-    def _wanted_by_node(self) -> dict[int, dict[TopicPartition, Wanted]]:
+    def _wanted_by_node(self) -> dict[int, dict[TopicPartition, PartitionToFetch]]:
         now_ms = self._clock.monotonic_ms()
         cluster = self._metadata.cluster
-        wanted: dict[int, dict[TopicPartition, Wanted]] = {}
+        wanted: dict[int, dict[TopicPartition, PartitionToFetch]] = {}
         full: set[int] = set()
         if self._buffer.size_bytes >= self._config.max_bytes > 0:
             return wanted
@@ -173,7 +173,7 @@ class Fetcher:
             if self._buffer.is_full_for(partition):
                 full.add(node_id)
                 continue
-            wanted.setdefault(node_id, {})[partition] = Wanted(
+            wanted.setdefault(node_id, {})[partition] = PartitionToFetch(
                 cluster.topic_id(partition.topic),
                 self._buffer.next_offset(partition, position.offset),
                 self._config.partition_max_bytes,
@@ -207,7 +207,7 @@ class Fetcher:
         self._metadata.request_update(False)
         return leader_id
 
-    def _send(self, node_id: int, partitions: dict[TopicPartition, Wanted]) -> bool:
+    def _send(self, node_id: int, partitions: dict[TopicPartition, PartitionToFetch]) -> bool:
         if not self._network.ready(node_id):  # it begins to connect, and on_ready tells when that is done
             return False
         session = self._sessions.setdefault(node_id, FetchSession(node_id))
@@ -295,7 +295,7 @@ class Fetcher:
             self.send_fetches()
         self._on_progress()
 
-    def _take_in(self, partition: TopicPartition, asked: Wanted, data: PartitionData) -> None:
+    def _take_in(self, partition: TopicPartition, asked: PartitionToFetch, data: PartitionData) -> None:
         state = self._subscriptions.state_or_none(partition)
         if state is None or not state.has_valid_position or state.position is None:
             return  # revoked or reset while the fetch was under way

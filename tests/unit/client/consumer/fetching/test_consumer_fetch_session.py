@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.client.consumer.fetching.fetch_session import FINAL_EPOCH, FetchPlan, FetchSession, Wanted
+from barnabas.client.consumer.fetching.fetch_session import FINAL_EPOCH, FetchPlan, FetchSession, PartitionToFetch
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.fetch_request import FetchRequest
 from barnabas.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
@@ -21,8 +21,8 @@ OTHER_ID = Uuid.random(Random(2))
 VERSION = 17
 
 
-def at(offset: int, topic_id: Uuid = ID) -> Wanted:
-    return Wanted(topic_id, offset, 1000, 0)
+def at(offset: int, topic_id: Uuid = ID) -> PartitionToFetch:
+    return PartitionToFetch(topic_id, offset, 1000, 0)
 
 
 def answer(*partitions: TopicPartition, session_id: int = 7, error: int = 0, throttle_ms: int = 0) -> FetchResponse:
@@ -154,7 +154,7 @@ def test_closing_says_so() -> None:
 @given(st.lists(st.dictionaries(st.sampled_from([A, B, C]), st.integers(0, 3)), min_size=1, max_size=10))
 def test_what_the_broker_knows_is_what_is_wanted(steps: list[dict[TopicPartition, int]]) -> None:
     session = FetchSession(1)
-    known: dict[TopicPartition, Wanted] = {}
+    known: dict[TopicPartition, PartitionToFetch] = {}
     for step in steps:
         wanted = {partition: at(offset) for partition, offset in step.items()}
         plan: FetchPlan = session.build(wanted)
