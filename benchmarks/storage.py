@@ -1,7 +1,7 @@
 """The storage engine alone: no network, no protocol, one thread.
 
-The data is 1 KB (or 100 B) records of random bytes in 16 KB batches, 1 GB of them unless told otherwise. Everything stays in the page
-cache: what is measured is the work this code does for each byte, next to what the kernel needs for a plain write or read of the same bytes.
+The data is 1 KB (or 100 B) records of random bytes in 16 KB batches, 1 GB of them by default. Everything stays in the page cache: the
+figure is the work of this code for each byte, next to the kernel's for a plain write or read of the same bytes.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def test_the_defaults_on_the_page_are_those_of_the_broker() -> None:
 
 
 ELEMENTS = re.compile(r"^\| (?:Elements in all arrays of a request, tagged fields included|The same, ([^|]+)) \| ([\d,]+) \|", re.MULTILINE)
-BY_BROKERS = " by a listener of brokers"
+BY_BROKERS = " on a listener of brokers"
 
 
 def elements_max(name: str, is_of_broker: bool) -> int:
