@@ -93,6 +93,10 @@ kafka: $(VENV)/tested
 	@$(BIN)/python -m tests.kafka
 	@$(BIN)/python -m tests.clients
 
+.PHONY: docs
+docs: $(VENV)/documented  ## The documentation site, in build/site
+	$(BIN)/mkdocs build
+
 protocol: $(VENV)/tested  ## Write the wire codec anew from the message schemas in Apache Kafka's jars
 	@scripts/system-packages test
 	$(BIN)/python scripts/kafka-schemas
@@ -112,6 +116,11 @@ $(VENV)/$(FORM): $(VENV)/made requirements/install.txt setup.py src/compiled.tom
 
 $(VENV)/tested: $(VENV)/$(FORM) requirements/ci.txt
 	$(BIN)/pip install -q --disable-pip-version-check -r requirements/ci.txt
+	@touch $@
+
+# Nothing is compiled for the site: it reads the sources.
+$(VENV)/documented: $(VENV)/made requirements/docs.txt
+	$(BIN)/pip install -q --disable-pip-version-check -r requirements/docs.txt
 	@touch $@
 
 clean:  ## Remove everything that was made

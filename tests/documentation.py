@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")))
+PAGES = ("README.md", *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")))
 
 _FENCE = re.compile(r"^(?P<indent> *)```(?P<language>\w*)(?P<output> output)?$")
 _NOT_RUN = re.compile(r"^ *<!-- not run: (.+) -->$")

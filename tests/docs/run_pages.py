@@ -65,8 +65,8 @@ def main(arguments: Sequence[str]) -> int:
     os.chdir(directory)  # where relative paths of Spark's are
     outcomes: list[Outcome] = []
     with spark_session.running(directory / "spark-session", connector=False) if any(map(needs_spark, pages)) else nullcontext() as spark:
-        for page in pages:
-            outcomes += _outcomes(page, directory / Path(page).stem, spark)
+        for number, page in enumerate(pages):
+            outcomes += _outcomes(page, directory / f"{number}-{Path(page).stem}", spark)  # two pages are called README.md
     print(json.dumps([asdict(outcome) for outcome in outcomes]))
     return 0
 
