@@ -155,7 +155,7 @@ def _unit(name: str) -> str:
 
 
 def _default(key: Any) -> str:
-    from barnabas.client.config import REQUIRED
+    from barnabas.client.config.config import REQUIRED
     from barnabas.config_def import value_text
 
     if key.default is REQUIRED:
