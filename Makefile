@@ -95,7 +95,7 @@ kafka: $(VENV)/tested
 
 .PHONY: docs
 docs: $(VENV)/documented  ## The documentation site, in build/site
-	$(BIN)/mkdocs build
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 protocol: $(VENV)/tested  ## Write the wire codec anew from the message schemas in Apache Kafka's jars
 	@scripts/system-packages test
