@@ -100,6 +100,10 @@ kafka: $(VENV)/tested
 	@$(BIN)/python -m tests.kafka
 	@$(BIN)/python -m tests.clients
 
+.PHONY: docs
+docs: $(VENV)/documented  ## The documentation site, in build/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+
 protocol: $(VENV)/tested  ## Write the wire codec anew from the message schemas in Apache Kafka's jars
 	@scripts/system-packages test
 	$(BIN)/python scripts/kafka-schemas
@@ -132,6 +136,11 @@ $(VENV)/tested: $(VENV)/$(FORM) requirements/ci.txt
 
 $(VENV)/packaged: $(VENV)/made requirements/wheels.txt
 	$(BIN)/pip install -q --disable-pip-version-check --no-compile -r requirements/wheels.txt
+	@touch $@
+
+# Nothing is compiled for the site: it reads the sources.
+$(VENV)/documented: $(VENV)/made requirements/docs.txt
+	$(BIN)/pip install -q --disable-pip-version-check -r requirements/docs.txt
 	@touch $@
 
 clean:  ## Remove everything that was made

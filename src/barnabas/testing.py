@@ -112,6 +112,7 @@ class EmbeddedBroker:
 
     @property
     def host(self) -> str:
+        """The address that the broker listens on: 127.0.0.1 unless another was given."""
         return self._first_listener.host
 
     @property
@@ -139,6 +140,7 @@ class EmbeddedBroker:
 
     @property
     def is_running(self) -> bool:
+        """Whether the broker is started and has not failed."""
         return self._running is not None and self._running.is_alive
 
     @property

@@ -6,6 +6,13 @@ from typing import NamedTuple
 
 
 class TopicPartition(NamedTuple):
+    """A partition of a topic, by name and number:
+
+        consumer.assign([TopicPartition("orders", 0)])
+
+    It compares and hashes as a tuple.
+    """
+
     topic: str
     partition: int
 

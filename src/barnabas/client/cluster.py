@@ -29,18 +29,22 @@ class Node:
 
     @property
     def id_string(self) -> str:
+        """The id as text."""
         return str(self.id)
 
     @property
     def has_rack(self) -> bool:
+        """Whether the broker has a `broker.rack`."""
         return self.rack is not None
 
     @property
     def is_empty(self) -> bool:
+        """Whether there is no address: Kafka's way to say that there is no such node."""
         return not self.host or self.port < 0
 
     @property
     def address(self) -> str:
+        """`host:port`."""
         return f"{self.host}:{self.port}"
 
     @property
@@ -69,6 +73,7 @@ class PartitionInfo:
 
     @property
     def topic_partition(self) -> TopicPartition:
+        """The partition that this describes."""
         return TopicPartition(self.topic, self.partition)
 
 
@@ -121,12 +126,15 @@ class Cluster:
 
     @property
     def topics(self) -> frozenset[str]:
+        """The names of all topics that are known."""
         return frozenset(self._by_topic)
 
     def node_by_id(self, node_id: int) -> Node | None:
+        """The broker with this id; None if it is not known."""
         return self._nodes.get(node_id)
 
     def partition(self, partition: TopicPartition) -> PartitionInfo | None:
+        """Leader and replicas of a partition; None if it is not known."""
         return self._partitions.get(partition)
 
     def partitions_for_topic(self, topic: str) -> tuple[PartitionInfo, ...]:
@@ -138,13 +146,16 @@ class Cluster:
         return self._available.get(topic, ())
 
     def partition_count(self, topic: str) -> int | None:
+        """The number of partitions of a topic; None if the topic is not known."""
         infos = self._by_topic.get(topic)
         return None if infos is None else len(infos)
 
     def partitions_for_node(self, node_id: int) -> list[PartitionInfo]:
+        """The partitions that a broker leads."""
         return [info for info in self._partitions.values() if info.leader is not None and info.leader.id == node_id]
 
     def leader_for(self, partition: TopicPartition) -> Node | None:
+        """The broker that leads the partition; None if it has no leader or is not known."""
         info = self._partitions.get(partition)
         return None if info is None else info.leader
 
@@ -165,6 +176,7 @@ class Cluster:
         return self.topic_ids.get(topic, Uuid.ZERO)
 
     def topic_name(self, topic_id: Uuid) -> str | None:
+        """The name of the topic with this id; None if it is not known."""
         return self.topic_names.get(topic_id)
 
     def __repr__(self) -> str:

@@ -34,6 +34,8 @@ class TopicAuthorization(AuthorizationError):
 
 
 class GroupAuthorization(AuthorizationError):
+    """GROUP_AUTHORIZATION_FAILED: the principal may not use the group; `group_id` names it where it is known."""
+
     code = 30
 
     def __init__(self, message: str = "", group_id: str | None = None) -> None:
@@ -42,6 +44,8 @@ class GroupAuthorization(AuthorizationError):
 
 
 class SaslAuthentication(AuthenticationError):
+    """SASL_AUTHENTICATION_FAILED: the broker rejected the credentials."""
+
     code = 58
 
 
@@ -78,277 +82,409 @@ class OffsetOutOfRange(InvalidOffset, shared.OffsetOutOfRange):
 
 
 class UnknownServerError(KafkaError):
+    """UNKNOWN_SERVER_ERROR: the broker failed unexpectedly; its log has the reason."""
+
     code = -1
 
 
 class InvalidFetchSize(KafkaError):
+    """INVALID_FETCH_SIZE: the fetch asks for a size that is not valid."""
+
     code = 4
 
 
 class LeaderNotAvailable(KafkaError):
+    """LEADER_NOT_AVAILABLE: the partition has no leader at present, as during an election."""
+
     code = 5
     retriable = True
 
 
 class BrokerNotAvailable(KafkaError):
+    """BROKER_NOT_AVAILABLE: the broker is not available."""
+
     code = 8
 
 
 class ReplicaNotAvailable(KafkaError):
+    """REPLICA_NOT_AVAILABLE: the broker has no replica of the partition that could serve the request."""
+
     code = 9
     retriable = True
 
 
 class ControllerMoved(KafkaError):
+    """STALE_CONTROLLER_EPOCH: another broker has become the controller."""
+
     code = 11
 
 
 class NotEnoughReplicasAfterAppend(KafkaError):
+    """NOT_ENOUGH_REPLICAS_AFTER_APPEND: the records are in the leader's log, but the ISR became smaller than min.insync.replicas."""
+
     code = 20
     retriable = True
 
 
 class InvalidRequiredAcks(KafkaError):
+    """INVALID_REQUIRED_ACKS: `acks` is none of 0, 1 and all."""
+
     code = 21
 
 
 class ClusterAuthorization(AuthorizationError):
+    """CLUSTER_AUTHORIZATION_FAILED: the principal may not do this to the cluster."""
+
     code = 31
 
 
 class UnsupportedSaslMechanism(AuthenticationError):
+    """UNSUPPORTED_SASL_MECHANISM: the broker does not support the mechanism of `sasl.mechanism`."""
+
     code = 33
 
 
 class IllegalSaslState(AuthenticationError):
+    """ILLEGAL_SASL_STATE: the request is not valid at this point of the authentication."""
+
     code = 34
 
 
 class DuplicateSequence(KafkaError):
+    """DUPLICATE_SEQUENCE_NUMBER: the broker has these records already; the producer treats them as written."""
+
     code = 46
 
 
 class InvalidTxnTimeout(KafkaError):
+    """INVALID_TRANSACTION_TIMEOUT: `transaction.timeout.ms` is larger than the broker's `transaction.max.timeout.ms`."""
+
     code = 50
 
 
 class ConcurrentTransactions(KafkaError):
+    """CONCURRENT_TRANSACTIONS: the coordinator is still ending the previous transaction of this transactional id."""
+
     code = 51
     retriable = True
 
 
 class TransactionalIdAuthorization(AuthorizationError):
+    """TRANSACTIONAL_ID_AUTHORIZATION_FAILED: the principal may not use the transactional id."""
+
     code = 53
 
 
 class SecurityDisabled(KafkaError):
+    """SECURITY_DISABLED: the broker has no authorizer."""
+
     code = 54
 
 
 class OperationNotAttempted(KafkaError):
+    """OPERATION_NOT_ATTEMPTED: the broker did not try this part of the request, because another part failed."""
+
     code = 55
 
 
 class UnknownProducerId(OutOfOrderSequence):
+    """UNKNOWN_PRODUCER_ID: the broker has no state of this producer, for example because its last records were deleted."""
+
     code = 59
 
 
 class DelegationTokenDisabled(KafkaError):
+    """DELEGATION_TOKEN_AUTH_DISABLED: the broker has no delegation tokens."""
+
     code = 61
 
 
 class DelegationTokenNotFound(KafkaError):
+    """DELEGATION_TOKEN_NOT_FOUND: the broker does not know the token."""
+
     code = 62
 
 
 class DelegationTokenOwnerMismatch(KafkaError):
+    """DELEGATION_TOKEN_OWNER_MISMATCH: the principal is neither owner nor renewer of the token."""
+
     code = 63
 
 
 class UnsupportedByAuthentication(KafkaError):
+    """DELEGATION_TOKEN_REQUEST_NOT_ALLOWED: a connection with this kind of authentication may not manage tokens."""
+
     code = 64
 
 
 class DelegationTokenAuthorization(AuthorizationError):
+    """DELEGATION_TOKEN_AUTHORIZATION_FAILED: the principal may not manage this token."""
+
     code = 65
 
 
 class DelegationTokenExpired(KafkaError):
+    """DELEGATION_TOKEN_EXPIRED: the token has expired."""
+
     code = 66
 
 
 class InvalidPrincipalType(KafkaError):
+    """INVALID_PRINCIPAL_TYPE: the type of the principal is not `User`."""
+
     code = 67
 
 
 class FetchSessionIdNotFound(KafkaError):
+    """FETCH_SESSION_ID_NOT_FOUND: the broker has dropped the fetch session; the client begins a new one."""
+
     code = 70
     retriable = True
 
 
 class InvalidFetchSessionEpoch(KafkaError):
+    """INVALID_FETCH_SESSION_EPOCH: client and broker disagree about the fetch session; the client begins a new one."""
+
     code = 71
     retriable = True
 
 
 class ListenerNotFound(KafkaError):
+    """LISTENER_NOT_FOUND: the leader has no listener with the name of the one that the client uses."""
+
     code = 72
     retriable = True
 
 
 class StaleBrokerEpoch(KafkaError):
+    """STALE_BROKER_EPOCH: the broker epoch in the request is old."""
+
     code = 77
 
 
 class ThrottlingQuotaExceeded(KafkaError):
+    """THROTTLING_QUOTA_EXCEEDED: the quota of this kind of change is used up; try again later."""
+
     code = 89
     retriable = True
 
 
 class ProducerFenced(KafkaError):
+    """PRODUCER_FENCED: a newer producer with the same transactional id is in use. Close this one."""
+
     code = 90
 
 
 class ResourceNotFound(KafkaError):
+    """RESOURCE_NOT_FOUND: the resource, such as a user with SCRAM credentials, does not exist."""
+
     code = 91
 
 
 class DuplicateResource(KafkaError):
+    """DUPLICATE_RESOURCE: the request names a resource twice."""
+
     code = 92
 
 
 class UnacceptableCredential(KafkaError):
+    """UNACCEPTABLE_CREDENTIAL: the credential is not acceptable: its mechanism, iterations or user name."""
+
     code = 93
 
 
 class InconsistentVoterSet(KafkaError):
+    """INCONSISTENT_VOTER_SET: the voters in the request are not those of the quorum."""
+
     code = 94
 
 
 class InvalidUpdateVersion(KafkaError):
+    """INVALID_UPDATE_VERSION: the version in an update is not valid."""
+
     code = 95
 
 
 class FeatureUpdateFailed(KafkaError):
+    """FEATURE_UPDATE_FAILED: the finalized features could not be updated."""
+
     code = 96
 
 
 class PrincipalDeserialization(KafkaError):
+    """PRINCIPAL_DESERIALIZATION_FAILURE: a forwarded request has a principal that cannot be read."""
+
     code = 97
 
 
 class SnapshotNotFound(KafkaError):
+    """SNAPSHOT_NOT_FOUND: the snapshot of the metadata log does not exist."""
+
     code = 98
 
 
 class PositionOutOfRange(KafkaError):
+    """POSITION_OUT_OF_RANGE: the position is outside of the snapshot."""
+
     code = 99
 
 
 class BrokerIdNotRegistered(KafkaError):
+    """BROKER_ID_NOT_REGISTERED: no broker is registered with this id."""
+
     code = 102
 
 
 class InconsistentClusterId(KafkaError):
+    """INCONSISTENT_CLUSTER_ID: the cluster id in the request is another cluster's."""
+
     code = 104
 
 
 class TransactionalIdNotFound(KafkaError):
+    """TRANSACTIONAL_ID_NOT_FOUND: the coordinator does not know the transactional id."""
+
     code = 105
 
 
 class FetchSessionTopicId(KafkaError):
+    """FETCH_SESSION_TOPIC_ID_ERROR: the fetch session mixes topic names and topic ids."""
+
     code = 106
     retriable = True
 
 
 class IneligibleReplica(KafkaError):
+    """INELIGIBLE_REPLICA: the replica may not be in the ISR, for example because its broker is shutting down."""
+
     code = 107
 
 
 class NewLeaderElected(KafkaError):
+    """NEW_LEADER_ELECTED: the change of the partition led to another leader."""
+
     code = 108
 
 
 class OffsetMovedToTieredStorage(KafkaError):
+    """OFFSET_MOVED_TO_TIERED_STORAGE: the offset is no longer on the broker's own disks."""
+
     code = 109
 
 
 class MismatchedEndpointType(KafkaError):
+    """MISMATCHED_ENDPOINT_TYPE: the request reached a broker instead of a controller, or the other way round."""
+
     code = 114
 
 
 class UnsupportedEndpointType(KafkaError):
+    """UNSUPPORTED_ENDPOINT_TYPE: the broker does not know this kind of endpoint."""
+
     code = 115
 
 
 class UnknownControllerId(KafkaError):
+    """UNKNOWN_CONTROLLER_ID: no controller has this id."""
+
     code = 116
 
 
 class UnknownSubscriptionId(KafkaError):
+    """UNKNOWN_SUBSCRIPTION_ID: the telemetry subscription is old; the client asks for the current one."""
+
     code = 117
 
 
 class TelemetryTooLarge(KafkaError):
+    """TELEMETRY_TOO_LARGE: the pushed metrics are larger than the broker accepts."""
+
     code = 118
 
 
 class InvalidRegistration(KafkaError):
+    """INVALID_REGISTRATION: the controller rejected the registration of a broker."""
+
     code = 119
 
 
 class TransactionAbortable(KafkaError):
+    """TRANSACTION_ABORTABLE: the transaction cannot be committed. Abort it; the producer stays usable."""
+
     code = 120
 
 
 class InvalidRecordState(KafkaError):
+    """INVALID_RECORD_STATE: the acknowledged record of a share group is not in a state that allows it."""
+
     code = 121
 
 
 class ShareSessionNotFound(KafkaError):
+    """SHARE_SESSION_NOT_FOUND: the broker has dropped the share session."""
+
     code = 122
     retriable = True
 
 
 class InvalidShareSessionEpoch(KafkaError):
+    """INVALID_SHARE_SESSION_EPOCH: client and broker disagree about the share session."""
+
     code = 123
     retriable = True
 
 
 class FencedStateEpoch(KafkaError):
+    """FENCED_STATE_EPOCH: a newer owner of the share group's state exists."""
+
     code = 124
 
 
 class InvalidVoterKey(KafkaError):
+    """INVALID_VOTER_KEY: the voter key is not that of the replica."""
+
     code = 125
 
 
 class DuplicateVoter(KafkaError):
+    """DUPLICATE_VOTER: the voter is in the quorum already."""
+
     code = 126
 
 
 class VoterNotFound(KafkaError):
+    """VOTER_NOT_FOUND: the voter is not in the quorum."""
+
     code = 127
 
 
 class RebootstrapRequired(KafkaError):
+    """REBOOTSTRAP_REQUIRED: the client begins again with the addresses of bootstrap.servers."""
+
     code = 129
 
 
 class StreamsInvalidTopology(KafkaError):
+    """STREAMS_INVALID_TOPOLOGY: the topology of the streams group is not valid."""
+
     code = 130
 
 
 class StreamsInvalidTopologyEpoch(KafkaError):
+    """STREAMS_INVALID_TOPOLOGY_EPOCH: the topology epoch is not valid."""
+
     code = 131
 
 
 class StreamsTopologyFenced(KafkaError):
+    """STREAMS_TOPOLOGY_FENCED: the streams group has a newer topology."""
+
     code = 132
 
 
 class ShareSessionLimitReached(KafkaError):
+    """SHARE_SESSION_LIMIT_REACHED: the broker keeps as many share sessions as it may."""
+
     code = 133
     retriable = True
 

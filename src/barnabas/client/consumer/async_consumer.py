@@ -132,13 +132,16 @@ class AsyncConsumer(Generic[K, V]):
         await self._core.assign(partition_list)
 
     async def unsubscribe(self) -> None:
+        """Leaves the group and drops the subscription or assignment."""
         await self._start()
         await self._core.unsubscribe()
 
     def subscription(self) -> set[str]:
+        """The topics of the subscription, those that a pattern matches among them; empty after `assign`."""
         return set(self._core.subscriptions.subscription())
 
     def assignment(self) -> set[TopicPartition]:
+        """The partitions that this consumer reads at present, by subscription or by `assign`."""
         return self._core.subscriptions.assigned_partitions()
 
     # Records
@@ -195,10 +198,12 @@ class AsyncConsumer(Generic[K, V]):
         self._core.subscriptions.pause(partitions_of(partitions))
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        """Lets `poll` return records of these partitions again."""
         self._check_open()
         self._core.subscriptions.resume(partitions_of(partitions))
 
     def paused(self) -> set[TopicPartition]:
+        """The partitions that `pause` was called for."""
         return self._core.subscriptions.paused_partitions()
 
     def wakeup(self) -> None:
@@ -209,6 +214,7 @@ class AsyncConsumer(Generic[K, V]):
     # Positions
 
     def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
+        """The next poll reads the partition from this offset on. Raises IllegalState for a partition that is not assigned."""
         self._check_open()
         self._core.seek(partition, offset)
 
@@ -217,6 +223,7 @@ class AsyncConsumer(Generic[K, V]):
         self._seek_by(EARLIEST, partitions)
 
     def seek_to_end(self, partitions: Iterable[TopicPartition]) -> None:
+        """The next poll reads these partitions from their ends on; without partitions, all that are assigned."""
         self._seek_by(LATEST, partitions)
 
     def _seek_by(self, strategy: AutoOffsetResetStrategy, partitions: Iterable[TopicPartition]) -> None:
@@ -243,6 +250,7 @@ class AsyncConsumer(Generic[K, V]):
         return await self._core.offsets_for_times(times, milliseconds_or_none(timeout))
 
     async def beginning_offsets(self, partitions: Iterable[TopicPartition], timeout: Seconds | None = None) -> dict[TopicPartition, int]:
+        """The first offset of each partition that can be read. `timeout` in seconds; default default.api.timeout.ms."""
         await self._start()
         return await self._core.edge_offsets(partitions_of(partitions), EARLIEST_TIMESTAMP, milliseconds_or_none(timeout))
 
@@ -305,6 +313,7 @@ class AsyncConsumer(Generic[K, V]):
         return await self._core.partitions_for(topic, milliseconds_or_none(timeout))
 
     async def list_topics(self, timeout: Seconds | None = None) -> dict[str, list[PartitionInfo]]:
+        """All topics that the client may see, with their partitions. `timeout` in seconds; default default.api.timeout.ms."""
         await self._start()
         return await self._core.list_topics(milliseconds_or_none(timeout))
 
@@ -317,6 +326,7 @@ class AsyncConsumer(Generic[K, V]):
         return self._core.metadata.failures.last()
 
     def metrics(self) -> dict[MetricName, Metric]:
+        """The metrics of this consumer, by name. `metric.value()` measures at the time of the call."""
         return self._core.metrics.all()
 
     def register_metric_for_subscription(self, metric: Metric) -> None:
@@ -340,6 +350,7 @@ class AsyncConsumer(Generic[K, V]):
 
     @property
     def client_id(self) -> str:
+        """The setting client.id, or the name made for it."""
         return self._core.client_id
 
     async def close(self, options: CloseOptions | Seconds | None = None) -> None:

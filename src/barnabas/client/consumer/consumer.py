@@ -144,14 +144,17 @@ class Consumer(Generic[K, V]):
             self._caller.run(self._core.assign(partition_list) if partition_list else self._core.unsubscribe())
 
     def unsubscribe(self) -> None:
+        """Leaves the group and drops the subscription or assignment."""
         with self._guard:
             self._caller.run(self._core.unsubscribe())
 
     def subscription(self) -> set[str]:
+        """The topics of the subscription, those that a pattern matches among them; empty after `assign`."""
         with self._guard:
             return set(self._core.subscriptions.subscription())
 
     def assignment(self) -> set[TopicPartition]:
+        """The partitions that this consumer reads at present, by subscription or by `assign`."""
         with self._guard:
             return self._core.subscriptions.assigned_partitions()
 
@@ -218,10 +221,12 @@ class Consumer(Generic[K, V]):
             self._core.subscriptions.pause(partitions_of(partitions))
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        """Lets `poll` return records of these partitions again."""
         with self._guard:
             self._core.subscriptions.resume(partitions_of(partitions))
 
     def paused(self) -> set[TopicPartition]:
+        """The partitions that `pause` was called for."""
         with self._guard:
             return self._core.subscriptions.paused_partitions()
 
@@ -234,6 +239,7 @@ class Consumer(Generic[K, V]):
     # Positions
 
     def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
+        """The next poll reads the partition from this offset on. Raises IllegalState for a partition that is not assigned."""
         with self._guard:
             self._core.seek(partition, offset)
 
@@ -242,6 +248,7 @@ class Consumer(Generic[K, V]):
         self._seek_by(EARLIEST, partitions)
 
     def seek_to_end(self, partitions: Iterable[TopicPartition]) -> None:
+        """The next poll reads these partitions from their ends on; without partitions, all that are assigned."""
         self._seek_by(LATEST, partitions)
 
     def _seek_by(self, strategy: AutoOffsetResetStrategy, partitions: Iterable[TopicPartition]) -> None:
@@ -271,6 +278,7 @@ class Consumer(Generic[K, V]):
             return self._caller.run(self._core.offsets_for_times(times, milliseconds_or_none(timeout)))
 
     def beginning_offsets(self, partitions: Iterable[TopicPartition], timeout: Seconds | None = None) -> dict[TopicPartition, int]:
+        """The first offset of each partition that can be read. `timeout` in seconds; default default.api.timeout.ms."""
         with self._guard:
             return self._caller.run(self._core.edge_offsets(partitions_of(partitions), EARLIEST_TIMESTAMP, milliseconds_or_none(timeout)))
 
@@ -335,6 +343,7 @@ class Consumer(Generic[K, V]):
             return self._caller.run(self._core.partitions_for(topic, milliseconds_or_none(timeout)))
 
     def list_topics(self, timeout: Seconds | None = None) -> dict[str, list[PartitionInfo]]:
+        """All topics that the client may see, with their partitions. `timeout` in seconds; default default.api.timeout.ms."""
         with self._guard:
             return self._caller.run(self._core.list_topics(milliseconds_or_none(timeout)))
 
@@ -347,6 +356,7 @@ class Consumer(Generic[K, V]):
         return self._core.metadata.failures.last()
 
     def metrics(self) -> dict[MetricName, Metric]:
+        """The metrics of this consumer, by name. `metric.value()` measures at the time of the call."""
         return self._core.metrics.all()
 
     def register_metric_for_subscription(self, metric: Metric) -> None:
@@ -370,6 +380,7 @@ class Consumer(Generic[K, V]):
 
     @property
     def client_id(self) -> str:
+        """The setting client.id, or the name made for it."""
         return self._core.client_id
 
     def close(self, options: CloseOptions | Seconds | None = None) -> None:

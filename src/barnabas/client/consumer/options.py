@@ -27,6 +27,13 @@ class GroupMembershipOperation(Enum):
 
 @dataclass(frozen=True)
 class CloseOptions:
+    """How a consumer closes:
+
+        consumer.close(CloseOptions(timeout=5, operation=GroupMembershipOperation.REMAIN_IN_GROUP))
+
+    `timeout` is the longest it may take, in seconds or as a timedelta; 30 seconds by default. `operation` says whether it leaves its group.
+    """
+
     timeout: Seconds = CLOSE_TIMEOUT_S
     operation: GroupMembershipOperation = GroupMembershipOperation.DEFAULT
 

@@ -88,6 +88,7 @@ class ConsumerRecord(Generic[K, V]):
 
     @property
     def topic_partition(self) -> TopicPartition:
+        """The partition that the record was read from."""
         return TopicPartition(self.topic, self.partition)
 
     def last_header(self, name: str) -> bytes | None:
@@ -122,6 +123,7 @@ class ConsumerRecords(Generic[K, V]):
 
     @staticmethod
     def empty() -> ConsumerRecords[K, V]:
+        """What a poll without records returns."""
         return ConsumerRecords({})
 
     def records(self, of: TopicPartition | str) -> list[ConsumerRecord[K, V]]:
@@ -131,6 +133,7 @@ class ConsumerRecords(Generic[K, V]):
         return list(self._by_partition.get(of, ()))
 
     def partitions(self) -> set[TopicPartition]:
+        """The partitions that have records here."""
         return set(self._by_partition)
 
     def next_offsets(self) -> dict[TopicPartition, OffsetAndMetadata]:
@@ -138,9 +141,11 @@ class ConsumerRecords(Generic[K, V]):
         return dict(self._next_offsets)
 
     def count(self) -> int:
+        """The number of records of all partitions."""
         return self._count
 
     def is_empty(self) -> bool:
+        """Whether there is no record."""
         return self._count == 0
 
     def __len__(self) -> int:

@@ -28,6 +28,7 @@ class MetricName:
 
     @property
     def tag_map(self) -> dict[str, str]:
+        """The tags as a dictionary."""
         return dict(self.tags)
 
 
@@ -227,6 +228,7 @@ class Metric:
 
     @property
     def metric_name(self) -> MetricName:
+        """Its name, under the name that Java's metrics have for it."""
         return self.name
 
     def metric_value(self) -> object:

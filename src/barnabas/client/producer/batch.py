@@ -79,12 +79,15 @@ class Delivery:
 
     @property
     def topic_partition(self) -> TopicPartition:
+        """The partition that the record goes to."""
         return self._batch.topic_partition
 
     def done(self) -> bool:
+        """Whether the record is written or has failed; never waits."""
         return self._placed().state != PENDING
 
     def cancelled(self) -> bool:
+        """Always False: a record that was handed over cannot be taken back. For code that expects a Future."""
         return False
 
     def cancel(self) -> bool:

@@ -22,11 +22,14 @@ class ProducerInterceptor(Protocol):
     """The interface of `interceptor.classes`. It may have `configure(configs)`; `on_acknowledgement` may take headers as a third
     argument."""
 
-    def on_send(self, record: ProducerRecord, /) -> ProducerRecord: ...
+    def on_send(self, record: ProducerRecord, /) -> ProducerRecord:
+        """Called by `send` before serialization; returns the record that is sent instead. An exception is logged and ignored."""
 
-    def on_acknowledgement(self, metadata: RecordMetadata, error: Exception | None, /) -> None: ...
+    def on_acknowledgement(self, metadata: RecordMetadata, error: Exception | None, /) -> None:
+        """Called in the producer's thread when the record is written or has failed; `error` is None if it is written."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Called when the producer is closed."""
 
 
 class ProducerInterceptors:

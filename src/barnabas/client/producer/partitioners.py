@@ -24,9 +24,8 @@ _MASK: Final = 0xFFFFFFFF
 class Partitioner(Protocol):
     """The interface of `partitioner.class`. It may also have `configure(configs)` and `close()`."""
 
-    def partition(
-        self, topic: str, key: Any, key_bytes: bytes | None, value: Any, value_bytes: bytes | None, cluster: Cluster, /
-    ) -> int: ...
+    def partition(self, topic: str, key: Any, key_bytes: bytes | None, value: Any, value_bytes: bytes | None, cluster: Cluster, /) -> int:
+        """The number of the partition that the record goes to, from 0 on. `cluster` has the partitions of the topic."""
 
 
 def murmur2(data: bytes) -> i64:
@@ -67,9 +66,11 @@ class RoundRobinPartitioner:
         self._next: dict[str, int] = {}
 
     def configure(self, configs: Mapping[str, Any]) -> None:
+        """Does nothing: it has no settings."""
         return
 
     def partition(self, topic: str, key: Any, key_bytes: bytes | None, value: Any, value_bytes: bytes | None, cluster: Cluster, /) -> int:
+        """The next partition of the topic in turn, of those that have a leader."""
         turn = self._next.get(topic, 0)
         self._next[topic] = turn + 1
         available = cluster.available_partitions_for_topic(topic)
@@ -78,6 +79,7 @@ class RoundRobinPartitioner:
         return turn % (cluster.partition_count(topic) or 1)
 
     def close(self) -> None:
+        """Does nothing."""
         return
 
 

@@ -175,6 +175,7 @@ class Producer(Generic[K, V]):
         return self._core.metadata.failures.last()
 
     def metrics(self) -> dict[MetricName, Metric]:
+        """The metrics of this producer, by name. `metric.value()` measures at the time of the call."""
         return self._core.metrics.all()
 
     def register_metric_for_subscription(self, metric: Metric) -> None:
@@ -202,6 +203,10 @@ class Producer(Generic[K, V]):
         self._await("txn-init", self._core.transaction_manager().initialize())
 
     def begin_transaction(self) -> None:
+        """Begins a transaction; all records sent until commit_transaction or abort_transaction belong to it.
+
+        Call init_transactions once before the first one. Raises IllegalState if a transaction is open or there is no transactional.id.
+        """
         manager = self._core.transaction_manager()
         began_ms = self._core.clock.monotonic_ms()
         manager.begin()
@@ -224,6 +229,7 @@ class Producer(Generic[K, V]):
         self._await("txn-commit", self._core.transaction_manager().begin_commit())
 
     def abort_transaction(self) -> None:
+        """Aborts the open transaction: its records are never seen by read_committed consumers. Waits for max.block.ms at most."""
         self._await("txn-abort", self._core.transaction_manager().begin_abort())
 
     @contextmanager

@@ -103,12 +103,15 @@ class RecordMetadata:
 
     @property
     def topic_partition(self) -> TopicPartition:
+        """The partition that has the record."""
         return TopicPartition(self.topic, self.partition)
 
     def has_offset(self) -> bool:
+        """Whether the offset is known: it is not with acks=0."""
         return self.offset != INVALID_OFFSET
 
     def has_timestamp(self) -> bool:
+        """Whether the timestamp is known."""
         return self.timestamp != NO_TIMESTAMP
 
     def __repr__(self) -> str:

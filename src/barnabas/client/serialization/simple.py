@@ -28,6 +28,8 @@ class BytesSerializer(BaseSerializer[bytes]):
 
 
 class BytesDeserializer(BaseDeserializer[bytes]):
+    """Bytes as they are."""
+
     def deserialize(self, topic: str, data: bytes | None, headers: Headers | None = None) -> bytes | None:
         if data is None or type(data) is bytes:
             return data
@@ -124,46 +126,68 @@ _DOUBLE: Final = Struct(">d")
 
 
 class ShortSerializer(_NumberSerializer):
+    """An integer as 2 bytes, big-endian: -32768 to 32767."""
+
     _packing, _wanted = _SHORT, "an integer of 16 bits"
 
 
 class IntegerSerializer(_NumberSerializer):
+    """An integer as 4 bytes, big-endian: -2**31 to 2**31 - 1."""
+
     _packing, _wanted = _INTEGER, "an integer of 32 bits"
 
 
 class LongSerializer(_NumberSerializer):
+    """An integer as 8 bytes, big-endian: -2**63 to 2**63 - 1."""
+
     _packing, _wanted = _LONG, "an integer of 64 bits"
 
 
 class FloatSerializer(_NumberSerializer):
+    """A float as 4 bytes, IEEE 754."""
+
     _packing, _wanted = _FLOAT, "a number that a float of 32 bits can hold"
 
 
 class DoubleSerializer(_NumberSerializer):
+    """A float as 8 bytes, IEEE 754."""
+
     _packing, _wanted = _DOUBLE, "a number"
 
 
 class ShortDeserializer(_NumberDeserializer):
+    """An integer of 2 bytes, big-endian."""
+
     _packing = _SHORT
 
 
 class IntegerDeserializer(_NumberDeserializer):
+    """An integer of 4 bytes, big-endian."""
+
     _packing = _INTEGER
 
 
 class LongDeserializer(_NumberDeserializer):
+    """An integer of 8 bytes, big-endian."""
+
     _packing = _LONG
 
 
 class FloatDeserializer(_NumberDeserializer):
+    """A float of 4 bytes, IEEE 754."""
+
     _packing = _FLOAT
 
 
 class DoubleDeserializer(_NumberDeserializer):
+    """A float of 8 bytes, IEEE 754."""
+
     _packing = _DOUBLE
 
 
 class BooleanSerializer(BaseSerializer[bool]):
+    """A bool as one byte, 1 or 0."""
+
     def serialize(self, topic: str, data: bool | None, headers: Headers | None = None) -> bytes | None:
         if data is None:
             return None
@@ -175,6 +199,8 @@ class BooleanSerializer(BaseSerializer[bool]):
 
 
 class BooleanDeserializer(BaseDeserializer[bool]):
+    """A bool of one byte, 1 or 0."""
+
     def deserialize(self, topic: str, data: bytes | None, headers: Headers | None = None) -> bool | None:
         if data is None:
             return None
@@ -203,6 +229,8 @@ class UUIDSerializer(BaseSerializer[uuid.UUID]):
 
 
 class UUIDDeserializer(BaseDeserializer[uuid.UUID]):
+    """A uuid.UUID from its text; `deserializer.encoding` and the like say in which encoding."""
+
     def __init__(self) -> None:
         self._encoding = "utf-8"
 
@@ -226,6 +254,8 @@ class VoidSerializer(BaseSerializer[None]):
 
 
 class VoidDeserializer(BaseDeserializer[None]):
+    """None, from no bytes; anything else is refused."""
+
     def deserialize(self, topic: str, data: bytes | None, headers: Headers | None = None) -> None:
         if data is not None:
             raise SerializationError("Data should be null for a VoidDeserializer.")

@@ -12,6 +12,8 @@ ANY_NAME: Final = "*"
 
 
 class ResourceType(IntEnum):
+    """What an ACL is about, with Kafka's numbers. ANY is for filters."""
+
     UNKNOWN = 0
     ANY = 1
     TOPIC = 2
@@ -23,6 +25,7 @@ class ResourceType(IntEnum):
 
     @classmethod
     def from_code(cls, code: int) -> ResourceType:
+        """The resource type with this number; UNKNOWN for a number that this client does not know."""
         return cls(code) if 0 <= code <= cls.USER else cls.UNKNOWN
 
 
@@ -37,14 +40,18 @@ class PatternType(IntEnum):
 
     @classmethod
     def from_code(cls, code: int) -> PatternType:
+        """The pattern type with this number; UNKNOWN for a number that this client does not know."""
         return cls(code) if 0 <= code <= cls.PREFIXED else cls.UNKNOWN
 
     @property
     def is_specific(self) -> bool:
+        """Whether it stands in an ACL: ANY and MATCH are for filters."""
         return self in (PatternType.LITERAL, PatternType.PREFIXED)
 
 
 class AclPermissionType(IntEnum):
+    """Whether an ACL allows or denies, with Kafka's numbers. ANY is for filters."""
+
     UNKNOWN = 0
     ANY = 1
     DENY = 2
@@ -52,6 +59,7 @@ class AclPermissionType(IntEnum):
 
     @classmethod
     def from_code(cls, code: int) -> AclPermissionType:
+        """The permission type with this number; UNKNOWN for a number that this client does not know."""
         return cls(code) if 0 <= code <= cls.ALLOW else cls.UNKNOWN
 
 
@@ -66,6 +74,7 @@ class ResourcePattern:
     WILDCARD_RESOURCE: ClassVar[str] = ANY_NAME
 
     def to_filter(self) -> ResourcePatternFilter:
+        """The filter that matches this pattern alone."""
         return ResourcePatternFilter(self.resource_type, self.name, self.pattern_type)
 
     def __str__(self) -> str:
@@ -82,6 +91,7 @@ class AccessControlEntry:
     permission_type: AclPermissionType
 
     def to_filter(self) -> AccessControlEntryFilter:
+        """The filter that matches this entry alone."""
         return AccessControlEntryFilter(self.principal, self.host, self.operation, self.permission_type)
 
     def __str__(self) -> str:
@@ -99,6 +109,7 @@ class ResourcePatternFilter:
     pattern_type: PatternType = PatternType.ANY
 
     def matches(self, pattern: ResourcePattern) -> bool:
+        """Whether a pattern is one of those that are meant."""
         if self.resource_type is not ResourceType.ANY and self.resource_type is not pattern.resource_type:
             return False
         if self.pattern_type not in (PatternType.ANY, PatternType.MATCH) and self.pattern_type is not pattern.pattern_type:
@@ -122,6 +133,7 @@ class AccessControlEntryFilter:
     permission_type: AclPermissionType = AclPermissionType.ANY
 
     def matches(self, entry: AccessControlEntry) -> bool:
+        """Whether an entry has all that this filter names."""
         return (
             self.principal in (None, entry.principal)
             and self.host in (None, entry.host)
@@ -139,6 +151,7 @@ class AclBinding:
 
     @property
     def is_unknown(self) -> bool:
+        """Whether it holds what this client does not know, which cannot be sent."""
         return self.to_filter().is_unknown
 
     def to_filter(self) -> AclBindingFilter:
@@ -151,6 +164,13 @@ class AclBinding:
 
 @dataclass(frozen=True, slots=True)
 class AclBindingFilter:
+    """Which ACLs are meant: those whose resource and entry both match.
+
+        admin.describe_acls(AclBindingFilter(ResourcePatternFilter(ResourceType.TOPIC, "orders")))
+
+    Without arguments it matches all.
+    """
+
     pattern_filter: ResourcePatternFilter = ResourcePatternFilter()
     entry_filter: AccessControlEntryFilter = AccessControlEntryFilter()
 
@@ -164,6 +184,7 @@ class AclBindingFilter:
 
     @property
     def matches_at_most_one(self) -> bool:
+        """Whether everything is named, so that it means one ACL."""
         return self.indefinite_field() is None
 
     def indefinite_field(self) -> str | None:
@@ -186,6 +207,7 @@ class AclBindingFilter:
         return None
 
     def matches(self, binding: AclBinding) -> bool:
+        """Whether an ACL is one of those that are meant."""
         return self.pattern_filter.matches(binding.pattern) and self.entry_filter.matches(binding.entry)
 
 

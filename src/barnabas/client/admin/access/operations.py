@@ -9,6 +9,8 @@ _NOT_RETURNED: Final = -(2**31)
 
 
 class AclOperation(IntEnum):
+    """What an ACL allows or denies, with Kafka's numbers."""
+
     UNKNOWN = 0
     ANY = 1
     ALL = 2
@@ -28,6 +30,7 @@ class AclOperation(IntEnum):
 
     @classmethod
     def from_code(cls, code: int) -> AclOperation:
+        """The operation with this number; UNKNOWN for a number that this client does not know."""
         return _BY_CODE.get(code, cls.UNKNOWN)
 
     @classmethod

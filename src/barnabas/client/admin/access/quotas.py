@@ -35,6 +35,7 @@ class ClientQuotaEntity(Mapping[str, str | None]):
 
     @staticmethod
     def is_valid_entity_type(entity_type: str) -> bool:
+        """Whether it is one of `user`, `client-id` and `ip`."""
         return entity_type in (ClientQuotaEntity.USER, ClientQuotaEntity.CLIENT_ID, ClientQuotaEntity.IP)
 
     def __getitem__(self, entity_type: str) -> str | None:
@@ -74,14 +75,17 @@ class ClientQuotaFilterComponent:
 
     @classmethod
     def of_entity(cls, entity_type: str, entity_name: str) -> ClientQuotaFilterComponent:
+        """Matches the entity of a type that has this name."""
         return cls(entity_type, entity_name)
 
     @classmethod
     def of_default_entity(cls, entity_type: str) -> ClientQuotaFilterComponent:
+        """Matches the default entity of a type."""
         return cls(entity_type, None, True)
 
     @classmethod
     def of_entity_type(cls, entity_type: str) -> ClientQuotaFilterComponent:
+        """Matches every entity of a type."""
         return cls(entity_type)
 
 
@@ -94,14 +98,17 @@ class ClientQuotaFilter:
 
     @classmethod
     def contains(cls, components: Iterable[ClientQuotaFilterComponent]) -> ClientQuotaFilter:
+        """Matches entities that have all these components; they may have others."""
         return cls(tuple(components))
 
     @classmethod
     def contains_only(cls, components: Iterable[ClientQuotaFilterComponent]) -> ClientQuotaFilter:
+        """Matches entities that have these components and no others."""
         return cls(tuple(components), True)
 
     @classmethod
     def all(cls) -> ClientQuotaFilter:
+        """Matches every entity."""
         return cls()
 
 

@@ -29,6 +29,8 @@ _SALT_SIZE: Final = 20
 
 
 class ScramMechanism(IntEnum):
+    """The mechanisms of SCRAM, with Kafka's numbers."""
+
     UNKNOWN = 0
     SCRAM_SHA_256 = 1
     SCRAM_SHA_512 = 2
@@ -40,21 +42,27 @@ class ScramMechanism(IntEnum):
 
     @classmethod
     def from_mechanism_name(cls, name: str) -> ScramMechanism:
+        """The mechanism of a name such as SCRAM-SHA-256; UNKNOWN for another name."""
         return next((mechanism for mechanism in cls if mechanism.mechanism_name == name), cls.UNKNOWN)
 
     @classmethod
     def from_type(cls, number: int) -> ScramMechanism:
+        """The mechanism with this number; UNKNOWN for a number that this client does not know."""
         return cls(number) if 0 <= number <= cls.SCRAM_SHA_512 else cls.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
 class ScramCredentialInfo:
+    """A credential of a user: its mechanism and number of iterations. The broker never returns the password."""
+
     mechanism: ScramMechanism
     iterations: int
 
 
 @dataclass(frozen=True, slots=True)
 class UserScramCredentialsDescription:
+    """The credentials of a user."""
+
     name: str
     credential_infos: tuple[ScramCredentialInfo, ...]
 
@@ -71,6 +79,13 @@ class UserScramCredentialUpsertion:
 
 @dataclass(frozen=True, slots=True)
 class UserScramCredentialDeletion:
+    """Deletes the credential of a user for a mechanism:
+
+        admin.alter_user_scram_credentials([UserScramCredentialDeletion("alice", ScramMechanism.SCRAM_SHA_512)])
+
+    The user cannot authenticate with that mechanism any more.
+    """
+
     user: str
     mechanism: ScramMechanism
 

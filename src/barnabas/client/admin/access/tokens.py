@@ -20,6 +20,13 @@ from barnabas.protocol.messages.renew_delegation_token_response import RenewDele
 
 
 class KafkaPrincipal(NamedTuple):
+    """Who a client is to the broker:
+
+        KafkaPrincipal.parse("User:alice")
+
+    `principal_type` is `User` unless the broker has a principal builder of its own.
+    """
+
     principal_type: str
     name: str
 
@@ -49,6 +56,7 @@ class TokenInformation:
     expiry_timestamp: int
 
     def owner_or_renewer(self, principal: KafkaPrincipal) -> bool:
+        """Whether the principal may renew or expire the token."""
         return principal in (self.owner, self.token_requester, *self.renewers)
 
 
@@ -61,6 +69,7 @@ class DelegationToken:
 
     @property
     def hmac_as_base64_string(self) -> str:
+        """The HMAC as text: the password of SCRAM with a token."""
         return b64encode(self.hmac).decode("ascii")
 
 

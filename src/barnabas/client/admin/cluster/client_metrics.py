@@ -13,6 +13,8 @@ from barnabas.uuid import Uuid
 
 @dataclass(frozen=True, slots=True)
 class ClientMetricsResourceListing:
+    """The name of a subscription to client metrics (KIP-714)."""
+
     name: str
 
 

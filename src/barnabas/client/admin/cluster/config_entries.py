@@ -20,6 +20,7 @@ class ConfigResource:
 
     @property
     def is_default(self) -> bool:
+        """Whether it stands for the default of all resources of its type: its name is empty."""
         return not self.name
 
     def __str__(self) -> str:
@@ -53,6 +54,7 @@ class ConfigEntry:
 
     @property
     def is_default(self) -> bool:
+        """Whether the value is Kafka's default: nobody has set it."""
         return self.source is ConfigSource.DEFAULT_CONFIG
 
 
@@ -66,6 +68,7 @@ class Config(Mapping[str, ConfigEntry]):
 
     @property
     def entries(self) -> list[ConfigEntry]:
+        """All settings of the resource."""
         return list(self._entries.values())
 
     def __getitem__(self, name: str) -> ConfigEntry:

@@ -19,12 +19,16 @@ from barnabas.protocol.messages.update_features_response import UpdateFeaturesRe
 
 @dataclass(frozen=True, slots=True)
 class SupportedVersionRange:
+    """The versions of a feature that a broker supports."""
+
     min_version: int
     max_version: int
 
 
 @dataclass(frozen=True, slots=True)
 class FinalizedVersionRange:
+    """The versions of a feature that the cluster has agreed on."""
+
     min_version_level: int
     max_version_level: int
 

@@ -25,6 +25,8 @@ INVALID_OFFSET_LAG: Final = -1
 
 
 class TopicPartitionReplica(NamedTuple):
+    """The replica of a partition on a broker."""
+
     topic: str
     partition: int
     broker_id: int

@@ -49,6 +49,7 @@ class GroupState(Enum):
 
     @classmethod
     def parse(cls, text: str) -> GroupState:
+        """The state of a name in any case; UNKNOWN for a name that this client does not know."""
         return next((state for state in cls if state.value.lower() == text.lower()), cls.UNKNOWN)
 
     @classmethod
@@ -95,6 +96,7 @@ class Listing(Generic[T]):
         self.errors = list(errors)
 
     def all(self) -> list[T]:
+        """All groups. Raises the first error, if a broker could not be asked."""
         for error in self.errors:
             raise error
         return list(self.valid)
@@ -125,11 +127,14 @@ class GroupListing:
 
     @property
     def is_consumer_group(self) -> bool:
+        """Whether its members are consumers, of either protocol."""
         return self.type is GroupType.CONSUMER or self.protocol in ("", CONSUMER_PROTOCOL_TYPE)
 
 
 @dataclass(frozen=True, slots=True)
 class MemberAssignment:
+    """The partitions that a member of a group reads."""
+
     topic_partitions: frozenset[TopicPartition] = frozenset()
 
 
@@ -179,4 +184,5 @@ class ClassicGroupDescription:
 
     @property
     def is_simple_consumer_group(self) -> bool:
+        """Whether the group only commits offsets: its consumers assign partitions themselves."""
         return not self.protocol

@@ -34,6 +34,8 @@ K = TypeVar("K", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class ShareMemberDescription:
+    """A member of a share group, and the partitions it reads."""
+
     consumer_id: str
     rack_id: str | None
     client_id: str
@@ -44,6 +46,8 @@ class ShareMemberDescription:
 
 @dataclass(frozen=True, slots=True)
 class ShareGroupDescription:
+    """A share group (KIP-932): its state, members, epochs and coordinator."""
+
     group_id: str
     members: tuple[ShareMemberDescription, ...]
     group_state: GroupState

@@ -29,6 +29,8 @@ class StreamsTopicInfo:
 
 @dataclass(frozen=True, slots=True)
 class StreamsGroupSubtopologyDescription:
+    """A part of a topology: the topics it reads and writes, and those with its state."""
+
     subtopology_id: str
     source_topics: tuple[str, ...]
     repartition_sink_topics: tuple[str, ...]
@@ -44,6 +46,8 @@ class TaskIds(NamedTuple):
 
 
 class TaskOffset(NamedTuple):
+    """How far a task has read, or how much it has to read."""
+
     subtopology_id: str
     partition: int
     offset: int
@@ -51,6 +55,8 @@ class TaskOffset(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StreamsGroupMemberAssignment:
+    """The tasks of a member: active ones, standby replicas of their state, and those that are warming up."""
+
     active_tasks: tuple[TaskIds, ...] = ()
     standby_tasks: tuple[TaskIds, ...] = ()
     warmup_tasks: tuple[TaskIds, ...] = ()
@@ -79,6 +85,8 @@ class StreamsGroupMemberDescription:
 
 @dataclass(frozen=True, slots=True)
 class StreamsGroupDescription:
+    """A streams group (KIP-1071): its state, topology, members, epochs and coordinator."""
+
     group_id: str
     group_epoch: int
     target_assignment_epoch: int

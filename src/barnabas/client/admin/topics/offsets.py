@@ -22,6 +22,8 @@ _SINCE: Final = {-3: 7, -4: 8, -5: 9, -6: 11}  # the version of ListOffsets that
 
 
 class IsolationLevel(IntEnum):
+    """Whether the records of open and aborted transactions count, with Kafka's numbers."""
+
     READ_UNCOMMITTED = 0
     READ_COMMITTED = 1
 

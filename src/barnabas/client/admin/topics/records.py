@@ -23,6 +23,7 @@ class RecordsToDelete:
 
     @classmethod
     def before_offset(cls, offset: int) -> RecordsToDelete:
+        """Deletes the records below this offset; -1 means all up to the high watermark."""
         return cls(offset)
 
 

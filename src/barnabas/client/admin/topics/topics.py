@@ -62,6 +62,7 @@ class NewPartitions:
 
     @classmethod
     def increase_to(cls, total_count: int, new_assignments: Sequence[Sequence[int]] | None = None) -> NewPartitions:
+        """The new total number of partitions, and optionally the broker ids of each new one's replicas, the preferred leader first."""
         return cls(total_count, new_assignments)
 
 
@@ -79,6 +80,8 @@ class TopicMetadataAndConfig:
 
 @dataclass(frozen=True, slots=True)
 class TopicListing:
+    """A topic by name and id, and whether Kafka keeps it for itself."""
+
     name: str
     topic_id: Uuid
     is_internal: bool

@@ -41,6 +41,7 @@ class TransactionState(Enum):
 
     @classmethod
     def parse(cls, text: str) -> TransactionState:
+        """The state of a name as Kafka writes it; UNKNOWN for a name that this client does not know."""
         return next((state for state in cls if state.value == text), cls.UNKNOWN)
 
     def __str__(self) -> str:
@@ -49,6 +50,8 @@ class TransactionState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TransactionListing:
+    """A transactional id with its producer id and state."""
+
     transactional_id: str
     producer_id: int
     state: TransactionState
@@ -84,6 +87,8 @@ class AbortTransactionSpec:
 
 
 class ProducerIdAndEpoch(NamedTuple):
+    """The identity of an idempotent or transactional producer."""
+
     producer_id: int
     epoch: int
 

@@ -27,12 +27,18 @@ class ConsumerRebalanceListener:
     """
 
     def on_partitions_assigned(self, partitions: Collection[TopicPartition]) -> object:
+        """Called after a rebalance with the partitions that are new to this consumer, before their first records."""
         return None
 
     def on_partitions_revoked(self, partitions: Collection[TopicPartition]) -> object:
+        """Called before partitions are given up: the last chance to commit their offsets."""
         return None
 
     def on_partitions_lost(self, partitions: Collection[TopicPartition]) -> object:
+        """Called with partitions that another member may own already, so that nothing can be committed for them.
+
+        By default calls on_partitions_revoked.
+        """
         return self.on_partitions_revoked(partitions)
 
 

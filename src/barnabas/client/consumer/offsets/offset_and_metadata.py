@@ -11,6 +11,13 @@ from barnabas.topic_partition import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class OffsetAndMetadata:
+    """An offset to commit, the next one to be read, with a text and the leader epoch of the record before it.
+
+        consumer.commit_sync({TopicPartition("orders", 0): OffsetAndMetadata(18, "nightly run")})
+
+    The text is empty by default and at most offset.metadata.max.bytes long (4096 characters, a setting of the broker).
+    """
+
     offset: int
     metadata: str = ""
     leader_epoch: int | None = None
