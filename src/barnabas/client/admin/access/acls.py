@@ -64,7 +64,7 @@ class AclCalls:
             ]  # fmt: skip
 
         call = self._calls.begin("describe_acls", timeout_ms)
-        return await self._calls.request_from_node(call, self._calls.any_node, lambda _: request, read)
+        return await self._calls.request(call, self._calls.any_node, lambda _: request, read)
 
     async def create_acls(self, acls: Iterable[AclBinding], *, timeout_ms: int | None = None) -> Outcomes[AclBinding, None]:
         """Creates ACLs. Creating an ACL that already exists is not an error."""

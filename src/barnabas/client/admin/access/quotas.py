@@ -135,7 +135,7 @@ class QuotaCalls:
             }
 
         call = self._calls.begin("describe_client_quotas", timeout_ms)
-        return await self._calls.request_from_node(call, self._calls.any_node, lambda _: request, read)
+        return await self._calls.request(call, self._calls.any_node, lambda _: request, read)
 
     async def alter_client_quotas(
         self, entries: Iterable[ClientQuotaAlteration], *, validate_only: bool = False, timeout_ms: int | None = None

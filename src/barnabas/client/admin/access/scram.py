@@ -123,9 +123,7 @@ class ScramCalls:
             return Outcomes([result.user for result in response.results], descriptions, errors)
 
         call = self._calls.begin("describe_user_scram_credentials", timeout_ms)
-        return await self._calls.request_from_node(
-            call, self._calls.any_node, lambda _: DescribeUserScramCredentialsRequest(requested_users), read
-        )
+        return await self._calls.request(call, self._calls.any_node, lambda _: DescribeUserScramCredentialsRequest(requested_users), read)
 
     async def alter_user_scram_credentials(
         self, alterations: Iterable[Alteration], *, timeout_ms: int | None = None

@@ -113,7 +113,7 @@ class TokenCalls:
             return DelegationToken(info, bytes(response.hmac))
 
         call = self._calls.begin("create_delegation_token", timeout_ms)
-        return await self._calls.request_from_node(call, self._calls.any_node, lambda _: request, read)
+        return await self._calls.request(call, self._calls.any_node, lambda _: request, read)
 
     async def renew_delegation_token(self, hmac: bytes, *, renew_time_period_ms: int = -1, timeout_ms: int | None = None) -> int:
         """Extends a token by the given time, or (-1) by the broker's default; returns the new expiry time in ms since 1970."""
@@ -124,7 +124,7 @@ class TokenCalls:
             return response.expiry_timestamp_ms
 
         call = self._calls.begin("renew_delegation_token", timeout_ms)
-        return await self._calls.request_from_node(
+        return await self._calls.request(
             call, self._calls.any_node, lambda _: RenewDelegationTokenRequest(hmac, renew_time_period_ms), read
         )
 
@@ -137,7 +137,7 @@ class TokenCalls:
             return response.expiry_timestamp_ms
 
         call = self._calls.begin("expire_delegation_token", timeout_ms)
-        return await self._calls.request_from_node(
+        return await self._calls.request(
             call, self._calls.any_node, lambda _: ExpireDelegationTokenRequest(hmac, expiry_time_period_ms), read
         )
 
@@ -153,9 +153,7 @@ class TokenCalls:
             return [_token(token) for token in response.tokens]
 
         call = self._calls.begin("describe_delegation_token", timeout_ms)
-        return await self._calls.request_from_node(
-            call, self._calls.any_node, lambda _: DescribeDelegationTokenRequest(requested_owners), read
-        )
+        return await self._calls.request(call, self._calls.any_node, lambda _: DescribeDelegationTokenRequest(requested_owners), read)
 
 
 def _token(token: DescribedDelegationToken) -> DelegationToken:

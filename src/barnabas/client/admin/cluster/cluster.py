@@ -99,7 +99,7 @@ class ClusterCalls:
             if response.error_code:
                 raise error_for(response.error_code, response.error_message)
 
-        await self._calls.request_from_node(call, self._calls.any_node, lambda _: UnregisterBrokerRequest(broker_id), read)
+        await self._calls.request(call, self._calls.any_node, lambda _: UnregisterBrokerRequest(broker_id), read)
 
     async def _api_versions(self, call: Call, node_id: int, _: object) -> ApiResult[int, NodeApiVersions]:
         response: ApiVersionsResponse = await self._calls.send(call, node_id, ApiVersionsRequest(SOFTWARE_NAME, SOFTWARE_VERSION))

@@ -162,11 +162,11 @@ class ConfigCalls:
 
         call = self._calls.begin("list_config_resources", timeout_ms)
         try:
-            return await self._calls.request_from_node(call, self._calls.any_node, lambda _: ListConfigResourcesRequest(type_ids), read)
+            return await self._calls.request(call, self._calls.any_node, lambda _: ListConfigResourcesRequest(type_ids), read)
         except UnsupportedVersion:
             if type_ids != [ConfigResourceType.CLIENT_METRICS]:
                 raise
-        return await self._calls.request_from_node(call, self._calls.any_node, lambda _: ListConfigResourcesRequest(), read)
+        return await self._calls.request(call, self._calls.any_node, lambda _: ListConfigResourcesRequest(), read)
 
     async def _alter(self, call: Call, resources: list[ConfigResource], build: Build) -> Outcomes[ConfigResource, None]:
         groups: dict[tuple[int | None, ConfigResource | None], list[ConfigResource]] = {}

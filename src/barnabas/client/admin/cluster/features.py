@@ -83,7 +83,7 @@ class FeatureCalls:
             return _features(response)
 
         call = self._calls.begin("describe_features", timeout_ms)
-        return await self._calls.request_from_node(call, route, lambda _: ApiVersionsRequest(SOFTWARE_NAME, SOFTWARE_VERSION), read)
+        return await self._calls.request(call, route, lambda _: ApiVersionsRequest(SOFTWARE_NAME, SOFTWARE_VERSION), read)
 
     async def update_features(
         self, feature_updates: Mapping[str, FeatureUpdate], *, validate_only: bool = False, timeout_ms: int | None = None

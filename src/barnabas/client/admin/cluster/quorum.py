@@ -71,7 +71,7 @@ class QuorumCalls:
             return _quorum(partitions[0], response.nodes)
 
         call = self._calls.begin("describe_metadata_quorum", timeout_ms)
-        return await self._calls.request_from_node(call, self._calls.any_node, lambda _: request, read)
+        return await self._calls.request(call, self._calls.any_node, lambda _: request, read)
 
     async def add_raft_voter(
         self,
@@ -90,7 +90,7 @@ class QuorumCalls:
                 raise error_for(response.error_code, response.error_message)
 
         call = self._calls.begin("add_raft_voter", timeout_ms)
-        await self._calls.request_from_node(
+        await self._calls.request(
             call,
             self._calls.any_node,
             lambda timeout: AddRaftVoterRequest(cluster_id, timeout, voter_id, voter_directory_id, listeners),
@@ -108,7 +108,7 @@ class QuorumCalls:
 
         call = self._calls.begin("remove_raft_voter", timeout_ms)
         request = RemoveRaftVoterRequest(cluster_id, voter_id, voter_directory_id)
-        await self._calls.request_from_node(call, self._calls.any_node, lambda _: request, read)
+        await self._calls.request(call, self._calls.any_node, lambda _: request, read)
 
 
 def _quorum(partition: described.PartitionData, nodes: Iterable[described.Node]) -> QuorumInfo:

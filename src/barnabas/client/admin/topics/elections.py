@@ -54,6 +54,6 @@ class ElectionCalls:
             return Outcomes([*elected, *errors], elected, errors)
 
         call = self._calls.begin("elect_leaders", timeout_ms)
-        return await self._calls.request_from_node(
+        return await self._calls.request(
             call, self._calls.controller, lambda timeout: ElectLeadersRequest(election_type, topics, timeout), read
         )

@@ -111,7 +111,7 @@ class ReassignmentCalls:
             }
 
         call = self._calls.begin("list_partition_reassignments", timeout_ms)
-        return await self._calls.request_from_node(
+        return await self._calls.request(
             call, self._calls.controller, lambda timeout: ListPartitionReassignmentsRequest(timeout, topics), read
         )
 

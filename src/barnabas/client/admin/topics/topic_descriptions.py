@@ -119,7 +119,7 @@ class TopicDescriptions:
         def read(response: DescribeTopicPartitionsResponse) -> DescribeTopicPartitionsResponse:
             return response
 
-        return await self._calls.request_from_node(call, self._calls.any_node, build, read)
+        return await self._calls.request(call, self._calls.any_node, build, read)
 
 
 def _joined(pages: list[DescribeTopicPartitionsResponseTopic], cluster: ClusterDescription, with_operations: bool) -> TopicDescription:

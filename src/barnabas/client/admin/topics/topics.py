@@ -172,9 +172,7 @@ class TopicCalls(TopicDescriptions):
             }
 
         call = self._calls.begin("list_topics", timeout_ms)
-        return await self._calls.request_from_node(
-            call, self._calls.any_node, lambda _: MetadataRequest(None, allow_auto_topic_creation=True), read
-        )
+        return await self._calls.request(call, self._calls.any_node, lambda _: MetadataRequest(None, allow_auto_topic_creation=True), read)
 
     async def describe_topics(
         self,
