@@ -1,6 +1,6 @@
-"""Writes `messages/`, `coordinator_records/` and the tables of both anew from the schemas: `make protocol`.
+"""Generates `messages/`, `coordinator_records/` and the tables of both from the schemas: `make protocol`.
 
-Run by a developer when Kafka has a new release, never by the broker. What it writes is checked in, so a difference shows in review.
+A developer runs it when Kafka has a new release. The generated files are checked in, so a difference shows in review.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from barnabas.protocol.generator.emit import COMPILED, HEADER, module_text
 from barnabas.protocol.generator.schema import Message, load_coordinator_records, load_messages
 
 PROTOCOL = Path(__file__).parents[1]
-ROOT = PROTOCOL.parents[2]  # where ruff finds the rules of the project, also for files that are written elsewhere
+ROOT = PROTOCOL.parents[2]  # the directory of ruff's configuration, also for files that are written elsewhere
 WRITTEN = ["messages", "coordinator_records", "api_keys.py", "coordinator_record_types.py"]
 
 
@@ -97,7 +97,7 @@ def _record_type_line(message: Message) -> str:
 
 
 def _coordinator(message: Message) -> str:
-    """Whose log a record is in: the numbers of each coordinator begin at 0."""
+    """The coordinator whose log holds a record: the type numbers of each coordinator begin at 0."""
     if message.name.startswith("TransactionLog"):
         return "TRANSACTION"
     return "SHARE" if message.name.startswith(("ShareSnapshot", "ShareUpdate")) else "GROUP"

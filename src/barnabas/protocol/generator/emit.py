@@ -1,7 +1,7 @@
-"""Writes the Python of one message from its schema: the classes that `messages/` and `coordinator_records/` hold.
+"""Generates the Python code of one message from its schema: the classes in `messages/` and `coordinator_records/`.
 
-The code is meant to be read, stepped through and compiled: plain attributes, one branch where versions differ, none where they do not.
-What a field is in Python, what it defaults to and how its bytes are read and written is decided here and nowhere else.
+The code is meant to be read, debugged and compiled: plain attributes, and branches only where versions differ. Only this module decides the
+Python type and default of a field and how its bytes are read and written.
 """
 
 from __future__ import annotations
@@ -30,12 +30,24 @@ WRITE_CALLS = {
     "float64": "write_f64_be",
     "bool": "write_boolean",
 }
-SIZED = {"string", "bytes", "records"}  # a length comes first, compact in flexible versions
-TAKEN = {"reader", "version", "flexible", "count", "end", "tag", "out", "writer", "tagged", "item", "field"}  # the names of the code itself
+SIZED = {"string", "bytes", "records"}  # types with a length, which is compact in flexible versions
+TAKEN = {
+    "reader",
+    "version",
+    "flexible",
+    "count",
+    "end",
+    "tag",
+    "out",
+    "writer",
+    "tagged",
+    "item",
+    "field",
+}  # names that the generated code uses
 
 
 def module_text(message: Message) -> str:
-    """The module of a message, before ruff has formatted it and taken out what it does not use."""
+    """The module of a message, before ruff formats it and removes unused imports."""
     classes = "\n\n\n".join(StructWriter(message, struct).text() for struct in message.structs.values())
     return f"""{HEADER}
 
@@ -98,7 +110,7 @@ class StructWriter:
             return f"{self.struct.name} {span}, API key {self.message.api_key}."
         return f"{self.struct.name} {span}."
 
-    # The constructor: every field has Kafka's default, so that a handler names only what it means.
+    # The constructor: every field has Kafka's default, so that a handler passes only the others.
 
     def constructor(self) -> list[str]:
         arguments = [f"        {one.attribute}: {self.argument_type(one)} = {self.argument_default(one)}," for one in self.struct.fields]
@@ -126,7 +138,7 @@ class StructWriter:
     def argument_default(self, one: Field) -> str:
         if is_empty_list(one):
             return "EMPTY"
-        # A structure that may be null and has no default is null to us; Kafka makes one, which nobody who fills in a message can mean.
+        # A structure that may be null and has no default is None here. Kafka creates an empty one, which no sender of a message can want.
         return "None" if one.is_struct else default(one)
 
     def argument_value(self, one: Field) -> str:
@@ -137,7 +149,7 @@ class StructWriter:
         return one.attribute
 
     def is_made_when_missing(self, one: Field) -> bool:
-        """A structure that is always there: left out of the constructor, it is one with defaults."""
+        """Whether the field is a structure that always exists: without an argument, the constructor creates one with defaults."""
         return one.is_struct and not one.is_array and one.nullable.is_empty and not is_left_out(one)
 
     # Reading.
@@ -309,7 +321,7 @@ class StructWriter:
         return [f"if self.{one.attribute} is None:", f"    {null}", "else:", *(f"    {line}" for line in lines)]
 
     def write_nullable_struct(self, one: Field, writer: str, out: str, tagged: bool) -> list[str]:
-        """The mark before the structure is -1 or 1; in a tagged field, of which Kafka has one, it is a varint of 0 or 1."""
+        """The byte before the structure is -1 or 1; in a tagged field, of which Kafka has one, it is a varint of 0 or 1."""
         value = f"self.{one.attribute}"
         absent, present = ("write_uvarint({}, 0)", "write_uvarint({}, 1)") if tagged else ("write_int8({}, -1)", "write_int8({}, 1)")
         return [
@@ -357,7 +369,7 @@ class StructWriter:
             return value if default(one) == "False" else f"not {value}"
         return f"{value} != {default(one)}"
 
-    # A structure that only ever travels as a tagged field is left out when all of it is default, as Kafka does.
+    # A structure that is sent only as a tagged field is left out if all its fields have defaults, as in Kafka.
 
     def is_tagged_struct(self) -> bool:
         users = [one for struct in self.message.structs.values() for one in struct.fields if one.type == self.struct.name]
@@ -369,7 +381,7 @@ class StructWriter:
 
 
 def is_left_out(one: Field) -> bool:
-    """A tagged structure: None where it did not travel, since making one for every message would cost more than sending it."""
+    """Whether the field is a tagged structure: None if it was not sent, because creating one for every message would cost time."""
     return one.is_struct and not one.is_array and one.nullable.is_empty and one.tagged == one.versions
 
 
@@ -405,19 +417,19 @@ def local(one: Field) -> str:
 
 
 def element_name(one: Field) -> str:
-    """Of its own for every array of a class, since the elements have different types."""
+    """The loop variable for the elements of an array, distinct for every array of a class because their types differ."""
     return f"{one.attribute}_item"
 
 
 def untagged(one: Field) -> Versions:
-    """The versions in which a field travels in its place; those where it is tagged come after them."""
+    """The versions in which a field is not tagged; those in which it is tagged come after them."""
     if one.tagged.is_empty:
         return one.versions
     return Versions(one.versions.lowest, one.tagged.lowest - 1)
 
 
 def within(versions: Versions, among: Versions) -> str:
-    """The condition that tells `versions` from the rest of `among`; empty where there is no rest."""
+    """The condition that is true for `versions` and false for the rest of `among`; empty if there is no rest."""
     if versions.lowest > among.lowest and versions.highest < among.highest:
         if versions.lowest == versions.highest:
             return f"version == {versions.lowest}"
@@ -446,7 +458,7 @@ def either(nullable: Versions, versions: Versions, if_nullable: str, otherwise: 
 
 
 def struct_size_min(message: Message, struct: Struct, version: int) -> int:
-    """The fewest bytes a structure takes in a version: what bounds the count of an array before any element is read."""
+    """The fewest bytes of a structure in a version: it bounds the count of an array before any element is read."""
     flexible = version in message.flexible
     size = 1 if flexible else 0
     for one in struct.fields:

@@ -1,7 +1,7 @@
-"""Kafka's message schemas as objects: what the generator writes code from, and what the tests make messages from.
+"""Kafka's message schemas as objects: the generator writes code from them, and tests make messages from them.
 
-A schema may come in two releases, since Kafka 4 dropped the oldest versions of many APIs and four APIs altogether. `load` joins them: a
-version that 4.2 has is described by 4.2 alone, one that it dropped by 3.9.1. Nothing in the running broker imports this.
+A schema may come from two releases, because Kafka 4 dropped the oldest versions of many APIs and four APIs altogether. `load_messages`
+joins them: a version that 4.2 has is described by 4.2 alone, a dropped one by 3.9.1. The running broker does not import this module.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Field:
     nullable: Versions
     tagged: Versions
     tag: int
-    flexible: bool | None  # None: as the message; the client id of a request header never is
+    flexible: bool | None  # None: as the message; False for the client id of a request header
     default: str | None
     ignorable: bool
 
@@ -100,7 +100,7 @@ class Struct:
 
 @dataclass
 class Message:
-    """A message with its structures, those that are used come before their users; the last is the message itself."""
+    """A message with its structures. A structure comes before those that use it; the last is the message itself."""
 
     name: str
     kind: str
@@ -131,7 +131,7 @@ def load_coordinator_records() -> list[Message]:
 
 
 def join(new: dict[str, Any] | None, old: dict[str, Any] | None) -> Message:
-    """One message from its schema in the new release and, for the versions that one dropped, its schema in the old."""
+    """One message from its schema in the new release and, for versions that the new release dropped, its schema in the old one."""
     if new is None or new["validVersions"] == "none":
         assert old is not None, "a message that no release has"
         return parse(old)
@@ -144,10 +144,10 @@ def join(new: dict[str, Any] | None, old: dict[str, Any] | None) -> Message:
     if message.flexible & lost != dropped.flexible & lost:
         raise ValueError(f"{message.name} became flexible at different versions")
     for name, struct in dropped.structs.items():
-        known = message.structs.get(name)
-        if known is None:
+        new_struct = message.structs.get(name)
+        if new_struct is None:
             raise ValueError(f"{message.name}: the structure {name} was renamed")
-        known.fields = _join_fields(known.fields, struct.fields, message.versions, lost)
+        new_struct.fields = _join_fields(new_struct.fields, struct.fields, message.versions, lost)
     message.versions |= lost
     _settle_versions(message)
     return message
@@ -211,7 +211,7 @@ def _parse_field(raw: dict[str, Any]) -> Field:
 
 
 def _join_fields(new: list[Field], old: list[Field], kept: Versions, lost: Versions) -> list[Field]:
-    """The fields of both releases in the order in which they travel; each new one widened by the dropped versions that had it."""
+    """The fields of both releases in wire order. The versions of each new field are widened by the dropped versions that had it."""
     by_name = {one.name: one for one in new}
     for one in new:
         one.versions &= kept
@@ -237,7 +237,7 @@ def _join_fields(new: list[Field], old: list[Field], kept: Versions, lost: Versi
 
 
 def _settle_versions(message: Message) -> None:
-    """Cut every range to the versions in which a field can travel at all, and find those of the structures from their uses."""
+    """Limits every range to the versions in which the field is sent, and derives the versions of structures from their uses."""
     for struct in message.structs.values():
         struct.versions = NO_VERSIONS
     message.root.versions = message.versions
@@ -253,7 +253,7 @@ def _settle_versions(message: Message) -> None:
 
 
 def _in_order_of_use(message: Message) -> list[Struct]:
-    """The structures, each after all those it uses."""
+    """The structures, each after all that it uses."""
     ordered: dict[str, Struct] = {}
 
     def visit(struct: Struct) -> None:

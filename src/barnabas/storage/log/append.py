@@ -21,10 +21,10 @@ UNKNOWN_OFFSET: Final = -1
 
 
 class LogAppendInfo:
-    """The result of an append. For a duplicate it holds the offsets of the original batch.
+    """What became of an append. For a duplicate these are the offsets the original got.
 
-    `first_offset` is -1 where it is known only after decompressing: formats v0 and v1 on a follower. `looked_at` is the number of bytes
-    of records that the validation has read. A plain class, because every append creates one.
+    `first_offset` is -1 where only decompressing would tell: formats v0 and v1, on a follower. `looked_at` is how many bytes of records the
+    validation has looked at. A plain class, because making one is on the path of every append.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ def nothing_appended(log_start_offset: int) -> LogAppendInfo:
 
 
 def duplicate_of(original: BatchMetadata, log_start_offset: int) -> LogAppendInfo:
-    """The result for a retry of a batch that the log already has: it is not written again."""
+    """A retry of what is in the log already: answered as the first time, written not again."""
     return LogAppendInfo(
         original.first_offset, original.last_offset, original.timestamp, original.timestamp, log_start_offset, 0, 0, duplicate=True
     )

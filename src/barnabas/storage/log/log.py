@@ -313,8 +313,8 @@ class Log:
     ) -> LogAppendInfo:
         """Checks the batches in `data[start:end]`, gives them the next offsets and writes them.
 
-        With `at_once`, this call validates at most that many bytes of records. It raises TakesTurns for more: the caller then runs
-        `long_validation` and passes the result to `append_validated`.
+        With `at_once`, no more than so many bytes of records are looked at in this call: TakesTurns is raised for more, and what
+        `long_validation` makes of them is given to `append_validated`.
         """
         self.check_open()
         stop = len(data) if end < 0 else end
@@ -330,7 +330,7 @@ class Log:
         return self._append(validated, self._log_end_offset, origin, now_ms, verification_guard, transaction_version)
 
     def long_validation(self, data: bytes, start: int, end: int, leader_epoch: int, now_ms: int, origin: int) -> LongValidation:
-        """The validation in steps of records for which `append_as_leader` raised TakesTurns."""
+        """The validation of records that TakesTurns was raised for, by the rules of this log."""
         return LongValidation(data, start, end, now_ms, leader_epoch, origin, self._rules)
 
     def append_validated(
@@ -342,7 +342,7 @@ class Log:
         verification_guard: VerificationGuard | None = None,
         transaction_version: int = TRANSACTION_VERSION_UNKNOWN,
     ) -> LogAppendInfo:
-        """Assigns the next offsets to the records of a long validation, and writes them. Other appends may have come in between."""
+        """Gives the records of a long validation the next offsets, whatever was appended meanwhile, and writes them."""
         self.check_open()
         placed(validated, self._log_end_offset, leader_epoch)
         if validated.size_changed:
