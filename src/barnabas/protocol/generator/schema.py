@@ -99,7 +99,7 @@ class Struct:
 
 
 @dataclass
-class Message:
+class MessageSchema:
     """A message with its structures. A structure comes before those that use it; the last is the message itself."""
 
     name: str
@@ -119,18 +119,18 @@ class Message:
         return snake_case(self.name)
 
 
-def load_messages() -> list[Message]:
+def load_messages() -> list[MessageSchema]:
     """All messages of the protocol, by name."""
     new, old = _read(RELEASE), _read(OLD_RELEASE)
     return [join(new.get(name), old.get(name)) for name in sorted(new.keys() | old.keys())]
 
 
-def load_coordinator_records() -> list[Message]:
+def load_coordinator_records() -> list[MessageSchema]:
     """The keys and values of `__consumer_offsets`, `__transaction_state` and `__share_group_state`, by name."""
     return [parse(schema) for _, schema in sorted(_read(COORDINATOR_RECORDS).items())]
 
 
-def join(new: dict[str, Any] | None, old: dict[str, Any] | None) -> Message:
+def join(new: dict[str, Any] | None, old: dict[str, Any] | None) -> MessageSchema:
     """One message from its schema in the new release and, for versions that the new release dropped, its schema in the old one."""
     if new is None or new["validVersions"] == "none":
         assert old is not None, "a message that no release has"
@@ -153,9 +153,9 @@ def join(new: dict[str, Any] | None, old: dict[str, Any] | None) -> Message:
     return message
 
 
-def parse(schema: dict[str, Any]) -> Message:
+def parse(schema: dict[str, Any]) -> MessageSchema:
     """A message from the JSON of one release."""
-    message = Message(
+    message = MessageSchema(
         name=schema["name"],
         kind=schema["type"],
         api_key=int(schema.get("apiKey", -1)),
@@ -182,7 +182,7 @@ def _read(release: str) -> dict[str, Any]:
     return schemas
 
 
-def _add_struct(message: Message, name: str, fields: list[dict[str, Any]]) -> None:
+def _add_struct(message: MessageSchema, name: str, fields: list[dict[str, Any]]) -> None:
     parsed = [_parse_field(raw) for raw in fields]
     for raw, one in zip(fields, parsed, strict=True):
         if "fields" in raw:
@@ -236,7 +236,7 @@ def _join_fields(new: list[Field], old: list[Field], kept: Versions, lost: Versi
     return joined
 
 
-def _settle_versions(message: Message) -> None:
+def _settle_versions(message: MessageSchema) -> None:
     """Limits every range to the versions in which the field is sent, and derives the versions of structures from their uses."""
     for struct in message.structs.values():
         struct.versions = NO_VERSIONS
@@ -252,7 +252,7 @@ def _settle_versions(message: Message) -> None:
     message.structs = {struct.name: struct for struct in _in_order_of_use(message)}
 
 
-def _in_order_of_use(message: Message) -> list[Struct]:
+def _in_order_of_use(message: MessageSchema) -> list[Struct]:
     """The structures, each after all that it uses."""
     ordered: dict[str, Struct] = {}
 
