@@ -220,19 +220,19 @@ def _join_fields(new: list[Field], old: list[Field], kept: Versions, lost: Versi
     joined = list(new)
     place = 0
     for one in old:
-        known = by_name.get(one.name)
-        if known is None:
+        new_field = by_name.get(one.name)
+        if new_field is None:
             one.versions &= lost
             if one.versions.is_empty:
                 continue
-            known = one
+            new_field = one
             joined.insert(place, one)
-        elif (known.type, known.is_array) != (one.type, one.is_array):
+        elif (new_field.type, new_field.is_array) != (one.type, one.is_array):
             raise ValueError(f"The field {one.name} changed its type")
-        known.versions |= one.versions & lost
-        known.nullable |= one.nullable & lost
-        known.tagged |= one.tagged & lost
-        place = joined.index(known) + 1
+        new_field.versions |= one.versions & lost
+        new_field.nullable |= one.nullable & lost
+        new_field.tagged |= one.tagged & lost
+        place = joined.index(new_field) + 1
     return joined
 
 
