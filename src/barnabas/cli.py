@@ -1,9 +1,8 @@
 """The `barnabas` command: `barnabas TOOL …` runs one module of `barnabas.tools`.
 
-A tool is a module there, not a package; it opens with a sentence that `barnabas --help` shows and has
-`main(arguments) -> exit code`, and `OPTIONS` or `build_parser()`. Nothing is registered anywhere else, and this module knows no tool by
-name. `barnabas kafka-TOOL` is the tool exactly as Kafka's script has it; `barnabas TOOL` adds a default cluster, suggestions, and help on
-stdout.
+A tool is a module of that package, not a subpackage. The first line of its docstring is shown by `barnabas --help`, and it has
+`main(arguments) -> exit code`, and `OPTIONS` or `build_parser()`. Tools are not registered: this module finds them in the package.
+`barnabas kafka-TOOL` behaves exactly as Kafka's script; `barnabas TOOL` adds a default cluster, suggestions, and help on stdout.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(usage())
         return 0 if words else 1
     if words[0] == "--version":
-        from importlib.metadata import version  # slow to import, and a broker has to start quickly
+        from importlib.metadata import version  # slow to import, and a broker must start quickly
 
         print(version("barnabas"))
         return 0
@@ -50,13 +49,13 @@ def _no_such_tool(name: str) -> str:
 
 
 def run(tool: ModuleType, arguments: Sequence[str]) -> int:
-    """Runs a tool; a reader that has seen enough (`| head`) and ^C end it quietly, as in any Unix command."""
+    """Runs a tool. A closed pipe (`| head`) and ^C end it without a message, as any Unix command."""
     try:
         code: int = tool.main(arguments)
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        # Python flushes stdout once more on its way out; give it somewhere to flush to.
+        # Python flushes stdout once more at exit, which must not fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except KeyboardInterrupt:
@@ -79,6 +78,6 @@ def _load(name: str) -> ModuleType:
 
 
 def _summary(name: str) -> str:
-    """The first line of a tool's file, which is not run for it: nobody wants to wait for all tools to be told their names."""
+    """The first line of a tool's file. The tool is not imported for it: importing all tools would take too long."""
     source = pkgutil.get_data(tools.__name__, f"{name.replace('-', '_')}.py") or b""
     return source.decode().partition("\n")[0].removeprefix('"""').removesuffix('"""')

@@ -1,7 +1,7 @@
-"""What a setting is: a name, a type, a default, what it may be, how much it matters, and what it is for.
+"""The definition of a setting: name, type, default, allowed values, importance and description.
 
-The tables of topic and broker settings are made of these, and so are the answers of DescribeConfigs. Values come as Java's properties hold
-them, as text, and are refused with the words Kafka refuses them with.
+The tables of topic and broker settings consist of these definitions, and DescribeConfigs returns them. Values are texts, as in Java's
+properties, and are rejected with Kafka's error texts.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class InvalidConfig(KafkaError):
 
 
 class Numbered(IntEnum):
-    """With the numbers of the wire, of which 0 is always what is not known."""
+    """An enum with the numbers of the wire, in which 0 is always UNKNOWN."""
 
     @classmethod
     def for_id(cls, number: int) -> Self:
-        """UNKNOWN for a number that is none, as Kafka reads it."""
+        """The member with a number; UNKNOWN if there is none, as in Kafka."""
         try:
             return cls(number)
         except ValueError:
@@ -41,7 +41,7 @@ class Numbered(IntEnum):
 
 
 class Type(Numbered):
-    """The types of settings; their numbers are those of DescribeConfigs. None of ours is UNKNOWN; one of a newer broker may be."""
+    """The types of settings, with the numbers of DescribeConfigs. No setting here is UNKNOWN; one of a newer broker may be."""
 
     UNKNOWN = 0
     BOOLEAN = 1
@@ -56,7 +56,7 @@ class Type(Numbered):
 
 
 class ConfigResourceType(Numbered):
-    """What has settings: the kinds of resources of DescribeConfigs and AlterConfigs."""
+    """The kinds of resources of DescribeConfigs and AlterConfigs."""
 
     UNKNOWN = 0
     TOPIC = 2
@@ -67,7 +67,7 @@ class ConfigResourceType(Numbered):
 
 
 class ConfigSource(Numbered):
-    """Where a value comes from, with Kafka's numbers and the names its tools print."""
+    """The source of a value, with Kafka's numbers and the names that Kafka's tools print."""
 
     UNKNOWN = 0
     DYNAMIC_TOPIC_CONFIG = 1
@@ -87,7 +87,7 @@ class Importance(Enum):
 
 
 class Validator(Protocol):
-    """Looks at a parsed value and raises InvalidConfig; as text it says what is allowed."""
+    """Checks a parsed value; raises InvalidConfig. `str` of it describes the allowed values."""
 
     def check(self, name: str, value: Any) -> None: ...
 
@@ -100,7 +100,7 @@ class ConfigKey:
     validator: Validator | None
     importance: Importance
     doc: str
-    # Not shown by DescribeConfigs unless somebody has set it: Kafka's internal settings, and those of older Kafkas.
+    # Not shown by DescribeConfigs unless it is set: Kafka's internal settings, and those of older versions of Kafka.
     hidden: bool = False
 
     @property
@@ -117,11 +117,11 @@ class ConfigKey:
 
 def table(keys: Iterable[ConfigKey]) -> dict[str, ConfigKey]:
     """Keys by name; a name may be defined once."""
-    found: dict[str, ConfigKey] = {}
+    by_name: dict[str, ConfigKey] = {}
     for key in keys:
-        assert key.name not in found, f"{key.name} is defined twice"
-        found[key.name] = key
-    return found
+        assert key.name not in by_name, f"{key.name} is defined twice"
+        by_name[key.name] = key
+    return by_name
 
 
 def invalid(name: str, value: object, message: str) -> InvalidConfig:
@@ -149,14 +149,14 @@ def parse_type(name: str, text: str, kind: Type) -> Any:
             raise invalid(name, text, "Not a number of type DOUBLE")
         return float(trimmed.rstrip("fFdD") if "I" not in trimmed else trimmed)
     if kind is Type.LIST:
-        # Kafka drops what is listed twice, with a warning.
+        # Kafka drops duplicates too, with a warning.
         return tuple(dict.fromkeys(_COMMA.split(trimmed))) if trimmed else ()
     return trimmed
 
 
 def _whole_number(name: str, text: str, kind: Type) -> int:
     limit = _WHOLE_NUMBER_LIMITS[kind]
-    # The length is looked at first: Python refuses to read numbers of thousands of digits, and in other words.
+    # The length is checked first: Python rejects numbers of thousands of digits, with another text.
     if _WHOLE_NUMBER.fullmatch(text.strip()) and len(text.strip()) <= 1000 and -limit - 1 <= int(text.strip()) <= limit:
         return int(text.strip())
     raise invalid(name, text, f"Not a number of type {kind.name}")
@@ -262,7 +262,7 @@ class NonEmptyString:
 
 
 class GzipLevel:
-    """Level 0 of gzip is no compression, and Kafka refuses it."""
+    """Level 0 of gzip means no compression; Kafka rejects it."""
 
     def check(self, name: str, value: Any) -> None:
         if value != -1 and not 1 <= value <= 9:

@@ -1,8 +1,8 @@
-"""Values of settings that stand elsewhere: `${file:/etc/secrets.properties:key}`, `${dir:/run/secrets:password}`, `${env:NAME}`.
+"""Values of settings from other places: `${file:/etc/secrets.properties:key}`, `${dir:/run/secrets:password}`, `${env:NAME}`.
 
-Kafka's config providers, resolved once, before the settings are parsed. `config.providers` names them, `config.providers.NAME.class` says
-of which kind each is, by Kafka's class name, and `config.providers.NAME.param.*` limits what it may read. What is not found stays as it
-stands, as in Kafka: the setting itself will then complain.
+These are Kafka's config providers, resolved once, before the settings are parsed. `config.providers` lists their names,
+`config.providers.NAME.class` is Kafka's class name, and `config.providers.NAME.param.*` limits what a provider may read. A variable that is
+not found stays unchanged, as in Kafka: the check of the setting then rejects it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class ConfigProvider(Protocol):
 
 
 def resolve_providers(properties: Mapping[str, str], environment: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The properties with their variables replaced; raises InvalidConfig for a provider that is none, or that cannot read."""
+    """The properties with their variables replaced; raises InvalidConfig for an unknown provider, or one that cannot read."""
     names = [name.strip() for name in properties.get(_PREFIX, "").split(",") if name.strip()]
     if not names:
         return dict(properties)
@@ -69,13 +69,13 @@ def _provider(name: str, properties: Mapping[str, str], environment: Mapping[str
 
 
 class AllowedPaths:
-    """Directories and files that a provider may read, with all below them; without a list, everything."""
+    """Directories and files that a provider may read, with everything below them; without a list, all."""
 
     def __init__(self, paths: str | None) -> None:
         self._allowed = None if not paths else [self._checked(path.strip()) for path in paths.split(",")]
 
     def admit(self, path: str) -> Path | None:
-        """The path if it may be read. It is judged as it reads, without `..`, and not where links lead, as in Kafka."""
+        """The path if it may be read, else None. As in Kafka, `..` is resolved before the check, and links are not."""
         if self._allowed is None:
             return Path(path)
         plain = Path(os.path.normpath(path))
@@ -94,7 +94,7 @@ class AllowedPaths:
 
 
 class FileConfigProvider:
-    """A properties file, and a key in it."""
+    """Reads a key from a properties file."""
 
     def __init__(self, allowed: AllowedPaths) -> None:
         self._allowed = allowed
@@ -110,7 +110,7 @@ class FileConfigProvider:
 
 
 class DirectoryConfigProvider:
-    """A directory with a file for each key, as Kubernetes mounts secrets. The value is all that stands in the file."""
+    """Reads a directory with a file for each key, as Kubernetes mounts secrets. The value is the whole content of the file."""
 
     def __init__(self, allowed: AllowedPaths) -> None:
         self._allowed = allowed
@@ -122,7 +122,7 @@ class DirectoryConfigProvider:
         if not directory.is_dir():
             _log.warning("The path %s is not a directory", path)
             return None
-        # A key is the name of a file in it and never a way to another place.
+        # A key is the name of a file in the directory, never a path to another place.
         if os.sep in key or key in ("", ".", "..") or not (directory / key).is_file():
             return None
         try:

@@ -1,7 +1,6 @@
-"""Where a listener is, and what is spoken there: one entry of `listeners`.
+"""The address and security protocol of a listener: one entry of `listeners`.
 
-The configuration reads it from text, the network layer binds to it, and the broker's registration in the metadata tree carries it to the
-others.
+The configuration parses it, the network layer binds to it, and the registration of the broker in the metadata store publishes it.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from enum import IntEnum
 
 
 class SecurityProtocol(IntEnum):
-    """Kafka's numbers, as they stand in UpdateMetadata and LeaderAndIsr."""
+    """Kafka's security protocols, with the numbers of UpdateMetadata and LeaderAndIsr."""
 
     PLAINTEXT = 0
     SSL = 1
@@ -29,7 +28,7 @@ class SecurityProtocol(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class EndPoint:
-    """An empty host stands for every address of the machine, port 0 for any port that is free."""
+    """One listener. An empty host means every address of the machine, port 0 means any free port."""
 
     listener_name: str
     host: str = ""

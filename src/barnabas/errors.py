@@ -1,7 +1,7 @@
 """Kafka's errors as exceptions.
 
-Each is raised where the fault is found and turned into its code at the edge, by the handler that answers the client.
-Names and codes are Kafka's. What the broker never sends to a client derives from `StorageFault` instead.
+Each is raised where the fault is detected, and the handler of the request turns it into its code. Names and codes are Kafka's. Errors that
+the broker never sends to a client derive from `StorageFault` instead.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class CorruptRecord(KafkaError):
 
 
 class DecompressedTooLarge(CorruptRecord):
-    """What is compressed unfolds into more bytes than its reader takes."""
+    """The data decompresses into more bytes than the reader allows."""
 
 
 class UnknownTopicOrPartition(KafkaError):
@@ -41,7 +41,7 @@ class UnknownTopicOrPartition(KafkaError):
 
 
 class NotLeaderOrFollower(KafkaError):
-    """The client looks for the leader anew."""
+    """The client refreshes its metadata to find the leader."""
 
     code = 6
     retriable = True
@@ -80,7 +80,7 @@ class NotEnoughReplicas(KafkaError):
 
 
 class RejectedRecords(KafkaError):
-    """A batch refused for some of its records; `record_errors` says for which, by their index in the batch, and why."""
+    """A batch that was rejected because of some records; `record_errors` has their indexes in the batch, and the reasons."""
 
     def __init__(self, message: str = "", record_errors: Sequence[tuple[int, str]] = ()) -> None:
         super().__init__(message)
@@ -179,14 +179,14 @@ class TransactionCoordinatorFenced(KafkaError):
 
 
 class KafkaStorageError(KafkaError):
-    """The disk failed; the log directory is taken offline and the client finds another replica."""
+    """The disk has failed: the log directory goes offline, and the client uses another replica."""
 
     code = 56
     retriable = True
 
 
 class OutOfDescriptors(KafkaStorageError):
-    """The process or the machine had no descriptor left (EMFILE, ENFILE). The disk is fine and nothing has changed: to be tried again."""
+    """The process or the machine had no descriptor left (EMFILE, ENFILE). The disk is fine and nothing has changed: the client retries."""
 
 
 class LogDirNotFound(KafkaError):
@@ -208,14 +208,14 @@ class TopicDeletionDisabled(KafkaError):
 
 
 class FencedLeaderEpoch(KafkaError):
-    """The client knows an older leader than this one."""
+    """The leader epoch of the client is older than that of this broker."""
 
     code = 74
     retriable = True
 
 
 class UnknownLeaderEpoch(KafkaError):
-    """The client knows a newer leader than this one does."""
+    """The leader epoch of the client is newer than that of this broker."""
 
     code = 75
     retriable = True
@@ -241,11 +241,11 @@ class InvalidRecord(RejectedRecords):
 
 
 class TakesTurns(Exception):
-    """Records that take longer to look at than one turn of the event loop: to be validated by `LongValidation`, in slices."""
+    """The validation of records would hold the event loop too long: `LongValidation` does it in slices."""
 
 
 class TooManyHeaders(InvalidRecord):
-    """A record has more headers than a producer may send: nobody who reads it could hold them all."""
+    """A record has more headers than a producer may send: a consumer could not hold them in memory."""
 
 
 class UnknownTopicId(KafkaError):
@@ -275,7 +275,7 @@ class OffsetMetadataTooLarge(KafkaError):
 
 
 class CoordinatorLoadInProgress(KafkaError):
-    """The records of the group are still being read."""
+    """The coordinator is still loading the partition of the group."""
 
     code = 14
     retriable = True
@@ -289,7 +289,7 @@ class CoordinatorNotAvailable(KafkaError):
 
 
 class NotCoordinator(KafkaError):
-    """The client looks for the coordinator anew."""
+    """The client searches the coordinator again."""
 
     code = 16
     retriable = True
@@ -448,19 +448,19 @@ class CorruptCheckpoint(StorageFault):
 
 
 class InvalidMetaProperties(StorageFault):
-    """A log directory does not say, or says wrongly, to which node of which cluster it belongs."""
+    """meta.properties of a log directory is missing a field, is malformed, or names another node or cluster."""
 
 
 class IndexEntryOutOfOrder(StorageFault):
-    """An index entry or an appended offset that does not grow."""
+    """An index entry whose offset is not larger than that of the last entry."""
 
 
 class IndexOffsetOverflow(StorageFault):
-    """An offset too far from its segment's base offset for a 32-bit relative offset."""
+    """An offset that is too far from the base offset of its segment for a 32-bit relative offset."""
 
 
 class SegmentOffsetOverflow(StorageFault):
-    """A segment that holds an offset its index cannot express; loading splits it."""
+    """A segment with an offset that its index cannot express; the loader splits it."""
 
     def __init__(self, message: str, base_offset: int) -> None:
         super().__init__(message)
@@ -468,11 +468,11 @@ class SegmentOffsetOverflow(StorageFault):
 
 
 class OffsetsOutOfOrder(StorageFault):
-    """A follower was given batches whose offsets do not grow."""
+    """A follower has fetched batches whose offsets do not grow."""
 
 
 class UnexpectedAppendOffset(StorageFault):
-    """A follower was given a batch that starts below its log end offset."""
+    """A follower has fetched a batch that starts below its log end offset."""
 
     def __init__(self, message: str, first_offset: int, last_offset: int) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""Java's hash of a string, which decides where a group's coordinator is and in which order Kafka's maps come out on paper."""
+"""Java's hash of a string. It determines the coordinator of a group, and the order in which Kafka's tools print maps."""
 
 from __future__ import annotations
 

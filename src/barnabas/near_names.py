@@ -1,4 +1,4 @@
-"""Which known name somebody may have meant by one that is not known."""
+"""Finds the known name that is nearest to a misspelled one."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Iterable
 from typing import Final
 
 EDITS_MAX: Final = 2
-# A shorter name is near to too many words: one edit is enough of a difference.
+# A name up to this length is near to too many words, so only one edit is allowed.
 SHORT_NAME_MAX: Final = 5
 
 _SAME: Final = str.maketrans("_-", "..")
 
 
 def near_name(name: str, known: Iterable[str]) -> str | None:
-    """The known name that `name` is a misspelling of, by two edits at most: a letter more, less or another, or two that changed places.
+    """The known name that differs from `name` by at most two edits: a letter added, removed or replaced, or two adjacent ones swapped.
 
-    Case does not count, and `_` and `-` count as `.`. None where no name is that near.
+    Case is ignored, and `_` and `-` count as `.`. None if no name is that near.
     """
     plain = name.lower().translate(_SAME)
     nearest: tuple[int, str] | None = None
@@ -30,14 +30,14 @@ def near_name(name: str, known: Iterable[str]) -> str | None:
 
 
 def _edits(one: str, other: str) -> int:
-    """The distance of Damerau and Levenshtein, with adjacent letters changing places once."""
+    """The distance of Damerau and Levenshtein (optimal string alignment)."""
     before: list[int] = []
     row = list(range(len(other) + 1))
     for i, letter in enumerate(one, 1):
         before, last, row = row, before, [i]
-        for j, wanted in enumerate(other, 1):
-            edits = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (letter != wanted))
-            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == wanted:
+        for j, other_letter in enumerate(other, 1):
+            edits = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (letter != other_letter))
+            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == other_letter:
                 edits = min(edits, last[j - 2] + 1)
             row.append(edits)
     return row[-1]

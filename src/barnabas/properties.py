@@ -1,7 +1,7 @@
-"""Java's .properties text: what Kafka keeps settings and `meta.properties` in.
+"""Java's .properties format, in which Kafka stores settings and `meta.properties`.
 
-Reads what java.util.Properties reads (comments, three separators, escapes, continued lines) and writes what it writes, so that either side
-opens the other's files.
+It reads what java.util.Properties reads (comments, three separators, escapes, continued lines) and writes the same format, so that Kafka
+reads files of Barnabas and the other way round.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep",
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """The settings in a properties text, the last one of a name winning; raises ValueError on a broken escape."""
-    found: dict[str, str] = {}
+    """The settings in a properties text; the last of several with one name wins. Raises ValueError for an invalid escape."""
+    properties: dict[str, str] = {}
     for line in _logical_lines(text):
         end = _end_of_name(line)
         rest = line[end:].lstrip(_SPACE)
         if rest[:1] in ("=", ":"):
             rest = rest[1:].lstrip(_SPACE)
-        found[_unescape(line[:end])] = _unescape(rest)
-    return found
+        properties[_unescape(line[:end])] = _unescape(rest)
+    return properties
 
 
 def format_properties(properties: Mapping[str, str], now_ms: int) -> str:
-    """The text java.util.Properties stores with an empty comment, dated in UTC."""
+    """The text that java.util.Properties stores with an empty comment, dated in UTC."""
     lines = ["#", f"#{_java_date(now_ms)}"]
     lines += [f"{_escape(name, in_name=True)}={_escape(value, in_name=False)}" for name, value in properties.items()]
     return "\n".join(lines) + "\n"
 
 
 def _logical_lines(text: str) -> Iterator[str]:
-    """Lines without comments and blanks; one that ends in an odd number of backslashes goes on in the next."""
+    """Lines without comments and blank lines; a line that ends in an odd number of backslashes continues in the next."""
     pending: str | None = None
     for natural in io.StringIO(text, newline=None):
         line = natural.rstrip("\n").lstrip(_SPACE)
@@ -95,6 +95,6 @@ def _escape(text: str, in_name: bool) -> str:
 
 
 def _java_date(now_ms: int) -> str:
-    """java.util.Date.toString, whatever the locale of this process."""
+    """The text of java.util.Date.toString, in any locale of this process."""
     t = datetime.fromtimestamp(now_ms // 1000, UTC)
     return f"{_DAYS[t.weekday()]} {_MONTHS[t.month - 1]} {t.day:02d} {t:%H:%M:%S} UTC {t.year}"

@@ -1,6 +1,6 @@
-"""What a topic may be called, and which names are Kafka's own.
+"""Which topic names are valid, and which are internal to Kafka.
 
-Every part that takes a name from outside asks here before it does anything with it: a name becomes a path in the tree and a directory.
+Every name from outside is checked here before it is used, because it becomes the path of a znode and the name of a directory.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final
 
 from barnabas.errors import InvalidTopic
 
-NAME_LENGTH_MAX: Final = 249  # with a partition and a suffix behind it, it must still be a file name
+NAME_LENGTH_MAX: Final = 249  # with a partition and a suffix it must still be a valid file name
 
 CONSUMER_OFFSETS: Final = "__consumer_offsets"
 TRANSACTION_STATE: Final = "__transaction_state"
@@ -22,7 +22,7 @@ _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]*")
 
 
 def fault_in(name: str) -> str | None:
-    """What is wrong with a name, in Kafka's words, or None."""
+    """Kafka's text about the fault of a name, or None if the name is valid."""
     if not name:
         return "the empty string is not allowed"
     if name in (".", ".."):
@@ -45,10 +45,10 @@ def validate(name: str) -> None:
 
 
 def is_internal(name: str) -> bool:
-    """Whether clients may not write to it as to any other topic, and Metadata marks it."""
+    """Whether the topic is internal: clients may not write to it as to other topics, and Metadata marks it."""
     return name in INTERNAL_TOPICS
 
 
 def unify_collision_chars(name: str) -> str:
-    """Metric names have `_` where topics have `.`; two topics that are one there may not both exist."""
+    """Metric names have `_` where topics have `.`. Two topics with the same metric name may not both exist."""
     return name.replace(".", "_")

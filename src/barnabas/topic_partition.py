@@ -1,4 +1,4 @@
-"""A partition of a topic, the key under which nearly everything in a broker is kept."""
+"""A partition of a topic: the key of most dictionaries in a broker."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Kafka's 128-bit identifiers of topics and log directories.
 
 On the wire and in a `Uuid` they are 16 bytes; in files and in tool output they are 22 characters of URL-safe base64 without padding.
-Randomness is given, never taken, so that a simulated cluster names its topics the same way twice.
+The caller passes the random source, so that a simulated cluster gives its topics the same ids in every run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _TEXT_SIZE_MAX: Final = 24
 class Uuid:
     value: bytes
 
-    ZERO: ClassVar[Uuid]  # no id at all
+    ZERO: ClassVar[Uuid]  # no id
     METADATA_TOPIC_ID: ClassVar[Uuid]
 
     def __post_init__(self) -> None:
@@ -42,7 +42,7 @@ class Uuid:
 
     @classmethod
     def random(cls, random: Random) -> Uuid:
-        """A new version 4 id that is not reserved and whose text no command line takes for an option."""
+        """A new version 4 id that is not reserved and whose text does not begin with `-`, as an option of a command line does."""
         while True:
             value = bytearray(random.randbytes(UUID_SIZE))
             value[6] = value[6] & 0x0F | 0x40

@@ -13,7 +13,7 @@ from random import Random
 from struct import pack
 
 from barnabas.broker.handlers import HANDLERS
-from barnabas.protocol.generator.schema import Field, Message, Struct, load_messages
+from barnabas.protocol.generator.schema import Field, MessageSchema, Struct, load_messages
 from barnabas.protocol.registry import APIS
 from barnabas.uuid import Uuid
 from tests.fuzz.values import INTS, Values
@@ -21,7 +21,7 @@ from tests.fuzz.values import INTS, Values
 # Where most can go wrong gets most of the frames.
 WEIGHTS = {"Produce": 5, "Fetch": 5, "CreateTopics": 2, "IncrementalAlterConfigs": 2, "ListOffsets": 2, "Metadata": 2}
 SERVED = [APIS[key] for key in HANDLERS]
-SCHEMAS: Mapping[str, Message] = {message.name: message for message in load_messages()}
+SCHEMAS: Mapping[str, MessageSchema] = {message.name: message for message in load_messages()}
 CLIENT_ID = "fuzz"
 
 WHOLE_SHARE, PIECE_SHARE = 0.6, 0.25  # the rest gets its bytes damaged
@@ -99,7 +99,7 @@ def _header(key: int, version: int, number: int, header_version: int) -> list[_P
 class _Writer:
     """Writes a request as pieces, with values drawn for its fields."""
 
-    def __init__(self, message: Message, version: int, values: Values, pieces: list[_Piece]) -> None:
+    def __init__(self, message: MessageSchema, version: int, values: Values, pieces: list[_Piece]) -> None:
         self.message = message
         self.version = version
         self.values = values

@@ -1,10 +1,9 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
 """The records of `__consumer_offsets`, `__transaction_state` and `__share_group_state` as bytes.
 
-A coordinator's log holds messages with two bytes in front: a key says which type of record it is, a value says in which version it was
-written. The coordinators write their records through here and replay them from here; what a record means is theirs to know. A type
-or version of a newer Kafka is told apart from damage: coordinators skip both while they load, and log the one as a warning, the other as
-an error.
+A coordinator's log holds messages with a prefix of two bytes: the type of the record before a key, the version before a value. Coordinators
+write and read their records with this module; it does not interpret them. A type or version of a newer Kafka raises UnsupportedVersion,
+damage raises MalformedMessage: a coordinator that loads its log skips both, and logs the first as a warning, the second as an error.
 """
 
 from __future__ import annotations
@@ -20,27 +19,27 @@ from barnabas.protocol.message import Message
 from barnabas.protocol.reader import Reader
 from barnabas.protocol.writer import Writer
 
-KEY_VERSION: Final = 0  # every key has this one version; what used to be a key's version is now the type of the record
+KEY_VERSION: Final = 0  # the only version of every key; older versions of Kafka called the type of the record the version of its key
 PREFIX_SIZE: Final = 2
 
 
 class RecordTypes:
-    """The types of record one kind of coordinator writes. Their classes are loaded when the first record is read or written."""
+    """The record types of one kind of coordinator. Their classes are imported when the first record is read or written."""
 
     def __init__(self, names: dict[int, tuple[str, str]]) -> None:
         self._names = names
         self._kinds: dict[int, tuple[type[Message], type[Message]]] = {}
 
     def kinds(self, record_type: int) -> tuple[type[Message], type[Message]]:
-        """The classes of the key and the value of a type; raises UnsupportedVersion for a type this release does not know."""
-        known = self._kinds.get(record_type)
-        if known is None:
+        """The classes of the key and the value of a type; raises UnsupportedVersion for an unknown type."""
+        kinds = self._kinds.get(record_type)
+        if kinds is None:
             if record_type not in self._names:
                 raise UnsupportedVersion(f"Found an unknown record type {record_type}")
             name, module = self._names[record_type]
-            known = (_record_class(f"{name}Key", f"{module}_key"), _record_class(f"{name}Value", f"{module}_value"))
-            self._kinds[record_type] = known
-        return known
+            kinds = (_record_class(f"{name}Key", f"{module}_key"), _record_class(f"{name}Value", f"{module}_value"))
+            self._kinds[record_type] = kinds
+        return kinds
 
     def read_key(self, data: bytes) -> tuple[int, Message]:
         """The type of a record and its key."""
@@ -48,7 +47,7 @@ class RecordTypes:
         return record_type, _read(self.kinds(record_type)[0], data, KEY_VERSION)
 
     def read_value(self, record_type: int, data: bytes) -> Message:
-        """The value of a record of this type, in the version it says; raises UnsupportedVersion for one this release cannot read."""
+        """The value of a record of this type, in the version of its prefix; raises UnsupportedVersion for an unknown version."""
         return _read(self.kinds(record_type)[1], data, _prefix(data))
 
 
@@ -86,5 +85,5 @@ def _prefix(data: bytes) -> int:
 
 
 def _record_class(name: str, module: str) -> type[Message]:
-    found: type[Message] = getattr(import_module(f"barnabas.protocol.coordinator_records.{module}"), name)
-    return found
+    record_class: type[Message] = getattr(import_module(f"barnabas.protocol.coordinator_records.{module}"), name)
+    return record_class

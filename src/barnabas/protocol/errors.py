@@ -1,8 +1,7 @@
-"""Kafka's error codes, all of them: number, name, whether a client may try again, and the text its tools print.
+"""All error codes of Kafka: number, name, whether a client may retry, and the text that Kafka's tools print.
 
-This is the one table of codes: `barnabas.errors` gives some of them an exception, and a test holds the two together. The protocol's own two
-exceptions stand here as well, since nothing below this layer can meet a malformed message. A handler answers with a code; it never
-sends a text of its own where Kafka has one.
+This is the only table of codes. `barnabas.errors` has exceptions for some of them, and a test compares the two. The exceptions of the
+protocol are here too, because no layer below reads messages. A handler responds with a code, and sends Kafka's text where there is one.
 """
 
 from __future__ import annotations
@@ -13,29 +12,29 @@ from barnabas.errors import KafkaError
 
 
 class MalformedMessage(KafkaError):
-    """INVALID_REQUEST: bytes that are no message of the API and version they claim to be. The one error that reading can end in."""
+    """INVALID_REQUEST: bytes that are not a message of their API and version. Reading raises no other error."""
 
     code = 42
 
 
 class TooManyElements(MalformedMessage):
-    """A message whose arrays and tagged fields have more elements in all than its reader takes."""
+    """A message whose arrays and tagged fields have more elements in all than the reader allows."""
 
 
 class UnsupportedVersion(KafkaError):
-    """UNSUPPORTED_VERSION: a version the message does not have, or a field that the version has no room for."""
+    """UNSUPPORTED_VERSION: a version that the message does not have, or a field that the version lacks."""
 
     code = 35
 
 
 class UnwritableMessage(KafkaError):
-    """UNKNOWN_SERVER_ERROR: a message that the protocol has no way to say, such as one that repeats a name in a text that gets too long."""
+    """UNKNOWN_SERVER_ERROR: a message that the protocol cannot express, such as an error text that repeats a name and gets too long."""
 
     code = -1
 
 
 class ErrorCode(IntEnum):
-    """A code as it stands in a response; an `int`, with what Kafka 4.2 says about it."""
+    """A code as in a response; an `int`, with the properties that it has in Kafka 4.2."""
 
     retriable: bool
     message: str

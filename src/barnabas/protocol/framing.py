@@ -1,9 +1,9 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
 """Frames: a size of four bytes, a header, a message.
 
-The network layer cuts its receive buffer with `frame_size`, hands each whole frame to `parse_request`, and sends what `response_frame`
-makes. A size is judged before a byte of the frame is waited for, and whatever a peer sends, the answer is a request or
-MalformedMessage: the caller closes that connection and no other.
+The network layer divides its receive buffer with `frame_size`, passes each whole frame to `parse_request`, and sends the buffers of
+`response_frame`. A size is checked before the rest of the frame is received. Whatever a peer sends, the result is a request or
+MalformedMessage, for which the caller closes that connection and no other.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from barnabas.protocol.writer import Writer, write_uvarint
 
 SIZE_PREFIX: Final = 4
 REQUEST_MAX_BYTES: Final = 104857600  # socket.request.max.bytes, its default
-# So many elements may all arrays of a client's request have: more than the largest clients send. Parsing a request and writing the answer
-# are each one call that nothing interrupts: compiled messages take 0.3 to 0.5 µs an element, the others 1 to 3, numbers a tenth of that.
+# The most elements that all arrays of a client's request may have: more than the largest clients send. Parsing a request and writing the
+# response are each one call that nothing interrupts: compiled messages take 0.3 to 0.5 µs an element, others 1 to 3, numbers a tenth.
 CLIENT_ELEMENTS_MAX: Final = 20_000
 _ELEMENTS_MAX: Final = {
     api_keys.PRODUCE: 40_000,
     api_keys.FETCH: 60_000,  # 50,000 partitions that a broker follows
     api_keys.OFFSET_FOR_LEADER_EPOCH: 60_000,  # the same
-    api_keys.WRITE_TXN_MARKERS: 60_000,  # of all transactions that end while a broker is away
+    api_keys.WRITE_TXN_MARKERS: 60_000,  # of all transactions that end while a broker is down
     api_keys.LIST_OFFSETS: 50_000,
     api_keys.METADATA: 50_000,
     api_keys.OFFSET_COMMIT: 50_000,
     api_keys.OFFSET_FETCH: 50_000,
     api_keys.TXN_OFFSET_COMMIT: 50_000,
-    api_keys.LIST_GROUPS: 1_000,  # names of states and types, with which every partition of the groups is gone through
-    api_keys.ADD_PARTITIONS_TO_TXN: 10_000,  # the partitions of a transaction are added as a whole
+    api_keys.LIST_GROUPS: 1_000,  # names of states and types, with which all groups are filtered
+    api_keys.ADD_PARTITIONS_TO_TXN: 10_000,  # the partitions of a transaction are added in one request
     api_keys.CREATE_TOPICS: 50_000,  # 10,000 partitions, Kafka's bound, with their replicas
     api_keys.CREATE_PARTITIONS: 50_000,
     api_keys.ALTER_PARTITION_REASSIGNMENTS: 50_000,
@@ -50,7 +50,7 @@ _ELEMENTS_MAX: Final = {
     api_keys.UPDATE_METADATA: ELEMENTS_MAX,
     api_keys.ALTER_PARTITION: ELEMENTS_MAX,
 }
-# And so many where only brokers come, whatever they have to say of many partitions or transactions.
+# The same for requests of brokers, which concern many partitions or transactions.
 BROKER_ELEMENTS_MAX: Final = 200_000
 _OF_BROKERS: Final = frozenset(
     {
@@ -61,15 +61,15 @@ _OF_BROKERS: Final = frozenset(
         api_keys.WRITE_TXN_MARKERS,
     }
 )
-# And so many bytes, where a request brings no data of clients: strings are decoded at less than a gigabyte a second.
+# The most bytes of a request without data of clients: strings are decoded at less than a gigabyte a second.
 CLIENT_BYTES_MAX: Final = 16 * 1024 * 1024
 _WITH_DATA: Final = frozenset({api_keys.PRODUCE, api_keys.JOIN_GROUP, api_keys.SYNC_GROUP})
 _OF_CONTROL: Final = frozenset({api_keys.LEADER_AND_ISR, api_keys.STOP_REPLICA, api_keys.UPDATE_METADATA, api_keys.ALTER_PARTITION})
-_HEADER_SIZE_MIN: Final = 8  # key, version and correlation id stand first in every header
+_HEADER_SIZE_MIN: Final = 8  # every header begins with key, version and correlation id
 
 
 class RequestFrame:
-    """A frame whose header has been read. `reader` stands at the message, which is parsed only when its turn comes."""
+    """A request whose header has been read. `reader` is positioned at the message, which `message` parses later."""
 
     __slots__ = ("api", "version", "correlation_id", "client_id", "reader")  # noqa: RUF023 - in the order of the constructor
 
@@ -85,14 +85,14 @@ class RequestFrame:
 
     @property
     def is_unsupported_api_versions(self) -> bool:
-        """An ApiVersions of a newer client: not parsed, but answered in version 0 with UNSUPPORTED_VERSION and what there is."""
+        """An ApiVersions of a newer client: it is not parsed; the response is version 0, with UNSUPPORTED_VERSION and the versions."""
         return not self.api.has_version(self.version)
 
     def message(self, elements_max: int = -1) -> Message:
-        """The request itself; raises MalformedMessage, and TooManyElements where it has more than `elements_max`, without a number more
-        than its API allows: it may then be asked for again, with a larger one.
+        """The parsed request; raises MalformedMessage, and TooManyElements if it has more elements than `elements_max`, by default the
+        limit of its API. After TooManyElements the call may be repeated with a larger limit.
 
-        Bytes behind it are ignored, as Kafka ignores them: librdkafka 2.16 puts three behind a Metadata request for all topics.
+        Bytes after the message are ignored, as in Kafka: librdkafka 2.16 sends three after a Metadata request for all topics.
         """
         reader = self.reader
         start = reader.at
@@ -104,14 +104,14 @@ class RequestFrame:
             raise
 
     def elements_max(self, is_of_broker: bool = False) -> int:
-        """How many elements a request of this API may have, of anybody or of who can only be a broker."""
+        """How many elements a request of this API may have, if any client or if only a broker can have sent it."""
         if is_of_broker and self.api.key in _OF_BROKERS:
             return BROKER_ELEMENTS_MAX
         return _ELEMENTS_MAX.get(self.api.key, CLIENT_ELEMENTS_MAX)
 
 
 def frame_size(data: bytes | bytearray | memoryview, at: int, max_bytes: int = REQUEST_MAX_BYTES) -> int:
-    """The size of the frame whose prefix stands at `at`, without the prefix; raises MalformedMessage where no frame may be that large."""
+    """The size of the frame whose prefix is at `at`, without the prefix; raises MalformedMessage if the frame is too large."""
     size = int.from_bytes(data[at : at + SIZE_PREFIX], "big", signed=True)
     if size < 0:
         raise MalformedMessage(f"Invalid receive (size = {size})")
@@ -121,7 +121,7 @@ def frame_size(data: bytes | bytearray | memoryview, at: int, max_bytes: int = R
 
 
 def parse_request(frame: bytes) -> RequestFrame:
-    """The header of a frame, without its size prefix; raises MalformedMessage for what no client of this broker may send."""
+    """Reads the header of a frame, which is given without its size prefix; raises MalformedMessage for an invalid request."""
     if len(frame) < _HEADER_SIZE_MIN:
         raise MalformedMessage(f"A request of {len(frame)} bytes is too short for a header")
     api = APIS.get(read_i16_be(frame, 0))
@@ -147,11 +147,11 @@ def request_frame(message: Message, api: Api, version: int, correlation_id: int,
     header.write(writer, header_version)
     message.write(writer, version)
     writer.end_frame()
-    return cast("list[bytes | memoryview]", writer.buffers())  # what a client sends, it has
+    return cast("list[bytes | memoryview]", writer.buffers())  # a request has no streamed records
 
 
 def response_frame(message: Message, correlation_id: int, version: int, header_version: int) -> list[bytes | memoryview | Streamed]:
-    """A response as a broker sends it: buffers in their order, large records among them as they are or still to be read."""
+    """A response as a broker sends it: buffers in order, large records uncopied, or still to be read from a file."""
     writer = Writer()
     writer.begin_frame()
     write_i32_be(writer.out, correlation_id)
@@ -163,7 +163,7 @@ def response_frame(message: Message, correlation_id: int, version: int, header_v
 
 
 def parse_response_header(frame: bytes, header_version: int) -> tuple[int, Reader]:
-    """The correlation id of a response frame, without its size prefix, and a reader that stands at the message."""
+    """The correlation id of a response frame, given without its size prefix, and a reader positioned at the message."""
     reader = Reader(frame)
     correlation_id = reader.int32()
     if header_version > 0:

@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""What every message of the protocol is: a plain object with typed fields that reads itself from bytes and writes itself to them.
+"""The base of every message of the protocol: a plain object with typed fields that reads itself from bytes and writes itself to them.
 
-The classes in `messages/` and `coordinator_records/` are generated; this is what they share. A message covers all versions of its API at
-once, so a handler sees one class and never asks for a version; which fields travel is decided in `read` and `write` alone.
+The classes in `messages/` and `coordinator_records/` are generated and derive from `Message`. One class covers all versions of its API, so
+a handler need not know the version; only `read` and `write` decide which fields a version has.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from barnabas.protocol.errors import UnsupportedVersion
 from barnabas.protocol.reader import Reader
 from barnabas.protocol.writer import Writer
 
-EMPTY: Final[list[Any]] = []  # stands for "a new empty list" where a field is left out; never stored, never changed
+EMPTY: Final[list[Any]] = []  # the default argument that means "a new empty list"; never stored, never changed
 
 M = TypeVar("M", bound="Message")
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Message:
-    """A message, or a structure inside one. Two are equal when their fields are."""
+    """A message, or a structure inside one. Two are equal if their fields are."""
 
     __slots__ = ()
 
@@ -34,7 +34,7 @@ class Message:
         raise NotImplementedError
 
     def write(self, writer: Writer, version: i64) -> None:
-        """Append the message; raises UnsupportedVersion where a field that matters cannot be said in `version`."""
+        """Appends the message; raises UnsupportedVersion if a field that is set and may not be ignored does not exist in `version`."""
         raise NotImplementedError
 
     def __eq__(self, other: object) -> bool:
@@ -52,7 +52,7 @@ class Message:
 
 
 def parse(kind: type[M], data: bytes, version: int) -> M:
-    """The message that `data` holds, and nothing else; raises MalformedMessage, also for bytes that are left over."""
+    """The message in `data`; raises MalformedMessage, also if bytes are left over."""
     reader = Reader(data, 0, len(data))
     message = kind.read(reader, version)
     reader.finish()
@@ -61,7 +61,7 @@ def parse(kind: type[M], data: bytes, version: int) -> M:
 
 
 def serialize(message: Message, version: int) -> bytes:
-    """The bytes of a message in one piece. A response that carries records is sent by `framing` instead, which does not copy them."""
+    """The bytes of a message in one piece. A response with records is sent by `framing` instead, which does not copy them."""
     writer = Writer()
     message.write(writer, version)
     return b"".join(cast("list[bytes | memoryview]", writer.buffers()))

@@ -1,9 +1,9 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
 """Reads the types of Kafka's protocol from the bytes of one frame.
 
-Every request of every client, hostile ones included, comes through here first. A length is compared with what is left before anything is
-made of it, and whatever the bytes are, reading ends in a value or in MalformedMessage: in no other error, and in no allocation the
-sender did not pay for with bytes.
+It reads every request, hostile ones included. A length is compared with the remaining bytes before anything is allocated for it. Whatever
+the bytes are, reading returns a value or raises MalformedMessage and no other error, and never allocates more than the size of the frame
+justifies.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from barnabas.protocol.slices import Records
 from barnabas.protocol.writer import STRING_SIZE_MAX
 from barnabas.uuid import UUID_SIZE, Uuid
 
-# A frame of the largest size could hold fifty million structures of two bytes, and gigabytes as objects. No honest message has so many: the
-# cluster state of 200,000 partitions with three replicas each has 1.5 million.
+# A frame of the largest size could hold fifty million structures of two bytes, which would be gigabytes as objects. No real message has so
+# many: the cluster state of 200,000 partitions with three replicas each has 1.5 million.
 ELEMENTS_MAX: Final = 2_000_000
 TAGGED_FIELD_SIZE_MIN: Final = 2  # a tag and a size
 _ZERO_UUID: Final = bytes(UUID_SIZE)
@@ -29,8 +29,8 @@ _ZERO_UUID: Final = bytes(UUID_SIZE)
 class Reader:
     """A position in `data`, which may not pass `end`. A `flexible` argument says whether lengths are compact, as in flexible versions.
 
-    `elements_left` is how many elements the arrays of the message may still have, tagged fields included: one more is TooManyElements,
-    which is raised before an element of that array is read."""
+    `elements_left` is how many elements the arrays of the message may still have, tagged fields included. For more, TooManyElements is
+    raised before an element of that array is read."""
 
     __slots__ = ("data", "at", "end", "elements_left")  # noqa: RUF023 - in the order of the constructor
 
@@ -41,7 +41,7 @@ class Reader:
         self.elements_left: i64 = ELEMENTS_MAX
 
     def finish(self) -> None:
-        """The message is read: nothing may be left."""
+        """Raises MalformedMessage if bytes are left after the message."""
         if self.at != self.end:
             raise MalformedMessage(f"{self.end - self.at} bytes are left over after the message that ends at byte {self.at}")
 
@@ -75,7 +75,7 @@ class Reader:
         return Uuid.ZERO if value == _ZERO_UUID else Uuid(value)
 
     def uvarint(self) -> i64:
-        """An unsigned varint of at most 32 bits, as Kafka reads it: the bits beyond are dropped."""
+        """An unsigned varint of at most 32 bits; further bits are dropped, as in Kafka."""
         at = self.at
         if at < self.end:
             first: i64 = self.data[at]
@@ -118,7 +118,7 @@ class Reader:
         return self._required(self.nullable_array(flexible, element_size_min), "array")
 
     def nullable_array(self, flexible: bool, element_size_min: i64) -> i64:
-        """As `array`, or -1 for an array that is null."""
+        """As `array`, or -1 if the array is null."""
         count = self._size(flexible)
         left = self.end - self.at
         if count * element_size_min > left:
@@ -130,11 +130,11 @@ class Reader:
         return count
 
     def is_present(self) -> bool:
-        """The mark before a structure that may be null."""
+        """The byte before a structure that may be null."""
         return self.int8() >= 0
 
     def tagged_fields(self) -> i64:
-        """How many tagged fields follow."""
+        """The number of tagged fields that follow."""
         count = self.uvarint()
         if count > 0:
             if count * TAGGED_FIELD_SIZE_MIN > self.end - self.at:
@@ -145,29 +145,29 @@ class Reader:
         return count
 
     def tagged_field_end(self) -> i64:
-        """After a tag: where its field ends."""
+        """Called after a tag: the position where its field ends."""
         size = self.uvarint()
         if size > self.end - self.at:
             raise self._too_short(size)
         return self.at + size
 
     def leave_tagged_field(self, end: i64) -> None:
-        """A tagged field that is known has been read, and must have been as long as it said."""
+        """Called after a known tagged field was read; raises MalformedMessage unless it has the size that it declares."""
         if self.at != end:
             raise MalformedMessage(f"A tagged field was to end at byte {end} and ended at byte {self.at}")
 
     def skip_tagged_field(self, end: i64) -> None:
-        """A tagged field of a newer sender: stepped over."""
+        """Skips a tagged field of a newer sender."""
         self.at = end
 
     def skip_tagged_fields(self) -> None:
-        """All the tagged fields of a structure that knows none."""
+        """Skips all tagged fields of a structure that defines none."""
         for _ in range(self.tagged_fields()):
             self.uvarint()
             self.at = self.tagged_field_end()
 
     def _take(self, size: i64) -> i64:
-        """Step over `size` bytes and return where they begin."""
+        """Skips `size` bytes and returns the position where they begin."""
         at = self.at
         if size > self.end - at:
             raise self._too_short(size)
@@ -182,7 +182,7 @@ class Reader:
         try:
             return raw.decode("utf-8")
         except UnicodeDecodeError:
-            return raw.decode("utf-8", "replace")  # as Java does: an odd client id is no reason to refuse a client
+            return raw.decode("utf-8", "replace")  # as Java does: an invalid client id is no reason to reject a client
 
     def _string_size(self, flexible: bool) -> i64:
         return self.uvarint() - 1 if flexible else self.int16()

@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
 """The APIs by their keys: names, versions, header versions, and the classes of their messages.
 
-The network layer asks here what a frame is before a handler sees it, and ApiVersions is computed from here. Importing this imports no
-message: a class is loaded when its API is first used, so that starting costs nothing for the eighty APIs nobody calls.
+`framing` looks up the API of a frame here, and the ApiVersions response is computed from it. Importing this module imports no message: a
+class is imported when its API is first used, so that unused APIs do not slow the start.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NOT_FLEXIBLE: Final = -1
 
 
 class Api:
-    """One API: what can be said of it without its messages."""
+    """One API: its key, name and versions. The classes of its messages are imported at first use."""
 
     __slots__ = ("key", "name", "lowest_version", "highest_version", "stable_version", "first_flexible_version", "_request", "_response")  # noqa: RUF023
 
@@ -26,7 +26,7 @@ class Api:
         self.name = name
         self.lowest_version = lowest
         self.highest_version = highest
-        self.stable_version = stable  # the highest that Kafka promises not to change
+        self.stable_version = stable  # the highest version that Kafka does not change any more
         self.first_flexible_version = first_flexible
         self._request: type[Message] | None = None
         self._response: type[Message] | None = None
@@ -35,20 +35,20 @@ class Api:
         return self.lowest_version <= version <= self.highest_version
 
     def is_offered(self, version: int) -> bool:
-        """Whether a client may use it: what Kafka may still change is read and written, but not to be asked for."""
+        """Whether clients may use the version. A version that Kafka may still change can be read and written, but is not offered."""
         return self.lowest_version <= version <= self.stable_version
 
     def is_flexible(self, version: int) -> bool:
         return self.first_flexible_version != NOT_FLEXIBLE and version >= self.first_flexible_version
 
     def request_header_version(self, version: int) -> int:
-        """2 with tagged fields, 1 with a client id, 0 without: only the very first version of ControlledShutdown has none."""
+        """2 with tagged fields, 1 with a client id, 0 without client id, in version 0 of ControlledShutdown."""
         if self.key == api_keys.CONTROLLED_SHUTDOWN and version == 0:
             return 0
         return 2 if self.is_flexible(version) else 1
 
     def response_header_version(self, version: int) -> int:
-        """1 with tagged fields. ApiVersions never has them: its client does not yet know which versions this broker can read."""
+        """1 with tagged fields, else 0. ApiVersions never has them: its client does not know yet which versions the broker supports."""
         return 1 if self.key != api_keys.API_VERSIONS and self.is_flexible(version) else 0
 
     @property
@@ -71,8 +71,8 @@ class Api:
 
 
 def _message_class(name: str, module: str) -> type[Message]:
-    found: type[Message] = getattr(import_module(f"barnabas.protocol.messages.{module}"), name)
-    return found
+    message_class: type[Message] = getattr(import_module(f"barnabas.protocol.messages.{module}"), name)
+    return message_class
 
 
 _MODULES: Final = {key: name.lower() for name, key in vars(api_keys).items() if isinstance(key, int)}

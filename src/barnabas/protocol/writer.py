@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""Writes the types of Kafka's protocol, and gathers the bytes of one frame.
+"""Writes the types of Kafka's protocol, and collects the buffers of one frame.
 
-The last step before a response leaves. Numbers go straight into one growing buffer; records do not: a `Writer` remembers where they
-belong and hands them on as they are, so that a fetch of a megabyte costs as little here as a fetch of nothing.
+This is the last step before a response is sent. Fields are written into one growing buffer. Large records are not copied: a `Writer` stores
+their position in the frame and returns them as they are, so that a fetch of a megabyte costs as little here as an empty one.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from barnabas.protocol.errors import UnwritableMessage
 from barnabas.protocol.slices import Records, Streamed
 
 STRING_SIZE_MAX: Final = 0x7FFF
-PASS_THROUGH_SIZE_MIN: Final = 2048  # records below this are cheaper to copy than to send as a buffer of their own
+PASS_THROUGH_SIZE_MIN: Final = 2048  # smaller records are cheaper to copy than to send as a separate buffer
 
 
 @final
 class Writer:
-    """The frame so far: `out` holds all but the large records."""
+    """The frame so far: `out` holds everything except large records."""
 
     __slots__ = ("out", "_slices", "_slices_size")  # noqa: RUF023 - in the order of the constructor
 
@@ -35,7 +35,7 @@ class Writer:
         return len(self.out) + self._slices_size
 
     def records(self, records: Records | None, flexible: bool) -> None:
-        """Append records, or null; large ones stay where they are until they are sent."""
+        """Appends records, or null. Large records are not copied."""
         if records is None:
             write_null(self.out, flexible)
             return
@@ -48,7 +48,7 @@ class Writer:
             self._slices_size += size
 
     def buffers(self) -> list[bytes | memoryview | Streamed]:
-        """The frame as buffers for one `writelines`, unless some of its records have to be read first."""
+        """The frame as buffers for one `writelines`, unless some of its records must be read first (`Streamed`)."""
         gathered = self.out.getvalue()
         if not self._slices:
             return [gathered]
@@ -68,11 +68,11 @@ class Writer:
         return buffers
 
     def begin_frame(self) -> None:
-        """Leave room for the size that comes before a frame."""
+        """Reserves the four bytes of the frame size."""
         write_i32_be(self.out, 0)
 
     def end_frame(self) -> None:
-        """Write the size that `begin_frame` left room for."""
+        """Writes the frame size into the bytes that `begin_frame` reserved."""
         size: i64 = self.size - 4
         if size > 0x7FFFFFFF:
             raise ValueError(f"A frame of {size} bytes is larger than the protocol can say")
@@ -107,7 +107,7 @@ def write_uvarint(out: BytesWriter, value: i64) -> None:
 
 
 def write_size(out: BytesWriter, size: i64, flexible: bool) -> None:
-    """The size of bytes, or the count of an array."""
+    """Writes the size of bytes, or the count of an array."""
     if flexible:
         write_uvarint(out, size + 1)
     else:
@@ -115,7 +115,7 @@ def write_size(out: BytesWriter, size: i64, flexible: bool) -> None:
 
 
 def write_null(out: BytesWriter, flexible: bool) -> None:
-    """Bytes or an array that is null."""
+    """Writes null bytes or a null array."""
     if flexible:
         out.append(u8(0))
     else:
@@ -156,7 +156,7 @@ def write_nullable_bytes(out: BytesWriter, value: bytes | None, flexible: bool) 
 
 
 def write_tagged_field(out: BytesWriter, tag: i64, field: Writer) -> None:
-    """A tag, the size of its field, and the field."""
+    """Writes a tag, the size of its field, and the field."""
     write_uvarint(out, tag)
     write_uvarint(out, len(field.out))
     out.write(field.out.getvalue())

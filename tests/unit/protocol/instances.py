@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 from barnabas.protocol.generator.emit import is_left_out
-from barnabas.protocol.generator.schema import Field, Message, Struct, load_coordinator_records, load_messages
+from barnabas.protocol.generator.schema import Field, MessageSchema, Struct, load_coordinator_records, load_messages
 from barnabas.protocol.message import Message as Instance
 from barnabas.protocol.slices import Records
 from barnabas.uuid import Uuid
@@ -26,7 +26,7 @@ BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 TEXTS = ["", "a", "topic-1", "ünïcødé ✓ 𝄞", "x" * 130]
 
 
-def class_of(message: Message, struct: Struct | None = None) -> type[Instance]:
+def class_of(message: MessageSchema, struct: Struct | None = None) -> type[Instance]:
     package = "coordinator_records" if message.name in COORDINATOR_RECORDS else "messages"
     module = import_module(f"barnabas.protocol.{package}.{message.module}")
     found: type[Instance] = getattr(module, (struct or message.root).name)
@@ -40,7 +40,7 @@ def random_message(name: str, version: int, random: Random, narrow: bool = False
 
 
 class _Filler:
-    def __init__(self, message: Message, version: int, random: Random, narrow: bool) -> None:
+    def __init__(self, message: MessageSchema, version: int, random: Random, narrow: bool) -> None:
         self.message = message
         self.version = version
         self.random = random

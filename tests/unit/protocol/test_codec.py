@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from barnabas.protocol.errors import MalformedMessage, UnsupportedVersion, UnwritableMessage
 from barnabas.protocol.generator.emit import default, is_left_out
-from barnabas.protocol.generator.schema import Message
+from barnabas.protocol.generator.schema import MessageSchema
 from barnabas.protocol.message import parse, serialize
 from barnabas.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from barnabas.protocol.messages.metadata_request import MetadataRequest
@@ -74,7 +74,7 @@ def test_a_field_that_a_version_has_no_room_for_is_refused_unless_it_may_be_igno
                     serialize(written, version)
 
 
-def other_than_default(message: Message, attribute: str) -> Any:
+def other_than_default(message: MessageSchema, attribute: str) -> Any:
     one = next(one for one in message.root.fields if one.attribute == attribute)
     assert not is_left_out(one)
     if one.is_array:

@@ -23,7 +23,7 @@ from barnabas.storage.directory.partition_metadata import PartitionMetadataFile
 from barnabas.storage.disk.files import AnyFiles
 from barnabas.storage.leader_epochs import LeaderEpochCache
 from barnabas.storage.producers.snapshot import SNAPSHOT_BYTES_MAX, decode_snapshot
-from barnabas.storage.segments.scan import Chunk, scan
+from barnabas.storage.segments.scan import ScannedChunk, scan
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
 
@@ -161,7 +161,7 @@ def _in_transactions(files: AnyFiles, path: str) -> int:
     return greatest
 
 
-def _chunks(files: AnyFiles, path: str) -> Iterator[Chunk]:
+def _chunks(files: AnyFiles, path: str) -> Iterator[ScannedChunk]:
     """The chunks up to the first corrupt record: recovery truncates the log there."""
     file = files.open(path, writable=False)
     try:

@@ -1,6 +1,6 @@
-"""Writes `messages/`, `coordinator_records/` and the tables of both anew from the schemas: `make protocol`.
+"""Generates `messages/`, `coordinator_records/` and the tables of both from the schemas: `make protocol`.
 
-Run by a developer when Kafka has a new release, never by the broker. What it writes is checked in, so a difference shows in review.
+A developer runs it when Kafka has a new release. The generated files are checked in, so a difference shows in review.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import tomllib
 from pathlib import Path
 
 from barnabas.protocol.generator.emit import COMPILED, HEADER, module_text
-from barnabas.protocol.generator.schema import Message, load_coordinator_records, load_messages
+from barnabas.protocol.generator.schema import MessageSchema, load_coordinator_records, load_messages
 
 PROTOCOL = Path(__file__).parents[1]
-ROOT = PROTOCOL.parents[2]  # where ruff finds the rules of the project, also for files that are written elsewhere
+ROOT = PROTOCOL.parents[2]  # the directory of ruff's configuration, also for files that are written elsewhere
 WRITTEN = ["messages", "coordinator_records", "api_keys.py", "coordinator_record_types.py"]
 
 
@@ -29,7 +29,7 @@ def main(target: Path = PROTOCOL) -> None:
         subprocess.run([sys.executable, "-m", "ruff", *arguments, *files], cwd=ROOT, check=True)
 
 
-def _write_modules(folder: Path, messages: list[Message]) -> None:
+def _write_modules(folder: Path, messages: list[MessageSchema]) -> None:
     folder.mkdir(exist_ok=True)
     for old in folder.glob("*.py"):
         old.unlink()
@@ -47,7 +47,7 @@ def compiled_modules() -> set[str]:
     return {module for modules in groups.values() for module in modules}
 
 
-def api_keys_text(messages: list[Message]) -> str:
+def api_keys_text(messages: list[MessageSchema]) -> str:
     """The table of APIs, one line each, in the order of their keys."""
     apis = sorted((message for message in messages if message.kind == "request"), key=lambda message: message.api_key)
     rows = "\n".join(_api_line(message) for message in apis)
@@ -68,7 +68,7 @@ APIS: Final = {{
 '''
 
 
-def _api_line(message: Message) -> str:
+def _api_line(message: MessageSchema) -> str:
     versions = message.versions
     stable = versions.highest - 1 if message.unstable else versions.highest
     flexible = -1 if (message.flexible & versions).is_empty else message.flexible.lowest
@@ -76,7 +76,7 @@ def _api_line(message: Message) -> str:
     return f'    {_constant(message)}: ("{name}", {versions.lowest}, {versions.highest}, {stable}, {flexible}),'
 
 
-def record_types_text(records: list[Message]) -> str:
+def record_types_text(records: list[MessageSchema]) -> str:
     """The types of record in the logs of the coordinators, by coordinator."""
     keys = sorted((message for message in records if message.kind == "coordinator-key"), key=lambda message: message.api_key)
     text = f'''{HEADER}
@@ -92,18 +92,18 @@ from typing import Final
     return text
 
 
-def _record_type_line(message: Message) -> str:
+def _record_type_line(message: MessageSchema) -> str:
     return f'    {message.api_key}: ("{message.name.removesuffix("Key")}", "{message.module.removesuffix("_key")}"),'
 
 
-def _coordinator(message: Message) -> str:
-    """Whose log a record is in: the numbers of each coordinator begin at 0."""
+def _coordinator(message: MessageSchema) -> str:
+    """The coordinator whose log holds a record: the type numbers of each coordinator begin at 0."""
     if message.name.startswith("TransactionLog"):
         return "TRANSACTION"
     return "SHARE" if message.name.startswith(("ShareSnapshot", "ShareUpdate")) else "GROUP"
 
 
-def _constant(message: Message) -> str:
+def _constant(message: MessageSchema) -> str:
     return message.module.removesuffix("_request").upper()
 
 

@@ -1,7 +1,7 @@
-"""Kafka's message schemas as objects: what the generator writes code from, and what the tests make messages from.
+"""Kafka's message schemas as objects: the generator writes code from them, and tests make messages from them.
 
-A schema may come in two releases, since Kafka 4 dropped the oldest versions of many APIs and four APIs altogether. `load` joins them: a
-version that 4.2 has is described by 4.2 alone, one that it dropped by 3.9.1. Nothing in the running broker imports this.
+A schema may come from two releases, because Kafka 4 dropped the oldest versions of many APIs and four APIs altogether. `load_messages`
+joins them: a version that 4.2 has is described by 4.2 alone, a dropped one by 3.9.1. The running broker does not import this module.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Field:
     nullable: Versions
     tagged: Versions
     tag: int
-    flexible: bool | None  # None: as the message; the client id of a request header never is
+    flexible: bool | None  # None: as the message; False for the client id of a request header
     default: str | None
     ignorable: bool
 
@@ -99,8 +99,8 @@ class Struct:
 
 
 @dataclass
-class Message:
-    """A message with its structures, those that are used come before their users; the last is the message itself."""
+class MessageSchema:
+    """A message with its structures. A structure comes before those that use it; the last is the message itself."""
 
     name: str
     kind: str
@@ -119,19 +119,19 @@ class Message:
         return snake_case(self.name)
 
 
-def load_messages() -> list[Message]:
+def load_messages() -> list[MessageSchema]:
     """All messages of the protocol, by name."""
     new, old = _read(RELEASE), _read(OLD_RELEASE)
     return [join(new.get(name), old.get(name)) for name in sorted(new.keys() | old.keys())]
 
 
-def load_coordinator_records() -> list[Message]:
+def load_coordinator_records() -> list[MessageSchema]:
     """The keys and values of `__consumer_offsets`, `__transaction_state` and `__share_group_state`, by name."""
     return [parse(schema) for _, schema in sorted(_read(COORDINATOR_RECORDS).items())]
 
 
-def join(new: dict[str, Any] | None, old: dict[str, Any] | None) -> Message:
-    """One message from its schema in the new release and, for the versions that one dropped, its schema in the old."""
+def join(new: dict[str, Any] | None, old: dict[str, Any] | None) -> MessageSchema:
+    """One message from its schema in the new release and, for versions that the new release dropped, its schema in the old one."""
     if new is None or new["validVersions"] == "none":
         assert old is not None, "a message that no release has"
         return parse(old)
@@ -144,18 +144,18 @@ def join(new: dict[str, Any] | None, old: dict[str, Any] | None) -> Message:
     if message.flexible & lost != dropped.flexible & lost:
         raise ValueError(f"{message.name} became flexible at different versions")
     for name, struct in dropped.structs.items():
-        known = message.structs.get(name)
-        if known is None:
+        new_struct = message.structs.get(name)
+        if new_struct is None:
             raise ValueError(f"{message.name}: the structure {name} was renamed")
-        known.fields = _join_fields(known.fields, struct.fields, message.versions, lost)
+        new_struct.fields = _join_fields(new_struct.fields, struct.fields, message.versions, lost)
     message.versions |= lost
     _settle_versions(message)
     return message
 
 
-def parse(schema: dict[str, Any]) -> Message:
+def parse(schema: dict[str, Any]) -> MessageSchema:
     """A message from the JSON of one release."""
-    message = Message(
+    message = MessageSchema(
         name=schema["name"],
         kind=schema["type"],
         api_key=int(schema.get("apiKey", -1)),
@@ -182,7 +182,7 @@ def _read(release: str) -> dict[str, Any]:
     return schemas
 
 
-def _add_struct(message: Message, name: str, fields: list[dict[str, Any]]) -> None:
+def _add_struct(message: MessageSchema, name: str, fields: list[dict[str, Any]]) -> None:
     parsed = [_parse_field(raw) for raw in fields]
     for raw, one in zip(fields, parsed, strict=True):
         if "fields" in raw:
@@ -211,7 +211,7 @@ def _parse_field(raw: dict[str, Any]) -> Field:
 
 
 def _join_fields(new: list[Field], old: list[Field], kept: Versions, lost: Versions) -> list[Field]:
-    """The fields of both releases in the order in which they travel; each new one widened by the dropped versions that had it."""
+    """The fields of both releases in wire order. The versions of each new field are widened by the dropped versions that had it."""
     by_name = {one.name: one for one in new}
     for one in new:
         one.versions &= kept
@@ -220,24 +220,24 @@ def _join_fields(new: list[Field], old: list[Field], kept: Versions, lost: Versi
     joined = list(new)
     place = 0
     for one in old:
-        known = by_name.get(one.name)
-        if known is None:
+        new_field = by_name.get(one.name)
+        if new_field is None:
             one.versions &= lost
             if one.versions.is_empty:
                 continue
-            known = one
+            new_field = one
             joined.insert(place, one)
-        elif (known.type, known.is_array) != (one.type, one.is_array):
+        elif (new_field.type, new_field.is_array) != (one.type, one.is_array):
             raise ValueError(f"The field {one.name} changed its type")
-        known.versions |= one.versions & lost
-        known.nullable |= one.nullable & lost
-        known.tagged |= one.tagged & lost
-        place = joined.index(known) + 1
+        new_field.versions |= one.versions & lost
+        new_field.nullable |= one.nullable & lost
+        new_field.tagged |= one.tagged & lost
+        place = joined.index(new_field) + 1
     return joined
 
 
-def _settle_versions(message: Message) -> None:
-    """Cut every range to the versions in which a field can travel at all, and find those of the structures from their uses."""
+def _settle_versions(message: MessageSchema) -> None:
+    """Limits every range to the versions in which the field is sent, and derives the versions of structures from their uses."""
     for struct in message.structs.values():
         struct.versions = NO_VERSIONS
     message.root.versions = message.versions
@@ -252,8 +252,8 @@ def _settle_versions(message: Message) -> None:
     message.structs = {struct.name: struct for struct in _in_order_of_use(message)}
 
 
-def _in_order_of_use(message: Message) -> list[Struct]:
-    """The structures, each after all those it uses."""
+def _in_order_of_use(message: MessageSchema) -> list[Struct]:
+    """The structures, each after all that it uses."""
     ordered: dict[str, Struct] = {}
 
     def visit(struct: Struct) -> None:

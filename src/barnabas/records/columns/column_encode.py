@@ -39,7 +39,7 @@ class NullableBytes:
         self.sizes = sizes
 
 
-class Rows:
+class ColumnRows:
     """The columns to encode. `header_starts` and `header_counts` (int64) give the headers of each row; empty if no row has headers."""
 
     def __init__(self, count: i64, keys: NullableBytes, values: NullableBytes, timestamps: bytes) -> None:
@@ -87,7 +87,7 @@ class BatchFields:
         self.leader_epoch = leader_epoch
 
 
-def encode_rows(rows: Rows, fields: BatchFields) -> list[bytes]:
+def encode_rows(rows: ColumnRows, fields: BatchFields) -> list[bytes]:
     """Every row, in order, in as few batches as `fields.batch_size` allows."""
     batches: list[bytes] = []
     body = BytesWriter()
@@ -106,7 +106,7 @@ def encode_rows(rows: Rows, fields: BatchFields) -> list[bytes]:
     return batches
 
 
-def _finish(body: bytes, rows: Rows, row: i64, stop: i64, fields: BatchFields) -> bytes:
+def _finish(body: bytes, rows: ColumnRows, row: i64, stop: i64, fields: BatchFields) -> bytes:
     """The batch of the rows from `row` up to `stop`, whose records are in `body`."""
     base_offset: i64 = 0
     if fields.base_offset is not None:
@@ -141,7 +141,7 @@ def _max_timestamp(timestamps: bytes, row: i64, stop: i64) -> i64:
     return greatest
 
 
-def _write_records(out: BytesWriter, rows: Rows, first: i64, end: i64, batch_size: i64) -> i64:
+def _write_records(out: BytesWriter, rows: ColumnRows, first: i64, end: i64, batch_size: i64) -> i64:
     """Writes rows from `first` on, at least one, as long as the batch stays within `batch_size`; returns the row after the last."""
     keys = rows.keys
     values = rows.values
@@ -192,7 +192,7 @@ def _timestamp_delta(timestamp: i64, base_timestamp: i64) -> i64:
     return delta - (above << 63) - ((above & 1) << 63)
 
 
-def _size_of_headers(rows: Rows, row: i64) -> i64:
+def _size_of_headers(rows: ColumnRows, row: i64) -> i64:
     count: i64 = read_i64_le(rows.header_counts, row << 3)
     size: i64 = size_of_varint(count)
     header: i64 = read_i64_le(rows.header_starts, row << 3)
@@ -207,7 +207,7 @@ def _size_of_headers(rows: Rows, row: i64) -> i64:
     return size
 
 
-def _write_headers(out: BytesWriter, rows: Rows, row: i64) -> None:
+def _write_headers(out: BytesWriter, rows: ColumnRows, row: i64) -> None:
     count: i64 = read_i64_le(rows.header_counts, row << 3)
     _write_varint(out, count)
     header: i64 = read_i64_le(rows.header_starts, row << 3)

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from barnabas.records.batch import NO_LEADER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, NO_TIMESTAMP
 from barnabas.records.codecs.compression import NONE
-from barnabas.records.columns.column_encode import BatchFields, NullableBytes, Rows, encode_rows
+from barnabas.records.columns.column_encode import BatchFields, ColumnRows, NullableBytes, encode_rows
 from barnabas.records.columns.column_walk import Columns, walk
 
 TIMESTAMP_TYPE: Final = pa.timestamp("ms", tz="UTC")
@@ -143,7 +143,7 @@ def encode(
     for name, column in (("key", key), ("timestamp", timestamp), ("headers", headers)):
         if column is not None and len(column) != count:
             raise ValueError(f"{len(column)} rows of {name} do not fit {count} rows of value")
-    rows = Rows(count, _nullable_bytes(key, count), _nullable_bytes(value, count), _timestamps(timestamp, count, now_ms))
+    rows = ColumnRows(count, _nullable_bytes(key, count), _nullable_bytes(value, count), _timestamps(timestamp, count, now_ms))
     if headers is not None:
         _add_headers(rows, headers)
     fields = BatchFields(codec, level, batch_size, base_offset, producer_id, producer_epoch, base_sequence, transactional, leader_epoch)
@@ -173,7 +173,7 @@ def _timestamps(column: pa.Array | pa.ChunkedArray | None, count: int, now_ms: i
     return bytes(array.cast(pa.int64()).fill_null(now_ms).to_numpy().tobytes())
 
 
-def _add_headers(rows: Rows, column: pa.Array | pa.ChunkedArray) -> None:
+def _add_headers(rows: ColumnRows, column: pa.Array | pa.ChunkedArray) -> None:
     array = _one_array(column)
     starts = array.offsets.to_numpy().astype(np.int64)
     first, last = int(starts[0]), int(starts[-1])

@@ -33,12 +33,12 @@ from barnabas.records.builder import write_u32_be
 from barnabas.records.codecs.compression import NONE, PRODUCED_SIZE_MAX
 from barnabas.records.reader import each_record
 from barnabas.records.record import Record
-from barnabas.records.validation.validation import Append, Validated, check_records, rebuild
+from barnabas.records.validation.validation import AppendContext, Validated, check_records, rebuild
 
 _KEY_SIZE_AT_V1: Final = 26
 
 
-def validate_entries(append: Append, entries: list[Batch], source_codec: i64, target_codec: i64) -> Validated:
+def validate_entries(append: AppendContext, entries: list[Batch], source_codec: i64, target_codec: i64) -> Validated:
     """Checks every record in `entries`, all of one old format, and converts them to the format and codec of the topic."""
     magic: i64 = entries[0].magic
     target_magic: i64 = append.rules.target_magic
@@ -47,21 +47,21 @@ def validate_entries(append: Append, entries: list[Batch], source_codec: i64, ta
     if compressed and target_magic == MAGIC_V0:
         in_place = False  # its inner offsets are absolute and must be rewritten
     temporary_bytes: i64 = 0
-    tallies: list[Tally] = []
+    totals_by_entry: list[EntryTotals] = []
     for entry in entries:
-        tally = Tally(magic)
-        check_records(append, entry, tally.counted(each_record(append.data, entry, PRODUCED_SIZE_MAX)))
-        tallies.append(tally)
+        totals = EntryTotals(magic)
+        check_records(append, entry, totals.counted(each_record(append.data, entry, PRODUCED_SIZE_MAX)))
+        totals_by_entry.append(totals)
         if compressed:
-            temporary_bytes += header_size(target_magic, entry.attributes & CODEC_MASK) + tally.size
-            if magic == MAGIC_V1 and not tally.is_in_order:
+            temporary_bytes += header_size(target_magic, entry.attributes & CODEC_MASK) + totals.size
+            if magic == MAGIC_V1 and not totals.is_in_order:
                 in_place = False
     if not in_place:
         return rebuild(append, entries, target_codec, temporary_bytes)
-    return _stamp(append, entries, tallies, temporary_bytes)
+    return _stamp(append, entries, totals_by_entry, temporary_bytes)
 
 
-class Tally:
+class EntryTotals:
     """Totals over the records of an entry. There may be millions of records, so none is kept."""
 
     def __init__(self, magic: i64) -> None:
@@ -83,7 +83,7 @@ class Tally:
             yield record
 
 
-def _stamp(append: Append, entries: list[Batch], tallies: list[Tally], temporary_bytes: i64) -> Validated:
+def _stamp(append: AppendContext, entries: list[Batch], totals_by_entry: list[EntryTotals], temporary_bytes: i64) -> Validated:
     """Sets the offset of each entry (or of the one wrapper) and, in v1, the timestamp if the topic uses LogAppendTime."""
     rules = append.rules
     by_broker: bool = rules.timestamp_type == LOG_APPEND_TIME and rules.target_magic > MAGIC_V0
@@ -91,9 +91,9 @@ def _stamp(append: Append, entries: list[Batch], tallies: list[Tally], temporary
     last_offset: i64 = append.base_offset - 1
     max_timestamp: i64 = NO_TIMESTAMP
     offset_of_max: i64 = -1
-    for entry, tally in zip(entries, tallies, strict=True):
-        last_offset += tally.count
-        greatest: i64 = append.now_ms if by_broker else tally.greatest_timestamp
+    for entry, totals in zip(entries, totals_by_entry, strict=True):
+        last_offset += totals.count
+        greatest: i64 = append.now_ms if by_broker else totals.greatest_timestamp
         if greatest > max_timestamp:
             max_timestamp = greatest
             offset_of_max = last_offset
@@ -115,7 +115,7 @@ def _stamp(append: Append, entries: list[Batch], tallies: list[Tally], temporary
     )
 
 
-def _stamp_entry(append: Append, entry: Batch, offset: i64, timestamp: i64, out: BytesWriter) -> None:
+def _stamp_entry(append: AppendContext, entry: Batch, offset: i64, timestamp: i64, out: BytesWriter) -> None:
     write_i64_be(out, offset)
     timestamp_type: i64 = append.rules.timestamp_type
     if entry.magic == MAGIC_V0 or (entry.max_timestamp == timestamp and entry.timestamp_type == timestamp_type):

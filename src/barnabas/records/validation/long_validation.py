@@ -31,8 +31,16 @@ from barnabas.records.codecs.varint import read_varint
 from barnabas.records.reader import records_in
 from barnabas.records.record import Record
 from barnabas.records.record_walk import WalkFault, slice_end, walk_records, walk_start
-from barnabas.records.validation.entry_validator import Tally, header_size
-from barnabas.records.validation.validation import Append, RecordCheck, Validated, ValidationRules, append_anew, builder_of, rebuilt_by
+from barnabas.records.validation.entry_validator import EntryTotals, header_size
+from barnabas.records.validation.validation import (
+    AppendContext,
+    RecordCheck,
+    Validated,
+    ValidationRules,
+    append_anew,
+    builder_of,
+    rebuilt_by,
+)
 from barnabas.records.validation.validator import (
     AS_IT_IS,
     RECOMPRESSED,
@@ -65,7 +73,7 @@ class LongValidation:
     def __init__(self, data: bytes, start: i64, end: i64, now_ms: i64, leader_epoch: i64, origin: i64, rules: ValidationRules) -> None:
         self.validated: Validated | None = None
         self.looked_at: i64 = 0  # bytes of records in this slice, for drivers that measure the work of a slice
-        self._append = Append(data, 0, now_ms, leader_epoch, origin, rules)
+        self._append = AppendContext(data, 0, now_ms, leader_epoch, origin, rules)
         self._start = start
         self._end = end
         self._codec: i64 = NONE
@@ -215,10 +223,10 @@ class LongValidation:
             yield from self._open_wrapper(first)
         temporary: i64 = 0
         compressed: bool = source_codec != NONE or self._target_codec != NONE
-        tally = Tally(first.magic)
-        yield from self._check_entries(entries, tally)
+        totals = EntryTotals(first.magic)
+        yield from self._check_entries(entries, totals)
         if compressed:
-            temporary = header_size(append.rules.target_magic, source_codec) * len(entries) + tally.size
+            temporary = header_size(append.rules.target_magic, source_codec) * len(entries) + totals.size
         yield from self._rebuild(first, self._records_of(entries), temporary)
 
     def _read_entries(self, entries: list[Batch]) -> Iterator[Step]:
@@ -261,11 +269,11 @@ class LongValidation:
             else:
                 yield from legacy.inner_records(self._body, entry)
 
-    def _check_entries(self, entries: list[Batch], tally: Tally) -> Iterator[Step]:
+    def _check_entries(self, entries: list[Batch], totals: EntryTotals) -> Iterator[Step]:
         read: i64 = 0
         for entry in entries:
             check = RecordCheck(self._append, entry)
-            for record in tally.counted(self._records_of([entry])):
+            for record in totals.counted(self._records_of([entry])):
                 if check.is_full:
                     break
                 check.look_at(record)

@@ -98,7 +98,7 @@ class Validated:
         self.temporary_bytes = temporary_bytes
 
 
-class Append:
+class AppendContext:
     """The arguments of one append: the bytes, their base offset, the rules of the topic. One call may read `at_once` bytes of records."""
 
     def __init__(
@@ -122,7 +122,7 @@ class Append:
 class RecordCheck:
     """The check of a batch record by record, against the rules of its topic."""
 
-    def __init__(self, append: Append, batch: Batch) -> None:
+    def __init__(self, append: AppendContext, batch: Batch) -> None:
         self._append = append
         self._batch = batch
         self._index: i64 = 0
@@ -161,7 +161,7 @@ class RecordCheck:
         )
 
 
-def check_records(append: Append, batch: Batch, records: Iterable[Record]) -> None:
+def check_records(append: AppendContext, batch: Batch, records: Iterable[Record]) -> None:
     """Rejects the batch with a list of the records that break a rule of the topic."""
     check = RecordCheck(append, batch)
     for record in records:
@@ -171,7 +171,7 @@ def check_records(append: Append, batch: Batch, records: Iterable[Record]) -> No
     check.conclude()
 
 
-def is_out_of_range(append: Append, timestamp: i64) -> bool:
+def is_out_of_range(append: AppendContext, timestamp: i64) -> bool:
     """Whether a timestamp is further from now than message.timestamp.before.max.ms and after.max.ms allow."""
     if not are_moderate(timestamp, append.now_ms):
         return True
@@ -184,7 +184,7 @@ def are_moderate(one: i64, other: i64) -> bool:
     return -_TIMESTAMP_MAX < one < _TIMESTAMP_MAX and -_TIMESTAMP_MAX < other < _TIMESTAMP_MAX
 
 
-def rebuild(append: Append, batches: list[Batch], codec: i64, temporary_bytes: i64) -> Validated:
+def rebuild(append: AppendContext, batches: list[Batch], codec: i64, temporary_bytes: i64) -> Validated:
     """Rewrites the records of `batches`, already checked, in the format and with the codec of the topic."""
     builder = builder_of(append, batches[0], codec)
     try:
@@ -199,7 +199,7 @@ def rebuild(append: Append, batches: list[Batch], codec: i64, temporary_bytes: i
     return rebuilt_by(append, builder, built, temporary_bytes)
 
 
-def builder_of(append: Append, first: Batch, codec: i64) -> BatchBuilder:
+def builder_of(append: AppendContext, first: Batch, codec: i64) -> BatchBuilder:
     """The builder for records that are rewritten; `first` is the first of their batches."""
     rules = append.rules
     return BatchBuilder(
@@ -225,7 +225,7 @@ def append_anew(builder: BatchBuilder, record: Record, offset: i64) -> None:
     builder.append_record(record, offset)
 
 
-def rebuilt_by(append: Append, builder: BatchBuilder, built: bytes, temporary_bytes: i64) -> Validated:
+def rebuilt_by(append: AppendContext, builder: BatchBuilder, built: bytes, temporary_bytes: i64) -> Validated:
     """The result of an append whose records a builder has rewritten."""
     rules = append.rules
     codec: i64 = builder.codec
@@ -239,7 +239,7 @@ def rebuilt_by(append: Append, builder: BatchBuilder, built: bytes, temporary_by
     return rebuilt(append, built, max_timestamp, offset_of_max, builder.count, temporary_bytes + builder.uncompressed_size)
 
 
-def rebuilt(append: Append, built: bytes, max_timestamp: i64, offset_of_max: i64, count: i64, temporary_bytes: i64) -> Validated:
+def rebuilt(append: AppendContext, built: bytes, max_timestamp: i64, offset_of_max: i64, count: i64, temporary_bytes: i64) -> Validated:
     """The result of an append whose bytes were rewritten. Raises RecordTooLarge if that has made a batch too large."""
     rules = append.rules
     batches = read_batches(built)
@@ -263,7 +263,7 @@ def rebuilt(append: Append, built: bytes, max_timestamp: i64, offset_of_max: i64
     )
 
 
-def _timestamp_fault(append: Append, batch: Batch, record: Record) -> str | None:
+def _timestamp_fault(append: AppendContext, batch: Batch, record: Record) -> str | None:
     rules = append.rules
     if rules.timestamp_type == CREATE_TIME and record.timestamp != NO_TIMESTAMP:
         if not is_out_of_range(append, record.timestamp):

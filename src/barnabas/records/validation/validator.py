@@ -52,7 +52,7 @@ from barnabas.records.validation.validation import (
     KEEP_CODEC,
     RAFT_LEADER,
     REPLICATION,
-    Append,
+    AppendContext,
     Validated,
     ValidationRules,
     are_moderate,
@@ -94,7 +94,7 @@ def validate(
 
     Raises TakesTurns if more than `at_once` bytes of records must be read, or if the work exceeds the limits of one call.
     """
-    append = Append(data, base_offset, now_ms, leader_epoch, origin, rules, at_once)
+    append = AppendContext(data, base_offset, now_ms, leader_epoch, origin, rules, at_once)
     is_rewritten: bool = rules.target_magic == MAGIC_V2 and is_old_format(data, start)
     size: i64 = end - start
     if size > ALWAYS_AT_ONCE and (size > at_once or (is_rewritten and size > REWRITTEN_AT_ONCE)):
@@ -126,7 +126,7 @@ def is_old_format(data: bytes, start: i64) -> bool:
     return start + MAGIC_AT < len(data) and data[start + MAGIC_AT] < MAGIC_V2
 
 
-def takes_turns_to_open(append: Append, wrapper: Batch, codec: i64) -> bool:
+def takes_turns_to_open(append: AppendContext, wrapper: Batch, codec: i64) -> bool:
     """Whether a wrapper of the old formats decompresses into more than one call may rewrite. False for a damaged wrapper."""
     value_at: i64 = wrapper.at + (_VALUE_AT_V0 if wrapper.magic == MAGIC_V0 else _VALUE_AT_V1)
     try:
@@ -136,7 +136,7 @@ def takes_turns_to_open(append: Append, wrapper: Batch, codec: i64) -> bool:
     return len(first) >= REWRITTEN_AT_ONCE
 
 
-def check_as_received(append: Append, batch: Batch) -> None:
+def check_as_received(append: AppendContext, batch: Batch) -> None:
     """The checks that Kafka's log makes before it assigns offsets."""
     rules = append.rules
     if append.origin == RAFT_LEADER and batch.leader_epoch != append.leader_epoch:
@@ -154,7 +154,7 @@ def check_as_received(append: Append, batch: Batch) -> None:
         raise CorruptRecord(f"Record is corrupt (stored crc = {batch.crc}) in topic partition {rules.topic_partition}.")
 
 
-def check_batch(append: Append, first: Batch, batch: Batch) -> None:
+def check_batch(append: AppendContext, first: Batch, batch: Batch) -> None:
     if batch.magic != first.magic:
         raise InvalidRecord(
             f"Batch magic {batch.magic} is not the same as the first batch's magic byte {first.magic} "
@@ -169,7 +169,7 @@ def check_batch(append: Append, first: Batch, batch: Batch) -> None:
         _check_fits_old_format(append.rules.target_magic, batch)
 
 
-def _check_offsets(append: Append, batch: Batch) -> None:
+def _check_offsets(append: AppendContext, batch: Batch) -> None:
     base: i64 = batch.base_offset
     last: i64 = batch.last_offset
     if last >= base and last - base + 1 == batch.count:
@@ -182,7 +182,7 @@ def _check_offsets(append: Append, batch: Batch) -> None:
     raise InvalidRecord(f"Inconsistent batch offset range [{base}, {last}] and count of records {batch.count} in topic partition {where}")
 
 
-def _check_client(append: Append, batch: Batch) -> None:
+def _check_client(append: AppendContext, batch: Batch) -> None:
     where = append.rules.topic_partition
     if batch.is_control:
         raise InvalidRecord(f"Clients are not allowed to write control records in topic partition {where}")
@@ -214,7 +214,7 @@ def check_codecs(source_magic: i64, target_magic: i64, source_codec: i64, target
         raise UnsupportedCompressionType(f"ZStandard compression is not supported for magic {target_magic}")
 
 
-def _validate_v2(append: Append, batch: Batch, source_codec: i64, target_codec: i64) -> Validated:
+def _validate_v2(append: AppendContext, batch: Batch, source_codec: i64, target_codec: i64) -> Validated:
     body, at, end = _opened(append, batch, source_codec)
     try:
         walked = walk_records(body, at, end, batch.count)
@@ -235,7 +235,7 @@ def _validate_v2(append: Append, batch: Batch, source_codec: i64, target_codec: 
     return rebuild(append, [batch], target_codec, temporary_bytes(source_codec, target_codec, end - at))
 
 
-def _opened(append: Append, batch: Batch, codec: i64) -> tuple[bytes, i64, i64]:
+def _opened(append: AppendContext, batch: Batch, codec: i64) -> tuple[bytes, i64, i64]:
     """The bytes that hold the records, decompressed, with the start of the first and the end of the last."""
     start: i64 = batch.at + HEADER_SIZE_V2
     if codec == NONE:
@@ -267,7 +267,7 @@ RECOMPRESSED: Final = 1
 REBUILT: Final = 2
 
 
-def way_of(append: Append, batch: Batch, body: bytes, at: i64, walked: Walked, source_codec: i64, target_codec: i64) -> i64:
+def way_of(append: AppendContext, batch: Batch, body: bytes, at: i64, walked: Walked, source_codec: i64, target_codec: i64) -> i64:
     """AS_IT_IS, RECOMPRESSED or REBUILT."""
     rules = append.rules
     least_delta, misplaced = walked[0], walked[3]
@@ -281,7 +281,7 @@ def way_of(append: Append, batch: Batch, body: bytes, at: i64, walked: Walked, s
     return REBUILT
 
 
-def is_suspect(append: Append, batch: Batch, walked: Walked) -> bool:
+def is_suspect(append: AppendContext, batch: Batch, walked: Walked) -> bool:
     """Whether a record may break a rule of the topic, so that all must be checked one by one."""
     rules = append.rules
     by_broker: bool = (batch.attributes & LOG_APPEND_TIME_BIT) != 0
@@ -301,7 +301,7 @@ def is_suspect(append: Append, batch: Batch, walked: Walked) -> bool:
     return suspect
 
 
-def _max_timestamp(append: Append, batch: Batch, greatest_delta: i64) -> i64:
+def _max_timestamp(append: AppendContext, batch: Batch, greatest_delta: i64) -> i64:
     """The greatest timestamp as it is written to the log, -1 if there is none."""
     if append.rules.timestamp_type == LOG_APPEND_TIME:
         return append.now_ms
@@ -311,7 +311,7 @@ def _max_timestamp(append: Append, batch: Batch, greatest_delta: i64) -> i64:
     return greatest if greatest > NO_TIMESTAMP else NO_TIMESTAMP
 
 
-def as_it_is(append: Append, batch: Batch, walked: Walked, source_codec: i64, target_codec: i64, size: i64) -> Validated:
+def as_it_is(append: AppendContext, batch: Batch, walked: Walked, source_codec: i64, target_codec: i64, size: i64) -> Validated:
     """The result for a batch that keeps its bytes. `size` is that of its records, decompressed."""
     return _stamp(append, batch, _max_timestamp(append, batch, walked[1]), temporary_bytes(source_codec, target_codec, size))
 
@@ -321,7 +321,7 @@ def temporary_bytes(source_codec: i64, target_codec: i64, size: i64) -> i64:
     return 0 if source_codec == NONE and target_codec == NONE else HEADER_SIZE_V2 + size
 
 
-def _stamp(append: Append, batch: Batch, max_timestamp: i64, temporary: i64) -> Validated:
+def _stamp(append: AppendContext, batch: Batch, max_timestamp: i64, temporary: i64) -> Validated:
     """Keeps the batch except for offset, epoch and, where the producer set other values, timestamp type and greatest timestamp."""
     data = append.data
     end: i64 = batch.at + batch.size
@@ -379,7 +379,7 @@ def _is_as_built(batch: Batch, body: bytes, at: i64, least_delta: i64) -> bool:
     return body[body_at + 1] == 0 and batch.base_timestamp + least_delta >= NO_TIMESTAMP
 
 
-def recompressed(append: Append, batch: Batch, walked: Walked, compressed: bytes, codec: i64, size: i64) -> Validated:
+def recompressed(append: AppendContext, batch: Batch, walked: Walked, compressed: bytes, codec: i64, size: i64) -> Validated:
     """The result for the same records with another codec: as `rebuild`, but without decoding each record."""
     max_timestamp: i64 = _max_timestamp(append, batch, walked[1])
     attributes: i64 = (batch.attributes & _KNOWN_BITS & ~CODEC_MASK) | codec

@@ -146,10 +146,10 @@ def require_next(replicated: Validated, log_end_offset: int, partition: TopicPar
     """The first offset of the batches, -1 where it is known only after decompressing. Raises if it is below the log end offset."""
     first = replicated.batches[0]
     first_offset = first.base_offset if first.magic >= MAGIC_V2 else UNKNOWN_OFFSET
-    known, what = (first.last_offset, "Last offset of the first batch") if first_offset < 0 else (first_offset, "First offset")
-    if known < log_end_offset:
+    checked, what = (first.last_offset, "Last offset of the first batch") if first_offset < 0 else (first_offset, "First offset")
+    if checked < log_end_offset:
         raise UnexpectedAppendOffset(
-            f"Unexpected offset in append to {partition}. {what} {known} is less than the next offset {log_end_offset}. "
+            f"Unexpected offset in append to {partition}. {what} {checked} is less than the next offset {log_end_offset}. "
             f"First 10 offsets in append: {[batch.base_offset for batch in replicated.batches[:10]]}, "
             f"last offset in append: {replicated.last_offset}.",
             first.base_offset,

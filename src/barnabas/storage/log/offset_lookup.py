@@ -33,8 +33,8 @@ def offset_for_timestamp(log: Log, timestamp: int) -> TimestampAndOffset | None:
 def _lookup(log: Log, timestamp: int) -> TimestampAndOffset | None:
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         first = log.epochs.earliest_entry
-        known = first is not None and first.start_offset <= log.log_start_offset
-        return TimestampAndOffset(NO_TIMESTAMP, log.log_start_offset, first.epoch if known and first is not None else NO_EPOCH)
+        has_epoch = first is not None and first.start_offset <= log.log_start_offset
+        return TimestampAndOffset(NO_TIMESTAMP, log.log_start_offset, first.epoch if has_epoch and first is not None else NO_EPOCH)
     if timestamp == LATEST:
         return TimestampAndOffset(NO_TIMESTAMP, log.log_end_offset, log.latest_epoch)
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
@@ -43,9 +43,9 @@ def _lookup(log: Log, timestamp: int) -> TimestampAndOffset | None:
         return max(log.segments, key=lambda segment: segment.max_timestamp.timestamp).find_max_timestamp()
     for segment in log.segments.between(log.log_start_offset, OFFSET_MAX):
         if segment.largest_timestamp >= timestamp:
-            found = segment.find_by_timestamp(timestamp, log.log_start_offset)
-            if found is not None:  # None if the records are below the log start offset, or only the file's modification time is that new
-                return found
+            record = segment.find_by_timestamp(timestamp, log.log_start_offset)
+            if record is not None:  # None if the records are below the log start offset, or only the file's modification time is that new
+                return record
     return None
 
 

@@ -18,7 +18,7 @@ CHUNK_BYTES: Final = 1024 * 1024
 _HEADER_BYTES: Final = 17  # offset, length, leader epoch, magic: enough to compute the size of a batch
 
 
-class Chunk(NamedTuple):
+class ScannedChunk(NamedTuple):
     """Whole batches read together. A batch is at `position + batch.at` in the file and at `batch.at` in `data`."""
 
     position: int
@@ -26,7 +26,7 @@ class Chunk(NamedTuple):
     batches: list[Batch]
 
 
-def scan(file: AnyFile, start: int, end: int, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Chunk]:
+def scan(file: AnyFile, start: int, end: int, chunk_bytes: int = CHUNK_BYTES) -> Iterator[ScannedChunk]:
     """The batches between two positions of a file. Raises CorruptRecord at a damaged header, after yielding the batches before it."""
     position = start
     while position < end:
@@ -42,7 +42,7 @@ def scan(file: AnyFile, start: int, end: int, chunk_bytes: int = CHUNK_BYTES) ->
             batches = read_batches(data)
             if not batches:
                 return
-        yield Chunk(position, data, batches)
+        yield ScannedChunk(position, data, batches)
         position += batches[-1].at + batches[-1].size
 
 

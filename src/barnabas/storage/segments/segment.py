@@ -28,7 +28,7 @@ from barnabas.storage.leader_epochs import LeaderEpochCache
 from barnabas.storage.log_config import INT_MAX, LogConfig
 from barnabas.storage.producers.replay import replay_batch
 from barnabas.storage.producers.state import CompletedTxn, ProducerStateManager
-from barnabas.storage.segments.scan import Chunk, scan
+from barnabas.storage.segments.scan import ScannedChunk, scan
 
 _log = logging.getLogger(__name__)
 
@@ -275,7 +275,7 @@ class Segment:
         size = max(0, min(max_position - first.position, allowed))
         return SegmentRead(first.position, FileSlice(self.file, first.position, size), allowed < first.size, first.first_offset)
 
-    def chunks(self, start: int = 0, end: int | None = None) -> Iterator[Chunk]:
+    def chunks(self, start: int = 0, end: int | None = None) -> Iterator[ScannedChunk]:
         return scan(self.file, start, self.file.size if end is None else end)
 
     def next_offset(self) -> int:
@@ -388,7 +388,7 @@ class Segment:
         self.close_indexes()
         return cut
 
-    def _check_gap(self, chunk: Chunk, number: int, expected: int, below: int) -> None:
+    def _check_gap(self, chunk: ScannedChunk, number: int, expected: int, below: int) -> None:
         """Compaction leaves gaps, but no checksum covers base offsets: one that is too low, or followed by a lower one, is damaged."""
         batch = chunk.batches[number]
         following = chunk.batches[number + 1 : number + 2] or self._batches_at(chunk.position + int(batch.end))
