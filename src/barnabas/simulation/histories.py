@@ -97,7 +97,7 @@ class History:
         self.transactions = [TopicPartition(TRANSACTIONS, number) for number in range(partitions)]
         self.group = GroupNotes()
         self.clients = self.cluster.process("clients")
-        self._asked: list[asyncio.Task[object]] = []  # requests of operators
+        self._admin_tasks: list[asyncio.Task[object]] = []  # requests of operators
         self.faults = FaultInjector(
             self.cluster, [*self.partitions, *self.transactions], self.clients.host, self._client, self._start_admin_task
         )
@@ -155,7 +155,7 @@ class History:
                 self.clients.run_until_complete(self._transactional.settle())
             self._wait_until(self._is_settled)
             self.world.run_for(2.0)
-            self._wait_until(self._all_know_the_topics)  # the controller may be about to elect preferred leaders
+            self._wait_until(self._metadata_is_current)  # the controller may be about to elect preferred leaders
         except Exception as stuck:
             wrong.append(f"{type(stuck).__name__}: {stuck}; {self._described()}")
         wrong += self._compare()
