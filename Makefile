@@ -19,7 +19,7 @@ FORM  := $(if $(filter 1,$(BARNABAS_PURE)),pure,compiled)
 export PYTHON
 export BARNABAS_EXPECT := $(FORM)
 .DEFAULT_GOAL := help
-.PHONY: help run install install-check test check lint unit unit-pure integration bench crash chaos transactions simulate spark-crash fuzz attack kafka protocol clean
+.PHONY: help run install install-check test check quick lint unit unit-pure integration bench crash chaos transactions simulate spark-crash fuzz attack kafka protocol clean
 
 help:  ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/make \1 \t\2/p' Makefile | expand -t 20
@@ -34,6 +34,12 @@ test: lint unit-pure kafka  ## Everything: lint, the hot modules uncompiled, the
 
 check: lint unit  ## Lint and unit tests: the quick round while working
 
+# Uncompiled, so that an edit is tried at once: the sources of the checkout without the compiled libraries. SINCE=main takes in commits.
+quick: $(VENV)/tested $(PURE)  ## The unit tests that concern what you changed, uncompiled: make quick SINCE=main
+	@$(BIN)/ruff check -q src tests benchmarks setup.py
+	@tests=$$($(BIN)/python -m tests.touched $(or $(SINCE),HEAD)) && if [ -z "$$tests" ]; then echo "No unit test concerns this change."; \
+	    else PYTHONPATH=$(CURDIR)/$(PURE) BARNABAS_EXPECT=pure $(PYTEST) $$tests; fi
+
 lint: $(VENV)/tested  ## ruff and mypy --strict
 	$(BIN)/ruff check src tests benchmarks setup.py
 	$(BIN)/ruff format --check src tests benchmarks setup.py
@@ -43,9 +49,12 @@ unit: $(VENV)/tested
 	$(PYTEST) tests/unit
 
 # The hot modules once more as plain Python: a copy of the sources without the compiled libraries, found first on the path.
-unit-pure: $(VENV)/tested
-	@rm -rf $(PURE) && mkdir -p $(PURE) && cp -R src/. $(PURE) && find $(PURE) -name '*.so' -delete
+unit-pure: $(VENV)/tested $(PURE)
 	PYTHONPATH=$(CURDIR)/$(PURE) BARNABAS_EXPECT=pure $(PYTEST) $(HOT_TESTS)
+
+.PHONY: $(PURE)
+$(PURE):
+	@rm -rf $(PURE) && mkdir -p $(PURE) && cp -R src/. $(PURE) && find $(PURE) -name '*.so' -delete
 
 integration: $(VENV)/tested kafka
 	$(PYTEST) tests/integration

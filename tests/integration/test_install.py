@@ -61,7 +61,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory, worker_id: str, archive:
 
 
 def modules_and_data() -> set[str]:
-    return {name.removeprefix("src/") for name in tracked_files() if name.startswith("src/")}
+    return {name.removeprefix("src/") for name in tracked_files() if name.startswith("src/") and name.count("/") > 1}
 
 
 def test_an_sdist_holds_the_files_of_a_clone_and_nothing_else(archive: Path, tmp_path: Path) -> None:

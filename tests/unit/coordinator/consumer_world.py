@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any
 
-from barnabas.coordinator.group.classic.classic_groups import Caller
+from barnabas.coordinator.group.classic.classic_groups import Caller, ClassicGroups
 from barnabas.coordinator.group.config import GroupCoordinatorConfig
 from barnabas.coordinator.group.consumer.consumer_group import ConsumerGroup
 from barnabas.coordinator.group.consumer.consumer_groups import ConsumerGroups
+from barnabas.coordinator.group.group_table import GroupTable
 from barnabas.coordinator.group.regex_queue import RegexQueue
 from barnabas.coordinator.group.shard import GroupCoordinatorShard
-from barnabas.coordinator.metrics import NoMetrics
+from barnabas.coordinator.metrics import CoordinatorMetrics, NoMetrics
 from barnabas.coordinator.result import CoordinatorRecord, CoordinatorResult
 from barnabas.protocol.coordinator_log import GROUP_RECORDS
 from barnabas.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest, TopicPartitions
@@ -102,14 +103,16 @@ class World:
         self.config = config or GroupCoordinatorConfig(group_initial_rebalance_delay_ms=0)
         self.shard, self.consumer = self.make_shard()
 
-    def make_shard(self) -> tuple[GroupCoordinatorShard, ConsumerGroups]:
-        shard = GroupCoordinatorShard(self.config, self.time, self.time, NoMetrics(), self.new_id)
+    def make_shard(self, metrics: CoordinatorMetrics | None = None) -> tuple[GroupCoordinatorShard, ConsumerGroups]:
+        metrics = metrics or NoMetrics()
         regexes = RegexQueue(self.time.defer, self.time.now_ms, self.topics.names)
-        consumer = ConsumerGroups(
-            shard.groups, self.config, self.time, self.time, NoMetrics(), self.new_id, self.topics, shard.classic, regexes
-        )
-        shard.consumer = consumer
-        return shard, consumer
+
+        def make_consumer(groups: GroupTable, classic: ClassicGroups) -> ConsumerGroups:
+            return ConsumerGroups(groups, self.config, self.time, self.time, metrics, self.new_id, self.topics, classic, regexes)
+
+        shard = GroupCoordinatorShard(self.config, self.time, self.time, metrics, self.new_id, make_consumer=make_consumer)
+        assert isinstance(shard.consumer, ConsumerGroups)
+        return shard, shard.consumer
 
     def new_id(self) -> str:
         self.ids += 1

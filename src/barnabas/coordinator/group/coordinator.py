@@ -8,9 +8,10 @@ an error into the response of the API. `respond` may be called before the method
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Final, Generic, TypeVar
+from typing import Final, TypeVar
 
 from barnabas.coordinator.faults import client_code, client_error_code, commit_error_code, error_code, truncated
+from barnabas.coordinator.gather import Gather
 from barnabas.coordinator.group.classic.classic_groups import Caller
 from barnabas.coordinator.group.config import GroupCoordinatorConfig
 from barnabas.coordinator.group.consumer.consumer_groups import configured_assignors
@@ -172,10 +173,10 @@ class GroupCoordinator:
 
     def consumer_group_describe(self, group_ids: Sequence[str], respond: Respond[list[DescribedConsumerGroup]]) -> None:
         """The groups in the order of the request. The handler adds the authorized operations."""
-        gather = _Gather[DescribedConsumerGroup](len(group_ids), respond)
+        gather = Gather[DescribedConsumerGroup](len(group_ids), respond)
         for index, group_id in enumerate(group_ids):
             self._describe_consumer_group(group_id, gather.slot(index))
-        gather.start()
+        gather.all_asked()
 
     def _describe_consumer_group(self, group_id: str, respond: Respond[DescribedConsumerGroup]) -> None:
         def fail(error: Exception) -> None:
@@ -288,10 +289,10 @@ class GroupCoordinator:
 
     def describe_groups(self, group_ids: Sequence[str], version: int, respond: Respond[list[DescribedGroup]]) -> None:
         """The groups in the order of the request. The handler adds the authorized operations."""
-        gather = _Gather[DescribedGroup](len(group_ids), respond)
+        gather = Gather[DescribedGroup](len(group_ids), respond)
         for index, group_id in enumerate(group_ids):
             self._describe(group_id, version, gather.slot(index))
-        gather.start()
+        gather.all_asked()
 
     def _describe(self, group_id: str, version: int, respond: Respond[DescribedGroup]) -> None:
         def fail(error: Exception) -> None:
@@ -302,10 +303,10 @@ class GroupCoordinator:
 
     def delete_groups(self, group_ids: Sequence[str], respond: Respond[list[DeletableGroupResult]]) -> None:
         unique = list(dict.fromkeys(group_ids))
-        gather = _Gather[DeletableGroupResult](len(unique), respond)
+        gather = Gather[DeletableGroupResult](len(unique), respond)
         for index, group_id in enumerate(unique):
             self._delete(group_id, gather.slot(index))
-        gather.start()
+        gather.all_asked()
 
     def _delete(self, group_id: str, respond: Respond[DeletableGroupResult]) -> None:
         self._write(
@@ -365,27 +366,6 @@ class GroupCoordinator:
 _NOT_COORDINATOR_ON_FETCH: Final = frozenset(
     {int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), int(ErrorCode.NOT_ENOUGH_REPLICAS), int(ErrorCode.REQUEST_TIMED_OUT)}
 )
-
-
-class _Gather(Generic[R]):
-    """Collects one answer per place, in order, and passes them on when all are there."""
-
-    def __init__(self, count: int, respond: Respond[list[R]]) -> None:
-        self._found: list[R | None] = [None] * count
-        self._missing = count + 1  # one for `start`, so that nothing is passed on before all were asked
-        self._respond = respond
-
-    def slot(self, index: int) -> Respond[R]:
-        def fill(answer: R) -> None:
-            self._found[index] = answer
-            self.start()
-
-        return fill
-
-    def start(self) -> None:
-        self._missing -= 1
-        if self._missing == 0:
-            self._respond([answer for answer in self._found if answer is not None])
 
 
 # The most frequent requests have classes of their own, because closures would cost more than the work.

@@ -94,12 +94,13 @@ class GroupCoordinatorShard:
         metrics: CoordinatorMetrics,
         new_id: Callable[[], str],
         memory: GroupMemory | None = None,
+        make_consumer: Callable[[GroupTable, ClassicGroups], ConsumerPart] | None = None,
     ) -> None:
         self.memory = memory = config.memory() if memory is None else memory
         self.groups = GroupTable(memory.members)
         self.classic = ClassicGroups(self.groups, config, clock, timer, metrics, new_id, memory)
         self.offsets = OffsetMetadataManager(self.groups, self.classic, config, clock, metrics, memory)
-        self.consumer: ConsumerPart | None = None
+        self.consumer: ConsumerPart | None = None if make_consumer is None else make_consumer(self.groups, self.classic)
         self._config = config
         self._timer = timer
 

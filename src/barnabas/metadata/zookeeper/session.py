@@ -271,7 +271,7 @@ class ZooKeeperSession:
         if frames:
             link.send(b"".join(frames))
 
-    def _answered(self, reply: wire.Reply) -> None:
+    def _answered(self, reply: wire.ReplyHeader) -> None:
         if reply.xid == wire.NOTIFICATION_XID:
             self._notify(wire.event(reply.body, self._options.ensemble.chroot))
         elif reply.xid == wire.AUTH_XID:
@@ -283,7 +283,7 @@ class ZooKeeperSession:
         elif reply.xid >= 0:
             self._settle(reply)
 
-    def _settle(self, reply: wire.Reply) -> None:
+    def _settle(self, reply: wire.ReplyHeader) -> None:
         if not self._sent:
             return  # the answer to `close`
         asked = self._sent.popleft()

@@ -86,7 +86,7 @@ class ConnectResponse(NamedTuple):
     password: bytes
 
 
-class Reply(NamedTuple):
+class ReplyHeader(NamedTuple):
     xid: int
     zxid: int
     error: int
@@ -184,10 +184,10 @@ def handshake(frame: bytes) -> ConnectResponse:
     return ConnectResponse(reader.int32(), reader.int64(), reader.buffer() or b"")
 
 
-def reply(frame: bytes) -> Reply:
+def reply(frame: bytes) -> ReplyHeader:
     reader = Reader(frame)
     xid, zxid, error = reader.unpack(_REPLY)
-    return Reply(xid, zxid, error, reader)
+    return ReplyHeader(xid, zxid, error, reader)
 
 
 def event(body: Reader, chroot: str) -> WatchedEvent | None:
@@ -198,7 +198,7 @@ def event(body: Reader, chroot: str) -> WatchedEvent | None:
     return WatchedEvent(_EVENTS[kind], path[len(chroot) :] or "/")
 
 
-def result(asked: Request[Any], answer: Reply, chroot: str) -> Any:
+def result(asked: Request[Any], answer: ReplyHeader, chroot: str) -> Any:
     """What the request was for; raises the error that it was refused with."""
     if isinstance(asked, Multi):
         return _multi_result(asked, answer, chroot)
@@ -221,7 +221,7 @@ def error_of(code: int, path: str) -> TreeError:
     return errors.StoreFailure(path, f"ZooKeeper answered with error {code} for {path}") if kind is None else kind(path)
 
 
-def _multi_result(asked: Multi, answer: Reply, chroot: str) -> list[Created | Stat | None]:
+def _multi_result(asked: Multi, answer: ReplyHeader, chroot: str) -> list[Created | Stat | None]:
     results: list[Created | Stat | None] = []
     refused: TreeError | None = error_of(answer.error, "/") if answer.error else None
     if answer.body.is_at_end and refused is not None:

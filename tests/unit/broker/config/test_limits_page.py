@@ -9,7 +9,7 @@ import pytest
 from barnabas.broker.config import BROKER_CONFIGS
 from barnabas.broker.config.definitions import own
 from barnabas.broker.handlers import CONTROL, HANDLERS
-from barnabas.protocol.framing import Request
+from barnabas.protocol.framing import RequestFrame
 from barnabas.protocol.reader import Reader
 from barnabas.protocol.registry import APIS, BY_NAME
 from tests.documentation import ROOT
@@ -39,7 +39,7 @@ BY_BROKERS = " by a listener of brokers"
 
 
 def elements_max(name: str, is_of_broker: bool) -> int:
-    return Request(BY_NAME[name], 0, 0, "", Reader(b"")).elements_max(is_of_broker)
+    return RequestFrame(BY_NAME[name], 0, 0, "", Reader(b"")).elements_max(is_of_broker)
 
 
 @pytest.mark.parametrize("is_of_broker", [False, True])

@@ -1,4 +1,4 @@
-"""CSV values: the whole-column way and the row-by-row way mean the same; what from_csv gives is in tests/spark/test_values_csv.py."""
+"""CSV values: whole columns and single rows are read alike. tests/spark/values/test_values_csv.py compares them with from_csv."""
 
 from __future__ import annotations
 

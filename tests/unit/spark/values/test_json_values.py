@@ -1,6 +1,6 @@
 """JSON values: the whole-column way and the row-by-row way mean the same, and both mean what Spark's from_json does.
 
-What Spark itself gives is in tests/spark/test_values_json.py, with the same rows.
+What Spark itself gives is in tests/spark/values/test_values_json.py, with the same rows.
 """
 
 from __future__ import annotations

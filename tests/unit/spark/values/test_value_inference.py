@@ -1,4 +1,4 @@
-"""Schemas inferred from texts, and schemas of a registry's JSON Schema; what Spark infers is in tests/spark/test_values_sources.py."""
+"""Schemas inferred from texts and from JSON Schema. tests/spark/values/test_values_sources.py compares them with what Spark infers."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ from barnabas.testing import ask, broker
 from tests import broker as processes
 from tests import kafka, kafka_server
 
-PLUGIN = Path(__file__).parent / "java" / "TelemetryReceiver.java"
+PLUGIN = Path(__file__).parents[1] / "java" / "TelemetryReceiver.java"
 KEYS = table([*common(), key("client.rack", Type.STRING, "", None, Importance.LOW, "Where the client is.")])
 CLIENT_METRICS = 16
 DEADLINE_S = 30

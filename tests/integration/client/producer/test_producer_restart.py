@@ -13,7 +13,7 @@ import pytest
 
 from barnabas.client.producer import Producer
 from tests import broker
-from tests.integration.client.test_producer import values
+from tests.integration.client.producer.test_producer import values
 
 WAIT_S = 60
 QUICK = {"reconnect_backoff_max_ms": 100, "retry_backoff_ms": 20, "request_timeout_ms": 5000, "delivery_timeout_ms": 60000}

@@ -50,7 +50,7 @@ from tests.broker import TopicMaker
 
 pytestmark = pytest.mark.java
 
-ORACLE = Path(__file__).parent / "java" / "AdminOracle.java"
+ORACLE = Path(__file__).parents[1] / "java" / "AdminOracle.java"
 # What differs from one call to the next, and the names of calls, which are those of the methods in each language.
 _CHANGING = re.compile(r"(deadlineMs|tries|nextAllowedTryMs)=\d+|timed out at \d+ after \d+ attempt|(?<=Call: )\w+")
 

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.java
 
 READ_WITHIN_S = 10
 RECORDS = 204
-ORACLE = Path(__file__).parent / "java" / "ProducerOracle.java"
+ORACLE = Path(__file__).parents[1] / "java" / "ProducerOracle.java"
 
 
 def java(*arguments: str, given: str = "") -> str:

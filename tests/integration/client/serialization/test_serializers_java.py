@@ -16,7 +16,7 @@ from tests import kafka
 
 pytestmark = pytest.mark.java
 
-ORACLE = Path(__file__).parent / "java" / "SerializerOracle.java"
+ORACLE = Path(__file__).parents[1] / "java" / "SerializerOracle.java"
 CASES = 50
 
 

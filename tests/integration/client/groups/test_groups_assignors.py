@@ -20,7 +20,7 @@ from tests import kafka
 
 pytestmark = pytest.mark.java
 
-ORACLE = Path(__file__).parent / "java" / "AssignorOracle.java"
+ORACLE = Path(__file__).parents[1] / "java" / "AssignorOracle.java"
 CASES = 400  # of each assignor
 NAMES = ("range", "roundrobin", "sticky", "cooperative-sticky")
 

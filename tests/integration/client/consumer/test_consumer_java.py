@@ -21,7 +21,7 @@ from tests.integration.client.records import produce
 
 pytestmark = pytest.mark.java
 
-ORACLE = Path(__file__).parent / "java" / "ConsumerOracle.java"
+ORACLE = Path(__file__).parents[1] / "java" / "ConsumerOracle.java"
 HOUR_MS = 3600_000
 
 
