@@ -18,7 +18,7 @@ from random import Random
 from typing import Any, Final
 
 from barnabas.metadata.errors import AuthFailed, SessionExpired, StoreUnusable, TreeError
-from barnabas.metadata.tree import EventType, R_co, Request, Response, WatchedEvent, Watcher
+from barnabas.metadata.tree import EventType, R_co, TreeRequest, TreeResponse, WatchedEvent, Watcher
 from barnabas.metadata.zookeeper import wire
 from barnabas.metadata.zookeeper.access import AccessOf, open_to_all
 from barnabas.metadata.zookeeper.address import Ensemble, Server
@@ -64,12 +64,12 @@ class ZooKeeperOptions:
 class RequestBatch:
     """Requests whose responses are returned together."""
 
-    def __init__(self, requests: Sequence[Request[Any]], done: asyncio.Future[None]) -> None:
+    def __init__(self, requests: Sequence[TreeRequest[Any]], done: asyncio.Future[None]) -> None:
         self.responses: list[Any] = [None] * len(requests)
         self._missing = len(requests)
         self._done = done
 
-    def answer(self, index: int, response: Response[Any]) -> None:
+    def answer(self, index: int, response: TreeResponse[Any]) -> None:
         self.responses[index] = response
         self._missing -= 1
         if self._missing == 0 and not self._done.done():
@@ -81,7 +81,7 @@ class PendingRequest:
 
     __slots__ = ("batch", "index", "request", "xid")
 
-    def __init__(self, request: Request[Any], batch: RequestBatch, index: int) -> None:
+    def __init__(self, request: TreeRequest[Any], batch: RequestBatch, index: int) -> None:
         self.request = request
         self.batch = batch
         self.index = index
@@ -138,12 +138,12 @@ class ZooKeeperSession:
             await self.close()
             raise
 
-    async def handle(self, requests: Sequence[Request[R_co]]) -> list[Response[R_co]]:
+    async def handle(self, requests: Sequence[TreeRequest[R_co]]) -> list[TreeResponse[R_co]]:
         """Waits while there is no connection: the responses arrive, or the session ends."""
         if not requests:
             return []
         if not self.is_alive:
-            return [Response(request, None, self._end_error()) for request in requests]
+            return [TreeResponse(request, None, self._end_error()) for request in requests]
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         batch = RequestBatch(requests, done)
         self._waiting.extend(PendingRequest(request, batch, index) for index, request in enumerate(requests))
@@ -265,7 +265,7 @@ class ZooKeeperSession:
             try:
                 frames.append(wire.request(pending.xid, pending.request, self._options.ensemble.chroot, self._options.access_of))
             except TreeError as error:
-                pending.batch.answer(pending.index, Response(pending.request, None, error))
+                pending.batch.answer(pending.index, TreeResponse(pending.request, None, error))
                 continue
             self._sent.append(pending)
         if frames:
@@ -298,7 +298,7 @@ class ZooKeeperSession:
         except TreeError as refused:
             error = refused
         self._watches.note_response(asked.request, error is None and result is not None)
-        asked.batch.answer(asked.index, Response(asked.request, result, error))
+        asked.batch.answer(asked.index, TreeResponse(asked.request, result, error))
         self._send_waiting()
 
     def _notify(self, event: WatchedEvent | None) -> None:
@@ -336,7 +336,7 @@ class ZooKeeperSession:
             return
         self.state = state
         for pending in (*self._sent, *self._waiting):
-            pending.batch.answer(pending.index, Response(pending.request, None, self._end_error()))
+            pending.batch.answer(pending.index, TreeResponse(pending.request, None, self._end_error()))
         self._sent.clear()
         self._waiting.clear()
         if self._link is not None:

@@ -25,9 +25,9 @@ from barnabas.metadata.tree import (
     Multi,
     NodeData,
     Operation,
-    Request,
     SetData,
     Stat,
+    TreeRequest,
     WatchedEvent,
 )
 from barnabas.metadata.zookeeper.access import AccessOf
@@ -119,7 +119,7 @@ def set_watches(last_zxid: int, data: Sequence[str], exist: Sequence[str], child
     return _framed(_HEADER.pack(SET_WATCHES_XID, SET_WATCHES) + struct.pack(">q", last_zxid) + lists)
 
 
-def request(xid: int, operation_request: Request[Any], chroot: str, access_of: AccessOf) -> bytes:
+def request(xid: int, operation_request: TreeRequest[Any], chroot: str, access_of: AccessOf) -> bytes:
     if isinstance(operation_request, Multi):
         body = b"".join(_in_multi(operation, chroot, access_of) for operation in operation_request.operations)
         return _framed(_HEADER.pack(xid, MULTI) + body + _MULTI_HEADER.pack(-1, True, -1))
@@ -133,7 +133,7 @@ def _in_multi(operation: Operation, chroot: str, access_of: AccessOf) -> bytes:
     return _MULTI_HEADER.pack(CREATE if number == CREATE2 else number, False, -1) + body
 
 
-def _operation(operation: Request[Any], chroot: str, access_of: AccessOf) -> tuple[int, bytes]:
+def _operation(operation: TreeRequest[Any], chroot: str, access_of: AccessOf) -> tuple[int, bytes]:
     if isinstance(operation, Create):
         access = access_of(operation.path)
         list_of_access = b"".join(_INT.pack(entry.permissions) + _text(entry.scheme) + _text(entry.id) for entry in access)
@@ -198,7 +198,7 @@ def event(body: Reader, chroot: str) -> WatchedEvent | None:
     return WatchedEvent(_EVENTS[kind], path[len(chroot) :] or "/")
 
 
-def result(asked: Request[Any], answer: ReplyHeader, chroot: str) -> Any:
+def result(asked: TreeRequest[Any], answer: ReplyHeader, chroot: str) -> Any:
     """What the request was for; raises the error that it was refused with."""
     if isinstance(asked, Multi):
         return _multi_result(asked, answer, chroot)
