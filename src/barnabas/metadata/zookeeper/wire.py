@@ -90,7 +90,7 @@ class ReplyHeader(NamedTuple):
     xid: int
     zxid: int
     error: int
-    body: Reader
+    body: JuteReader
 
 
 # Frames of a client
@@ -179,18 +179,18 @@ def _framed(body: bytes) -> bytes:
 
 
 def handshake(frame: bytes) -> ConnectResponse:
-    reader = Reader(frame)
+    reader = JuteReader(frame)
     reader.int32()  # the protocol version, which has never changed
     return ConnectResponse(reader.int32(), reader.int64(), reader.buffer() or b"")
 
 
 def reply(frame: bytes) -> ReplyHeader:
-    reader = Reader(frame)
+    reader = JuteReader(frame)
     xid, zxid, error = reader.unpack(_REPLY)
     return ReplyHeader(xid, zxid, error, reader)
 
 
-def event(body: Reader, chroot: str) -> WatchedEvent | None:
+def event(body: JuteReader, chroot: str) -> WatchedEvent | None:
     """None for events of the connection, and for nodes outside the chroot."""
     kind, _, path = body.int32(), body.int32(), body.text() or ""
     if kind not in _EVENTS or not (path + "/").startswith(chroot + "/"):
@@ -248,12 +248,12 @@ def _new_stat(zxid: int) -> Stat:
     return Stat(zxid, zxid, zxid, 0, 0, 0, 0, 0, 0)
 
 
-def _created(body: Reader, chroot: str) -> Created:
+def _created(body: JuteReader, chroot: str) -> Created:
     path = body.text() or ""
     return Created(path[len(chroot) :], body.stat())
 
 
-class Reader:
+class JuteReader:
     """Reads values from the front of a frame; a frame that is too short is malformed."""
 
     __slots__ = ("_at", "_data")
