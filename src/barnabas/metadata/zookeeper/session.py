@@ -285,20 +285,20 @@ class ZooKeeperSession:
 
     def _settle(self, reply: wire.ReplyHeader) -> None:
         if not self._sent:
-            return  # the answer to `close`
-        asked = self._sent.popleft()
-        if asked.xid != reply.xid:
-            self._sent.appendleft(asked)
-            raise wire.Malformed(f"An answer to request {reply.xid} instead of {asked.xid}")
+            return  # the reply to `close`
+        pending = self._sent.popleft()
+        if pending.xid != reply.xid:
+            self._sent.appendleft(pending)
+            raise wire.Malformed(f"An answer to request {reply.xid} instead of {pending.xid}")
         if reply.zxid > 0:
             self._last_zxid = max(self._last_zxid, reply.zxid)
         result, error = None, None
         try:
-            result = wire.result(asked.request, reply, self._options.ensemble.chroot)
-        except TreeError as refused:
-            error = refused
-        self._watches.note_response(asked.request, error is None and result is not None)
-        asked.batch.answer(asked.index, TreeResponse(asked.request, result, error))
+            result = wire.result(pending.request, reply, self._options.ensemble.chroot)
+        except TreeError as failure:
+            error = failure
+        self._watches.note_response(pending.request, error is None and result is not None)
+        pending.batch.answer(pending.index, TreeResponse(pending.request, result, error))
         self._send_waiting()
 
     def _notify(self, event: WatchedEvent | None) -> None:

@@ -198,22 +198,22 @@ def event(body: JuteReader, chroot: str) -> WatchedEvent | None:
     return WatchedEvent(_EVENTS[kind], path[len(chroot) :] or "/")
 
 
-def result(asked: TreeRequest[Any], answer: ReplyHeader, chroot: str) -> Any:
-    """What the request was for; raises the error that it was refused with."""
-    if isinstance(asked, Multi):
-        return _multi_result(asked, answer, chroot)
-    if isinstance(asked, Exists) and answer.error == errors.NoNode.code:
+def result(request: TreeRequest[Any], reply: ReplyHeader, chroot: str) -> Any:
+    """The result of the request; raises its error."""
+    if isinstance(request, Multi):
+        return _multi_result(request, reply, chroot)
+    if isinstance(request, Exists) and reply.error == errors.NoNode.code:
         return None
-    if answer.error:
-        raise error_of(answer.error, getattr(asked, "path", "/"))
-    body = answer.body
-    if isinstance(asked, Create):
+    if reply.error:
+        raise error_of(reply.error, getattr(request, "path", "/"))
+    body = reply.body
+    if isinstance(request, Create):
         return _created(body, chroot)
-    if isinstance(asked, GetData):
+    if isinstance(request, GetData):
         return NodeData(body.buffer(), body.stat())
-    if isinstance(asked, GetChildren):
+    if isinstance(request, GetChildren):
         return Children(sorted(body.texts()), body.stat())
-    return body.stat() if isinstance(asked, (SetData, Exists)) else None
+    return body.stat() if isinstance(request, (SetData, Exists)) else None
 
 
 def error_of(code: int, path: str) -> TreeError:
@@ -221,23 +221,23 @@ def error_of(code: int, path: str) -> TreeError:
     return errors.StoreFailure(path, f"ZooKeeper answered with error {code} for {path}") if kind is None else kind(path)
 
 
-def _multi_result(asked: Multi, answer: ReplyHeader, chroot: str) -> list[Created | Stat | None]:
+def _multi_result(request: Multi, reply: ReplyHeader, chroot: str) -> list[Created | Stat | None]:
     results: list[Created | Stat | None] = []
-    refused: TreeError | None = error_of(answer.error, "/") if answer.error else None
-    if answer.body.is_at_end and refused is not None:
+    refused: TreeError | None = error_of(reply.error, "/") if reply.error else None
+    if reply.body.is_at_end and refused is not None:
         raise refused
-    for number, operation in enumerate(asked.operations):
-        kind, _, _ = answer.body.unpack(_MULTI_HEADER)
+    for number, operation in enumerate(request.operations):
+        kind, _, _ = reply.body.unpack(_MULTI_HEADER)
         if kind == ERROR:
-            code = answer.body.int32()
+            code = reply.body.int32()
             if code not in (0, _RUNTIME_INCONSISTENCY) and (refused is None or refused.operation is None):
                 refused = error_of(code, operation.path)
                 refused.operation = number
         elif kind == CREATE:
-            path = answer.body.text() or ""
-            results.append(Created(path[len(chroot) :], _new_stat(answer.zxid)))
+            path = reply.body.text() or ""
+            results.append(Created(path[len(chroot) :], _new_stat(reply.zxid)))
         else:
-            results.append(answer.body.stat() if kind == SET_DATA else None)
+            results.append(reply.body.stat() if kind == SET_DATA else None)
     if refused is not None:
         raise refused
     return results
