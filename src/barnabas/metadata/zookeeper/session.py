@@ -61,7 +61,7 @@ class ZooKeeperOptions:
     random: Random = field(default_factory=Random)
 
 
-class RequestBatch:
+class PendingBatch:
     """Requests whose responses are returned together."""
 
     def __init__(self, requests: Sequence[TreeRequest[Any]], done: asyncio.Future[None]) -> None:
@@ -81,7 +81,7 @@ class PendingRequest:
 
     __slots__ = ("batch", "index", "request", "xid")
 
-    def __init__(self, request: TreeRequest[Any], batch: RequestBatch, index: int) -> None:
+    def __init__(self, request: TreeRequest[Any], batch: PendingBatch, index: int) -> None:
         self.request = request
         self.batch = batch
         self.index = index
@@ -145,7 +145,7 @@ class ZooKeeperSession:
         if not self.is_alive:
             return [TreeResponse(request, None, self._end_error()) for request in requests]
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        batch = RequestBatch(requests, done)
+        batch = PendingBatch(requests, done)
         self._waiting.extend(PendingRequest(request, batch, index) for index, request in enumerate(requests))
         self._send_waiting()
         await done
