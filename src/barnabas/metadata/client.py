@@ -28,13 +28,13 @@ from barnabas.metadata.tree import (
     Multi,
     NodeData,
     Operation,
-    Session,
     SetData,
     Stat,
     StoreTrouble,
     Tree,
     TreeRequest,
     TreeResponse,
+    TreeSession,
     WatchedEvent,
 )
 
@@ -80,7 +80,7 @@ class TreeClient:
     def __init__(self, tree: Tree, on_expired: Callable[[], None]) -> None:
         self._tree = tree
         self._on_expired = on_expired
-        self._session: Session | None = None
+        self._session: TreeSession | None = None
         self._change_handlers: dict[str, ZNodeChangeHandler] = {}
         self._child_change_handlers: dict[str, ZNodeChildChangeHandler] = {}
         self._state_change_handlers: dict[str, StateChangeHandler] = {}

@@ -175,7 +175,7 @@ class WatchedEvent(NamedTuple):
 Watcher = Callable[[WatchedEvent], None]
 
 
-class Session(Protocol):
+class TreeSession(Protocol):
     """One broker's session with the metadata store. Its ephemeral nodes are deleted when it is closed or expires."""
 
     @property
@@ -208,7 +208,7 @@ class Kept(Protocol):
 
 
 class Tree(Protocol):
-    async def open_session(self, watcher: Watcher) -> Session:
+    async def open_session(self, watcher: Watcher) -> TreeSession:
         """`watcher` receives every event of this session, in order, one at a time; its exceptions are logged."""
         ...
 

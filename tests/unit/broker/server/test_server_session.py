@@ -15,7 +15,7 @@ from barnabas.broker.server.server import START_ATTEMPTS, BrokerServer
 from barnabas.metadata import paths
 from barnabas.metadata.errors import SessionExpired
 from barnabas.metadata.local import LocalSession, LocalTree
-from barnabas.metadata.tree import Exists, Session, TreeRequest, TreeResponse, Watcher
+from barnabas.metadata.tree import Exists, TreeRequest, TreeResponse, TreeSession, Watcher
 from barnabas.network.event_loop import run
 
 
@@ -52,7 +52,7 @@ class Fragile:
         self.opened = 0
         self._asked_max = list(asked_max)
 
-    async def open_session(self, watcher: Watcher) -> Session:
+    async def open_session(self, watcher: Watcher) -> TreeSession:
         self.opened += 1
         session = await self.tree.open_session(watcher)
         return ShortLived(session, self._asked_max.pop(0)) if self._asked_max else session
