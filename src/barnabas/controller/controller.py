@@ -40,7 +40,7 @@ from barnabas.errors import KafkaError
 from barnabas.metadata import paths
 from barnabas.metadata.client import TreeClient
 from barnabas.metadata.errors import SessionExpired
-from barnabas.metadata.tree import Request, Response
+from barnabas.metadata.tree import TreeRequest, TreeResponse
 from barnabas.metadata.znodes.topics import ReplicaAssignment
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.alter_partition_request import AlterPartitionRequest
@@ -273,7 +273,7 @@ class Controller:
             result: T = finished.value
             return result
 
-    async def _ask(self, requests: Sequence[Request[Any]]) -> list[Response[Any]]:
+    async def _ask(self, requests: Sequence[TreeRequest[Any]]) -> list[TreeResponse[Any]]:
         if not requests:
             await asyncio.sleep(0)
             return []

@@ -26,10 +26,10 @@ from barnabas.metadata.tree import (
     GetData,
     Multi,
     Operation,
-    Request,
-    Response,
     SetData,
     Stat,
+    TreeRequest,
+    TreeResponse,
 )
 from barnabas.metadata.znodes import admin, cluster, configs, topics
 from barnabas.metadata.znodes.json_text import CorruptZNode
@@ -37,7 +37,7 @@ from barnabas.topic_partition import TopicPartition
 
 T = TypeVar("T")
 
-Steps = Generator[Sequence[Request[Any]], list[Response[Any]], T]
+Steps = Generator[Sequence[TreeRequest[Any]], list[TreeResponse[Any]], T]
 
 ITEMS_AT_ONCE: Final = 500
 
@@ -60,21 +60,21 @@ def in_turns(items: Iterable[T], act: Callable[[T], object]) -> Steps[None]:
             yield ()
 
 
-def write(operations: Sequence[Operation], epoch_version: int) -> Steps[list[Response[Any]]]:
+def write(operations: Sequence[Operation], epoch_version: int) -> Steps[list[TreeResponse[Any]]]:
     """Each in a multi of its own, all in one batch. A response holds the operation's own result or error."""
     if not operations:
         return []
     check = Check(paths.CONTROLLER_EPOCH, epoch_version)
     answers = yield [Multi((check, operation)) for operation in operations]
-    unwrapped: list[Response[Any]] = []
+    unwrapped: list[TreeResponse[Any]] = []
     yield from in_turns(answers, lambda answer: unwrapped.append(_unwrapped(answer)))
     return unwrapped
 
 
-def _unwrapped(answer: Response[Any]) -> Response[Any]:
+def _unwrapped(answer: TreeResponse[Any]) -> TreeResponse[Any]:
     error = answer.error
     if error is None:
-        return Response(answer.request, answer.value[1])
+        return TreeResponse(answer.request, answer.value[1])
     if error.operation == 0 and isinstance(error, (BadVersion, NoNode)):
         raise ControllerMoved(f"/controller_epoch has another version than the one of this controller: {error}")
     return answer
@@ -280,7 +280,7 @@ def read_states(partitions: Sequence[TopicPartition]) -> Steps[dict[TopicPartiti
     answers = yield [GetData(paths.topic_partition_state(each.topic, each.partition)) for each in partitions]
     found: dict[TopicPartition, LeaderAndIsr | Exception] = {}
 
-    def decode(asked: tuple[TopicPartition, Response[Any]]) -> None:
+    def decode(asked: tuple[TopicPartition, TreeResponse[Any]]) -> None:
         partition, answer = asked
         try:
             node = answer.value
@@ -326,7 +326,7 @@ def update_states(
     finished: dict[TopicPartition, LeaderAndIsr | TreeError] = {}
     again: list[TopicPartition] = []
 
-    def finish(asked: tuple[TopicPartition, Response[Any]]) -> None:
+    def finish(asked: tuple[TopicPartition, TreeResponse[Any]]) -> None:
         partition, answer = asked
         if isinstance(answer.error, BadVersion):
             again.append(partition)

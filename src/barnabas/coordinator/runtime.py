@@ -49,7 +49,7 @@ class TransactionProducer(NamedTuple):
 NO_TRANSACTION: Final = TransactionProducer()
 
 
-class PartitionLog(Protocol):
+class CoordinatorPartitionLog(Protocol):
     """The partitions of the coordinator's topic, as the runtime uses them. All calls are synchronous, on the event loop."""
 
     def append(self, partition: int, batch: bytes, producer: TransactionProducer = NO_TRANSACTION) -> int:
@@ -242,7 +242,7 @@ class _Active(Generic[S]):
 class CoordinatorRuntime(Generic[S]):
     def __init__(
         self,
-        partition_log: PartitionLog,
+        partition_log: CoordinatorPartitionLog,
         make_shard: Callable[[int, ShardTimer], S],
         clock: Clock,
         scheduler: Scheduler,

@@ -28,13 +28,13 @@ from barnabas.metadata.tree import (
     Multi,
     NodeData,
     Operation,
-    Request,
-    Response,
-    Session,
     SetData,
     Stat,
     StoreTrouble,
     Tree,
+    TreeRequest,
+    TreeResponse,
+    TreeSession,
     WatchedEvent,
 )
 
@@ -80,7 +80,7 @@ class TreeClient:
     def __init__(self, tree: Tree, on_expired: Callable[[], None]) -> None:
         self._tree = tree
         self._on_expired = on_expired
-        self._session: Session | None = None
+        self._session: TreeSession | None = None
         self._change_handlers: dict[str, ZNodeChangeHandler] = {}
         self._child_change_handlers: dict[str, ZNodeChildChangeHandler] = {}
         self._state_change_handlers: dict[str, StateChangeHandler] = {}
@@ -135,10 +135,10 @@ class TreeClient:
     def unregister_state_change_handler(self, name: str) -> None:
         self._state_change_handlers.pop(name, None)
 
-    async def handle(self, requests: Sequence[Request[R]]) -> list[Response[R]]:
+    async def handle(self, requests: Sequence[TreeRequest[R]]) -> list[TreeResponse[R]]:
         """Many requests at once; reads of paths with a handler leave a watch. The requests' own `watch` is ignored."""
         if self._session is None:
-            return [Response(request, None, SessionExpired("/", "There is no session with the metadata tree")) for request in requests]
+            return [TreeResponse(request, None, SessionExpired("/", "There is no session with the metadata tree")) for request in requests]
         return await self._session.handle([self._watching(request) for request in requests])
 
     async def get(self, path: str) -> NodeData | None:
@@ -217,18 +217,18 @@ class TreeClient:
     async def multi(self, operations: Sequence[Operation]) -> list[Created | Stat | None]:
         return await self._one(Multi(operations))
 
-    async def _one(self, request: Request[R]) -> R:
+    async def _one(self, request: TreeRequest[R]) -> R:
         (response,) = await self.handle([request])
         return response.value
 
-    def _watching(self, request: Request[R]) -> Request[R]:
+    def _watching(self, request: TreeRequest[R]) -> TreeRequest[R]:
         if isinstance(request, (GetData, Exists)):
             watch = request.path in self._change_handlers
         elif isinstance(request, GetChildren):
             watch = request.path in self._child_change_handlers
         else:
             return request
-        return cast("Request[R]", request if watch == request.watch else type(request)(request.path, watch))
+        return cast("TreeRequest[R]", request if watch == request.watch else type(request)(request.path, watch))
 
     def _on_event(self, event: WatchedEvent) -> None:
         if event.type is EventType.SESSION_EXPIRED:

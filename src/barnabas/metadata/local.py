@@ -27,11 +27,11 @@ from barnabas.metadata.tree import (
     Multi,
     NodeData,
     R_co,
-    Request,
-    Response,
     SetData,
     Stat,
     StoreTrouble,
+    TreeRequest,
+    TreeResponse,
     WatchedEvent,
     Watcher,
 )
@@ -137,9 +137,9 @@ class LocalTree:
     def is_open(self, session: LocalSession) -> bool:
         return session.session_id in self._sessions
 
-    def handle(self, session: LocalSession, requests: Sequence[Request[R_co]]) -> list[Response[R_co]]:
+    def handle(self, session: LocalSession, requests: Sequence[TreeRequest[R_co]]) -> list[TreeResponse[R_co]]:
         """Consecutive writes share one commit; a read first commits the writes before it."""
-        responses: list[Response[R_co]] = []
+        responses: list[TreeResponse[R_co]] = []
         pending: list[TreeTransaction] = []
         uncommitted = 0  # the index in `responses` of the first pending write
         for request in requests:
@@ -153,15 +153,15 @@ class LocalTree:
         self._deliver()
         return responses
 
-    def _read(self, session: LocalSession, request: Request[R_co]) -> Response[R_co]:
+    def _read(self, session: LocalSession, request: TreeRequest[R_co]) -> TreeResponse[R_co]:
         try:
             if not self.is_open(session):
                 raise SessionExpired("/")
-            return Response(request, cast("R_co", self._look_up(session.session_id, request)))
+            return TreeResponse(request, cast("R_co", self._look_up(session.session_id, request)))
         except TreeError as error:
-            return Response(request, None, error)
+            return TreeResponse(request, None, error)
 
-    def _look_up(self, session_id: int, request: Request[object]) -> object:
+    def _look_up(self, session_id: int, request: TreeRequest[object]) -> object:
         if isinstance(request, GetData):
             node = self._nodes.get(request.path) or self._missing(request.path)
             if request.watch:
@@ -184,7 +184,7 @@ class LocalTree:
         check_path(path)
         return self._nodes.require(path)
 
-    def _write(self, session: LocalSession, request: Request[R_co], pending: list[TreeTransaction]) -> Response[R_co]:
+    def _write(self, session: LocalSession, request: TreeRequest[R_co], pending: list[TreeTransaction]) -> TreeResponse[R_co]:
         transaction = self._begin(session.session_id)
         try:
             if not self.is_open(session):
@@ -192,11 +192,11 @@ class LocalTree:
             result = self._change(transaction, request)
         except TreeError as error:
             transaction.undo()
-            return Response(request, None, error)
+            return TreeResponse(request, None, error)
         pending.append(transaction)
-        return Response(request, cast("R_co", result))
+        return TreeResponse(request, cast("R_co", result))
 
-    def _change(self, transaction: TreeTransaction, request: Request[object]) -> object:
+    def _change(self, transaction: TreeTransaction, request: TreeRequest[object]) -> object:
         if isinstance(request, (Create, SetData, Delete, Check)):
             return transaction.apply(request)
         if not isinstance(request, Multi):
@@ -216,7 +216,7 @@ class LocalTree:
         self._zxid += 1
         return TreeTransaction(self._nodes, session_id, self._zxid, self._now_ms())
 
-    def _commit_pending(self, pending: list[TreeTransaction], responses: list[Response[R_co]], uncommitted: int) -> None:
+    def _commit_pending(self, pending: list[TreeTransaction], responses: list[TreeResponse[R_co]], uncommitted: int) -> None:
         if not pending:
             return
         try:
@@ -224,7 +224,7 @@ class LocalTree:
         except StoreFailure as failure:
             for at in range(uncommitted, len(responses)):
                 if responses[at].error is None:
-                    responses[at] = Response(responses[at].request, None, failure)
+                    responses[at] = TreeResponse(responses[at].request, None, failure)
         pending.clear()
 
     def _commit(self, transactions: list[TreeTransaction], undo: bool = True) -> None:
@@ -297,10 +297,10 @@ class LocalSession:
     def is_alive(self) -> bool:
         return self._tree.is_open(self)
 
-    async def handle(self, requests: Sequence[Request[R_co]]) -> list[Response[R_co]]:
+    async def handle(self, requests: Sequence[TreeRequest[R_co]]) -> list[TreeResponse[R_co]]:
         return self._tree.handle(self, requests)
 
-    def handle_now(self, requests: Sequence[Request[R_co]]) -> list[Response[R_co]]:
+    def handle_now(self, requests: Sequence[TreeRequest[R_co]]) -> list[TreeResponse[R_co]]:
         """`handle` without `await`, for tools that work on the embedded store only."""
         return self._tree.handle(self, requests)
 

@@ -76,34 +76,34 @@ class Children(NamedTuple):
     stat: Stat
 
 
-class Request(Generic[R_co]):
+class TreeRequest(Generic[R_co]):
     """One read or write; R is the result of a successful response."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Create(Request[Created]):
+class Create(TreeRequest[Created]):
     path: str
     data: bytes | None = None
     mode: CreateMode = CreateMode.PERSISTENT
 
 
 @dataclass(frozen=True, slots=True)
-class SetData(Request[Stat]):
+class SetData(TreeRequest[Stat]):
     path: str
     data: bytes | None
     version: int = MATCH_ANY_VERSION
 
 
 @dataclass(frozen=True, slots=True)
-class Delete(Request[None]):
+class Delete(TreeRequest[None]):
     path: str
     version: int = MATCH_ANY_VERSION
 
 
 @dataclass(frozen=True, slots=True)
-class Check(Request[None]):
+class Check(TreeRequest[None]):
     """Checks that a node exists and has this version. The controller checks its epoch with every write, as in Kafka."""
 
     path: str
@@ -114,7 +114,7 @@ Operation = Create | SetData | Delete | Check
 
 
 @dataclass(frozen=True, slots=True)
-class Multi(Request["list[Created | Stat | None]"]):
+class Multi(TreeRequest["list[Created | Stat | None]"]):
     """All operations or none. On failure the error says which one failed (`operation`). Of a node created in a multi, only path and
     zxids are certain to be returned."""
 
@@ -122,7 +122,7 @@ class Multi(Request["list[Created | Stat | None]"]):
 
 
 @dataclass(frozen=True, slots=True)
-class Exists(Request["Stat | None"]):
+class Exists(TreeRequest["Stat | None"]):
     """The stat, or None. A watch is also left on a missing node."""
 
     path: str
@@ -130,7 +130,7 @@ class Exists(Request["Stat | None"]):
 
 
 @dataclass(frozen=True, slots=True)
-class GetData(Request[NodeData]):
+class GetData(TreeRequest[NodeData]):
     """A missing node gives NoNode, and no watch."""
 
     path: str
@@ -138,7 +138,7 @@ class GetData(Request[NodeData]):
 
 
 @dataclass(frozen=True, slots=True)
-class GetChildren(Request[Children]):
+class GetChildren(TreeRequest[Children]):
     """A missing node gives NoNode, and no watch."""
 
     path: str
@@ -146,8 +146,8 @@ class GetChildren(Request[Children]):
 
 
 @dataclass(frozen=True, slots=True)
-class Response(Generic[R_co]):
-    request: Request[R_co]
+class TreeResponse(Generic[R_co]):
+    request: TreeRequest[R_co]
     result: R_co | None
     error: TreeError | None = None
 
@@ -175,7 +175,7 @@ class WatchedEvent(NamedTuple):
 Watcher = Callable[[WatchedEvent], None]
 
 
-class Session(Protocol):
+class TreeSession(Protocol):
     """One broker's session with the metadata store. Its ephemeral nodes are deleted when it is closed or expires."""
 
     @property
@@ -184,7 +184,7 @@ class Session(Protocol):
     @property
     def is_alive(self) -> bool: ...
 
-    async def handle(self, requests: Sequence[Request[R_co]]) -> list[Response[R_co]]:
+    async def handle(self, requests: Sequence[TreeRequest[R_co]]) -> list[TreeResponse[R_co]]:
         """The responses in the order of the requests. After the end of the session each has the error SessionExpired."""
         ...
 
@@ -208,7 +208,7 @@ class Kept(Protocol):
 
 
 class Tree(Protocol):
-    async def open_session(self, watcher: Watcher) -> Session:
+    async def open_session(self, watcher: Watcher) -> TreeSession:
         """`watcher` receives every event of this session, in order, one at a time; its exceptions are logged."""
         ...
 

@@ -19,7 +19,7 @@ from barnabas.broker.environment import Environment
 from barnabas.broker.server.server import BrokerServer
 from barnabas.metadata import paths
 from barnabas.metadata.local import LocalSession, LocalTree
-from barnabas.metadata.tree import Delete, GetChildren, GetData, R_co, Request
+from barnabas.metadata.tree import Delete, GetChildren, GetData, R_co, TreeRequest
 from barnabas.metadata.znodes.cluster import decode_controller, decode_controller_epoch
 from barnabas.metadata.znodes.topics import PartitionState, decode_partition_state
 from barnabas.simulation.disk import SimulatedFiles
@@ -246,7 +246,7 @@ class SimulatedCluster:
             all_partitions += [] if partitions is None else [TopicPartition(topic, number) for number in sorted(map(int, partitions.names))]
         return all_partitions
 
-    def _read(self, request: Request[R_co]) -> R_co | None:
+    def _read(self, request: TreeRequest[R_co]) -> R_co | None:
         if self._session is None or not self._session.is_alive:
             self._session = self.tree.open_session_now(lambda _: None)
         (response,) = self._session.handle_now([request])

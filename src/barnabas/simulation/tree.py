@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.metadata.errors import SessionExpired
 from barnabas.metadata.local import LocalSession, LocalTree
-from barnabas.metadata.tree import EventType, R_co, Request, Response, WatchedEvent, Watcher
+from barnabas.metadata.tree import EventType, R_co, TreeRequest, TreeResponse, WatchedEvent, Watcher
 from barnabas.simulation.network import Lane
 
 if TYPE_CHECKING:
@@ -64,19 +64,19 @@ class SimulatedSession:
         self._from_store = Lane(network, host, process.host)
         self._remote: LocalSession | None = None  # the session at the store
         self._last_contact_at = 0.0
-        self._waiting: dict[int, asyncio.Future[list[Response[Any]]]] = {}
-        self._requests: dict[int, Sequence[Request[Any]]] = {}
+        self._waiting: dict[int, asyncio.Future[list[TreeResponse[Any]]]] = {}
+        self._requests: dict[int, Sequence[TreeRequest[Any]]] = {}
         self._last = 0
         self._last_response_at = network.world.now
         self._to_store.send(self._open)
 
-    async def handle(self, requests: Sequence[Request[R_co]]) -> list[Response[R_co]]:
+    async def handle(self, requests: Sequence[TreeRequest[R_co]]) -> list[TreeResponse[R_co]]:
         if not requests:
             return []
         if not self.is_alive:
             return _expired(requests)
         self._last += 1
-        responses: asyncio.Future[list[Response[Any]]] = self._process.create_future()
+        responses: asyncio.Future[list[TreeResponse[Any]]] = self._process.create_future()
         self._waiting[self._last], self._requests[self._last] = responses, requests
         self._to_store.send(self._execute, self._last, requests)
         return await responses
@@ -100,7 +100,7 @@ class SimulatedSession:
         self._check_timeout()
         self._send_to_process(self._receive_open, self._remote.session_id)
 
-    def _execute(self, number: int, requests: Sequence[Request[Any]]) -> None:
+    def _execute(self, number: int, requests: Sequence[TreeRequest[Any]]) -> None:
         assert self._remote is not None
         if not self._remote.is_alive:
             self._send_to_process(self._receive_end)
@@ -163,7 +163,7 @@ class SimulatedSession:
         if self.is_alive:
             self._watcher(event)
 
-    def _receive_responses(self, number: int, responses: list[Response[Any]]) -> None:
+    def _receive_responses(self, number: int, responses: list[TreeResponse[Any]]) -> None:
         future = self._waiting.pop(number, None)
         self._requests.pop(number, None)
         self._receive_pong()
@@ -184,5 +184,5 @@ class SimulatedSession:
         self._requests.clear()
 
 
-def _expired(requests: Sequence[Request[Any]]) -> list[Response[Any]]:
-    return [Response(request, None, SessionExpired("/")) for request in requests]
+def _expired(requests: Sequence[TreeRequest[Any]]) -> list[TreeResponse[Any]]:
+    return [TreeResponse(request, None, SessionExpired("/")) for request in requests]

@@ -22,10 +22,10 @@ from barnabas.metadata.tree import (
     GetData,
     Multi,
     NodeData,
-    Request,
-    Response,
     SetData,
     Stat,
+    TreeRequest,
+    TreeResponse,
     WatchedEvent,
 )
 from barnabas.metadata.zookeeper.address import parse
@@ -57,12 +57,12 @@ _numbers = itertools.count()
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(history=HISTORIES)
-def test_the_embedded_tree_and_zookeeper_say_the_same(zookeeper: ZooKeeper, history: list[tuple[int, list[Request[Any]]]]) -> None:
+def test_the_embedded_tree_and_zookeeper_say_the_same(zookeeper: ZooKeeper, history: list[tuple[int, list[TreeRequest[Any]]]]) -> None:
     remote = ZooKeeperTree(ZooKeeperOptions(parse(f"{zookeeper.address}/same-{next(_numbers)}"), session_timeout_ms=10_000))
     assert asyncio.run(_told(remote, history)) == asyncio.run(_told(LocalTree(now_ms=lambda: 1), history))
 
 
-async def _told(tree: Any, history: list[tuple[int, list[Request[Any]]]]) -> list[Any]:
+async def _told(tree: Any, history: list[tuple[int, list[TreeRequest[Any]]]]) -> list[Any]:
     """Everything that was said, step by step: to whoever asked, and to all that watched."""
     events: list[list[WatchedEvent]] = [[] for _ in range(SESSIONS)]
     sessions = [await tree.open_session(each.append) for each in events]
@@ -79,7 +79,7 @@ async def _told(tree: Any, history: list[tuple[int, list[Request[Any]]]]) -> lis
     return told
 
 
-def _plain(response: Response[Any], owners: dict[int, int]) -> Any:
+def _plain(response: TreeResponse[Any], owners: dict[int, int]) -> Any:
     """Without times and numbers that differ between two stores."""
     if response.error is not None:
         return type(response.error).__name__, response.error.operation

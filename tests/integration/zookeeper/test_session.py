@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from barnabas.metadata.errors import NoAuth, NodeExists, SessionExpired, StoreUnusable
-from barnabas.metadata.tree import Create, CreateMode, Delete, EventType, Exists, GetChildren, GetData, Request, SetData, WatchedEvent
+from barnabas.metadata.tree import Create, CreateMode, Delete, EventType, Exists, GetChildren, GetData, SetData, TreeRequest, WatchedEvent
 from barnabas.metadata.zookeeper.access import of_creator
 from barnabas.metadata.zookeeper.address import Ensemble, Server, parse
 from barnabas.metadata.zookeeper.session import SessionState, ZooKeeperOptions, ZooKeeperSession
@@ -29,7 +29,7 @@ class Client:
         self.session = session
         self.events = events
 
-    async def ask(self, request: Request[Any]) -> Any:
+    async def ask(self, request: TreeRequest[Any]) -> Any:
         return (await self.session.handle([request]))[0].value
 
 

@@ -16,7 +16,7 @@ from barnabas.endpoint import EndPoint
 from barnabas.metadata import paths
 from barnabas.metadata.client import TreeClient
 from barnabas.metadata.local import LocalSession, LocalTree
-from barnabas.metadata.tree import Create, CreateMode, Delete, Exists, GetData, Response, SetData
+from barnabas.metadata.tree import Create, CreateMode, Delete, Exists, GetData, SetData, TreeResponse
 from barnabas.metadata.znodes import cluster, configs, topics
 from barnabas.protocol.message import Message, parse, serialize
 from barnabas.protocol.messages.leader_and_isr_request import LeaderAndIsrPartitionState, LeaderAndIsrRequest
@@ -150,7 +150,7 @@ def described(request: ControlRequest) -> str:
     return f"{name} {', '.join(led)}"
 
 
-def done(answers: Sequence[Response[object]]) -> None:
+def done(answers: Sequence[TreeResponse[object]]) -> None:
     for answer in answers:
         if answer.error is not None:
             raise answer.error

@@ -9,7 +9,7 @@ from typing import TypeVar
 from barnabas.metadata import paths
 from barnabas.metadata.client import TreeClient
 from barnabas.metadata.local import LocalSession
-from barnabas.metadata.tree import Check, Create, Delete, Multi, Operation, Request, Response, SetData
+from barnabas.metadata.tree import Check, Create, Delete, Multi, Operation, SetData, TreeRequest, TreeResponse
 from tests.unit.controller.cluster import World, done
 from tests.unit.metadata.dumps import DUMPS, LoggedWrite, writes
 
@@ -109,7 +109,7 @@ class WritesNoted(TreeClient):
         super().__init__(world.tree, lambda: None)
         self._written = written
 
-    async def handle(self, requests: Sequence[Request[R]]) -> list[Response[R]]:
+    async def handle(self, requests: Sequence[TreeRequest[R]]) -> list[TreeResponse[R]]:
         answers = await super().handle(requests)
         for request, answer in zip(requests, answers, strict=True):
             if answer.error is None and isinstance(request, (Create, SetData, Delete)):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.coordinator.faults import told
+from barnabas.coordinator.faults import truncated
 from barnabas.coordinator.group.classic.classic_groups import Caller
 from barnabas.coordinator.group.config import GroupCoordinatorConfig, MigrationPolicy
 from barnabas.coordinator.group.group import partition_for
@@ -255,8 +255,8 @@ def test_without_the_consumer_protocol_its_requests_are_not_supported() -> None:
 
 
 def test_an_error_that_quotes_an_enormous_group_id_is_cut_to_what_a_response_can_carry() -> None:
-    assert len(told("ü" * 40_000).encode()) <= STRING_SIZE_MAX
-    assert told("Group g not found.") == "Group g not found."
+    assert len(truncated("ü" * 40_000).encode()) <= STRING_SIZE_MAX
+    assert truncated("Group g not found.") == "Group g not found."
 
 
 def shard_timer() -> tuple[Time, ShardTimer]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from barnabas.metadata.local import LocalSession, LocalTree
-from barnabas.metadata.tree import Exists, GetChildren, GetData, Request, Stat, WatchedEvent
+from barnabas.metadata.tree import Exists, GetChildren, GetData, Stat, TreeRequest, WatchedEvent
 
 R = TypeVar("R")
 
@@ -15,7 +15,7 @@ class Client:
         self.events: list[WatchedEvent] = []
         self.session: LocalSession = tree.open_session_now(self.events.append)
 
-    def ask(self, request: Request[R]) -> R:
+    def ask(self, request: TreeRequest[R]) -> R:
         return self.session.handle_now([request])[0].value
 
     def stat(self, path: str) -> Stat:

@@ -49,7 +49,12 @@ def test_nodes_are_open_to_all_unless_access_lists_are_asked_for() -> None:
 
 @given(st.binary(max_size=60))
 def test_bytes_that_are_not_zookeepers_are_malformed_and_nothing_else(frame: bytes) -> None:
-    for take in (wire.handshake, wire.reply, lambda data: wire.event(wire.Reader(data), ""), lambda data: wire.Reader(data).texts()):
+    for take in (
+        wire.handshake,
+        wire.reply,
+        lambda data: wire.event(wire.JuteReader(data), ""),
+        lambda data: wire.JuteReader(data).texts(),
+    ):
         try:
             take(frame)
         except wire.Malformed:
@@ -59,7 +64,7 @@ def test_bytes_that_are_not_zookeepers_are_malformed_and_nothing_else(frame: byt
 def test_an_event_outside_the_chroot_is_not_told() -> None:
     def event(path: str) -> WatchedEvent | None:
         body = struct.pack(">iii", 3, 3, len(path)) + path.encode()
-        return wire.event(wire.Reader(body), "/kafka")
+        return wire.event(wire.JuteReader(body), "/kafka")
 
     assert event("/kafka/brokers") == WatchedEvent(EventType.NODE_DATA_CHANGED, "/brokers")
     assert event("/kafka") == WatchedEvent(EventType.NODE_DATA_CHANGED, "/")

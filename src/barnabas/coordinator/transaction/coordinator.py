@@ -16,7 +16,7 @@ from barnabas.coordinator.faults import client_error_code
 from barnabas.coordinator.group.group import partition_for
 from barnabas.coordinator.memory_account import MemoryAccount
 from barnabas.coordinator.result import Clock, CoordinatorResult
-from barnabas.coordinator.runtime import CoordinatorRuntime, PartitionLog, Scheduler, ShardTimer
+from barnabas.coordinator.runtime import CoordinatorPartitionLog, CoordinatorRuntime, Scheduler, ShardTimer
 from barnabas.coordinator.transaction.config import TransactionConfig
 from barnabas.coordinator.transaction.decisions import Expected, TransactionRefused
 from barnabas.coordinator.transaction.markers import MarkerSender
@@ -60,7 +60,7 @@ class TransactionCoordinator:
     def __init__(
         self,
         config: TransactionConfig,
-        partition_log: PartitionLog,
+        partition_log: CoordinatorPartitionLog,
         clock: Clock,
         scheduler: Scheduler,
         producer_ids: ProducerIds,

@@ -18,7 +18,7 @@ from random import Random
 from typing import Any, Final
 
 from barnabas.metadata.errors import AuthFailed, SessionExpired, StoreUnusable, TreeError
-from barnabas.metadata.tree import EventType, R_co, Request, Response, WatchedEvent, Watcher
+from barnabas.metadata.tree import EventType, R_co, TreeRequest, TreeResponse, WatchedEvent, Watcher
 from barnabas.metadata.zookeeper import wire
 from barnabas.metadata.zookeeper.access import AccessOf, open_to_all
 from barnabas.metadata.zookeeper.address import Ensemble, Server
@@ -61,15 +61,15 @@ class ZooKeeperOptions:
     random: Random = field(default_factory=Random)
 
 
-class RequestBatch:
+class PendingBatch:
     """Requests whose responses are returned together."""
 
-    def __init__(self, requests: Sequence[Request[Any]], done: asyncio.Future[None]) -> None:
+    def __init__(self, requests: Sequence[TreeRequest[Any]], done: asyncio.Future[None]) -> None:
         self.responses: list[Any] = [None] * len(requests)
         self._missing = len(requests)
         self._done = done
 
-    def answer(self, index: int, response: Response[Any]) -> None:
+    def answer(self, index: int, response: TreeResponse[Any]) -> None:
         self.responses[index] = response
         self._missing -= 1
         if self._missing == 0 and not self._done.done():
@@ -81,7 +81,7 @@ class PendingRequest:
 
     __slots__ = ("batch", "index", "request", "xid")
 
-    def __init__(self, request: Request[Any], batch: RequestBatch, index: int) -> None:
+    def __init__(self, request: TreeRequest[Any], batch: PendingBatch, index: int) -> None:
         self.request = request
         self.batch = batch
         self.index = index
@@ -138,14 +138,14 @@ class ZooKeeperSession:
             await self.close()
             raise
 
-    async def handle(self, requests: Sequence[Request[R_co]]) -> list[Response[R_co]]:
+    async def handle(self, requests: Sequence[TreeRequest[R_co]]) -> list[TreeResponse[R_co]]:
         """Waits while there is no connection: the responses arrive, or the session ends."""
         if not requests:
             return []
         if not self.is_alive:
-            return [Response(request, None, self._end_error()) for request in requests]
+            return [TreeResponse(request, None, self._end_error()) for request in requests]
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        batch = RequestBatch(requests, done)
+        batch = PendingBatch(requests, done)
         self._waiting.extend(PendingRequest(request, batch, index) for index, request in enumerate(requests))
         self._send_waiting()
         await done
@@ -265,7 +265,7 @@ class ZooKeeperSession:
             try:
                 frames.append(wire.request(pending.xid, pending.request, self._options.ensemble.chroot, self._options.access_of))
             except TreeError as error:
-                pending.batch.answer(pending.index, Response(pending.request, None, error))
+                pending.batch.answer(pending.index, TreeResponse(pending.request, None, error))
                 continue
             self._sent.append(pending)
         if frames:
@@ -285,20 +285,20 @@ class ZooKeeperSession:
 
     def _settle(self, reply: wire.ReplyHeader) -> None:
         if not self._sent:
-            return  # the answer to `close`
-        asked = self._sent.popleft()
-        if asked.xid != reply.xid:
-            self._sent.appendleft(asked)
-            raise wire.Malformed(f"An answer to request {reply.xid} instead of {asked.xid}")
+            return  # the reply to `close`
+        pending = self._sent.popleft()
+        if pending.xid != reply.xid:
+            self._sent.appendleft(pending)
+            raise wire.Malformed(f"An answer to request {reply.xid} instead of {pending.xid}")
         if reply.zxid > 0:
             self._last_zxid = max(self._last_zxid, reply.zxid)
         result, error = None, None
         try:
-            result = wire.result(asked.request, reply, self._options.ensemble.chroot)
-        except TreeError as refused:
-            error = refused
-        self._watches.note_response(asked.request, error is None and result is not None)
-        asked.batch.answer(asked.index, Response(asked.request, result, error))
+            result = wire.result(pending.request, reply, self._options.ensemble.chroot)
+        except TreeError as failure:
+            error = failure
+        self._watches.note_response(pending.request, error is None and result is not None)
+        pending.batch.answer(pending.index, TreeResponse(pending.request, result, error))
         self._send_waiting()
 
     def _notify(self, event: WatchedEvent | None) -> None:
@@ -336,7 +336,7 @@ class ZooKeeperSession:
             return
         self.state = state
         for pending in (*self._sent, *self._waiting):
-            pending.batch.answer(pending.index, Response(pending.request, None, self._end_error()))
+            pending.batch.answer(pending.index, TreeResponse(pending.request, None, self._end_error()))
         self._sent.clear()
         self._waiting.clear()
         if self._link is not None:

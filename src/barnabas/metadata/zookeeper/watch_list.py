@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from barnabas.metadata.tree import EventType, Exists, GetChildren, GetData, Request, WatchedEvent
+from barnabas.metadata.tree import EventType, Exists, GetChildren, GetData, TreeRequest, WatchedEvent
 from barnabas.metadata.zookeeper import wire
 
 Lists = tuple[list[str], list[str], list[str]]  # data watches, watches of missing nodes, child watches
@@ -24,7 +24,7 @@ class WatchList:
     def __len__(self) -> int:
         return len(self._data) + len(self._exist) + len(self._child)
 
-    def note_response(self, request: Request[Any], exists: bool) -> None:
+    def note_response(self, request: TreeRequest[Any], exists: bool) -> None:
         """Records the watch of an answered read. On a missing node only Exists leaves a watch."""
         if isinstance(request, Exists) and request.watch:
             (self._data if exists else self._exist)[request.path] = None

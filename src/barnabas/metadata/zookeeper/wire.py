@@ -25,9 +25,9 @@ from barnabas.metadata.tree import (
     Multi,
     NodeData,
     Operation,
-    Request,
     SetData,
     Stat,
+    TreeRequest,
     WatchedEvent,
 )
 from barnabas.metadata.zookeeper.access import AccessOf
@@ -90,7 +90,7 @@ class ReplyHeader(NamedTuple):
     xid: int
     zxid: int
     error: int
-    body: Reader
+    body: JuteReader
 
 
 # Frames of a client
@@ -119,7 +119,7 @@ def set_watches(last_zxid: int, data: Sequence[str], exist: Sequence[str], child
     return _framed(_HEADER.pack(SET_WATCHES_XID, SET_WATCHES) + struct.pack(">q", last_zxid) + lists)
 
 
-def request(xid: int, operation_request: Request[Any], chroot: str, access_of: AccessOf) -> bytes:
+def request(xid: int, operation_request: TreeRequest[Any], chroot: str, access_of: AccessOf) -> bytes:
     if isinstance(operation_request, Multi):
         body = b"".join(_in_multi(operation, chroot, access_of) for operation in operation_request.operations)
         return _framed(_HEADER.pack(xid, MULTI) + body + _MULTI_HEADER.pack(-1, True, -1))
@@ -133,7 +133,7 @@ def _in_multi(operation: Operation, chroot: str, access_of: AccessOf) -> bytes:
     return _MULTI_HEADER.pack(CREATE if number == CREATE2 else number, False, -1) + body
 
 
-def _operation(operation: Request[Any], chroot: str, access_of: AccessOf) -> tuple[int, bytes]:
+def _operation(operation: TreeRequest[Any], chroot: str, access_of: AccessOf) -> tuple[int, bytes]:
     if isinstance(operation, Create):
         access = access_of(operation.path)
         list_of_access = b"".join(_INT.pack(entry.permissions) + _text(entry.scheme) + _text(entry.id) for entry in access)
@@ -179,18 +179,18 @@ def _framed(body: bytes) -> bytes:
 
 
 def handshake(frame: bytes) -> ConnectResponse:
-    reader = Reader(frame)
+    reader = JuteReader(frame)
     reader.int32()  # the protocol version, which has never changed
     return ConnectResponse(reader.int32(), reader.int64(), reader.buffer() or b"")
 
 
 def reply(frame: bytes) -> ReplyHeader:
-    reader = Reader(frame)
+    reader = JuteReader(frame)
     xid, zxid, error = reader.unpack(_REPLY)
     return ReplyHeader(xid, zxid, error, reader)
 
 
-def event(body: Reader, chroot: str) -> WatchedEvent | None:
+def event(body: JuteReader, chroot: str) -> WatchedEvent | None:
     """None for events of the connection, and for nodes outside the chroot."""
     kind, _, path = body.int32(), body.int32(), body.text() or ""
     if kind not in _EVENTS or not (path + "/").startswith(chroot + "/"):
@@ -198,22 +198,22 @@ def event(body: Reader, chroot: str) -> WatchedEvent | None:
     return WatchedEvent(_EVENTS[kind], path[len(chroot) :] or "/")
 
 
-def result(asked: Request[Any], answer: ReplyHeader, chroot: str) -> Any:
-    """What the request was for; raises the error that it was refused with."""
-    if isinstance(asked, Multi):
-        return _multi_result(asked, answer, chroot)
-    if isinstance(asked, Exists) and answer.error == errors.NoNode.code:
+def result(request: TreeRequest[Any], reply: ReplyHeader, chroot: str) -> Any:
+    """The result of the request; raises its error."""
+    if isinstance(request, Multi):
+        return _multi_result(request, reply, chroot)
+    if isinstance(request, Exists) and reply.error == errors.NoNode.code:
         return None
-    if answer.error:
-        raise error_of(answer.error, getattr(asked, "path", "/"))
-    body = answer.body
-    if isinstance(asked, Create):
+    if reply.error:
+        raise error_of(reply.error, getattr(request, "path", "/"))
+    body = reply.body
+    if isinstance(request, Create):
         return _created(body, chroot)
-    if isinstance(asked, GetData):
+    if isinstance(request, GetData):
         return NodeData(body.buffer(), body.stat())
-    if isinstance(asked, GetChildren):
+    if isinstance(request, GetChildren):
         return Children(sorted(body.texts()), body.stat())
-    return body.stat() if isinstance(asked, (SetData, Exists)) else None
+    return body.stat() if isinstance(request, (SetData, Exists)) else None
 
 
 def error_of(code: int, path: str) -> TreeError:
@@ -221,23 +221,23 @@ def error_of(code: int, path: str) -> TreeError:
     return errors.StoreFailure(path, f"ZooKeeper answered with error {code} for {path}") if kind is None else kind(path)
 
 
-def _multi_result(asked: Multi, answer: ReplyHeader, chroot: str) -> list[Created | Stat | None]:
+def _multi_result(request: Multi, reply: ReplyHeader, chroot: str) -> list[Created | Stat | None]:
     results: list[Created | Stat | None] = []
-    refused: TreeError | None = error_of(answer.error, "/") if answer.error else None
-    if answer.body.is_at_end and refused is not None:
+    refused: TreeError | None = error_of(reply.error, "/") if reply.error else None
+    if reply.body.is_at_end and refused is not None:
         raise refused
-    for number, operation in enumerate(asked.operations):
-        kind, _, _ = answer.body.unpack(_MULTI_HEADER)
+    for number, operation in enumerate(request.operations):
+        kind, _, _ = reply.body.unpack(_MULTI_HEADER)
         if kind == ERROR:
-            code = answer.body.int32()
+            code = reply.body.int32()
             if code not in (0, _RUNTIME_INCONSISTENCY) and (refused is None or refused.operation is None):
                 refused = error_of(code, operation.path)
                 refused.operation = number
         elif kind == CREATE:
-            path = answer.body.text() or ""
-            results.append(Created(path[len(chroot) :], _new_stat(answer.zxid)))
+            path = reply.body.text() or ""
+            results.append(Created(path[len(chroot) :], _new_stat(reply.zxid)))
         else:
-            results.append(answer.body.stat() if kind == SET_DATA else None)
+            results.append(reply.body.stat() if kind == SET_DATA else None)
     if refused is not None:
         raise refused
     return results
@@ -248,12 +248,12 @@ def _new_stat(zxid: int) -> Stat:
     return Stat(zxid, zxid, zxid, 0, 0, 0, 0, 0, 0)
 
 
-def _created(body: Reader, chroot: str) -> Created:
+def _created(body: JuteReader, chroot: str) -> Created:
     path = body.text() or ""
     return Created(path[len(chroot) :], body.stat())
 
 
-class Reader:
+class JuteReader:
     """Reads values from the front of a frame; a frame that is too short is malformed."""
 
     __slots__ = ("_at", "_data")

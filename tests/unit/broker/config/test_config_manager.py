@@ -15,7 +15,7 @@ from barnabas.broker.config.policies import AlterConfigMetadata
 from barnabas.config_def import ConfigResourceType
 from barnabas.errors import PolicyViolation
 from barnabas.metadata import paths
-from barnabas.metadata.tree import Create, CreateMode, Request, SetData
+from barnabas.metadata.tree import Create, CreateMode, SetData, TreeRequest
 from barnabas.metadata.znodes.configs import DEFAULT_ENTITY, encode_config, encode_config_change
 from barnabas.topic_partition import TopicPartition
 from tests.unit.broker.config_broker import ConfigBroker
@@ -288,7 +288,7 @@ def test_changes_that_came_while_there_was_no_session_are_read_with_the_new_one(
     assert retention_ms(broker, "orders") == 78
 
 
-def _change_of_orders() -> list[Request[Any]]:
+def _change_of_orders() -> list[TreeRequest[Any]]:
     notification = f"{paths.CONFIG_CHANGES}/{paths.CONFIG_CHANGE_PREFIX}"
     return [
         SetData(paths.config_entity("topics/orders"), encode_config({"retention.ms": "77"})),

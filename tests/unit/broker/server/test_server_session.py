@@ -15,7 +15,7 @@ from barnabas.broker.server.server import START_ATTEMPTS, BrokerServer
 from barnabas.metadata import paths
 from barnabas.metadata.errors import SessionExpired
 from barnabas.metadata.local import LocalSession, LocalTree
-from barnabas.metadata.tree import Exists, Request, Response, Session, Watcher
+from barnabas.metadata.tree import Exists, TreeRequest, TreeResponse, TreeSession, Watcher
 from barnabas.network.event_loop import run
 
 
@@ -34,7 +34,7 @@ class ShortLived:
     def is_alive(self) -> bool:
         return self._session.is_alive
 
-    async def handle(self, requests: Sequence[Request[Any]]) -> list[Response[Any]]:
+    async def handle(self, requests: Sequence[TreeRequest[Any]]) -> list[TreeResponse[Any]]:
         self._left -= 1
         if self._left == 0:
             self._session.expire()
@@ -52,7 +52,7 @@ class Fragile:
         self.opened = 0
         self._asked_max = list(asked_max)
 
-    async def open_session(self, watcher: Watcher) -> Session:
+    async def open_session(self, watcher: Watcher) -> TreeSession:
         self.opened += 1
         session = await self.tree.open_session(watcher)
         return ShortLived(session, self._asked_max.pop(0)) if self._asked_max else session

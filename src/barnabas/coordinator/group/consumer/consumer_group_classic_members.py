@@ -52,7 +52,7 @@ class ConsumerGroupClassicMembers:
     # -- JoinGroup
 
     def join(self, group: ConsumerGroup, caller: Caller, request: JoinGroupRequest, respond: RespondJoin) -> CoordinatorResult[None]:
-        """A JoinGroup to a consumer group that has members. Raises KafkaError, which the member is told with its own id."""
+        """A JoinGroup to a consumer group that has members. Raises KafkaError; the response then carries the member's own id."""
         is_new = request.member_id == NO_MEMBER_ID
         member_id = self._new_id() if is_new else request.member_id
         self._check_room_and_protocol(group, member_id, request)
