@@ -97,9 +97,8 @@ class TopicChanges:
         yield from self._on_new_partitions(partitions)
 
     def process_partition_modifications(self, topic: str) -> Steps[None]:
-        if (
-            topic in self._context.all_topics and topic not in self._context.topic_ids
-        ):  # the topic was ignored because of an invalid id, and may be repaired now
+        # A topic without an id in the context was ignored, because its id is invalid. It may be repaired now.
+        if topic in self._context.all_topics and topic not in self._context.topic_ids:
             yield from self._on_new_partitions((yield from self.learn_topics([topic])))
             return
         stored = (yield from steps.read_topics([topic])).get(topic)
