@@ -100,8 +100,7 @@ class AlterPartitions:
         return replace(current, isr=tuple(isr), leader_recovery_state=recovery)
 
     def _is_ineligible(self, broker_id: int, epoch: int, partition: TopicPartition) -> bool:
-        """Whether a broker is offline, shutting down, or restarted since the fetches that the leader saw: a restart may have lost
-        records."""
+        """Whether a broker is offline, shutting down, or restarted since the leader saw its fetches, which may have lost records."""
         broker = self._context.live_brokers.get(broker_id)
         if broker is None or not self._context.is_replica_online(broker_id, partition):
             return True

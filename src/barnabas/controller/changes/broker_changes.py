@@ -60,8 +60,7 @@ class BrokerChanges:
             yield [Exists(paths.broker_id(broker_id)) for broker_id in broker_ids]
 
     def process_broker_change(self) -> Steps[None]:
-        """A registered broker with a greater epoch than before has restarted in the meantime: it *bounced* and has lost its in-memory
-        state."""
+        """A broker whose epoch has grown has restarted in the meantime: it *bounced* and has lost its in-memory state."""
         registered = {broker.broker_id: broker for broker in (yield from steps.read_brokers())}
         live = self._context.live_brokers
         new = [broker for broker_id, broker in registered.items() if broker_id not in live]

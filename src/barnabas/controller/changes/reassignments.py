@@ -263,8 +263,7 @@ class Reassignments:
         yield from steps.set_topic(topic, assigned, context.epoch_version)
 
     def _remove_from_node(self, is_done: Callable[[TopicPartition, Sequence[int]], bool]) -> Steps[None]:
-        """Removes finished partitions from /admin/reassign_partitions, which shows its author the progress. Deletes the znode with the last
-        one."""
+        """Removes finished partitions from /admin/reassign_partitions, so that its author sees the progress, and deletes it when empty."""
         requested = yield from steps.read_reassignments()
         if requested is None:
             return

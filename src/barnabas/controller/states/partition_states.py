@@ -123,8 +123,7 @@ class PartitionStateMachine:
         return outcomes
 
     def _initialize(self, partitions: Sequence[TopicPartition], batch: RequestBatch) -> Steps[None]:
-        """Creates the states of new partitions. The first live replica leads, and the ISR is all live replicas, because the logs are
-        empty."""
+        """Creates the states of new partitions: the first live replica leads, and all live replicas are in sync, as the logs are empty."""
         context = self._context
         states: dict[TopicPartition, LeaderAndIsr] = {}
 
