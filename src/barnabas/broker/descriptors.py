@@ -1,7 +1,7 @@
 """How the file descriptors of the process are divided between log files, connections, and everything else.
 
 Log files come first: a file that cannot be opened fails every client of its partition, while a connection that waits delays one client. A
-quarter of the limit is reserved for log files; they may use up to half of it while connections do not need the rest. An eighth is reserved
+quarter of the limit is reserved for log files; they may use up to half of the limit while connections do not need it. An eighth is reserved
 for everything else: checkpoints, the metadata store, links to other brokers, libraries.
 """
 

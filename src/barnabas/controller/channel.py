@@ -1,7 +1,7 @@
-"""The controller's way to the brokers: what it is given to send with, and the versions in which it speaks.
+"""The controller's channel to the brokers, and the versions of the control requests.
 
-A channel keeps the order of the requests to one broker and has one of them on its way at a time; a request that fails is tried again until
-it is answered or the broker is removed. Answers are only noted by the callbacks, so they may come at any time.
+A channel sends the requests to a broker in order, one at a time. It retries a failed request until it has a response or the broker is
+removed. Callbacks only put events, so responses may arrive at any time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from barnabas.protocol.messages.update_metadata_request import UpdateMetadataReq
 
 ControlRequest = LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest
 
-# Of Kafka 3.4 and later, in ZooKeeper mode: no versions are asked for, they follow from inter.broker.protocol.version.
+# Those of Kafka 3.4 and later in ZooKeeper mode. They follow from inter.broker.protocol.version, without ApiVersions.
 REQUEST_VERSIONS: Final[dict[type[ControlRequest], int]] = {LeaderAndIsrRequest: 7, StopReplicaRequest: 4, UpdateMetadataRequest: 8}
 
 
@@ -25,13 +25,13 @@ class ControllerChannel(Protocol):
     def add_broker(self, broker_id: int, registration: BrokerRegistration) -> None: ...
 
     def remove_broker(self, broker_id: int) -> None:
-        """What was not sent or not answered yet is dropped."""
+        """Drops the requests to the broker that have no response yet."""
         ...
 
     def send(self, broker_id: int, request: ControlRequest, on_response: Callable[[Message], None] | None = None) -> None:
-        """Dropped if the broker is not there: that it is gone may not have been dealt with yet."""
+        """Drops the request if the broker was not added: the controller may not have processed its failure yet."""
         ...
 
     def shutdown(self) -> None:
-        """Removes all brokers. A controller that is elected again adds them again."""
+        """Removes all brokers. A controller that is elected again adds them."""
         ...

@@ -1,6 +1,7 @@
-"""What the controller takes from the broker's configuration.
+"""The config of the controller, a part of the broker's config.
 
-The owner changes `unclean_leader_election_enable` when the dynamic config changes, and then tells the controller so.
+When unclean.leader.election.enable changes dynamically, the server sets `unclean_leader_election_enable` and then calls
+`Controller.enable_unclean_leader_election`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 class ControllerConfig:
     inter_broker_listener_name: str = "PLAINTEXT"
     delete_topic_enable: bool = True  # delete.topic.enable
-    unclean_leader_election_enable: bool = False  # unclean.leader.election.enable, of topics that do not say otherwise
-    auto_leader_rebalance_enable: bool = False  # auto.leader.rebalance.enable; a lone broker leads everything anyway
+    unclean_leader_election_enable: bool = False  # unclean.leader.election.enable, for topics without their own value
+    auto_leader_rebalance_enable: bool = False  # auto.leader.rebalance.enable; false without a cluster
     leader_imbalance_check_interval_s: int = 300  # leader.imbalance.check.interval.seconds
     leader_imbalance_per_broker_percentage: int = 10  # leader.imbalance.per.broker.percentage

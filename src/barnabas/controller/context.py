@@ -1,7 +1,7 @@
-"""What the controller knows of the cluster: brokers, topics, who holds and who leads each partition, and in which state each is.
+"""The controller context: the brokers, topics, replicas, leaders and states that the controller knows.
 
-It is read from the tree at a failover and kept in step with it afterwards; at a resignation it is thrown away. It only remembers and
-answers: what follows from it is decided by the state machines and the handlers of events.
+The controller reads it from the metadata store at a failover, keeps it current, and drops it when it resigns. The context only stores and
+looks up; the state machines and event handlers decide.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
 
 NO_EPOCH: Final = -1
-EPOCH_DURING_DELETE: Final = -2  # greater than any leader epoch to a broker: a replica of a topic that goes is always stopped
+EPOCH_DURING_DELETE: Final = -2  # overrides every leader epoch: a broker always stops a replica of a topic that is being deleted
 INITIAL_CONTROLLER_EPOCH: Final = 0
 
 
 class PartitionStatus(IntEnum):
-    """Kafka's PartitionState, with its numbers; the word `PartitionState` is taken by the znode."""
+    """Kafka's PartitionState, with its numbers. Here `PartitionState` is the name of the znode."""
 
     NEW = 0
     ONLINE = 1
@@ -49,7 +49,7 @@ class PartitionAndReplica(NamedTuple):
 
 
 class LiveBroker(NamedTuple):
-    """A broker with a registration in the tree. Its epoch is the zxid of that registration's creation, so it grows with every start."""
+    """A registered broker. Its epoch is the zxid of the creation of its registration, so it grows with every start."""
 
     broker_id: int
     epoch: int
@@ -58,7 +58,7 @@ class LiveBroker(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LeaderAndIsr:
-    """Who leads a partition: the state znode and its version, the `partition_epoch`."""
+    """The leader and ISR of a partition: the data of its state znode, and the znode's version as `partition_epoch`."""
 
     leader: int
     isr: tuple[int, ...]
@@ -66,7 +66,7 @@ class LeaderAndIsr:
     controller_epoch: int = 0
     leader_recovery_state: int = RECOVERED
     partition_epoch: int = 0
-    zxid: int = field(default=0, compare=False)  # of the write that was read; 0 for what this controller wrote itself
+    zxid: int = field(default=0, compare=False)  # of the last write of the znode; 0 if this controller wrote it
 
     @classmethod
     def from_znode(cls, state: PartitionState, version: int, zxid: int = 0) -> LeaderAndIsr:
@@ -76,14 +76,14 @@ class LeaderAndIsr:
         return PartitionState(self.leader, self.leader_epoch, self.isr, self.controller_epoch, self.leader_recovery_state)
 
     def elected(self, leader: int, isr: tuple[int, ...]) -> LeaderAndIsr:
-        """Another leader or another ISR: the leader epoch grows, the recovery state stays."""
+        """The state with another leader or ISR: the leader epoch is incremented, the recovery state stays."""
         return replace(self, leader=leader, isr=isr, leader_epoch=self.leader_epoch + 1)
 
     def elected_unclean(self, leader: int) -> LeaderAndIsr:
         return replace(self.elected(leader, (leader,)), leader_recovery_state=RECOVERING)
 
     def during_delete(self) -> LeaderAndIsr:
-        """What brokers are told of a partition that is being deleted, so that they stop serving it."""
+        """The state that brokers receive for a partition that is being deleted, so that they stop serving it."""
         return LeaderAndIsr(LEADER_DURING_DELETE, self.isr, controller_epoch=self.controller_epoch)
 
 
@@ -93,8 +93,8 @@ _NO_REPLICAS: Final = ReplicaAssignment(())
 @dataclass
 class ControllerContext:
     epoch: int = INITIAL_CONTROLLER_EPOCH
-    epoch_version: int = 0  # of /controller_epoch: what every write is checked against
-    live_brokers: dict[int, LiveBroker] = field(default_factory=dict)  # those shutting down included
+    epoch_version: int = 0  # the version of /controller_epoch, which every write checks
+    live_brokers: dict[int, LiveBroker] = field(default_factory=dict)  # including those that shut down
     shutting_down_broker_ids: set[int] = field(default_factory=set)
     all_topics: set[str] = field(default_factory=set)
     topic_ids: dict[str, Uuid] = field(default_factory=dict)
@@ -134,7 +134,7 @@ class ControllerContext:
     # --- topics and their replicas
 
     def add_topic_id(self, topic: str, topic_id: Uuid) -> None:
-        """Raises ValueError where the tree gives one id to two topics, or two ids to one topic: nobody could tell them apart."""
+        """Raises ValueError if the metadata store gives one id to two topics, or two ids to one topic."""
         if self.topic_ids.get(topic, topic_id) != topic_id:
             raise ValueError(f"Topic {topic} has the id {self.topic_ids[topic]} and cannot get another, {topic_id}")
         if self.topic_names.get(topic_id, topic) != topic:
@@ -183,8 +183,8 @@ class ControllerContext:
         return [PartitionAndReplica(partition, replica) for partition in partitions for replica in self.replicas(partition)]
 
     def replicas_on_brokers(self, broker_ids: Iterable[int]) -> list[PartitionAndReplica]:
-        wanted = frozenset(broker_ids)
-        return [each for each in self.replicas_of_partitions(self.all_partitions()) if each.replica in wanted]
+        selected = frozenset(broker_ids)
+        return [replica for replica in self.replicas_of_partitions(self.all_partitions()) if replica.replica in selected]
 
     # --- leaders
 
@@ -201,7 +201,7 @@ class ControllerContext:
         ]
 
     def leader_epoch_to_stop(self, partition: TopicPartition) -> int:
-        """The leader epoch of a StopReplica; of a topic that is queued for deletion it overrides every other."""
+        """The leader epoch of a StopReplica. EPOCH_DURING_DELETE, which overrides every other, if the topic is queued for deletion."""
         if partition.topic in self.topics_to_be_deleted:
             return EPOCH_DURING_DELETE
         state = self.leadership.get(partition)
@@ -235,6 +235,6 @@ class ControllerContext:
         return topic in self.topics_with_deletion_started
 
     def _count_offline(self, partition: TopicPartition, before: PartitionStatus, after: PartitionStatus) -> None:
-        """A topic that is being deleted has left the count: its partitions went to NON_EXISTENT before its deletion began."""
+        """Updates the count of offline partitions. A topic whose deletion has started does not count: its partitions are NON_EXISTENT."""
         if partition.topic not in self.topics_with_deletion_started:
             self.offline_partition_count += (after is PartitionStatus.OFFLINE) - (before is PartitionStatus.OFFLINE)

@@ -1,7 +1,7 @@
-"""The controller of the cluster, as every broker has it: one of them is active, the others wait for /controller to vanish.
+"""The controller of the cluster. Every broker has one: one controller is active, the others wait for the deletion of /controller.
 
-It stands between the tree and the brokers. What to do is decided by the parts of a `Term`, in steps; here they are driven, and here is the
-only place of the controller that awaits the tree. Events are processed one at a time; nothing here may be called from another thread.
+It works between the metadata store and the brokers. A `Term` decides what to do, in steps. `Controller` runs the steps, and is the only
+part of the controller that awaits the metadata store. Events are processed one at a time. Not thread-safe.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ __all__ = ["Controller", "ControllerConfig"]
 T = TypeVar("T")
 
 NO_CONTROLLER: Final = -1
-REQUESTS_AT_ONCE: Final = 500  # asked of the tree in one go; between two such batches everybody else on the loop gets a turn
+REQUESTS_AT_ONCE: Final = 500  # per batch to the metadata store; other work on the event loop runs between two batches
 FIRST_REBALANCE_S: Final = 5.0  # after a failover
-FAILED_FAILOVER_BACKOFF_S: Final = 0.1  # before /controller is given up, so that a failover that cannot succeed is no busy loop
+FAILED_FAILOVER_BACKOFF_S: Final = 0.1  # before /controller is deleted, so that failovers that cannot succeed do not become a busy loop
 
 _log = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ class WallClock(Protocol):
 
 
 class Controller:
-    """`register_broker` writes this broker's registration into a new session of the tree, where the old one expired."""
+    """`register_broker` registers this broker in a new session with the metadata store, after the old session expired."""
 
     def __init__(
         self,
@@ -93,28 +93,28 @@ class Controller:
 
     @property
     def is_active(self) -> bool:
-        """Whether this broker is the controller, and has not only left its name in /controller in an earlier life."""
+        """Whether this broker is the active controller. /controller may also name it from before a restart, without a term."""
         return self._term is not None and self.controller_id == self.broker_id
 
     @property
     def epoch(self) -> int:
-        """Of the controller, if it is this one; else 0."""
+        """The controller epoch if this broker is the active controller, else 0."""
         return self._term.context.epoch if self._term is not None else INITIAL_CONTROLLER_EPOCH
 
     @property
     def context(self) -> ControllerContext | None:
-        """What the active controller knows, for reading; None on the others."""
+        """The context of the active controller, read only. None if this broker is not active."""
         return self._term.context if self._term is not None else None
 
     async def start(self) -> None:
-        """On return this broker is the controller, or knows who is."""
+        """Returns when this broker is the active controller, or another broker is."""
         self._tree.register_state_change_handler(self._session_handler)
         self._watches.watch_controller()
         self._events.start()
         await settled(self._events.put(Startup()))
 
     async def shutdown(self) -> None:
-        """Comes before the end of the session, which lets /controller go and another broker be elected."""
+        """To be called before the session is closed, which deletes /controller, so that another broker is elected."""
         self._tree.unregister_state_change_handler(self._session_handler.name)
         self._watches.forget_controller()
         await self._events.close()
@@ -125,34 +125,37 @@ class Controller:
         return self._term is not None and self._term.context.is_topic_queued_for_deletion(topic)
 
     def enable_unclean_leader_election(self, topic: str | None = None) -> None:
-        """The config says so now, of a topic or of all: partitions that had to wait for their ISR may be led."""
+        """Called when unclean.leader.election.enable became true for a topic, or for all: elects leaders for offline partitions."""
         self._events.put(UncleanLeaderElectionEnable(topic))
 
     async def elect_leaders(
         self, partitions: Sequence[TopicPartition], strategy: ElectionStrategy
     ) -> Mapping[TopicPartition, int | KafkaError]:
-        """The leader that each partition got, or why it got none; brokers are told, but may not have heard yet. A partition is missing
-        where this broker turned out not to be the controller."""
+        """The new leader of each partition, or an error. Control requests are sent, but brokers may not have handled them yet. The result
+        is empty if this broker is not the active controller."""
         return await self._result_of(ElectLeaders(partitions, strategy)) or {}
 
     async def alter_reassignments(
         self, targets: Mapping[TopicPartition, Sequence[int] | None], allow_replication_factor_change: bool = True
     ) -> Mapping[TopicPartition, KafkaError | None]:
-        """Moves partitions to these brokers, or takes that back with None: why not, by partition. Missing as above."""
+        """Reassigns partitions to these brokers, or cancels a reassignment (None). Returns an error, or None, by partition; empty if this
+        broker is not the active controller."""
         return await self._result_of(AlterReassignments(targets, allow_replication_factor_change)) or {}
 
     def reassignments(self) -> dict[TopicPartition, ReplicaAssignment]:
-        """The partitions on their way to other brokers; none where this broker is not the controller."""
+        """The partitions that are being reassigned; empty if this broker is not the active controller."""
         context = self.context
-        return {} if context is None else {each: context.assignment(each) for each in context.partitions_being_reassigned}
+        if context is None:
+            return {}
+        return {partition: context.assignment(partition) for partition in context.partitions_being_reassigned}
 
     async def alter_partition(self, request: AlterPartitionRequest, version: int) -> AlterPartitionResponse:
-        """What became of the in-sync replicas that a leader proposes."""
+        """Handles the ISR that a leader proposes. NOT_CONTROLLER if this broker is not the active controller."""
         response = await self._result_of(AlterPartitionReceived(request, version))
         return AlterPartitionResponse(error_code=ErrorCode.NOT_CONTROLLER) if response is None else response
 
     async def shut_down_broker(self, broker_id: int, broker_epoch: int) -> list[TopicPartition] | ErrorCode:
-        """Lets a broker go: the partitions that nobody else can lead, or why not."""
+        """Moves the leaders of a broker away before it stops. Returns the partitions that no other broker can lead, or an error."""
         remaining = await self._result_of(ControlledShutdown(broker_id, broker_epoch))
         return ErrorCode.NOT_CONTROLLER if remaining is None else remaining
 
@@ -170,7 +173,7 @@ class Controller:
             _log.info("Controller moved to another broker when processing %s: %s", event, moved)
             await self._resign_if_moved(event)
         except SessionExpired:
-            _log.warning("The session with the metadata tree ended before %s was done: the next controller sees to it", event)
+            _log.warning("The session with the metadata store ended while processing %s: the next controller processes it", event)
         except Exception:
             _log.exception("Error processing event %s", event)
         return result
@@ -179,7 +182,7 @@ class Controller:
         try:
             await self._maybe_resign()
         except SessionExpired:
-            pass  # which makes it resign
+            pass  # the Expire event resigns
         except Exception:
             _log.exception("Error while resigning, after %s", event)
 
@@ -220,7 +223,7 @@ class Controller:
             await self._maybe_resign()
             _log.debug("Broker %d was elected as controller instead of broker %d", self.controller_id, self.broker_id)
         except SessionExpired:
-            raise  # there is nothing to give up: /controller is gone with it
+            raise  # /controller is deleted with the session, so there is nothing to give up
         except Exception:
             _log.exception("Error while electing or becoming controller on broker %d. Trigger controller movement", self.broker_id)
             await self._trigger_move()
@@ -234,7 +237,7 @@ class Controller:
         self._plan_rebalance(self.config.leader_imbalance_check_interval_s)
 
     async def _trigger_move(self) -> None:
-        """Gives up /controller, so that somebody else, or this broker with a fresh start, can do better."""
+        """Deletes /controller after a failed failover, so that another broker, or this one in a new term, can be elected."""
         self.controller_id = await self._run(steps.read_controller_id())
         if not self.is_active or self._term is None:
             self._resign()
@@ -250,7 +253,7 @@ class Controller:
 
     async def _maybe_resign(self) -> None:
         was_active = self.is_active
-        await self._tree.exists(paths.CONTROLLER)  # leaves the watch, also where there is no controller now
+        await self._tree.exists(paths.CONTROLLER)  # sets the watch, also if /controller does not exist
         self.controller_id = await self._run(steps.read_controller_id())
         if was_active and not self.is_active:
             self._resign()
@@ -268,24 +271,24 @@ class Controller:
         try:
             requests = next(work)
             while True:
-                requests = work.send(await self._ask(requests))
+                requests = work.send(await self._send(requests))
         except StopIteration as finished:
             result: T = finished.value
             return result
 
-    async def _ask(self, requests: Sequence[TreeRequest[Any]]) -> list[TreeResponse[Any]]:
+    async def _send(self, requests: Sequence[TreeRequest[Any]]) -> list[TreeResponse[Any]]:
         if not requests:
             await asyncio.sleep(0)
             return []
-        answers = await self._tree.handle(requests[:REQUESTS_AT_ONCE])
+        responses = await self._tree.handle(requests[:REQUESTS_AT_ONCE])
         for start in range(REQUESTS_AT_ONCE, len(requests), REQUESTS_AT_ONCE):
             await asyncio.sleep(0)
-            answers += await self._tree.handle(requests[start : start + REQUESTS_AT_ONCE])
-        return answers
+            responses += await self._tree.handle(requests[start : start + REQUESTS_AT_ONCE])
+        return responses
 
 
 class SessionHandler:
-    """A session that expired took /controller with it: resign before the next one, run for it again in the next one."""
+    """An expired session deletes /controller: the controller resigns before the next session, and runs for election in it."""
 
     name: Final = "controller-state-change-handler"
 

@@ -1,6 +1,6 @@
-"""Who becomes the leader of a partition: Kafka's four ways to choose, as functions of what is known and of nothing else.
+"""Leader election: Kafka's four strategies, as pure functions of the controller context.
 
-Each gives the new leader and ISR, or None if nobody can lead, and the replicas that have to hear of it.
+Each returns the new leader and ISR, or None if no replica can lead, and the replicas that get the LeaderAndIsr request.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from barnabas.topic_partition import TopicPartition
 
 
 class ElectionStrategy(Enum):
-    OFFLINE = "Offline"  # the leader is gone: a live replica in the ISR, or, if the topic allows it, any that lives
-    OFFLINE_UNCLEAN = "OfflineAllowUnclean"  # the same, with the administrator's word that data may be lost
+    OFFLINE = "Offline"  # the leader is offline: a live replica in the ISR or, if the topic allows it, any live replica
+    OFFLINE_UNCLEAN = "OfflineAllowUnclean"  # as OFFLINE, and an administrator allows the loss of data
     REASSIGN = "Reassign"  # the leader is not among the target replicas
-    PREFERRED = "PreferredReplica"  # back to the first of the assignment
-    CONTROLLED_SHUTDOWN = "ControlledShutdown"  # away from brokers that are going
+    PREFERRED = "PreferredReplica"  # the first replica of the assignment
+    CONTROLLED_SHUTDOWN = "ControlledShutdown"  # a replica on a broker that is not shutting down
 
 
 class ElectionResult(NamedTuple):
@@ -41,7 +41,7 @@ def offline_leader(context: ControllerContext, partition: TopicPartition, curren
 def reassigned_leader(context: ControllerContext, partition: TopicPartition, current: LeaderAndIsr) -> ElectionResult:
     assignment = context.assignment(partition)
     target = [replica for replica in assignment.replicas if replica not in assignment.removing_replicas]
-    leader = next((each for each in target if each in current.isr and context.is_replica_online(each, partition)), None)
+    leader = next((replica for replica in target if replica in current.isr and context.is_replica_online(replica, partition)), None)
     return ElectionResult(partition, None if leader is None else current.elected(leader, current.isr), target)
 
 
@@ -52,12 +52,12 @@ def preferred_leader(context: ControllerContext, partition: TopicPartition, curr
 
 
 def controlled_shutdown_leader(context: ControllerContext, partition: TopicPartition, current: LeaderAndIsr) -> ElectionResult:
-    """Brokers that are going hear of it too: they become followers before they stop."""
-    going = context.shutting_down_broker_ids
+    """The brokers that shut down are recipients too: they become followers before they stop."""
+    shutting_down = context.shutting_down_broker_ids
     assignment = context.replicas(partition)
     up = [replica for replica in assignment if context.is_replica_online(replica, partition, including_shutting_down=True)]
-    leader = next((replica for replica in up if replica in current.isr and replica not in going), None)
-    isr = tuple(replica for replica in current.isr if replica not in going)
+    leader = next((replica for replica in up if replica in current.isr and replica not in shutting_down), None)
+    isr = tuple(replica for replica in current.isr if replica not in shutting_down)
     return ElectionResult(partition, None if leader is None else current.elected(leader, isr), up)
 
 

@@ -1,7 +1,7 @@
-"""Everything that can happen to a controller, and the one queue through which it happens.
+"""The events of the controller, and the queue that orders them.
 
-Watches, answers of brokers and requests of administrators only put events here; one task takes them out, one at a time and each to its end,
-so that nothing in the controller ever sees another thing half done.
+Watches, responses of brokers and requests of administrators only put events into the queue. One task processes them, one after the other,
+so that no part of the controller sees a half-processed event.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ControllerEventWithResult(ControllerEvent, Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Startup(ControllerEvent):
-    """The first: look who is the controller, and try to become it."""
+    """The first event: read /controller, and run for election if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,61 +51,61 @@ class ControllerChange(ControllerEvent):
 
 @dataclass(frozen=True, slots=True)
 class Reelect(ControllerEvent):
-    """/controller is gone."""
+    """/controller was deleted."""
 
 
 @dataclass(frozen=True, slots=True)
 class RegisterBrokerAndReelect(ControllerEvent):
-    """A new session: the broker's registration and /controller went with the old one."""
+    """A new session began. The old one took the broker's registration and /controller with it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expire(ControllerEvent):
-    """The session is gone, and with it the right to be the controller."""
+    """The session expired: this broker is no longer the controller."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerChange(ControllerEvent):
-    """Children of /brokers/ids."""
+    """The children of /brokers/ids changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerModifications(ControllerEvent):
-    """A registration has other data: the broker's listeners changed."""
+    """The data of a registration changed, for example the broker's listeners."""
 
     broker_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class TopicChange(ControllerEvent):
-    """Children of /brokers/topics."""
+    """The children of /brokers/topics changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionModifications(ControllerEvent):
-    """A topic's assignment has other data."""
+    """The assignment of a topic changed."""
 
     topic: str
 
 
 @dataclass(frozen=True, slots=True)
 class TopicDeletion(ControllerEvent):
-    """Children of /admin/delete_topics."""
+    """The children of /admin/delete_topics changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class IsrChangeNotification(ControllerEvent):
-    """Children of /isr_change_notification: leaders of an old inter.broker.protocol.version wrote states by themselves."""
+    """The children of /isr_change_notification changed: leaders with an old inter.broker.protocol.version write their ISR themselves."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogDirEventNotification(ControllerEvent):
-    """Children of /log_dir_event_notification: brokers lost a log directory."""
+    """The children of /log_dir_event_notification changed: a log directory of a broker failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class UncleanLeaderElectionEnable(ControllerEvent):
-    """unclean.leader.election.enable became true for one topic, or for all that do not say otherwise."""
+    """unclean.leader.election.enable became true for one topic, or for all topics without their own value (None)."""
 
     topic: str | None = None
 
@@ -129,12 +129,12 @@ class AlterReassignments(ControllerEventWithResult[Mapping[TopicPartition, Kafka
 
 @dataclass(frozen=True, slots=True)
 class ReassignmentNodeChange(ControllerEvent):
-    """/admin/reassign_partitions was created: tools of old ask for a reassignment there."""
+    """/admin/reassign_partitions was created: older tools request reassignments there."""
 
 
 @dataclass(frozen=True, slots=True)
 class PreferredElectionNodeChange(ControllerEvent):
-    """/admin/preferred_replica_election was created: the same for elections."""
+    """/admin/preferred_replica_election was created: older tools request elections there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ class ControlledShutdown(ControllerEventWithResult[list[TopicPartition] | ErrorC
 
 @dataclass(frozen=True, slots=True)
 class AutoPreferredReplicaLeaderElection(ControllerEvent):
-    """auto.leader.rebalance.enable: it is time to look which brokers lead too little of what they should."""
+    """The periodic check of auto.leader.rebalance.enable: which brokers lead too few of their preferred partitions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ class UpdateMetadataResponseReceived(ControllerEvent):
 
 @dataclass(frozen=True, slots=True)
 class TopicDeletionStopReplicaResponseReceived(ControllerEvent):
-    """A broker's answer to StopReplica with deletion: an error code of the whole, and one of each partition of a topic being deleted."""
+    """The response to a StopReplica with deletion: the error code of the request, and that of each partition of a topic being deleted."""
 
     broker_id: int
     request_error: int
@@ -193,7 +193,7 @@ class EventQueue:
 
     @property
     def is_idle(self) -> bool:
-        """Nothing waits and nothing is in process: what has happened so far has been dealt with."""
+        """Whether the queue is empty and no event is being processed."""
         return not self._waiting and not self._processing
 
     def start(self) -> None:
@@ -210,12 +210,12 @@ class EventQueue:
         return done
 
     def clear_and_put(self, event: ControllerEvent) -> asyncio.Future[Any]:
-        """What waits is void and will not happen: its reason is gone."""
+        """Cancels the waiting events, which no longer apply, and puts this one."""
         self._preempt()
         return self.put(event)
 
     async def close(self) -> None:
-        """The event in process comes to its end, unless the tree leaves it waiting for too long; those that wait are preempted."""
+        """Cancels the waiting events. Waits for the event being processed, for CLOSE_TIMEOUT_S at most."""
         self._closed = True
         self._preempt()
         self._arrived.set()

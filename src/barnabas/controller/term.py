@@ -1,6 +1,7 @@
-"""One term of this broker as the controller: what it knows, the machines that decide, and which event goes to which of them.
+"""One term of this broker as the active controller: its context, its state machines, and the dispatch of events to them.
 
-A term begins with a won election and its failover, which reads everything anew; it ends with a resignation, and nothing of it is kept.
+A term begins with a won election and the failover, which reads everything from the metadata store. It ends with the resignation; nothing of
+it is kept.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ _log = logging.getLogger(__name__)
 
 
 class Term:
-    """`tree` is only told what to watch; what is asked of it goes through the steps."""
+    """Uses `tree` only to register watches. Reads and writes go through the steps."""
 
     def __init__(
         self,
@@ -96,7 +97,7 @@ class Term:
             self._reassignments,
             self._new_batch,
         )
-        self._alterations = AlterPartitions(context, self._tell_metadata)
+        self._alterations = AlterPartitions(context, self._send_metadata)
         self._shutdowns = ControlledShutdowns(context, self._partition_states, self._replica_states, self._new_batch)
         self._topics = TopicChanges(
             context,
@@ -110,11 +111,12 @@ class Term:
         )
 
     def fail_over(self) -> Steps[None]:
-        """Kafka's order: watch before reading, know everything before telling, tell who lives before telling who leads."""
+        """In Kafka's order: sets watches before it reads, reads everything before it sends, and sends the live brokers before the
+        leaders."""
         yield from steps.enable_feature_versioning()
         self._watches.watch_cluster()
         for parent in (paths.LOG_DIR_EVENT_NOTIFICATION, paths.ISR_CHANGE_NOTIFICATION):
-            # What they ask for is done by reading everything anew.
+            # Reading everything covers these notifications.
             yield from steps.delete_children(parent, (yield from steps.read_children(parent)), self.context.epoch_version)
         yield from self._load_context()
         yield from leave_out_returned(self.context)
@@ -139,13 +141,13 @@ class Term:
             self._channel.add_broker(broker.broker_id, broker.registration)
 
     def end(self) -> None:
-        """Answers that are still to come, and changes of the tree, are not heard any more."""
+        """Ends the term: later responses of brokers and changes in the metadata store are ignored."""
         self._ended = True
         self._watches.forget_cluster()
         self._channel.shutdown()
 
     def process(self, event: ControllerEvent) -> Steps[Any]:
-        """The result of an `ControllerEventWithResult`, and None of any other event."""
+        """Processes an event. Returns the result of a `ControllerEventWithResult`, and None for any other event."""
         match event:
             case BrokerChange():
                 yield from self._brokers.process_broker_change()
@@ -189,24 +191,24 @@ class Term:
         return None
 
     def complete(self, event: ControllerEvent, result: object) -> Steps[None]:
-        """What follows once the result of an event is certain: a failure here does not change the result."""
+        """Runs what follows from a processed event. A failure here does not change the result of the event."""
         if isinstance(event, AlterPartitionReceived) and isinstance(result, AlterPartitionResponse):
-            yield from self._reassignments.isr_changed(self._altered(result))
+            yield from self._reassignments.isr_changed(self._accepted(result))
 
     def _process_preferred_elections(self) -> Steps[None]:
         if (yield from self._elections.process_node()):
-            self._put(PreferredElectionNodeChange())  # reads it again, and so hears of the next one
+            self._put(PreferredElectionNodeChange())  # reads the znode again, which sets the watch for the next request
 
-    def _altered(self, response: AlterPartitionResponse) -> list[TopicPartition]:
-        """Those whose in-sync replicas were written."""
+    def _accepted(self, response: AlterPartitionResponse) -> list[TopicPartition]:
+        """The partitions whose ISR was accepted."""
         return [
-            TopicPartition(topic.topic_name or self.context.topic_names.get(topic.topic_id, ""), each.partition_index)
+            TopicPartition(topic.topic_name or self.context.topic_names.get(topic.topic_id, ""), partition.partition_index)
             for topic in response.topics
-            for each in topic.partitions
-            if each.error_code == ErrorCode.NONE
+            for partition in topic.partitions
+            if partition.error_code == ErrorCode.NONE
         ]
 
-    def _tell_metadata(self, partitions: Iterable[TopicPartition]) -> None:
+    def _send_metadata(self, partitions: Iterable[TopicPartition]) -> None:
         self._brokers.send_update_metadata(self.context.live_brokers, partitions)
 
     def _new_batch(self) -> RequestBatch:

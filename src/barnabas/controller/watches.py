@@ -1,6 +1,6 @@
-"""What the controller watches in the tree. A handler turns a change into an event and does nothing else.
+"""The watches of the controller in the metadata store. A handler turns a change into an event and does nothing else.
 
-Registering is local; the watch itself is left by the next reading of the path, which whoever processes the event does first.
+Registering a handler is local. The next read of the path sets the watch itself; the processing of an event begins with that read.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _CHILDREN: Final[dict[str, ControllerEvent]] = {
     paths.ISR_CHANGE_NOTIFICATION: IsrChangeNotification(),
 }
 
-# Nodes that are written to ask for something, and go when it is done.
+# Znodes that older tools create as a request, and that the controller deletes when it is done.
 _REQUESTS: Final[dict[str, ControllerEvent]] = {
     paths.REASSIGN_PARTITIONS: ReassignmentNodeChange(),
     paths.PREFERRED_REPLICA_ELECTION: PreferredElectionNodeChange(),
@@ -47,7 +47,7 @@ class ControllerWatches:
         self._nodes: set[str] = set()
 
     def watch_controller(self) -> None:
-        """Every broker does, also one that is not the controller: it may have to become it."""
+        """Watches /controller. Every broker does so, because it may have to become the controller."""
         handler = NodeHandler(paths.CONTROLLER, self._put_event, created=ControllerChange(), deleted=Reelect(), changed=ControllerChange())
         self._tree.register_change_handler(handler)
 
@@ -100,7 +100,7 @@ class ChildrenHandler:
 
 
 class NodeHandler:
-    """What it was given no event for, it lets pass."""
+    """Puts the event for each kind of change of a znode. A kind without an event is ignored."""
 
     def __init__(
         self,

@@ -264,7 +264,7 @@ async def test_a_session_that_ends_meanwhile_is_no_fault_of_the_event(caplog: py
         world.delete(paths.CONTROLLER)  # an event for the controller, which cannot ask anything any more
         world.client._session.expire()  # type: ignore[union-attr]
         await world.settle()
-    assert "the next controller sees to it" in caplog.text
+    assert "the next controller processes it" in caplog.text
     assert "Traceback" not in caplog.text
 
 

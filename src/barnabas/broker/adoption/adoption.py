@@ -62,8 +62,7 @@ class Adoption:
 
 
 def plan(inventory: KafkaInventory, random: Random, *, broker_retention: bool = False, create_missing: bool = False) -> Adoption:
-    """Raises NotAdoptable. With `broker_retention`, topics without their own retention use the broker's; otherwise they are kept for
-    ever."""
+    """Raises NotAdoptable. Without `broker_retention`, topics without their own retention are kept for ever."""
     meta = inventory.meta
     node_id = meta.node_id if meta.node_id is not None else DEFAULT_NODE_ID
     broker_configs, remarks = _broker_configs(inventory, node_id)

@@ -1,1 +1,1 @@
-"""A broker as one of several: registration, the controller's channels, control requests, controlled shutdown."""
+"""This broker as a member of a cluster: registration, the controller's channels, control requests, controlled shutdown."""

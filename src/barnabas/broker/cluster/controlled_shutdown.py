@@ -1,4 +1,4 @@
-"""How a broker leaves a cluster: it asks the controller to give what it leads to others, and stops when that is done, or cannot be."""
+"""The controlled shutdown of a broker: it requests that the controller moves its leaders, and stops when that is done or has failed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 async def controlled_shutdown(broker: Broker, cluster: ClusterMember, config: BrokerConfig) -> bool:
-    """Whether nothing is left to it. A broker that is the last of its cluster has nobody to ask but itself, and nobody to give to."""
+    """Returns whether the broker leads nothing any more. The last broker of a cluster does not try: no other broker can lead."""
     cluster.leave()
     backoff_s = config.number("controlled.shutdown.retry.backoff.ms") / 1000
     for left in range(config.number("controlled.shutdown.max.retries"), 0, -1):
@@ -35,7 +35,7 @@ async def controlled_shutdown(broker: Broker, cluster: ClusterMember, config: Br
             timeout_ms = config.number("controller.socket.timeout.ms")
             response = cast("ControlledShutdownResponse", await cluster.to_controller.ask(request, VERSION, timeout_ms))
         except KafkaError as error:
-            _log.warning("The controller did not hear that this broker is about to stop: %s", error)
+            _log.warning("The controlled shutdown request failed: %s", error)
             await asyncio.sleep(min(backoff_s, NO_CONTROLLER_RETRY_S))
             continue
         if response.error_code == ErrorCode.NONE and not response.remaining_partitions:
@@ -50,12 +50,12 @@ async def controlled_shutdown(broker: Broker, cluster: ClusterMember, config: Br
 
 
 async def _back_off(broker: Broker, backoff_s: float) -> None:
-    """Gives the other brokers time to take over, as long as there are any. Brokers that are stopped together leave partitions to the last
-    of them, for which no other broker is going to take over."""
+    """Waits for other brokers to take over, as long as there are any. When all brokers are stopped together, no other broker can take over
+    the partitions of the last one."""
     end = asyncio.get_running_loop().time() + backoff_s
     while not _is_alone(broker) and (left := end - asyncio.get_running_loop().time()) > 0:
         await asyncio.sleep(min(left, ALONE_CHECK_S))
 
 
 def _is_alone(broker: Broker) -> bool:
-    return all(each.id == broker.broker_id for each in broker.metadata_cache.alive_brokers())
+    return all(alive.id == broker.broker_id for alive in broker.metadata_cache.alive_brokers())

@@ -128,8 +128,7 @@ class ControllerRequests:
                 self._log_manager.checkpoints.failed(checkpoint, error)
 
     async def _sync_names(self) -> None:
-        """Syncs the log directories once per request, before the response: a crash then neither loses a new log nor restores a deleted
-        one."""
+        """Syncs the log directories once per request, before the response, so that a crash undoes neither a creation nor a deletion."""
         sync = self._log_manager.dir_syncs.take()
         if sync is not None:
             await self._on_a_thread(sync.run)
@@ -142,8 +141,7 @@ class ControllerRequests:
             await asyncio.get_running_loop().run_in_executor(self._disk_threads, call)
 
     def _topics_without_log(self, request: LeaderAndIsrRequest) -> list[str]:
-        """Topics whose configs this broker has not loaded yet. The configs of a new topic are in the metadata store before its
-        assignment."""
+        """Topics whose configs this broker has not loaded yet. The configs of a new topic are stored before its assignment."""
         logs = self._replica_manager.log_manager
         return [
             topic.topic_name

@@ -1,7 +1,7 @@
-"""The controller's way to the brokers of its own process: no socket, no bytes, the same messages and the same order.
+"""The controller's channel to brokers of its own process: the same messages in the same order, without a socket or encoding.
 
-Requests to one broker are carried out one after another, in turns of the loop of their own: the controller never hears an answer inside
-the call that sent the question, just as over a network.
+The requests to one broker are carried out one after the other, each in a loop iteration of its own. As over a network, the controller never
+gets a response inside the call that sent the request.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from barnabas.protocol.registry import BY_NAME
 
 _log = logging.getLogger(__name__)
 
-CarryOut = Callable[[Message], Awaitable[Message]]
+HandleRequest = Callable[[Message], Awaitable[Message]]
 OnResponse = Callable[[Message], None]
 
 
 class LocalChannel:
-    """`brokers` are those of this process by their ids, each as what carries out an order; the controller may only know of these."""
+    """`brokers` has the request handler of each broker of this process, by broker id."""
 
-    def __init__(self, brokers: Mapping[int, CarryOut]) -> None:
+    def __init__(self, brokers: Mapping[int, HandleRequest]) -> None:
         self._brokers = brokers
-        self._queues: dict[int, deque[tuple[Message, OnResponse | None]]] = {}  # of those that are connected
-        self._workers: dict[int, asyncio.Task[None]] = {}  # of those that have something to do
+        self._queues: dict[int, deque[tuple[Message, OnResponse | None]]] = {}  # of the brokers that were added
+        self._workers: dict[int, asyncio.Task[None]] = {}  # of the brokers with queued requests
 
     def add_broker(self, broker_id: int, registration: BrokerRegistration) -> None:
         self._queues.setdefault(broker_id, deque())
 
     def remove_broker(self, broker_id: int) -> None:
-        """What it is doing it does to the end, but nobody hears of it."""
+        """A request that is being carried out continues, but its response is dropped."""
         self._queues.pop(broker_id, None)
 
     def send(self, broker_id: int, request: Message, on_response: OnResponse | None = None) -> None:
@@ -52,7 +52,7 @@ class LocalChannel:
         self._queues.clear()
 
     async def drained(self) -> None:
-        """Returns when everything sent so far, and all that followed from it, has been answered."""
+        """Returns when there is a response to every request, including the requests that followed from responses."""
         while self._workers:
             await asyncio.wait(list(self._workers.values()))
 
@@ -60,14 +60,14 @@ class LocalChannel:
         try:
             while queue := self._queues.get(broker_id):
                 request, on_response = queue.popleft()
-                response = await self._carry_out(broker_id, request)
+                response = await self._handle(broker_id, request)
                 if on_response is not None and self._queues.get(broker_id) is queue:
                     on_response(response)
         finally:
             del self._workers[broker_id]
 
-    async def _carry_out(self, broker_id: int, request: Message) -> Message:
-        """An order that fails is answered with an error, as over a network: those behind it are carried out all the same."""
+    async def _handle(self, broker_id: int, request: Message) -> Message:
+        """A request that fails gets an error response, as over a network, and the next request is carried out."""
         try:
             return await self._brokers[broker_id](request)
         except Exception as error:

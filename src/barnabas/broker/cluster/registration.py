@@ -1,7 +1,7 @@
-"""How the cluster knows this broker: its node in /brokers/ids, which lives as long as its session with the tree.
+"""Registers this broker: creates its ephemeral znode in /brokers/ids.
 
-The zxid of the node's creation is the epoch of this life of the broker. The node of an earlier life may still be there, when a broker was
-killed and is back before its session has timed out: that is waited for, and nobody's node is ever taken away.
+The zxid of the creation is the broker epoch. When a broker was killed and restarts before its old session has timed out, the old znode
+still exists. The registration waits until it is gone; it never deletes a znode of another session.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ _log = logging.getLogger(__name__)
 
 
 async def register(tree: TreeClient, broker_id: int, registration: cluster.BrokerRegistration, patience_ms: int) -> int:
-    """The broker's epoch. Raises DuplicateBrokerRegistration if another has the same id for longer than a session lasts."""
+    """Returns the broker epoch. Raises DuplicateBrokerRegistration if the id stays registered for `patience_ms`."""
     path = paths.broker_id(broker_id)
     data = cluster.encode_broker(registration)
     loop = asyncio.get_running_loop()
     deadline = loop.time() + patience_ms / 1000
-    told = False
+    is_logged = False
     while True:
         try:
             epoch = (await tree.create(path, data, CreateMode.EPHEMERAL)).stat.czxid
             break
         except NodeExists:
-            found = await tree.exists(path)
-        if found is None:
-            continue  # it has just gone
-        if found.ephemeral_owner == tree.session_id:  # made by a request whose answer was lost with a connection
-            epoch = found.czxid
+            existing = await tree.exists(path)
+        if existing is None:
+            continue  # it was deleted in the meantime
+        if existing.ephemeral_owner == tree.session_id:  # created by a request whose response was lost with a connection
+            epoch = existing.czxid
             break
         if loop.time() >= deadline:
             raise DuplicateBrokerRegistration(
                 f"A broker with the id {broker_id} is registered at {path} and does not go away. If it is another broker, give this one "
                 "another broker.id"
             )
-        if not told:
-            told = True
-            _log.warning("Broker %d is registered already: waiting until the session of its earlier life is over", broker_id)
+        if not is_logged:
+            is_logged = True
+            _log.warning("Broker %d is already registered: waiting for the end of the session of its last run", broker_id)
         await asyncio.sleep(LOOK_AGAIN_S)
     _log.info("Registered broker %d at path %s with epoch %d: %s", broker_id, path, epoch, ",".join(map(str, registration.endpoints)))
     return epoch

@@ -1,7 +1,7 @@
-"""The controller's way to the brokers of a cluster: to its own without a socket, to the others over their links.
+"""The controller's channel to the brokers of a cluster: to its own broker without a socket, to the others over links.
 
-Requests to one broker go one after another, each until it is answered or the broker is removed: a broker that hears of a later state before
-an earlier one would take the earlier for news.
+The requests to one broker are sent one after the other. Each is retried until it has a response or the broker is removed: a broker that
+received a later state before an earlier one would take the earlier one for new.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ OnResponse = Callable[[Message], None]
 
 
 class RemoteChannel:
-    """`listener_name` is that of the brokers among themselves."""
+    """`listener_name` is the listener for control requests."""
 
     def __init__(self, broker_id: int, local: LocalChannel, links: BrokerLinks, listener_name: str) -> None:
         self._broker_id = broker_id
@@ -41,7 +41,7 @@ class RemoteChannel:
         if broker_id == self._broker_id:
             self._local.add_broker(broker_id, registration)
             return
-        endpoint = next((each for each in registration.endpoints if each.listener_name == self._listener_name), None)
+        endpoint = next((endpoint for endpoint in registration.endpoints if endpoint.listener_name == self._listener_name), None)
         if endpoint is None:
             _log.error("Broker %d has no listener %s: the controller cannot reach it", broker_id, self._listener_name)
             return
@@ -76,14 +76,14 @@ class RemoteChannel:
             self.remove_broker(broker_id)
 
     async def drained(self) -> None:
-        """Returns when this broker has answered everything that was sent to it so far."""
+        """Returns when this broker itself has responded to every request."""
         await self._local.drained()
 
     async def _work(self, broker_id: int, queue: deque[tuple[ControlRequest, OnResponse | None]]) -> None:
         try:
             while queue:
                 request, on_response = queue[0]
-                response = await self._until_answered(broker_id, request)
+                response = await self._send_until_response(broker_id, request)
                 queue.popleft()
                 if on_response is not None:
                     on_response(response)
@@ -91,10 +91,10 @@ class RemoteChannel:
             if self._workers.get(broker_id) is asyncio.current_task():
                 del self._workers[broker_id]
 
-    async def _until_answered(self, broker_id: int, request: ControlRequest) -> Message:
+    async def _send_until_response(self, broker_id: int, request: ControlRequest) -> Message:
         while True:
             try:
                 return await self._links.ask(broker_id, request, REQUEST_VERSIONS[type(request)])
             except KafkaError as error:
-                _log.warning("Broker %d did not take %s: %s", broker_id, type(request).__name__, error)
+                _log.warning("Broker %d did not accept %s: %s", broker_id, type(request).__name__, error)
             await asyncio.sleep(RETRY_S)

@@ -77,8 +77,7 @@ class ConfigChangeListener:
         self._woken.set()
 
     async def process(self) -> None:
-        """Processes all new notifications. The maker of a change awaits this to have it applied. A failure is retried with the next
-        change."""
+        """Processes all new notifications. The maker of a change awaits it. A failed notification is retried with the next change."""
         try:
             async with self._turn:
                 await self._process_new()

@@ -37,8 +37,7 @@ _LOG_DEFAULTS: Final = ("log.", "message.", "compression.", "min.insync.replicas
 
 
 class ConfigManager:
-    """Calls `on_broker_change` with the names of the broker settings whose value changed, and `on_group_change` with the name of a
-    group."""
+    """Calls `on_broker_change` with the names of changed broker settings, and `on_group_change` with the name of a group."""
 
     def __init__(
         self,
@@ -100,8 +99,7 @@ class ConfigManager:
         return self._topics.get(name, {})
 
     async def describe(self, kind: ConfigResourceType, name: str, names: Collection[str] | None) -> list[ConfigEntry]:
-        """The configs of a resource, all or those in `names`. The caller has checked that a topic exists. Raises the error for the
-        client."""
+        """The configs of a resource, all or those in `names`. The caller has checked that a topic exists. Raises KafkaError."""
         if kind is ConfigResourceType.TOPIC:
             return describe_topic(self.config, await self._admin.fetch_config("topics", name), names)
         if kind is ConfigResourceType.BROKER:
@@ -184,8 +182,7 @@ class ConfigManager:
         self._log_manager.update_default_config(defaults, topics)
 
     def _log_config(self, topic: str, defaults: LogConfig | None = None) -> LogConfig:
-        """The config of a topic on top of the broker's defaults. Invalid configs in the metadata store are skipped, so that the log still
-        opens."""
+        """The config of a topic on top of the broker's defaults. Skips invalid stored configs, so that the log still opens."""
         defaults = defaults or self.config.current.log_config()
         properties = self._topics.get(topic, {})
         try:

@@ -39,8 +39,7 @@ _CLUSTER_WIDE_BY_LISTENER: Final = frozenset({"max.connections", "max.connection
 
 
 class DynamicBrokerConfig:
-    """`current` is the effective config. The configs of this broker override the cluster-wide default, which overrides
-    server.properties."""
+    """`current` is the effective config. Configs of this broker override the cluster-wide ones, and these override server.properties."""
 
     def __init__(self, static: BrokerConfig) -> None:
         self.static: Final = static

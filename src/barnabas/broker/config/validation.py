@@ -113,10 +113,10 @@ def _listeners(config: BrokerConfig) -> None:
             "control.plane.listener.name, when defined, should have a different value from the inter broker listener name. "
             f"Currently they both have the value {control_plane}",
         )
-    known = {*names(config.listeners), *map(normalised, config.items("controller.listener.names"))}
+    listener_names = {*names(config.listeners), *map(normalised, config.items("controller.listener.names"))}
     for listener in config.items("early.start.listeners"):
         _require(
-            normalised(listener) in known,
+            normalised(listener) in listener_names,
             f"early.start.listeners contains listener {normalised(listener)}, but this is not contained in listeners or "
             "controller.listener.names",
         )

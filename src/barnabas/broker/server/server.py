@@ -76,8 +76,7 @@ _log = logging.getLogger(__name__)
 
 
 class BrokerServer:
-    """Must be made on the event loop that it runs on. `tree_path` is the file of the embedded metadata store; by default it lies in the
-    first log directory."""
+    """Must be made on the event loop that it runs on. `tree_path` is the embedded metadata store, by default in the first log directory."""
 
     broker: Broker
     groups: GroupCoordinatorService

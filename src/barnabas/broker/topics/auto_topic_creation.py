@@ -43,8 +43,7 @@ class TopicCreator(Protocol):
 
 @dataclass(frozen=True)
 class _Failure:
-    """The failure of the last attempt to create a topic. `response_code` is the one for Metadata; 0 if the attempt had no definite
-    result."""
+    """The failure of the last attempt to create a topic. `response_code` is for Metadata; 0 if the outcome is unknown."""
 
     code: int
     response_code: int

@@ -177,10 +177,10 @@ class MetadataCache:
             _log.error("Listeners are not identical across brokers, a client may find partitions without a leader: %s", listeners)
 
     def _set_topic_id(self, topic: str, topic_id: Uuid) -> None:
-        known = self._topic_ids.get(topic, Uuid.ZERO)
-        if known == topic_id:
+        previous_id = self._topic_ids.get(topic, Uuid.ZERO)
+        if previous_id == topic_id:
             return
-        self._topic_names.pop(known, None)
+        self._topic_names.pop(previous_id, None)
         if topic_id == Uuid.ZERO:
             del self._topic_ids[topic]
         else:

@@ -34,8 +34,7 @@ class ProducerIdsNotReady(KafkaError):
 
 
 class ProducerIdsUnavailable(KafkaError):
-    """All 2^63 ids are used, or the block in the metadata store cannot be decoded. The code is UNKNOWN_SERVER_ERROR: a retry does not
-    help."""
+    """All 2^63 ids are used, or the stored block cannot be decoded. The code is UNKNOWN_SERVER_ERROR: a retry does not help."""
 
 
 class ProducerIdManager:

@@ -1,1 +1,1 @@
-"""What the controller does on each kind of event."""
+"""The handlers of the controller's events."""

@@ -1,6 +1,6 @@
-"""Brokers that come, go, return, change, or lose a disk: what the controller then does, in Kafka's order.
+"""Handles brokers that start, stop, restart, change their registration, or lose a log directory, in Kafka's order.
 
-These are steps, made of those of the state machines; they read the tree and write it only through them.
+The methods are steps, composed of the steps of the state machines.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ class BrokerChanges:
             yield [Exists(paths.broker_id(broker_id)) for broker_id in broker_ids]
 
     def process_broker_change(self) -> Steps[None]:
-        """A broker that is there as before, but with a greater epoch, went and came back in between: it *bounced* and forgot all."""
+        """A broker whose epoch has grown has restarted in the meantime: it *bounced* and has lost its in-memory state."""
         registered = {broker.broker_id: broker for broker in (yield from steps.read_brokers())}
-        known = self._context.live_brokers
-        new = [broker for broker_id, broker in registered.items() if broker_id not in known]
-        dead = sorted(broker_id for broker_id in known if broker_id not in registered)
-        bounced = [broker for broker_id, broker in registered.items() if broker_id in known and broker.epoch > known[broker_id].epoch]
+        live = self._context.live_brokers
+        new = [broker for broker_id, broker in registered.items() if broker_id not in live]
+        dead = sorted(broker_id for broker_id in live if broker_id not in registered)
+        bounced = [broker for broker_id, broker in registered.items() if broker_id in live and broker.epoch > live[broker_id].epoch]
         _log.info(
             "Newly added brokers: %s, deleted brokers: %s, bounced brokers: %s, all live brokers: %s",
             [broker.broker_id for broker in new],
@@ -87,17 +87,17 @@ class BrokerChanges:
 
     def process_broker_modification(self, broker_id: int) -> Steps[None]:
         (registered,) = yield from steps.read_registrations([broker_id])
-        known = self._context.live_brokers.get(broker_id)
-        if registered is None or known is None:
+        live = self._context.live_brokers.get(broker_id)
+        if registered is None or live is None:
             return
-        before, after = known.registration, registered.registration
+        before, after = live.registration, registered.registration
         if before.endpoints != after.endpoints or before.features != after.features:
-            # The epoch stays: a greater one would be a bounce, which has to be treated as one.
-            self._context.add_live_broker(known._replace(registration=after))
+            # Keeps the epoch: a greater one is a bounce, which process_broker_change must handle.
+            self._context.add_live_broker(live._replace(registration=after))
             self.send_update_metadata(self._context.live_brokers)
 
     def process_log_dir_events(self) -> Steps[None]:
-        """Asks the brokers about all they hold: a replica whose directory is gone answers LeaderAndIsr with KAFKA_STORAGE_ERROR."""
+        """Sends LeaderAndIsr for all replicas of the brokers: a replica in a failed log directory responds with KAFKA_STORAGE_ERROR."""
         names = yield from steps.read_children(paths.LOG_DIR_EVENT_NOTIFICATION)
         broker_ids = yield from steps.read_log_dir_events(names)
         if broker_ids:
@@ -124,14 +124,14 @@ class BrokerChanges:
             yield from self._replicas_become_offline([PartitionAndReplica(partition, broker_id) for partition in lost])
 
     def _errors(self, event: LeaderAndIsrResponseReceived) -> Iterable[tuple[TopicPartition, int]]:
-        """By topic id since version 5; a topic that is gone meanwhile is of no interest."""
-        for each in event.response.partition_errors:
-            yield TopicPartition(each.topic_name, each.partition_index), each.error_code
+        """The error codes by partition. Since version 5 the response has topic ids; topics deleted in the meantime are skipped."""
+        for result in event.response.partition_errors:
+            yield TopicPartition(result.topic_name, result.partition_index), result.error_code
         for topic in event.response.topics:
             name = self._context.topic_names.get(topic.topic_id)
             if name is not None:
-                for each in topic.partition_errors:
-                    yield TopicPartition(name, each.partition_index), each.error_code
+                for topic_result in topic.partition_errors:
+                    yield TopicPartition(name, topic_result.partition_index), topic_result.error_code
 
     def _bring_up(self, brokers: Sequence[LiveBroker]) -> Steps[None]:
         context = self._context
@@ -139,8 +139,8 @@ class BrokerChanges:
             context.add_live_broker(broker)
             context.replicas_on_offline_dirs.pop(broker.broker_id, None)
         started = [broker.broker_id for broker in brokers]
-        # The others only have to learn of the new ones; the new ones have to learn everything, and before they hear what they hold.
-        self.send_update_metadata([each for each in context.live_brokers if each not in started])
+        # The other brokers only need the new brokers. The new brokers need all metadata, before the states of their replicas.
+        self.send_update_metadata([broker_id for broker_id in context.live_brokers if broker_id not in started])
         self.send_update_metadata(started, context.partitions_with_leaders)
         held = context.replicas_on_brokers(started)
         yield from self._replica_states.handle_state_changes(held, ReplicaStatus.ONLINE)
@@ -159,12 +159,12 @@ class BrokerChanges:
 
     def _replicas_become_offline(self, replicas: Sequence[PartitionAndReplica]) -> Steps[None]:
         context = self._context
-        being_deleted = [each for each in replicas if context.is_topic_queued_for_deletion(each.partition.topic)]
-        others = [each for each in replicas if not context.is_topic_queued_for_deletion(each.partition.topic)]
+        being_deleted = [replica for replica in replicas if context.is_topic_queued_for_deletion(replica.partition.topic)]
+        others = [replica for replica in replicas if not context.is_topic_queued_for_deletion(replica.partition.topic)]
         yield from self._partition_states.handle_state_changes(context.partitions_with_offline_leader, PartitionStatus.OFFLINE)
         outcomes = yield from self._partition_states.trigger_online()
         yield from self._replica_states.handle_state_changes(others, ReplicaStatus.OFFLINE)
         yield from self._deletion.fail_replica_deletion(being_deleted)
         if not others and not any(isinstance(outcome, LeaderAndIsr) for outcome in outcomes.values()):
-            # No state has changed, so nobody was told; but that the broker is gone they have to know.
+            # No state has changed, so no request was sent, but the brokers must still learn that this broker is down.
             self.send_update_metadata(context.live_brokers)

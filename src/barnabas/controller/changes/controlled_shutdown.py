@@ -1,4 +1,4 @@
-"""A broker that is about to stop: its partitions get other leaders first, its replicas leave their ISRs, and nobody waits for it."""
+"""ControlledShutdown: moves the leaders of a broker away before it stops, and removes its replicas from their ISRs."""
 
 from __future__ import annotations
 
@@ -34,15 +34,18 @@ class ControlledShutdowns:
         self._new_batch = new_batch
 
     def shut_down(self, broker_id: int, broker_epoch: int) -> Steps[list[TopicPartition] | ErrorCode]:
-        """The partitions that it still leads afterwards, since nobody else can; or why it is not let go."""
+        """Returns the partitions that the broker still leads, because no other replica can, or an error."""
         context = self._context
         broker = context.live_brokers.get(broker_id)
         if broker is None:
-            _log.warning("Broker %d asks to be shut down, and is not registered", broker_id)
+            _log.warning("Broker %d requests a controlled shutdown, but is not registered", broker_id)
             return ErrorCode.BROKER_NOT_AVAILABLE
         if broker_epoch != _UNKNOWN_EPOCH and broker_epoch < broker.epoch:
             _log.warning(
-                "Broker %d asked in epoch %d to be shut down, and has come back with %d since", broker_id, broker_epoch, broker.epoch
+                "Broker %d requested a controlled shutdown in epoch %d, but has restarted with epoch %d since",
+                broker_id,
+                broker_epoch,
+                broker.epoch,
             )
             return ErrorCode.STALE_BROKER_EPOCH
         context.shutting_down_broker_ids.add(broker_id)
@@ -59,7 +62,7 @@ class ControlledShutdowns:
         return self._held(broker_id)[0]
 
     def _held(self, broker_id: int) -> tuple[list[TopicPartition], list[TopicPartition]]:
-        """What it leads and what it follows, of what others hold too."""
+        """The partitions that a broker leads and follows, of those with other replicas."""
         context = self._context
         led: list[TopicPartition] = []
         followed: list[TopicPartition] = []

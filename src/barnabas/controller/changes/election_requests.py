@@ -1,7 +1,7 @@
-"""Elections that an administrator asks for: back to the preferred leaders, or leaders at any price where there are none.
+"""Elections that an administrator requests: preferred leaders, or unclean leaders for partitions without one.
 
-The controller's term gives it the partitions of a request. It sorts out those that need no election or can have none, lets the state
-machine of partitions elect the others, and says of each what came of it. It never moves a leader that is where it should be.
+It rejects the partitions that need no election or cannot have one, elects the others through the partition state machine, and returns the
+outcome of each. It never moves a leader that is already the right one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from barnabas.errors import (
 from barnabas.metadata import paths
 from barnabas.topic_partition import TopicPartition
 
-# For each partition: who leads it now, or why it was not elected anew.
+# The new leader of each partition, or the error.
 Outcomes = dict[TopicPartition, "int | KafkaError"]
 
 NOT_NEEDED: Final = "Leader election not needed for topic partition."
@@ -42,7 +42,7 @@ class ElectionRequests:
         self._partition_states = partition_states
 
     def elect(self, partitions: Sequence[TopicPartition], strategy: ElectionStrategy) -> Steps[Outcomes]:
-        """`strategy` is PREFERRED or OFFLINE_UNCLEAN; a partition may be given twice."""
+        """`strategy` is PREFERRED or OFFLINE_UNCLEAN. `partitions` may have duplicates."""
         outcomes: Outcomes = {}
         electable: dict[TopicPartition, None] = {}
 
@@ -60,11 +60,11 @@ class ElectionRequests:
         return outcomes
 
     def process_node(self) -> Steps[bool]:
-        """Elects what /admin/preferred_replica_election asks for, and removes it; whether it was there."""
-        asked = yield from steps.read_preferred_elections()
-        if asked is None:
+        """Elects the partitions in /admin/preferred_replica_election and deletes it. Returns whether it existed."""
+        requested = yield from steps.read_preferred_elections()
+        if requested is None:
             return False
-        outcomes = yield from self.elect(asked, ElectionStrategy.PREFERRED)
+        outcomes = yield from self.elect(requested, ElectionStrategy.PREFERRED)
         for partition, outcome in outcomes.items():
             if isinstance(outcome, KafkaError) and not isinstance(outcome, ElectionNotNeeded):
                 _log.warning("No preferred leader was elected for %s: %s", partition, outcome)
@@ -72,7 +72,7 @@ class ElectionRequests:
         return True
 
     def rebalance(self, percentage: int) -> Steps[None]:
-        """Elects the preferred leaders of each broker that leads less, by more than so many percent, than it is preferred for."""
+        """Elects preferred leaders for each broker where more than `percentage` percent of its preferred partitions have another leader."""
         context = self._context
         preferred: dict[int, list[TopicPartition]] = {}
 
@@ -83,10 +83,14 @@ class ElectionRequests:
 
         yield from steps.in_turns(list(context.all_partitions()), note)
         for broker_id, partitions in preferred.items():
-            away = [each for each in partitions if (state := context.leadership.get(each)) is not None and state.leader != broker_id]
-            if len(away) * 100 <= percentage * len(partitions) or broker_id not in context.live_brokers:
+            led_elsewhere = [
+                partition
+                for partition in partitions
+                if (state := context.leadership.get(partition)) is not None and state.leader != broker_id
+            ]
+            if len(led_elsewhere) * 100 <= percentage * len(partitions) or broker_id not in context.live_brokers:
                 continue
-            candidates = [each for each in away if self._may_return(each, broker_id)]
+            candidates = [partition for partition in led_elsewhere if self._may_return(partition, broker_id)]
             yield from self._partition_states.handle_state_changes(candidates, PartitionStatus.ONLINE, ElectionStrategy.PREFERRED)
 
     def _may_return(self, partition: TopicPartition, broker_id: int) -> bool:
@@ -114,7 +118,7 @@ class ElectionRequests:
         return self._context.is_replica_online(state.leader, partition)
 
     def _outcome(self, partition: TopicPartition, elected: LeaderAndIsr | Exception | None, strategy: ElectionStrategy) -> int | KafkaError:
-        if elected is None:  # it was never led before: the first leader of a partition is found without an election
+        if elected is None:  # the partition was NEW: its first leader is set without an election
             elected = self._context.leadership.get(partition) or StateChangeFailed("No replica is alive")
         if isinstance(elected, LeaderAndIsr):
             return elected.leader

@@ -1,9 +1,9 @@
-"""Partitions that move to other brokers: asked for by AlterPartitionReassignments, or the old way by /admin/reassign_partitions.
+"""Partition reassignment, requested by AlterPartitionReassignments or, by older tools, through /admin/reassign_partitions.
 
-A reassignment in progress stands in the assignment of its topic, as replicas being added and removed, so that the next controller finds it.
-It has two phases. First all replicas, old and new, hear of it, and the new ones begin to follow. When every target is in the ISR, the
-targets become the assignment: one of them leads, the others leave the ISR, are stopped and deleted. What was asked for last counts; asked
-for nothing, a partition goes back to where it came from.
+The assignment of a topic records a reassignment in progress, as adding and removing replicas, so that the next controller can resume it. It
+has two phases. First all replicas, old and new, get LeaderAndIsr, and the new ones begin to follow. When every target replica is in the
+ISR, the targets become the assignment: one of them leads, and the other replicas leave the ISR, are stopped and deleted. A new request
+replaces the one before; cancelling moves a partition back to its original replicas.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from barnabas.metadata.errors import SessionExpired
 from barnabas.metadata.znodes.topics import ReplicaAssignment, TopicAssignment
 from barnabas.topic_partition import TopicPartition
 
-# For each partition: the brokers it is to be on, or None to take a reassignment back.
+# The target replicas of each partition, or None to cancel its reassignment.
 Targets = Mapping[TopicPartition, Sequence[int] | None]
 Outcomes = dict[TopicPartition, "KafkaError | None"]
 
@@ -63,20 +63,20 @@ class Reassignments:
         self._new_batch = new_batch
         self._put_event = put_event
 
-    # --- what begins or resumes one
+    # --- starting and resuming
 
     def alter(self, targets: Targets, allow_replication_factor_change: bool = True) -> Steps[Outcomes]:
-        """Why not, by partition, or None. What the old node says of the same partitions is void."""
-        wanted, outcomes = self._sort_out(targets, allow_replication_factor_change)
-        yield from self._remove_from_node(lambda partition, _: partition in wanted)
-        outcomes |= yield from self._begin(wanted)
+        """Returns an error, or None, by partition. Requests for the same partitions in /admin/reassign_partitions are dropped."""
+        planned, outcomes = self._plan(targets, allow_replication_factor_change)
+        yield from self._remove_from_node(lambda partition, _: partition in planned)
+        outcomes |= yield from self._begin(planned)
         return {partition: outcomes[partition] for partition in targets}
 
     def process_node(self) -> Steps[set[TopicPartition]]:
-        """/admin/reassign_partitions was written. Gives what was begun; what cannot be is removed from it, for nobody else will."""
-        asked = yield from steps.read_reassignments()
-        wanted, outcomes = self._sort_out(asked or {}, allow_replication_factor_change=True)
-        outcomes |= yield from self._begin(wanted)
+        """Starts the reassignments in /admin/reassign_partitions and returns their partitions. Removes those that fail from the znode."""
+        requested = yield from steps.read_reassignments()
+        planned, outcomes = self._plan(requested or {}, allow_replication_factor_change=True)
+        outcomes |= yield from self._begin(planned)
         failed = {partition: error for partition, error in outcomes.items() if error is not None}
         if failed:
             _log.warning("Failed reassignment through zk with the following errors: %s", failed)
@@ -88,37 +88,37 @@ class Reassignments:
         yield from self._resume(partition for partition in sorted(self._context.partitions_being_reassigned) if partition not in begun)
 
     def resume_on(self, broker_ids: Iterable[int]) -> Steps[None]:
-        """Brokers that are back may be the ones a reassignment waits for."""
+        """Resumes the reassignments that have a target on brokers that just started."""
         started = set(broker_ids)
         moving = self._context.partitions_being_reassigned
-        yield from self._resume(each for each in moving if started.intersection(self._context.assignment(each).target_replicas))
+        yield from self._resume(
+            partition for partition in moving if started.intersection(self._context.assignment(partition).target_replicas)
+        )
 
     def isr_changed(self, partitions: Iterable[TopicPartition]) -> Steps[None]:
-        """In-sync replicas grew, perhaps by the last one that was waited for."""
+        """Completes reassignments whose last target replica may have joined the ISR."""
         for partition in partitions:
             if partition in self._context.partitions_being_reassigned:
                 assignment = self._context.assignment(partition)
                 if (yield from self._is_complete(partition, assignment)):
                     yield from self._reassign_or_log(partition, assignment)
 
-    # --- what is asked for
+    # --- validation
 
-    def _sort_out(
-        self, targets: Targets, allow_replication_factor_change: bool
-    ) -> tuple[dict[TopicPartition, ReplicaAssignment], Outcomes]:
-        """What can be done, and why the rest cannot."""
-        wanted: dict[TopicPartition, ReplicaAssignment] = {}
+    def _plan(self, targets: Targets, allow_replication_factor_change: bool) -> tuple[dict[TopicPartition, ReplicaAssignment], Outcomes]:
+        """The new assignments of the valid requests, and the errors of the others."""
+        planned: dict[TopicPartition, ReplicaAssignment] = {}
         refused: Outcomes = {}
         for partition, replicas in targets.items():
             try:
                 self._check(partition, replicas, allow_replication_factor_change)
-                wanted[partition] = self._planned(partition, replicas)
+                planned[partition] = self._planned(partition, replicas)
             except KafkaError as error:
                 refused[partition] = error
-        return wanted, refused
+        return planned, refused
 
     def _check(self, partition: TopicPartition, replicas: Sequence[int] | None, allow_replication_factor_change: bool) -> None:
-        """Raises KafkaError, with the words of Kafka 4.2."""
+        """Raises KafkaError with the message of Kafka 4.2."""
         topic = self._context.assignments.get(partition.topic)
         if topic is None or self._context.is_topic_queued_for_deletion(partition.topic):
             raise UnknownTopicOrPartition(f"Unable to find a topic named {partition.topic}.")
@@ -147,14 +147,14 @@ class Reassignments:
     def _planned(self, partition: TopicPartition, replicas: Sequence[int] | None) -> ReplicaAssignment:
         assignment = self._context.assignment(partition)
         if replicas is None and not assignment.is_being_reassigned:
-            raise NoReassignmentInProgress  # without words, as from Kafka
+            raise NoReassignmentInProgress  # without a message, as in Kafka
         return assignment.reassigned_to(assignment.origin_replicas if replicas is None else replicas)
 
     # --- the two phases
 
-    def _begin(self, wanted: Mapping[TopicPartition, ReplicaAssignment]) -> Steps[Outcomes]:
+    def _begin(self, planned: Mapping[TopicPartition, ReplicaAssignment]) -> Steps[Outcomes]:
         outcomes: Outcomes = {}
-        for partition, assignment in wanted.items():
+        for partition, assignment in planned.items():
             succeeded = yield from self._reassign_or_log(partition, assignment)
             outcomes[partition] = None if succeeded else KafkaError()
         return outcomes
@@ -175,18 +175,18 @@ class Reassignments:
 
     def _reassign(self, partition: TopicPartition, assignment: ReplicaAssignment) -> Steps[None]:
         self._deletion.mark_ineligible([partition.topic], "topic reassignment in progress")
-        yield from self._adopt(partition, assignment)
+        yield from self._set_assignment(partition, assignment)
         if (yield from self._is_complete(partition, assignment)):
             yield from self._complete(partition, assignment)
             return
         yield from self._begin_epoch(partition, assignment.replicas)
         added = [PartitionAndReplica(partition, replica) for replica in assignment.adding_replicas]
         yield from self._replica_states.handle_state_changes(
-            [each for each in added if self._context.replica_state(each) is ReplicaStatus.NON_EXISTENT], ReplicaStatus.NEW
+            [replica for replica in added if self._context.replica_state(replica) is ReplicaStatus.NON_EXISTENT], ReplicaStatus.NEW
         )
 
-    def _adopt(self, partition: TopicPartition, assignment: ReplicaAssignment) -> Steps[None]:
-        """The tree knows it first. Replicas of a reassignment before this one that are not wanted any more go at once."""
+    def _set_assignment(self, partition: TopicPartition, assignment: ReplicaAssignment) -> Steps[None]:
+        """Writes the assignment first. Then removes replicas of an earlier reassignment that are not in the new one."""
         before = self._context.assignment(partition)
         if before != assignment:
             self._context.set_assignment(partition, assignment)
@@ -212,7 +212,7 @@ class Reassignments:
         yield from self._remove(partition, assignment.removing_replicas)
         yield from self._write_assignment(partition.topic)
         target = assignment.target_replicas
-        yield from self._remove_from_node(lambda each, replicas: each == partition and tuple(replicas) == target)
+        yield from self._remove_from_node(lambda requested, replicas: requested == partition and tuple(replicas) == target)
         self._context.partitions_being_reassigned.discard(partition)
         batch = self._new_batch()
         batch.add_update_metadata(self._context.live_brokers, [partition])
@@ -227,7 +227,7 @@ class Reassignments:
         yield from self._partition_states.handle_state_changes([partition], PartitionStatus.ONLINE, ElectionStrategy.REASSIGN)
 
     def _begin_epoch(self, partition: TopicPartition, recipients: Sequence[int]) -> Steps[None]:
-        """The same leader with a greater epoch, so that every replica takes notice of its new companions."""
+        """Increments the leader epoch with the same leader, so that every replica accepts the new replica list."""
         state = yield from self._next_epoch(partition)
         self._context.leadership[partition] = state
         batch = self._new_batch()
@@ -237,13 +237,13 @@ class Reassignments:
     def _next_epoch(self, partition: TopicPartition) -> Steps[LeaderAndIsr]:
         context = self._context
         while True:
-            found = (yield from steps.read_states([partition]))[partition]
-            if not isinstance(found, LeaderAndIsr):
-                raise StateChangeFailed(f"The state of {partition} cannot be read: {found}")
-            if found.controller_epoch > context.epoch:
-                raise StateChangeFailed(f"A controller with epoch {found.controller_epoch} wrote the state of {partition}")
-            wanted = {partition: found.elected(found.leader, found.isr)}
-            written, again = yield from steps.update_states(wanted, context.epoch, context.epoch_version)
+            state = (yield from steps.read_states([partition]))[partition]
+            if not isinstance(state, LeaderAndIsr):
+                raise StateChangeFailed(f"The state of {partition} cannot be read: {state}")
+            if state.controller_epoch > context.epoch:
+                raise StateChangeFailed(f"A controller with epoch {state.controller_epoch} wrote the state of {partition}")
+            updated = {partition: state.elected(state.leader, state.isr)}
+            written, again = yield from steps.update_states(updated, context.epoch, context.epoch_version)
             if not again:
                 outcome = written[partition]
                 if isinstance(outcome, LeaderAndIsr):
@@ -255,7 +255,7 @@ class Reassignments:
         for status in _REMOVAL:
             yield from self._replica_states.handle_state_changes(removed, status)
 
-    # --- the tree
+    # --- the metadata store
 
     def _write_assignment(self, topic: str) -> Steps[None]:
         context = self._context
@@ -263,12 +263,12 @@ class Reassignments:
         yield from steps.set_topic(topic, assigned, context.epoch_version)
 
     def _remove_from_node(self, is_done: Callable[[TopicPartition, Sequence[int]], bool]) -> Steps[None]:
-        """Who wrote /admin/reassign_partitions sees by its partitions how far it is; with the last of them the node goes."""
-        asked = yield from steps.read_reassignments()
-        if asked is None:
+        """Removes finished partitions from /admin/reassign_partitions, so that its author sees the progress, and deletes it when empty."""
+        requested = yield from steps.read_reassignments()
+        if requested is None:
             return
-        left = {partition: replicas for partition, replicas in asked.items() if not is_done(partition, replicas)}
-        if left != asked or not left:
+        left = {partition: replicas for partition, replicas in requested.items() if not is_done(partition, replicas)}
+        if left != requested or not left:
             yield from steps.write_reassignments(left, self._context.epoch_version)
             if not left:
-                self._put_event(ReassignmentNodeChange())  # reads it again, and so hears of the next one
+                self._put_event(ReassignmentNodeChange())  # reads the znode again, which sets the watch for the next request

@@ -1,6 +1,6 @@
-"""Topics that come, grow and go, and states that leaders changed by themselves: what the controller then does, in Kafka's order.
+"""Handles new topics, new partitions, deleted topics, and ISRs that leaders wrote themselves, in Kafka's order.
 
-These are steps, made of those of the state machines; they read the tree and write it only through them.
+The methods are steps, composed of the steps of the state machines.
 """
 
 from __future__ import annotations
@@ -51,16 +51,16 @@ class TopicChanges:
         self._reassignments = reassignments
 
     def learn_topics(self, names: Sequence[str]) -> Steps[list[TopicPartition]]:
-        """Puts topics with their ids and assignments into the context, and watches them. Gives their partitions."""
+        """Reads the ids and assignments of topics into the context, and watches them. Returns their partitions."""
         self._watches.watch_topics(names)
-        found = yield from self._with_ids((yield from steps.read_topics(names)))
+        assignments = yield from self._with_ids((yield from steps.read_topics(names)))
         partitions = []
-        for name, topic in found.items():
+        for name, topic in assignments.items():
             try:
                 assert topic.topic_id is not None
                 self._context.add_topic_id(name, topic.topic_id)
             except ValueError as fault:
-                _log.error("Ignoring topic %s, which nobody can read or write until it is repaired: %s", name, fault)
+                _log.error("Ignoring topic %s, which cannot be read or written until it is repaired: %s", name, fault)
                 continue
             for number, assignment in topic.partitions.items():
                 partition = TopicPartition(name, number)
@@ -70,53 +70,60 @@ class TopicChanges:
                     self._context.partitions_being_reassigned.add(partition)
         return partitions
 
-    def _with_ids(self, found: Mapping[str, TopicAssignment]) -> Steps[dict[str, TopicAssignment]]:
-        """Topics made before there were ids, or by tools that do not know them, get theirs now."""
-        named = {
-            name: replace(topic, topic_id=Uuid.random(self._random), version=3) for name, topic in found.items() if topic.topic_id is None
+    def _with_ids(self, assignments: Mapping[str, TopicAssignment]) -> Steps[dict[str, TopicAssignment]]:
+        """Gives ids to topics without one: topics of old versions, or created by older tools."""
+        identified = {
+            name: replace(topic, topic_id=Uuid.random(self._random), version=3)
+            for name, topic in assignments.items()
+            if topic.topic_id is None
         }
-        if named:
-            yield from steps.set_topics(named, self._context.epoch_version)
-        return {**found, **named}
+        if identified:
+            yield from steps.set_topics(identified, self._context.epoch_version)
+        return {**assignments, **identified}
 
     def process_topic_change(self) -> Steps[None]:
         names = yield from steps.read_children(paths.TOPICS)
-        known = self._context.all_topics
-        new = [name for name in names if name not in known]
-        gone = known.difference(names)
+        before = self._context.all_topics
+        new = [name for name in names if name not in before]
+        deleted = before.difference(names)
         self._context.all_topics = set(names)
-        self._watches.forget_topics(gone)
-        for name in gone:
+        self._watches.forget_topics(deleted)
+        for name in deleted:
             self._context.remove_topic(name)
         if not new:
             return
         partitions = yield from self.learn_topics(new)
-        _log.info("New topics: %d, deleted topics: %d, new partitions: %d", len(new), len(gone), len(partitions))
+        _log.info("New topics: %d, deleted topics: %d, new partitions: %d", len(new), len(deleted), len(partitions))
         yield from self._on_new_partitions(partitions)
 
     def process_partition_modifications(self, topic: str) -> Steps[None]:
-        if topic in self._context.all_topics and topic not in self._context.topic_ids:  # it was ignored, and may be repaired now
+        # A topic without an id in the context was ignored, because its id is invalid. It may be repaired now.
+        if topic in self._context.all_topics and topic not in self._context.topic_ids:
             yield from self._on_new_partitions((yield from self.learn_topics([topic])))
             return
-        found = (yield from steps.read_topics([topic])).get(topic)
-        if found is None:
+        stored = (yield from steps.read_topics([topic])).get(topic)
+        if stored is None:
             return
-        added = {number: each for number, each in found.partitions.items() if not self._context.replicas(TopicPartition(topic, number))}
+        added = {
+            number: assignment
+            for number, assignment in stored.partitions.items()
+            if not self._context.replicas(TopicPartition(topic, number))
+        }
         if not added:
             return
         if self._context.is_topic_queued_for_deletion(topic):
             _log.warning("Skipping adding partitions %s for topic %s since it is currently being deleted", sorted(added), topic)
-            yield from self._restore(topic, found)
+            yield from self._restore(topic, stored)
             return
         for number, assignment in added.items():
             self._context.set_assignment(TopicPartition(topic, number), assignment)
         yield from self._on_new_partitions([TopicPartition(topic, number) for number in added])
 
-    def _restore(self, topic: str, found: TopicAssignment) -> Steps[None]:
-        """Takes back what was added to a topic that is on its way out, so that a deletion never meets a partition it does not know."""
+    def _restore(self, topic: str, stored: TopicAssignment) -> Steps[None]:
+        """Removes partitions that were added to a topic during its deletion, so that the deletion has no unknown partition."""
         existing = set((yield from steps.read_children(paths.topic_partitions(topic))))
         partitions = {
-            number: self._context.assignment(TopicPartition(topic, number)) for number in found.partitions if str(number) in existing
+            number: self._context.assignment(TopicPartition(topic, number)) for number in stored.partitions if str(number) in existing
         }
         restored = TopicAssignment(partitions, self._context.topic_ids.get(topic))
         yield from steps.set_topic(topic, restored, self._context.epoch_version)
@@ -166,7 +173,7 @@ class TopicChanges:
         self._context.leadership |= yield from steps.read_leadership(list(partitions))
 
     def process_deletions_at_failover(self) -> Steps[None]:
-        """Takes up what the controller before us was asked for."""
+        """Resumes the deletions that were requested from the previous controller."""
         context = self._context
         marked = yield from steps.read_children(paths.DELETE_TOPICS)
         reassigned = {partition.topic for partition in context.partitions_being_reassigned}
@@ -175,4 +182,4 @@ class TopicChanges:
 
     def _has_offline_replica(self, topic: str) -> bool:
         replicas = self._context.replicas_of_topic(topic)
-        return any(not self._context.is_replica_online(each.replica, each.partition) for each in replicas)
+        return any(not self._context.is_replica_online(replica.replica, replica.partition) for replica in replicas)

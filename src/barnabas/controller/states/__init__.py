@@ -1,1 +1,1 @@
-"""The state machines of partitions and replicas, and the requests that follow from them."""
+"""The state machines of partitions and replicas, topic deletion, and the control requests that follow from them."""

@@ -1,11 +1,11 @@
-"""The states of partitions, and what has to happen for a partition to get from one to the next.
+"""The state machine of partitions: the valid transitions, and the work of each.
 
     NonExistent ──▶ New ──▶ Online ◀──▶ Offline ──▶ NonExistent
                      └────────────────────▲
 
-New: replicas are assigned, nobody leads yet. Online: there is a leader. Offline: the leader is gone, or was never found. Only the way to
-Online writes the tree, and tells brokers: first states of new partitions, elections for the others. One partition that cannot go its way
-is logged and stays where it is; it never holds up the others.
+New: replicas are assigned, there is no leader yet. Online: there is a leader. Offline: the leader is offline, or none was found. Only the
+transition to Online writes to the metadata store and sends requests: it creates the states of new partitions and elects leaders for the
+others. A partition whose transition fails is logged and keeps its state; the others are not affected.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ VALID_PREVIOUS_STATES: Final[Mapping[PartitionStatus, frozenset[PartitionStatus]
 
 UNCLEAN_LEADER_ELECTION_ENABLE: Final = "unclean.leader.election.enable"
 
-# For each partition that had to be elected: who leads it now, or why nobody does.
+# The result of each election: the new leader and ISR, or the error.
 ElectionOutcomes = dict[TopicPartition, "LeaderAndIsr | Exception"]
 
 _log = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ class PartitionStateMachine:
         self._new_batch = new_batch
 
     def startup(self) -> Steps[None]:
-        """At a failover, from what was read: where each partition stands, and then all that can be led are."""
+        """At a failover: sets the state of each partition from the context, then elects leaders for the partitions without one."""
         for partition in self._context.all_partitions():
             state = self._context.leadership.get(partition)
             if state is None:
@@ -59,7 +59,7 @@ class PartitionStateMachine:
         yield from self.trigger_online()
 
     def trigger_online(self, topic: str | None = None) -> Steps[ElectionOutcomes]:
-        """Tries to find a leader for every partition, or every one of a topic, that has none."""
+        """Elects leaders for the partitions without one, of all topics or of one."""
         context = self._context
         if topic is None:
             waiting = context.partitions_in(PartitionStatus.OFFLINE, PartitionStatus.NEW)
@@ -107,8 +107,8 @@ class PartitionStateMachine:
     def _bring_online(
         self, partitions: Sequence[TopicPartition], strategy: ElectionStrategy, batch: RequestBatch
     ) -> Steps[ElectionOutcomes]:
-        new = [each for each in partitions if self._context.partition_state(each) is PartitionStatus.NEW]
-        led_before = [each for each in partitions if self._context.partition_state(each) is not PartitionStatus.NEW]
+        new = [partition for partition in partitions if self._context.partition_state(partition) is PartitionStatus.NEW]
+        led_before = [partition for partition in partitions if self._context.partition_state(partition) is not PartitionStatus.NEW]
         if new:
             yield from self._initialize(new, batch)
         outcomes: ElectionOutcomes = {}
@@ -123,7 +123,7 @@ class PartitionStateMachine:
         return outcomes
 
     def _initialize(self, partitions: Sequence[TopicPartition], batch: RequestBatch) -> Steps[None]:
-        """The first live replica leads, and all that live are in sync: there is nothing yet to be behind with."""
+        """Creates the states of new partitions: the first live replica leads, and all live replicas are in sync, as the logs are empty."""
         context = self._context
         states: dict[TopicPartition, LeaderAndIsr] = {}
 
@@ -151,15 +151,15 @@ class PartitionStateMachine:
     def _elect(
         self, partitions: Sequence[TopicPartition], strategy: ElectionStrategy, batch: RequestBatch
     ) -> Steps[tuple[ElectionOutcomes, list[TopicPartition]]]:
-        """Gives the finished ones, and those whose state a leader wrote between our reading and our writing: they are to be tried again."""
+        """Returns the outcomes, and the partitions whose znode changed between the read and the write, which must be tried again."""
         context = self._context
         outcomes: ElectionOutcomes = {}
         current: dict[TopicPartition, LeaderAndIsr] = {}
-        for partition, found in (yield from steps.read_states(partitions)).items():
-            if isinstance(found, LeaderAndIsr) and found.controller_epoch <= context.epoch:
-                current[partition] = found
+        for partition, state in (yield from steps.read_states(partitions)).items():
+            if isinstance(state, LeaderAndIsr) and state.controller_epoch <= context.epoch:
+                current[partition] = state
             else:
-                outcomes[partition] = self._why_not(partition, found)
+                outcomes[partition] = self._election_error(partition, state)
         elected: dict[TopicPartition, LeaderAndIsr] = {}
         recipients = {}
         for result in (yield from self._choose(current, strategy)):
@@ -200,23 +200,23 @@ class PartitionStateMachine:
             return set()
         allowed = set()
         default = "true" if self._config.unclean_leader_election_enable else "false"
-        for topic, found in (yield from steps.read_topic_configs(topics)).items():
-            if isinstance(found, TreeError):
-                _log.error("The config of topic %s could not be read, so no unclean leader is elected for it: %s", topic, found)
-            elif found.get(UNCLEAN_LEADER_ELECTION_ENABLE, default).strip().lower() == "true":
+        for topic, config in (yield from steps.read_topic_configs(topics)).items():
+            if isinstance(config, TreeError):
+                _log.error("The config of topic %s could not be read, so no unclean leader is elected for it: %s", topic, config)
+            elif config.get(UNCLEAN_LEADER_ELECTION_ENABLE, default).strip().lower() == "true":
                 allowed.add(topic)
         return allowed
 
-    def _why_not(self, partition: TopicPartition, found: LeaderAndIsr | Exception) -> Exception:
-        if isinstance(found, LeaderAndIsr):
+    def _election_error(self, partition: TopicPartition, state: LeaderAndIsr | Exception) -> Exception:
+        if isinstance(state, LeaderAndIsr):
             return StateChangeFailed(
                 f"Aborted leader election for partition {partition} since the LeaderAndIsr path was already written by another controller. "
-                f"This probably means that another controller was elected with epoch {found.controller_epoch}."
+                f"This probably means that another controller was elected with epoch {state.controller_epoch}."
             )
-        if isinstance(found, NoNode):
-            state = self._context.partition_state(partition)
-            return StateChangeFailed(f"LeaderAndIsr information doesn't exist for partition {partition} in {state.name} state")
-        return found
+        if isinstance(state, NoNode):
+            status = self._context.partition_state(partition)
+            return StateChangeFailed(f"LeaderAndIsr information doesn't exist for partition {partition} in {status.name} state")
+        return state
 
     def _log_failure(self, partition: TopicPartition, target: PartitionStatus, reason: object) -> None:
         state = self._context.partition_state(partition)

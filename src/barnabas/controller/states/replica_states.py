@@ -1,12 +1,13 @@
-"""The states of replicas, and what has to happen for a replica to get from one to the next.
+"""The state machine of replicas: the valid transitions, and the work of each.
 
     NonExistent ──▶ New ──▶ Online ◀──▶ Offline ──▶ DeletionStarted ──▶ DeletionSuccessful ──▶ NonExistent
                              ▲            ▲│               │
                              └────────────┴┴▶ DeletionIneligible ◀┘
 
-Online: the broker is up and holds the replica. Offline: it is down, or was told to stop; the replica leaves the ISR, in the tree. Deletion
-is asked of the broker and is successful or not by its answer; a replica that could not be deleted is ineligible until it is tried again.
-One replica that cannot go its way is logged and stays where it is; it never holds up the others.
+Online: the broker is live and has the replica. Offline: the broker is down or got StopReplica, and the replica is removed from the ISR in
+the metadata store. DeletionStarted: the broker got StopReplica with deletion; its response makes the replica DeletionSuccessful or
+DeletionIneligible. An ineligible replica waits until the deletion is tried again. A replica whose transition fails is logged and keeps its
+state; the others are not affected.
 """
 
 from __future__ import annotations
@@ -46,14 +47,14 @@ class ReplicaStateMachine:
         self._new_batch = new_batch
 
     def startup(self) -> Steps[None]:
-        """At a failover: every live broker is told what it holds, and replicas of dead ones leave the ISR."""
+        """At a failover: sends every live broker the states of its replicas, and removes the replicas of dead brokers from their ISRs."""
         online, offline = [], []
         for replica in self._context.replicas_of_partitions(self._context.all_partitions()):
             if self._context.is_replica_online(replica.replica, replica.partition):
                 self._context.replica_states[replica] = ReplicaStatus.ONLINE
                 online.append(replica)
             else:
-                # A dead broker does not answer, so a topic that is being deleted waits for it.
+                # A dead broker does not respond, so the deletion of its topics must wait for it.
                 self._context.replica_states[replica] = ReplicaStatus.DELETION_INELIGIBLE
                 offline.append(replica)
         yield from self.handle_state_changes(online, ReplicaStatus.ONLINE)
@@ -105,7 +106,7 @@ class ReplicaStateMachine:
         self._context.replica_states[replica] = target
 
     def _announce_new(self, replica: PartitionAndReplica, batch: RequestBatch) -> bool:
-        """A replica added to a partition that is led already; of a new partition brokers hear when it gets its leader."""
+        """Sends LeaderAndIsr for a replica added to an existing partition. A new partition is sent when it gets its leader."""
         state = self._context.leadership.get(replica.partition)
         if state is None:
             return True
@@ -129,15 +130,15 @@ class ReplicaStateMachine:
     def _forget(self, replica: PartitionAndReplica) -> None:
         assignment = self._context.assignment(replica.partition)
         kept = ReplicaAssignment(
-            tuple(each for each in assignment.replicas if each != replica.replica),
-            tuple(each for each in assignment.adding_replicas if each != replica.replica),
-            tuple(each for each in assignment.removing_replicas if each != replica.replica),
+            tuple(broker_id for broker_id in assignment.replicas if broker_id != replica.replica),
+            tuple(broker_id for broker_id in assignment.adding_replicas if broker_id != replica.replica),
+            tuple(broker_id for broker_id in assignment.removing_replicas if broker_id != replica.replica),
         )
         self._context.set_assignment(replica.partition, kept)
         self._context.replica_states.pop(replica, None)
 
     def _to_offline(self, replicas: Sequence[PartitionAndReplica], batch: RequestBatch) -> Steps[None]:
-        """Broker by broker, so that two replicas of one partition leave its ISR one after the other."""
+        """Goes broker by broker, so that two replicas of one partition leave its ISR in separate writes."""
         by_broker: dict[int, list[TopicPartition]] = {}
         for replica in replicas:
             by_broker.setdefault(replica.replica, []).append(replica.partition)
@@ -151,12 +152,12 @@ class ReplicaStateMachine:
         never_led = [partition for partition in partitions if partition not in context.leadership]
         while led:
             shrunk, led = yield from self._remove_from_isr(broker_id, led)
-            yield from steps.in_turns(shrunk.items(), lambda found: self._is_offline(broker_id, *found, batch))
+            yield from steps.in_turns(shrunk.items(), lambda item: self._set_offline(broker_id, *item, batch))
         batch.add_update_metadata(context.live_brokers if never_led else (), never_led)
         for partition in never_led:
             context.replica_states[PartitionAndReplica(partition, broker_id)] = ReplicaStatus.OFFLINE
 
-    def _is_offline(self, broker_id: int, partition: TopicPartition, state: LeaderAndIsr, batch: RequestBatch) -> None:
+    def _set_offline(self, broker_id: int, partition: TopicPartition, state: LeaderAndIsr, batch: RequestBatch) -> None:
         context = self._context
         context.leadership[partition] = state
         if not context.is_topic_queued_for_deletion(partition.topic):
@@ -167,21 +168,22 @@ class ReplicaStateMachine:
     def _remove_from_isr(
         self, broker_id: int, partitions: Sequence[TopicPartition]
     ) -> Steps[tuple[dict[TopicPartition, LeaderAndIsr], list[TopicPartition]]]:
-        """States without the replica, which also are those that never had it; and those to try again, since a leader wrote in between."""
+        """Returns the states without the replica, also where it was not in the ISR, and the partitions whose znode changed in the meantime,
+        which must be tried again."""
         context = self._context
         done: dict[TopicPartition, LeaderAndIsr] = {}
         to_write: dict[TopicPartition, LeaderAndIsr] = {}
-        for partition, found in (yield from steps.read_states(partitions)).items():
-            if not isinstance(found, LeaderAndIsr):
-                if not isinstance(found, NoNode) or not context.is_topic_queued_for_deletion(partition.topic):
-                    self._log_failure(PartitionAndReplica(partition, broker_id), ReplicaStatus.OFFLINE, found)
-            elif found.controller_epoch > context.epoch:
-                why = f"a controller with epoch {found.controller_epoch} wrote its state"
-                self._log_failure(PartitionAndReplica(partition, broker_id), ReplicaStatus.OFFLINE, why)
-            elif broker_id in found.isr:
-                to_write[partition] = _without(broker_id, found)
+        for partition, state in (yield from steps.read_states(partitions)).items():
+            if not isinstance(state, LeaderAndIsr):
+                if not isinstance(state, NoNode) or not context.is_topic_queued_for_deletion(partition.topic):
+                    self._log_failure(PartitionAndReplica(partition, broker_id), ReplicaStatus.OFFLINE, state)
+            elif state.controller_epoch > context.epoch:
+                reason = f"a controller with epoch {state.controller_epoch} wrote its state"
+                self._log_failure(PartitionAndReplica(partition, broker_id), ReplicaStatus.OFFLINE, reason)
+            elif broker_id in state.isr:
+                to_write[partition] = _without(broker_id, state)
             else:
-                done[partition] = replace(found, controller_epoch=context.epoch)
+                done[partition] = replace(state, controller_epoch=context.epoch)
         written, again = yield from steps.update_states(to_write, context.epoch, context.epoch_version)
         for partition, outcome in written.items():
             if isinstance(outcome, LeaderAndIsr):
@@ -203,7 +205,7 @@ class ReplicaStateMachine:
 
 
 def _without(broker_id: int, state: LeaderAndIsr) -> LeaderAndIsr:
-    """The last one stays in the ISR, though nobody leads then: it is the one that has everything."""
+    """The state without a replica. The last replica stays in the ISR, without a leader, because it has all records."""
     leader = NO_LEADER if state.leader == broker_id else state.leader
     isr = state.isr if len(state.isr) == 1 else tuple(replica for replica in state.isr if replica != broker_id)
     return state.elected(leader, isr)

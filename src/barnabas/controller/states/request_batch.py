@@ -1,7 +1,7 @@
-"""What one change of states has to tell the brokers, gathered per broker and sent as few requests: Kafka's ControllerBrokerRequestBatch.
+"""The control requests of one state change, collected per broker: Kafka's ControllerBrokerRequestBatch.
 
-A batch is made for one change and sent once, at its end: LeaderAndIsr, then UpdateMetadata, then StopReplica. Answers become events. It
-reads the context and never changes it.
+A batch is made for one change and sent once, at its end: LeaderAndIsr, then UpdateMetadata, then StopReplica. Responses become events. It
+reads the context and does not change it.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class RequestBatch:
         self._update_metadata: dict[TopicPartition, UpdateMetadataPartitionState] = {}
 
     def add_leader_and_isr(self, broker_ids: Iterable[int], partition: TopicPartition, state: LeaderAndIsr, *, is_new: bool) -> None:
-        """To these brokers, who hold the partition; and, as metadata, to all."""
+        """Adds a LeaderAndIsr for these brokers, which have replicas of the partition, and an UpdateMetadata for all live brokers."""
         assignment = self._context.assignment(partition)
         for broker_id in broker_ids:
             if broker_id < 0:
@@ -96,7 +96,7 @@ class RequestBatch:
         )
 
     def add_update_metadata(self, broker_ids: Iterable[int], partitions: Iterable[TopicPartition]) -> None:
-        """Partitions without a leader so far are left out: there is nothing to tell yet."""
+        """Adds an UpdateMetadata for these brokers. Partitions without a state, which never had a leader, are left out."""
         self._update_metadata_brokers |= dict.fromkeys(broker_ids)
         for partition in partitions:
             state = self._context.leadership.get(partition)
@@ -150,13 +150,13 @@ class RequestBatch:
                 broker_epoch=broker.epoch,
                 topic_states=list(topics.values()),
                 live_leaders=[
-                    each for leader in self._context.live_brokers.values() if leader.broker_id in leaders for each in self._node(leader)
+                    node for leader in self._context.live_brokers.values() if leader.broker_id in leaders for node in self._node(leader)
                 ],
             )
-            self._channel.send(broker_id, request, partial(self._leader_and_isr_answered, broker_id))
+            self._channel.send(broker_id, request, partial(self._leader_and_isr_response, broker_id))
 
     def _node(self, broker: LiveBroker) -> list[LeaderAndIsrLiveLeader]:
-        """Nothing for a broker without the listener that brokers use among themselves: no follower could reach it."""
+        """The inter-broker endpoint of a leader. Empty if the broker does not have this listener: followers cannot connect to it."""
         return [
             LeaderAndIsrLiveLeader(broker.broker_id, endpoint.host, endpoint.port)
             for endpoint in broker.registration.endpoints
@@ -164,7 +164,8 @@ class RequestBatch:
         ]
 
     def _send_update_metadata(self) -> None:
-        recipients = [self._context.live_brokers[each] for each in self._update_metadata_brokers if each in self._context.live_brokers]
+        live_brokers = self._context.live_brokers
+        recipients = [live_brokers[broker_id] for broker_id in self._update_metadata_brokers if broker_id in live_brokers]
         if not recipients:
             return
         _state_changes.info(
@@ -179,16 +180,16 @@ class RequestBatch:
                 topic = topics[partition.topic] = UpdateMetadataTopicState(partition.topic, self._topic_id(partition.topic))
             topic.partition_states.append(state)
         topic_states = list(topics.values())
-        live_brokers = [_described(broker) for broker in self._context.live_brokers.values()]
+        described_brokers = [_described(broker) for broker in live_brokers.values()]
         for broker in recipients:
             request = UpdateMetadataRequest(
                 controller_id=self._controller_id,
                 controller_epoch=self._context.epoch,
                 broker_epoch=broker.epoch,
                 topic_states=topic_states,
-                live_brokers=live_brokers,
+                live_brokers=described_brokers,
             )
-            self._channel.send(broker.broker_id, request, partial(self._update_metadata_answered, broker.broker_id))
+            self._channel.send(broker.broker_id, request, partial(self._update_metadata_response, broker.broker_id))
 
     def _send_stop_replica(self) -> None:
         for broker_id, states in self._stop_replica.items():
@@ -209,25 +210,25 @@ class RequestBatch:
                 topic_states=list(topics.values()),
             )
             deleted = {partition for partition, state in states.items() if state.delete_partition}
-            self._channel.send(broker_id, request, partial(self._stop_replica_answered, broker_id, deleted))
+            self._channel.send(broker_id, request, partial(self._stop_replica_response, broker_id, deleted))
 
     def _topic_id(self, topic: str) -> Uuid:
         return self._context.topic_ids.get(topic, Uuid.ZERO)
 
-    def _leader_and_isr_answered(self, broker_id: int, response: Message) -> None:
+    def _leader_and_isr_response(self, broker_id: int, response: Message) -> None:
         self._put_event(LeaderAndIsrResponseReceived(cast(LeaderAndIsrResponse, response), broker_id))
 
-    def _update_metadata_answered(self, broker_id: int, response: Message) -> None:
+    def _update_metadata_response(self, broker_id: int, response: Message) -> None:
         self._put_event(UpdateMetadataResponseReceived(cast(UpdateMetadataResponse, response), broker_id))
 
-    def _stop_replica_answered(self, broker_id: int, deleted: set[TopicPartition], message: Message) -> None:
-        """Only the deletion of topics waits for the answer."""
+    def _stop_replica_response(self, broker_id: int, deleted: set[TopicPartition], message: Message) -> None:
+        """Only topic deletion needs the response."""
         response = cast(StopReplicaResponse, message)
         errors = {}
-        for each in response.partition_errors:
-            partition = TopicPartition(each.topic_name, each.partition_index)
+        for result in response.partition_errors:
+            partition = TopicPartition(result.topic_name, result.partition_index)
             if partition in deleted and self._context.is_topic_deletion_in_progress(partition.topic):
-                errors[partition] = each.error_code
+                errors[partition] = result.error_code
         if errors:
             self._put_event(TopicDeletionStopReplicaResponseReceived(broker_id, response.error_code, errors))
 

@@ -1,11 +1,11 @@
-"""The deletion of topics: from the mark in /admin/delete_topics to the moment when nothing of a topic is left.
+"""The deletion of topics, from the mark in /admin/delete_topics until nothing of a topic is left.
 
-A topic is gone when every broker that held a replica has said that it deleted it. Until then it may be held up: by a broker that is down,
-by a replica that could not be deleted, by a reassignment. It is *ineligible* then and waits for `resume_deletion_for`.
+A topic is deleted when every broker with a replica has confirmed its deletion. A broker that is down, a replica that could not be deleted,
+or a reassignment can block the deletion. The topic is then *ineligible* and waits for `resume_deletion_for`.
 The steps, for all eligible topics at once:
 
     metadata with leader -2 to all brokers  ──▶  replicas Offline (StopReplica)  ──▶  DeletionStarted (StopReplica with deletion)
-    every answer: DeletionSuccessful or DeletionIneligible  ──▶  all successful: nodes, configs and, last, the mark leave the tree
+    each response: DeletionSuccessful or DeletionIneligible  ──▶  all successful: delete znodes, configs and, last, the mark
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 class TopicDeletionManager:
-    """`mute` is told of topics whose assignment nobody needs to watch any more."""
+    """Calls `forget_topics` with topics whose assignment need not be watched any more."""
 
     def __init__(
         self,
@@ -35,21 +35,21 @@ class TopicDeletionManager:
         replica_states: ReplicaStateMachine,
         partition_states: PartitionStateMachine,
         new_batch: Callable[[], RequestBatch],
-        mute: Callable[[Iterable[str]], None],
+        forget_topics: Callable[[Iterable[str]], None],
     ) -> None:
         self._context = context
         self._config = config
         self._replica_states = replica_states
         self._partition_states = partition_states
         self._new_batch = new_batch
-        self._mute = mute
+        self._forget_topics = forget_topics
 
     @property
     def is_enabled(self) -> bool:
         return self._config.delete_topic_enable
 
     def initialize(self, marked: Sequence[str], ineligible: Iterable[str]) -> Steps[None]:
-        """At a failover. Where deleting is not allowed the marks are wiped away, and the topics stay."""
+        """At a failover. With delete.topic.enable=false the marks are removed, and the topics stay."""
         if self.is_enabled:
             self._context.topics_to_be_deleted |= dict.fromkeys(marked)
             self._context.topics_ineligible_for_deletion |= set(ineligible) & self._context.topics_to_be_deleted.keys()
@@ -60,14 +60,14 @@ class TopicDeletionManager:
         yield from steps.delete_children(paths.DELETE_TOPICS, topics, self._context.epoch_version)
 
     def enqueue(self, topics: Iterable[str], halted: Iterable[str] = ()) -> Steps[None]:
-        """`halted` are those of them that have to wait for their reassignment."""
+        """`halted` are the topics that must wait for their reassignment."""
         if self.is_enabled:
             self._context.topics_to_be_deleted |= dict.fromkeys(topics)
             self.mark_ineligible(halted, "topic reassignment in progress")
             yield from self.resume_deletions()
 
     def resume_deletion_for(self, topics: Iterable[str]) -> Steps[None]:
-        """A broker that held some of a topic is back, or a reassignment is through: what held it up may be over."""
+        """Resumes the deletion of topics that may no longer be blocked: a broker is back, or a reassignment has completed."""
         waiting = set(topics) & self._context.topics_to_be_deleted.keys()
         if self.is_enabled and waiting:
             self._context.topics_ineligible_for_deletion -= waiting
@@ -80,7 +80,7 @@ class TopicDeletionManager:
             _log.info("Halted deletion of topics %s due to %s", ",".join(sorted(halted)), reason)
 
     def fail_replica_deletion(self, replicas: Iterable[PartitionAndReplica]) -> Steps[None]:
-        """Of brokers that went down, or answered with an error."""
+        """Called for replicas on brokers that failed, or that responded with an error."""
         failed = [replica for replica in replicas if self._context.is_topic_queued_for_deletion(replica.partition.topic)]
         if self.is_enabled and failed:
             yield from self._replica_states.handle_state_changes(failed, ReplicaStatus.DELETION_INELIGIBLE)
@@ -113,8 +113,8 @@ class TopicDeletionManager:
             yield from self._start(to_start)
 
     def _complete(self, topics: Sequence[str]) -> Steps[None]:
-        # A topic of the same name may come right after: its first assignment must be taken for a new topic, not for a change of this one.
-        self._mute(topics)
+        # A topic of the same name may be created right after. Its assignment must count as a new topic, not as a change of this one.
+        self._forget_topics(topics)
         deleted = [replica for topic in topics for replica in self._context.replicas_in(topic, ReplicaStatus.DELETION_SUCCESSFUL)]
         yield from self._replica_states.handle_state_changes(deleted, ReplicaStatus.NON_EXISTENT)
         yield from steps.delete_topics(topics, self._context.epoch_version)
@@ -132,17 +132,17 @@ class TopicDeletionManager:
         partitions = [partition for topic in unseen for partition in self._context.partitions_of(topic)]
         yield from self._partition_states.handle_state_changes(partitions, PartitionStatus.OFFLINE)
         yield from self._partition_states.handle_state_changes(partitions, PartitionStatus.NON_EXISTENT)
-        # Only now: a topic whose deletion has started is left out of the count of offline partitions.
+        # Not earlier: a topic in this set is left out of the count of offline partitions.
         self._context.topics_with_deletion_started.update(unseen)
         batch = self._new_batch()
         batch.add_update_metadata(self._context.live_brokers, ())
-        told = [each for topic in topics for each in self._context.partitions_of(topic)]
-        yield from steps.in_turns(told, lambda partition: batch.add_update_metadata((), (partition,)))
+        deleted = [partition for topic in topics for partition in self._context.partitions_of(topic)]
+        yield from steps.in_turns(deleted, lambda partition: batch.add_update_metadata((), (partition,)))
         batch.send()
         yield from self._delete_replicas(topics)
 
     def _delete_replicas(self, topics: Sequence[str]) -> Steps[None]:
-        """Dead replicas make their topic wait; the living are stopped and deleted meanwhile."""
+        """Stops and deletes the live replicas. Dead replicas make their topic ineligible."""
         context = self._context
         dead: list[PartitionAndReplica] = []
         living: list[PartitionAndReplica] = []
@@ -153,7 +153,7 @@ class TopicDeletionManager:
             elif context.replica_state(replica) is not ReplicaStatus.DELETION_SUCCESSFUL:
                 living.append(replica)
 
-        yield from steps.in_turns([each for topic in topics for each in context.replicas_of_topic(topic)], sort)
+        yield from steps.in_turns([replica for topic in topics for replica in context.replicas_of_topic(topic)], sort)
         yield from self._replica_states.handle_state_changes(dead, ReplicaStatus.DELETION_INELIGIBLE)
         yield from self._replica_states.handle_state_changes(living, ReplicaStatus.OFFLINE)
         yield from self._replica_states.handle_state_changes(living, ReplicaStatus.DELETION_STARTED)
