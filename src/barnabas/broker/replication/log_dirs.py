@@ -57,9 +57,9 @@ def describe(
             _log.error("Error while describing replica in dir %s: %s", path, error)
             info.error = int(ErrorCode.KAFKA_STORAGE_ERROR)
     for log in log_manager.logs:
-        info = described.get(log.log_dir)
-        if info is not None and info.error == ErrorCode.NONE and (partitions is None or log.partition in partitions):
-            info.replicas.append(ReplicaInfo(log.partition, log.size, _offset_lag(log_manager, log), log.is_future))
+        log_dir = described.get(log.log_dir)
+        if log_dir is not None and log_dir.error == ErrorCode.NONE and (partitions is None or log.partition in partitions):
+            log_dir.replicas.append(ReplicaInfo(log.partition, log.size, _offset_lag(log_manager, log), log.is_future))
     return list(described.values())
 
 
