@@ -1,4 +1,4 @@
-"""Policies such as somebody who runs a cluster may write."""
+"""Policies as an operator of a cluster may write them."""
 
 from __future__ import annotations
 

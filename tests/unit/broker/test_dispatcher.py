@@ -1,4 +1,4 @@
-"""Whatever comes in, there is an answer or the connection is closed."""
+"""Every request gets a response, or its connection is closed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Partitions on real logs whose records of transactions are verified, with a coordinator of transactions that says what the test wants."""
+"""Partitions on real logs with verification of transactional records; the test decides what the transaction coordinator returns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A broker as far as reading goes: real logs on a real disk, a replica manager that leads them, and handlers asked by frames.
+"""A broker that serves reads: real logs on a real disk, a replica manager that leads them, and handlers that get frames.
 
 Requests and responses are the bytes that a client would send and get; only the socket between is missing.
 """

@@ -1,4 +1,4 @@
-"""DescribeProducers: who wrote to a partition, and whose transaction is open in it."""
+"""DescribeProducers: the active producers of a partition, and their open transactions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ElectLeaders: what the controller is asked, how its word reaches the client, and what is waited for. The texts are those of Kafka 4.2."""
+"""ElectLeaders: the events for the controller, the results for the client, and the wait. The texts are those of Kafka 4.2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever a client asks of the APIs that read: it is answered, or its connection is closed, and the broker goes on."""
+"""Any request to an API that reads gets a response, or its connection is closed, and the broker continues."""
 
 from __future__ import annotations
 

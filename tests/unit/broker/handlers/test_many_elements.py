@@ -1,4 +1,4 @@
-"""Requests of many elements: no call of a handler gets more of them than a slice has, and the answer is that of one call."""
+"""Requests of many elements: a call of a handler gets at most one slice of them, and the response is that of one call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The requests of transactional producers and of who looks after them, as frames: what reaches the coordinator, and what comes back."""
+"""The requests of transactional producers and of transaction tools, as frames: what the coordinator gets, and what the client gets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Produce of records of transactions, asked by frames; the coordinator of transactions says what the test wants."""
+"""Produce with transactional records, as frames; the test decides what the transaction coordinator returns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told to other brokers: up to a bound of requests to each at a time, the next with all that has come meanwhile."""
+"""Items for other brokers: a bounded number of requests to each is in flight, and the next has all items that were put since."""
 
 from __future__ import annotations
 

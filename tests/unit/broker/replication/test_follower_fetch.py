@@ -1,4 +1,4 @@
-"""Followers and leaders on real logs: what is replicated, what is cut off, and what is not trusted."""
+"""Followers and leaders on real logs: what is replicated, and what is truncated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches that take longer than a turn of the loop: opened on a thread, looked at in slices, appended where the log ends by then."""
+"""Batches that take longer than a turn of the loop: decompressed in a thread, validated in slices, appended at the log end of then."""
 
 from __future__ import annotations
 

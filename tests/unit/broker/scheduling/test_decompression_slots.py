@@ -1,4 +1,4 @@
-"""Which batch is opened next: addresses take turns, and so do the connections of one address."""
+"""Which batch is decompressed next: addresses take turns, and so do the connections of one address."""
 
 from __future__ import annotations
 

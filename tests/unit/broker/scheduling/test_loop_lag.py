@@ -1,4 +1,4 @@
-"""How long the loop was held is counted, and what held it is said."""
+"""Delays of the loop are counted, and logged with the request that caused them."""
 
 from __future__ import annotations
 

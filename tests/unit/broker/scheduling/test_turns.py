@@ -1,4 +1,4 @@
-"""Turns of the loop: one slice of long work in each, whoever it belongs to, and everybody else in between."""
+"""Turns of the loop: one slice of long work in each iteration, and all short work in between."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One timer of the loop brings the time to all purgatories."""
+"""One timer of the loop expires the operations of all purgatories."""
 
 from __future__ import annotations
 

@@ -538,6 +538,20 @@ def test_flush_messages_asks_for_a_flush_when_so_many_are_unflushed(disk: Simula
     assert host.flushes == [(log, 3)]
 
 
+def test_the_result_of_an_append_says_whether_it_waits_for_the_flush_and_so_does_that_of_its_retry(
+    disk: SimulatedFiles, host: RecordingHost
+) -> None:
+    log = make_log(disk, config(flush_messages=2), host=host)
+    first, second = produced(7, 0), produced(7, 1)
+    assert not append(log, first).must_flush
+    assert append(log, second).must_flush
+    retry = append(log, first)
+    assert retry.duplicate and retry.must_flush
+    log.flush(NOW)
+    retry = append(log, second)
+    assert retry.duplicate and not retry.must_flush
+
+
 def test_a_flush_moves_the_recovery_point(log: Log) -> None:
     append_many(log, 3)
     assert (log.recovery_point, log.unflushed_messages) == (0, 3)
