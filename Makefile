@@ -7,8 +7,6 @@ JOBS   ?= 2
 VENV  := .venv
 BIN   := $(VENV)/bin
 PURE  := build/pure
-# Where the compiled modules are, and what they take constants and types from: a change here means compiling again.
-COMPILED_FROM := $(shell find src/barnabas -name '*.py' -not -path '*/tools/*' -not -path '*/simulation/*' -not -path '*/controller/*' -not -path '*/generator/*')
 HOT_TESTS := tests/unit/test_compiled.py tests/unit/records tests/unit/storage tests/unit/protocol tests/unit/broker tests/unit/coordinator tests/unit/network \
     tests/unit/client/producer tests/unit/client/consumer tests/unit/simulation tests/simulation
 PYTEST := $(BIN)/pytest -q -n $(JOBS)
@@ -24,10 +22,15 @@ export BARNABAS_EXPECT := $(FORM)
 help:  ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/make \1 \t\2/p' Makefile | expand -t 20
 
-run: $(VENV)/$(FORM)  ## Install, compile and run a broker on localhost:9092
-	@exec $(BIN)/barnabas up
+run: $(VENV)/installed  ## Install and run a broker on localhost:9092; the first time uncompiled, while it is compiled for the next
+ifeq ($(FORM),pure)
+	@$(MAKE) --no-print-directory -s $(VENV)/pure
+else
+	@rm -f $(VENV)/pure; $(BIN)/python scripts/compile --for-run
+endif
+	@exec $(BIN)/python scripts/up $(UP)
 
-install: $(VENV)/$(FORM)  ## Make .venv with the barnabas command, and nothing else
+install: $(VENV)/$(FORM)  ## Make .venv with the barnabas command, compiled, and nothing else
 
 test: lint unit-pure kafka  ## Everything: lint, the hot modules uncompiled, then the whole suite compiled, with Apache Kafka beside it
 	$(PYTEST) tests
@@ -84,8 +87,12 @@ fuzz: $(VENV)/tested  ## 200,000 hostile frames against a broker, from a seed: m
 attack: $(VENV)/tested  ## What one client can do to the others, measured: make attack ATTACKS="produce-partitions quiet"
 	$(BIN)/python -m tests.attack $(ATTACKS)
 
-install-check: $(VENV)/tested  ## pip install of a clone and of an sdist into empty environments, compiled and pure: minutes
+install-check: $(VENV)/tested wheels  ## Install a clone, an sdist and the wheels into empty environments, by pip and uv, compiled and pure: minutes
 	$(BIN)/python -m tests.install
+
+.PHONY: wheels
+wheels: $(VENV)/packaged  ## dist/: an sdist, the wheel of plain Python, and a compiled wheel for each Python 3.11 or newer on the PATH
+	$(BIN)/python scripts/wheels $(WHEELS)
 
 # Apache Kafka's own classes, which the integration tests run against ours, and clients that cannot live in .venv.
 kafka: $(VENV)/tested
@@ -108,14 +115,27 @@ $(VENV)/made:
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-$(VENV)/$(FORM): $(VENV)/made requirements/install.txt setup.py src/compiled.toml pyproject.toml $(COMPILED_FROM)
-	$(BIN)/pip install -q --disable-pip-version-check -r requirements/install.txt
-	@find src -name '*.so' -delete; rm -f $(VENV)/pure $(VENV)/compiled
-	$(BIN)/pip install -q --disable-pip-version-check --no-build-isolation --no-deps -e .
+# Bytecode is written when a module is first imported: that of mypy would take longer than all the rest.
+$(VENV)/installed: $(VENV)/made requirements/install.txt setup.py pyproject.toml
+	$(BIN)/pip install -q --disable-pip-version-check --no-compile -r requirements/install.txt
+	BARNABAS_PURE=1 $(BIN)/pip install -q --disable-pip-version-check --no-compile --no-build-isolation --no-deps -e .
 	@touch $@
+
+$(VENV)/pure: $(VENV)/installed
+	@find src -name '*.so' -delete; rm -f $(VENV)/compiled
+	@touch $@
+
+.PHONY: FORCE
+# Asks every time: the script compares fingerprints, and leaves the file as it is where nothing is to be compiled.
+$(VENV)/compiled: $(VENV)/installed FORCE
+	@rm -f $(VENV)/pure; $(BIN)/python scripts/compile
 
 $(VENV)/tested: $(VENV)/$(FORM) requirements/ci.txt
 	$(BIN)/pip install -q --disable-pip-version-check -r requirements/ci.txt
+	@touch $@
+
+$(VENV)/packaged: $(VENV)/made requirements/wheels.txt
+	$(BIN)/pip install -q --disable-pip-version-check --no-compile -r requirements/wheels.txt
 	@touch $@
 
 # Nothing is compiled for the site: it reads the sources.
@@ -124,6 +144,7 @@ $(VENV)/documented: $(VENV)/made requirements/docs.txt
 	@touch $@
 
 clean:  ## Remove everything that was made
-	rm -rf $(VENV) build src/*.egg-info .mypy_cache .ruff_cache .hypothesis
+	@[ ! -e build/compile/lock ] || $(BIN)/python scripts/compile --stop
+	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .hypothesis
 	find src -name '*.so' -delete
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -20,6 +20,7 @@ COMPILER_FLAGS = [
     "-fno-semantic-interposition",  # or calls through the shared library are not inlined
     "-Wno-error",  # mypyc adds -Werror: a warning that another compiler has would leave everything plain Python
 ]
+LINKER_FLAGS = ["-Wl,-s"] if sys.platform == "linux" else []  # no symbols of C: half of a library, and Python's tracebacks need none
 NOT_COMPILING = {"egg_info", "dist_info", "sdist"}  # metadata, and the sources alone, without the C that is made of them
 
 
@@ -57,11 +58,13 @@ def extensions() -> list[Extension]:
     compiled = mypycify(
         ["--strict", "--explicit-package-bases", *(path for paths, _ in groups for path in paths)],
         opt_level="3",
+        debug_level="0",
         separate=groups,
         target_dir="build/mypyc",
     )
     for extension in compiled:
         extension.optional = True  # a failure is a warning; AllOrNone sees to the rest
+        extension.extra_link_args = [*extension.extra_link_args, *LINKER_FLAGS]
         extension.extra_compile_args = [*extension.extra_compile_args, *COMPILER_FLAGS]  # a list of its own: mypyc gives all the same one
     return compiled
 

@@ -1,9 +1,10 @@
-"""The broker next to Apache Kafka 4.2.0 (KRaft, 1 GB heap), both running, measured by turns in one run on one machine.
+"""The broker next to Apache Kafka 4.2.0 (KRaft, 1 GB heap): both run on one machine and are measured by turns in one run.
 
-Two clients: librdkafka's `rdkafka_performance` (linger.ms=5, acks=all, one partition), and a raw generator that replays prebuilt frames
-with five in flight on one connection and checks every answer for errors. A round that does not count warms the JVM. A ratio of 2 means
-twice Kafka's figure. Beside what the raw generator produces stands what a bare sink takes of it, which receives, writes to a file and
-acknowledges on one thread and does nothing else (`benchmarks/sink.py`): an aim beyond that is out of reach here.
+There are two clients: librdkafka's `rdkafka_performance` (linger.ms=5, acks=all, one partition), and a raw generator that replays
+prebuilt frames with five in flight on one connection and checks every response for errors. A round that does not count warms the JVM. A
+ratio of 2 means twice Kafka's figure. The second table compares the raw generator with a bare sink (`benchmarks/sink.py`), which
+receives, writes to a file and acknowledges on one thread and does nothing else: an aim above the sink's figure is out of reach on this
+machine.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""This project's clients next to the other Python clients, by turns in one run, against one Barnabas broker: records of 100 bytes to 4
-partitions with `acks=all`, a linger of 5 ms and batches of 16 KB, then read back without a group.
+"""This project's clients next to the other Python clients, measured by turns in one run against one Barnabas broker: records of 100 bytes
+to 4 partitions with `acks=all`, a linger of 5 ms and batches of 16 KB, then read back without a group.
 
-Each client runs in a process of its own, produces as fast as its API takes records and waits for all acknowledgements; then it reads them
-all, by polls of 500 records. `poll_arrow` gives the same records as Arrow batches, without an object for each.
+Each client runs in its own process, produces as fast as its API accepts records and waits for all acknowledgements. Then it reads all
+records, by polls of 500 records. `poll_arrow` returns the same records as Arrow batches, without an object for each.
 """
 
 from __future__ import annotations

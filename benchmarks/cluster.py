@@ -1,18 +1,20 @@
-"""Three brokers next to three of Apache Kafka 3.9.1, all on one machine and on one ZooKeeper (`tickTime` 500 ms), by turns in one run.
+"""Three brokers next to three of Apache Kafka 3.9.1, all on one machine and on one ZooKeeper (`tickTime` 500 ms), measured by turns in one
+run.
 
-That version is the last that works with ZooKeeper: with it both clusters have a controller of the same kind and the same session timeout of
-4 s, and neither runs a process more than the other. Its brokers have a heap of 1 GB each. Topics have 3 replicas and
+Kafka 3.9 is the last version that works with ZooKeeper. With it both clusters have a controller of the same kind and the same session
+timeout of 4 s, and neither runs more processes than the other. Its brokers have a heap of 1 GB each. Topics have 3 replicas and
 `min.insync.replicas=2`; all settings are the same for both.
 
-- *Produce*: records of 1 KB and of 100 B to 6 partitions with acks of all, by librdkafka's `rdkafka_performance` (linger.ms=5, batches of
-  16 KB) and by Kafka's own `kafka-producer-perf-test` (its defaults), as fast as it goes. Client, brokers and ZooKeeper share the cores,
-  and an idle cluster of the other kind stands by. Beside it, what the brokers took of the processors for each MB.
-- *Rolling restart*: each broker in turn is stopped and started again, while a producer writes a record to each of 3 partitions every 5 ms.
-  What counts is the longest pause between two acknowledgements of a partition; a record that is not acknowledged fails the run.
-- *Failover of a leader*: from SIGKILL to the next acknowledged write of the same producer, librdkafka. Told of a new leader and that the
-  dead broker is gone in one answer, it waits a second, by its debug log, before it asks again and goes on.
-- *Failover of the controller*: 5,000 partitions in 50 topics; from SIGKILL of the controller until both other brokers name a new one and a
-  leader for every partition. Most of it is the session timeout, so the same is told from the moment in which ZooKeeper ended the session.
+- *Produce*: records of 1 KB and of 100 B to 6 partitions with acks=all, by librdkafka's `rdkafka_performance` (linger.ms=5, batches of
+  16 KB) and by Kafka's own `kafka-producer-perf-test` (its defaults), at full speed. Client, brokers and ZooKeeper share the cores, and
+  the other cluster is idle. The CPU time is that of the brokers for each MB.
+- *Rolling restart*: each broker in turn is stopped and started again, while a producer writes a record to each of 3 partitions every 5
+  ms. The figure is the longest pause between two acknowledgements of a partition; a record that is not acknowledged fails the run.
+- *Failover of a leader*: from SIGKILL to the next acknowledged write of the same producer, librdkafka. If one Metadata response contains
+  both the new leader and the absence of the dead broker, librdkafka waits a second, by its debug log, before it requests metadata again
+  and continues.
+- *Failover of the controller*: 5,000 partitions in 50 topics; from SIGKILL of the controller until both other brokers report a new one
+  and a leader for every partition. Most of it is the session timeout, so a second figure starts when ZooKeeper ends the session.
 """
 
 from __future__ import annotations

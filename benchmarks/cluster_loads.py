@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError, Message, Producer
 from barnabas.metadata import paths
 from barnabas.metadata.tree import Exists
 from barnabas.metadata.zookeeper.address import parse
-from barnabas.metadata.zookeeper.session import Options
+from barnabas.metadata.zookeeper.session import ZooKeeperOptions
 from barnabas.metadata.zookeeper.tree import ZooKeeperTree
 from benchmarks.cluster_peers import POLL_S, WAIT_S, Trio
 
@@ -111,7 +111,7 @@ def leader_failover_s(trio: Trio, writer: SteadyWriter, topic: str) -> float:
 async def controller_failover_s(trio: Trio, topics: list[str]) -> tuple[float, float]:
     """From SIGKILL of the controller until both others name a new one and a leader for every partition; and the same since the session of
     the dead one has ended. It stays dead."""
-    tree = ZooKeeperTree(Options(parse(trio.zookeeper), random=Random(0)))
+    tree = ZooKeeperTree(ZooKeeperOptions(parse(trio.zookeeper), random=Random(0)))
     session = await tree.open_session(lambda event: None)
     dead = trio.controller_id()
     killed = time.perf_counter()

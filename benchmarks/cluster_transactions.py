@@ -1,10 +1,10 @@
-"""Transactions a second on three brokers next to three of Apache Kafka 3.9.1 (ZooKeeper) and 4.2 (KRaft), by turns in one run.
+"""Transactions per second on three brokers next to three of Apache Kafka 3.9.1 (ZooKeeper) and 4.2 (KRaft), measured by turns in one run.
 
-16 clients, 12 partitions of three replicas, `min.insync.replicas=2`. A transaction writes one record of 100 B to each of three partitions,
-and the client begins the next as soon as the end of the last is answered. Clients are librdkafka's, and bare requests in the order in which
-the Java client sends them: with transaction version 1, which both versions of Apache Kafka know, and with version 2, which only 4.2 does.
-Clients, brokers and ZooKeeper share the cores, and the idle clusters stand by. All clusters have had each load for a minute before: Java
-compiles what it runs for long, and gets several times as much through as at first.
+There are 16 clients and 12 partitions of three replicas, with `min.insync.replicas=2`. A transaction writes one record of 100 B to each
+of three partitions, and the client begins the next one as soon as it has the response to EndTxn. Clients are librdkafka's, and bare
+requests in the order of the Java client: with transaction version 1, which both versions of Apache Kafka support, and with version 2,
+which only 4.2 supports. Clients, brokers and ZooKeeper share the cores, and the other clusters are idle. Every cluster has run each load
+for a minute before: the JVM compiles code that runs for long, and its throughput is then several times that of the first seconds.
 """
 
 from __future__ import annotations

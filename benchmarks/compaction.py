@@ -14,6 +14,7 @@ from barnabas.storage.compaction.cleaner import Cleaning, exhaust
 from barnabas.storage.compaction.config import CleanerConfig
 from barnabas.storage.disk.files import Files
 from barnabas.storage.host import DirectHost
+from barnabas.storage.log.append import LogAppend
 from barnabas.storage.log.loader import LoadRequest, load_log
 from barnabas.storage.log.log import Log
 from barnabas.storage.log_config import LogConfig
@@ -74,7 +75,7 @@ def _dirty_log(directory: str, megabytes: int, record_bytes: int, batch_bytes: i
         builder = BatchBuilder(codec=codec)
         for number, key in enumerate(keys[start : start + per_batch]):
             builder.append(NOW_MS + number, key, value)
-        log.append_as_leader(builder.build(), 0, NOW_MS)
+        log.append_as_leader(LogAppend(builder.build(), NOW_MS), 0)
     log.roll(NOW_MS)
     log.update_high_watermark(log.log_end_offset)
     return log

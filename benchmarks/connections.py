@@ -1,7 +1,7 @@
-"""Many connections: 5,000 open, 500 of them producing at once, each with one request in flight.
+"""Many connections: 5,000 are open, and 500 of them produce at once, each with one request in flight.
 
-What is shown: that none of them sees an error, what the producing ones get done together, and the memory of the broker with no connection,
-with all of them, and after they have gone.
+The figures are the number of errors, the requests that the producing connections complete together, and the memory of the broker with no
+connection, with all connections, and after they are closed.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""Consumer groups next to Apache Kafka's, by turns in one run: how long a group of the classic protocol needs until every member has its
-assignment in one generation, when all come at once (`group.initial.rebalance.delay.ms=0` on both); and offset commits to 1,000 groups.
+"""Consumer groups next to Apache Kafka's, measured by turns in one run. The first figure is how long a group of the classic protocol needs
+until every member has its assignment in one generation, if all members join at once (`group.initial.rebalance.delay.ms=0` on both). The
+second is offset commits to 1,000 groups.
 
-Members are bare state machines, one connection each: join, sync, heartbeat every 50 ms, and join again when told to. A turn forms several
-groups of each size, by turns on both brokers, and counts the median. Commits are prebuilt frames on ten connections, each with one in
-flight, five times for a second by turns; every answer is compared with the bytes of success. All clients live in one process on one epoll,
-as thin as can be; what they cost is the same for both brokers.
+Members are bare state machines with one connection each: join, sync, heartbeat every 50 ms, and join again when the response requires
+it. A turn forms several groups of each size, by turns on both brokers, and counts the median. Commits are prebuilt frames on ten
+connections, each with one in flight, five times for a second by turns; every response is compared with the bytes of success. All clients
+run in one process on one epoll and do as little as possible; their cost is the same for both brokers.
 """
 
 from __future__ import annotations

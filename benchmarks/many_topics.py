@@ -1,4 +1,4 @@
-"""1,000 topics of 10 partitions on one broker that may have 20,000 files open: starting with them, describing them, producing to one."""
+"""1,000 topics of 10 partitions on one broker with a limit of 20,000 open files: starting with them, describing them, producing to one."""
 
 from __future__ import annotations
 

@@ -1,11 +1,13 @@
-"""The Spark data source next to Spark's own Kafka connector (spark-sql-kafka 4.2.0 with kafka-clients 3.9.2, on PySpark 4.3), by turns in
-one Spark (`local[2]`) against one Barnabas broker: records of 8 B key and 184 B value in 4 partitions, 16 KB batches, not compressed.
+"""The Spark data source next to Spark's own Kafka connector (spark-sql-kafka 4.2.0 with kafka-clients 3.9.2, on PySpark 4.3), measured by
+turns in one Spark (`local[2]`) against one Barnabas broker: records of 8 B key and 184 B value in 4 partitions, 16 KB batches, not
+compressed.
 
 Batches read a whole topic: to count it, to add up the lengths of its values, to write it as Parquet. Streams read it once from its
-beginning (`availableNow`) into Parquet, or into another topic, key and value only. The direct reader reads the segment files instead, and
-is compared with our own way through the broker; the exactly-once writer is compared with our own that writes at least once. CPU seconds are
-those of Spark alone: JVM, Python workers and driver. About 1 µs of them for each row is Spark's own, whichever way the row came (a task
-that reads files takes 0.4 µs by itself), which bounds what the direct reader can win over the broker.
+beginning (`availableNow`) into Parquet, or into another topic, key and value only. The direct reader reads the segment files instead,
+and is compared with this project's reader through the broker. The exactly-once writer is compared with this project's at-least-once
+writer. CPU seconds are those of Spark alone: JVM, Python workers and driver. About 1 µs of them for each row is Spark's own, whichever
+way the row takes (a task that reads files takes 0.4 µs by itself); this bounds how much faster the direct reader can be than the reader
+through the broker.
 """
 
 from __future__ import annotations

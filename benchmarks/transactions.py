@@ -1,6 +1,7 @@
-"""Transactions next to Apache Kafka's, by turns in one run: what Kafka's own `kafka-producer-perf-test` gets through when it commits every
-10 ms, 100 ms and second (records of 1 KB to 4 partitions, `acks=all`, its defaults otherwise); and how many transactions of one record a
-second 10 producers commit, each a bare connection that sends Produce and EndTxn and waits for both.
+"""Transactions next to Apache Kafka's, measured by turns in one run. The first figures are the throughput of Kafka's own
+`kafka-producer-perf-test` with a commit every 10 ms, 100 ms and second (records of 1 KB to 4 partitions, `acks=all`, its defaults
+otherwise). The last is how many transactions of one record 10 producers commit in a second; each is a bare connection that sends Produce
+and EndTxn and waits for both.
 
 The Java producer shares the two cores with the broker, and costs the same for both.
 """

@@ -1,15 +1,26 @@
-"""What every test shares: hypothesis profiles, and CI's rule that nothing may be skipped."""
+"""What every test shares: hypothesis profiles, tests of Linux's features, and CI's rule that nothing may be skipped."""
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Generator
 
 import pytest
 from hypothesis import settings
 
+from barnabas import system
+
 settings.register_profile("barnabas", deadline=None, print_blob=True)
 settings.load_profile("barnabas")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out the tests of Linux's features where these are missing or switched off."""
+    if sys.platform != "linux" or system.PORTABLE:
+        left_out = [item for item in items if item.get_closest_marker("linux")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,7 +1,8 @@
 """Barnabas installed as a user installs it: by pip, with build isolation, into an environment that holds nothing else.
 
-`python -m tests.install` (make install-check) is the whole proof: from a clone and from an sdist, compiled and plain Python. It compiles
-everything twice, which takes minutes; tests/integration/test_install.py is the part of it that every run of the suite can afford.
+`python -m tests.install` (make install-check) is the whole proof: from a clone, from an sdist and from the wheels in dist/ for this Python,
+compiled and plain Python. It compiles everything twice, which takes minutes; tests/integration/test_install.py is the part of it that every
+run of the suite can afford.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
@@ -25,8 +26,12 @@ from tests.broker import READY, START_TIMEOUT_S, STOP_TIMEOUT_S, started
 from tests.unit.test_compiled import HOT
 
 ROOT: Final = Path(__file__).parents[1]
-SOURCES: Final = "src/barnabas.egg-info/SOURCES.txt"
+LISTED_FILES: Final = "src/barnabas.egg-info/SOURCES.txt"
+FORMS: Final = ("pure", "compiled")
+SOURCES: Final = ("wheel", "clone", "sdist")
 BUILD_TIMEOUT_S: Final = 3600  # compiling takes 3 to 8 minutes on two cores
+COLD_START_S_MAX: Final = 1.5  # from the command to the line that says ready, best of COLD_STARTS, on a machine that is not busy
+COLD_STARTS: Final = 3
 COMMAND_TIMEOUT_S: Final = 300  # for what takes seconds on a machine that is not busy
 PIP: Final = ("-m", "pip")
 _PIP_SETTINGS: Final = {
@@ -70,7 +75,7 @@ def tracked_files() -> list[str]:
     if (ROOT / ".git").exists():
         names = run(["git", "ls-files", "-z"], cwd=ROOT).split("\0")
     else:
-        names = [name for name in (ROOT / SOURCES).read_text().splitlines() if ".egg-info/" not in name]
+        names = [name for name in (ROOT / LISTED_FILES).read_text().splitlines() if ".egg-info/" not in name]
     return sorted(name for name in names if (ROOT / name).is_file())
 
 
@@ -146,17 +151,31 @@ class Environment:
         compiled = [origin.endswith(tuple(EXTENSION_SUFFIXES)) for origin in origins]
         return "compiled" if all(compiled) else "mixed" if any(compiled) else "pure"
 
-    def send_and_read(self, value: str) -> str:
-        """What a consumer of this environment reads from a broker of it, after its producer sent it. The broker must end with code 0."""
-        unset = [word for name in _NOT_PASSED_ON for word in ("-u", name)]
-        command = ["env", *unset, str(self.bin / "barnabas"), "up", "--port", "0", "--data", str(self.work / "data")]
-        with started(command, READY, START_TIMEOUT_S) as (broker, address):
+    def send_and_read(self, value: str, barnabas: Sequence[str | Path] = ()) -> str:
+        """What a consumer of this environment reads from a broker of it, or one that the command `barnabas` starts, after its producer
+        sent it. The broker must end with code 0."""
+        with started(self.up(*barnabas), READY, START_TIMEOUT_S) as (broker, address):
             server = ("--bootstrap-server", f"{address[1]}:{address[2]}", "--topic", "greetings")
             self.run("barnabas", "console-producer", *server, feed=f"{value}\n")
             read = self.run("barnabas", "console-consumer", *server, "--from-beginning", "--max-messages", "1")
             broker.terminate()
             assert broker.wait(STOP_TIMEOUT_S) == 0
         return read.splitlines()[0]
+
+    def cold_start_s(self) -> float:
+        """From `barnabas up` to ready, in a data directory that is new."""
+        shutil.rmtree(self.work / "data", ignore_errors=True)
+        begin = monotonic()
+        with started(self.up(), READY, START_TIMEOUT_S) as (broker, _):
+            seconds = monotonic() - begin
+            broker.terminate()
+            broker.wait(STOP_TIMEOUT_S)
+        return seconds
+
+    def up(self, *barnabas: str | Path) -> list[str]:
+        unset = [word for name in _NOT_PASSED_ON for word in ("-u", name)]
+        command = [*map(str, barnabas)] or [str(self.bin / "barnabas")]
+        return ["env", *unset, *command, "up", "--port", "0", "--data", str(self.work / "data")]
 
 
 def prove(source: Path, form: str, directory: Path) -> str:
@@ -175,17 +194,52 @@ def prove(source: Path, form: str, directory: Path) -> str:
     )
 
 
+def uvx(wheel: Path) -> list[str | Path]:
+    """The command `barnabas` of a wheel, as `uvx` runs it in an environment of its own."""
+    return [Path(sys.executable).with_name("uvx"), "--python", sys.executable, "--from", wheel, "barnabas"]
+
+
+def prove_wheel(wheel: Path, form: str, directory: Path) -> str:
+    """Installs a wheel into an empty environment, with bytecode as pip does it by itself, and uses it; then runs it by uvx."""
+    environment = Environment.empty(directory)
+    environment.install(wheel, settings={"PIP_NO_COMPILE": "0"})
+    assert environment.form() == form, environment.form()
+    assert environment.send_and_read("hello") == "hello"
+    cold_start_s = min(environment.cold_start_s() for _ in range(COLD_STARTS))
+    assert cold_start_s <= COLD_START_S_MAX, cold_start_s
+    shutil.rmtree(environment.work / "data")
+    assert environment.send_and_read("hello", uvx(wheel)) == "hello"
+    size_mb = wheel.stat().st_size / 1e6
+    return f"{size_mb:.1f} MB; `barnabas up` took and gave a record, installed by pip and run by uvx; ready after {cold_start_s:.2f} s"
+
+
+def released_wheels() -> Iterator[tuple[str, Path]]:
+    """Those of dist/, which `make wheels` writes, that this Python can install, with the form of each."""
+    yield from (("pure", wheel) for wheel in (ROOT / "dist").glob("*-none-any.whl"))
+    yield from (("compiled", wheel) for wheel in (ROOT / "dist").glob(f"*-cp{sys.version_info.major}{sys.version_info.minor}-*.whl"))
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.install", description="Install from a clone and an sdist, compiled and pure.")
-    parser.add_argument("--form", choices=("pure", "compiled"), action="append", help="only this form")
-    forms = parser.parse_args().form or ["pure", "compiled"]
+    parser = argparse.ArgumentParser(prog="python -m tests.install", description="Install wheels, a clone and an sdist, compiled and pure.")
+    parser.add_argument("--form", choices=FORMS, action="append", help="only this form")
+    parser.add_argument("--source", choices=SOURCES, action="append", help="only from this; the wheels are those in dist/")
+    given = parser.parse_args()
+    forms, sources = given.form or FORMS, given.source or SOURCES
     with tempfile.TemporaryDirectory(prefix="barnabas-install-") as place:
         work = Path(place)
-        archive = sdist(clone(work / "source"), work / "dist")
+        for form, built in released_wheels() if "wheel" in sources else ():
+            if form in forms:
+                _say(built.name, prove_wheel(built, form, work / f"wheel-{form}-environment"))
         for form in forms:
-            for kind, source in (("clone", clone(work / f"clone-{form}")), ("sdist", archive)):
-                print(f"{form} from {'a clone' if kind == 'clone' else archive.name}: ", end="", flush=True)
-                print(prove(source, form, work / f"{kind}-{form}-environment"), flush=True)
+            if "clone" in sources:
+                _say(f"{form} from a clone", prove(clone(work / f"clone-{form}"), form, work / f"clone-{form}-environment"))
+            if "sdist" in sources:
+                archive = sdist(clone(work / f"source-{form}"), work / f"dist-{form}")
+                _say(f"{form} from {archive.name}", prove(archive, form, work / f"sdist-{form}-environment"))
+
+
+def _say(what: str, outcome: str) -> None:
+    print(f"{what}: {outcome}", flush=True)
 
 
 if __name__ == "__main__":

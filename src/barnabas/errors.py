@@ -451,7 +451,7 @@ class InvalidMetaProperties(StorageFault):
     """A log directory does not say, or says wrongly, to which node of which cluster it belongs."""
 
 
-class InvalidOffset(StorageFault):
+class IndexEntryOutOfOrder(StorageFault):
     """An index entry or an appended offset that does not grow."""
 
 

@@ -1,7 +1,7 @@
-"""Fixtures for those who test Kafka code: a real broker for the session, others for one test, and topics of one's own.
+"""Pytest fixtures for tests of Kafka applications: a real broker for the session, brokers for one test, and empty topics.
 
-pytest loads this in every project that has Barnabas installed, so it imports nothing of it until a test asks for a broker, and a project's
-own fixture of the same name stands before these.
+pytest loads this plugin in every project that has Barnabas installed. So it imports nothing of Barnabas until a test needs a broker, and a
+project's own fixture with the same name takes precedence.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _FIXTURES = frozenset(("broker", "broker_topic", "new_broker"))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Imports the broker before the first test that needs it, so that this test's time is its own."""
+    """Imports the broker before the first test that needs it, so that the import does not count as time of that test."""
     if not session.config.option.collectonly and any(_FIXTURES.intersection(getattr(item, "fixturenames", ())) for item in session.items):
         import barnabas.testing  # noqa: F401
 
 
 @pytest.fixture(scope="session")
 def broker_config() -> dict[str, Any]:
-    """Settings of the session's broker, by Kafka's names: override it in conftest.py."""
+    """Settings of the session's broker, by Kafka's names; override it in conftest.py."""
     return {}
 
 
@@ -42,7 +42,8 @@ def broker(broker_config: dict[str, Any]) -> Generator[EmbeddedBroker, None, Non
 
 @pytest.fixture
 def new_broker() -> Generator[Callable[..., EmbeddedBroker], None, None]:
-    """Starts a broker for this test alone: `new_broker(topics=[…], process=True, **settings)`, as `barnabas.testing.broker` takes them."""
+    """Starts a broker for this test only: `new_broker(topics=[…], process=True, **settings)`, with the arguments of
+    `barnabas.testing.broker`."""
     from barnabas import testing
 
     with ExitStack() as running:
@@ -54,6 +55,8 @@ _numbers = itertools.count()
 
 @pytest.fixture
 def broker_topic(broker: EmbeddedBroker, request: pytest.FixtureRequest) -> str:
-    """The name of an empty topic with one partition, made for this test on the session's broker."""
-    readable = "".join(each if each.isascii() and (each.isalnum() or each in "._-") else "-" for each in request.node.name)[:200]
+    """The name of an empty topic with one partition, created for this test on the session's broker."""
+    readable = "".join(
+        character if character.isascii() and (character.isalnum() or character in "._-") else "-" for character in request.node.name
+    )[:200]
     return broker.create_topic(f"{readable}-{next(_numbers)}")

@@ -1,8 +1,8 @@
 """A real broker for tests, on a free port: `with broker() as kafka:` and, with the pytest plugin, the fixture `broker`.
 
-It is the broker of `barnabas up`, by default on a thread of the test's own process, with an event loop of its own: started in some ten
-milliseconds, stopped in a few. Its data is gone when it stops, and lies in memory where the machine has room for that, so that no test
-waits for a disk. With `process=True` it is a process of its own, which can be killed; that takes half a second to start.
+It is the broker of `barnabas up`. By default it runs in a thread of the test's process with an event loop of its own: it starts in about
+ten milliseconds and stops in a few. Its data is deleted when it stops, and is in memory if the machine has room for that, so that no test
+waits for a disk. With `process=True` it is a process of its own, which can be killed; it takes half a second to start.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ from barnabas.protocol.registry import BY_NAME
 from barnabas.tools.running.logs import TextFormatter
 from barnabas.tools.running.settings import settings
 
-START_TIMEOUT_S: Final = 120  # on a machine that is busy with other tests
+START_TIMEOUT_S: Final = 120  # for a machine that is busy with other tests
 STOP_TIMEOUT_S: Final = 60
 REQUEST_TIMEOUT_S: Final = 30
-# In process, whoever is still connected when a test stops its broker is a client that the test forgot: it is not waited for.
+# In process, a client that is still connected when a test stops its broker was not closed by the test: the broker does not wait for it.
 SHUTDOWN_TIMEOUT_MS: Final = 200
 LOG_LINES_MAX: Final = 10_000
 MEMORY_DIR: Final = "/dev/shm"
-MEMORY_BYTES_MIN: Final = 1024**3  # with less room than this, containers with a small one among them, the disk is used
-# What one node can keep, and no more partitions of internal topics than a test needs: making them is what a first group would wait for.
+MEMORY_BYTES_MIN: Final = 1024**3  # with less room than this, as in containers with a small /dev/shm, the disk is used
+# Replication factors for one node, and few partitions of internal topics: their creation delays the first group.
 SETTINGS: Final = {
     "broker.id": "1",
     "offsets.topic.replication.factor": "1",
@@ -62,14 +62,14 @@ SETTINGS: Final = {
     "group.initial.rebalance.delay.ms": "0",
 }
 
-# Names, or names with their number of partitions.
+# Names, or names with their numbers of partitions.
 Topics: TypeAlias = Iterable[str] | Mapping[str, int]
 
 __all__ = ["broker", "EmbeddedBroker", "BrokerFailed"]
 
 
 class BrokerFailed(RuntimeError):
-    """The broker did not start, or could not go on; the message says why."""
+    """The broker did not start or has failed; the message says why."""
 
 
 def broker(
@@ -82,22 +82,22 @@ def broker(
     process: bool = False,
     **overrides: Any,
 ) -> EmbeddedBroker:
-    """A broker to be entered: `with broker(topics=["orders"]) as kafka:`, `async with …`, or `start()` and `stop()`.
+    """A broker for a with statement: `with broker(topics=["orders"]) as kafka:`, `async with …`, or `start()` and `stop()`.
 
     Settings are the broker's own, by their names in `config`, or as keyword arguments with `_` for `.`. `data` is a directory that is kept.
     """
     own = {**SETTINGS, "listeners": f"PLAINTEXT://{host_and_port(host, port)}"}
-    given = {**(config or {}), **{name.replace("_", "."): value for name, value in overrides.items()}}
-    return EmbeddedBroker(topics, {name: value_text(value) or "" for name, value in {**own, **given}.items()}, data, process)
+    settings_of_caller = {**(config or {}), **{name.replace("_", "."): value for name, value in overrides.items()}}
+    return EmbeddedBroker(topics, {name: value_text(value) or "" for name, value in {**own, **settings_of_caller}.items()}, data, process)
 
 
 class EmbeddedBroker:
-    """What `broker` gives. It may be started and stopped as often as one likes, by one thread at a time."""
+    """The result of `broker`. It may be started and stopped repeatedly, by one thread at a time."""
 
     def __init__(self, topics: Topics, properties: Mapping[str, str], data: str | os.PathLike[str] | None, process: bool) -> None:
         self._topics = topics
         self._properties = dict(properties)
-        self._listeners: list[EndPoint] = []  # with the ports that they got
+        self._listeners: list[EndPoint] = []  # with their actual ports
         self._kept_data = None if data is None else Path(data)
         self._data: Path | None = None
         self._process = process
@@ -107,7 +107,7 @@ class EmbeddedBroker:
 
     @property
     def bootstrap_servers(self) -> str:
-        """host:port, for the client's setting of that name."""
+        """host:port, for the client's setting bootstrap.servers."""
         return host_and_port(self.host, self.port)
 
     @property
@@ -117,13 +117,13 @@ class EmbeddedBroker:
 
     @property
     def port(self) -> int:
-        """The one that was free when it was first started; a broker that starts again takes it again."""
+        """A port that was free at the first start; later starts use the same port."""
         return self._first_listener.port
 
     @property
     def listeners(self) -> dict[str, str]:
-        """host:port of each by its name, where `listeners` was set to several."""
-        return {each.listener_name: host_and_port(each.host, each.port) for each in self._listeners}
+        """host:port of each listener by name, if `listeners` has several."""
+        return {endpoint.listener_name: host_and_port(endpoint.host, endpoint.port) for endpoint in self._listeners}
 
     @property
     def _first_listener(self) -> EndPoint:
@@ -133,7 +133,7 @@ class EmbeddedBroker:
 
     @property
     def data(self) -> Path:
-        """Where its logs are, while it has any."""
+        """The directory of its logs, from the first start until it is stopped."""
         if self._data is None:
             raise RuntimeError("The broker has no data before it is started and after it is closed")
         return self._data
@@ -145,11 +145,11 @@ class EmbeddedBroker:
 
     @property
     def log(self) -> list[str]:
-        """The last lines it has logged. In process it is Python's logger `barnabas` that says from which level on; warning, by default."""
+        """The last lines of its log. In process, the level is that of Python's logger `barnabas`: warning by default."""
         return list(self._log)
 
     def start(self) -> None:
-        """Ready for clients, and with its topics, when it returns. Raises BrokerFailed."""
+        """Returns when the broker is ready for clients and has its topics. Raises BrokerFailed."""
         if self._running is not None:
             raise RuntimeError("The broker is running already")
         is_first = self._data is None
@@ -168,7 +168,7 @@ class EmbeddedBroker:
             raise
 
     def stop(self) -> None:
-        """Stops it in order, and throws its data away unless it was told where to keep it. Does nothing if it is not running."""
+        """Shuts the broker down, and deletes its data unless `data` was given. Does nothing if it is not running."""
         try:
             self._halt()
         finally:
@@ -177,35 +177,35 @@ class EmbeddedBroker:
             self._data = None
 
     def restart(self) -> None:
-        """Stops it in order and starts it on the same port with the same data, as after an upgrade: clients connect anew."""
+        """Shuts the broker down and starts it on the same port with the same data, as in an upgrade: clients reconnect."""
         self._halt()
         self.start()
 
     def pause(self) -> None:
-        """Stops it in order but keeps its port and data for `start`: a broker that is down for a while."""
+        """Shuts the broker down, but keeps its port and data for `start`, as for a broker that is down for a while."""
         self._halt()
 
     def kill(self) -> None:
-        """SIGKILL, as a crash would: `start` then recovers the logs. Only for a broker with `process=True`."""
+        """Sends SIGKILL, as a crash would: `start` then recovers the logs. Only for a broker with `process=True`."""
         if not isinstance(self._running, _Process):
             raise RuntimeError("Only a broker that runs as a process can be killed: make it with broker(process=True)")
         running, self._running = self._running, None
         running.kill()
 
     def create_topic(self, name: str, partitions: int = 1, **config: Any) -> str:
-        """Makes a topic and gives its name; settings of the topic have `_` for `.`. Waits until the broker leads it."""
-        settings = {each.replace("_", "."): value_text(value) for each, value in config.items()}
+        """Creates a topic and returns its name; settings of the topic have `_` for `.`. Waits until the broker leads it."""
+        settings = {setting.replace("_", "."): value_text(value) for setting, value in config.items()}
         topic = CreatableTopic(
             name=name,
             num_partitions=partitions,
             replication_factor=1,
-            configs=[CreatableTopicConfig(name=each, value=value) for each, value in settings.items()],
+            configs=[CreatableTopicConfig(name=setting, value=value) for setting, value in settings.items()],
         )
         self._create([topic])
         return name
 
     def create_topics(self, topics: Topics) -> None:
-        """Several at once, by their names or as `{name: partitions}`."""
+        """Creates several topics, by their names or as `{name: partitions}`."""
         counts = topics if isinstance(topics, Mapping) else dict.fromkeys([topics] if isinstance(topics, str) else topics, 1)
         if counts:
             self._create([CreatableTopic(name=name, num_partitions=count, replication_factor=1) for name, count in counts.items()])
@@ -235,9 +235,9 @@ class EmbeddedBroker:
 
     def _create(self, topics: Sequence[CreatableTopic]) -> None:
         request = CreateTopicsRequest(topics=list(topics), timeout_ms=REQUEST_TIMEOUT_S * 1000)
-        for made in self._ask(request).topics:
-            if made.error_code:
-                raise BrokerFailed(f"The topic {made.name} cannot be made: {made.error_message or f'error {made.error_code}'}")
+        for result in self._ask(request).topics:
+            if result.error_code:
+                raise BrokerFailed(f"The topic {result.name} cannot be made: {result.error_message or f'error {result.error_code}'}")
 
     def _ask(self, request: Message) -> Any:
         if self._running is None:
@@ -245,11 +245,11 @@ class EmbeddedBroker:
         for listener in self._listeners:
             if listener.security_protocol is SecurityProtocol.PLAINTEXT:
                 return ask(listener.host, listener.port, request)
-        raise RuntimeError("Topics are made through a PLAINTEXT listener: add one to `listeners`, or make them with a client of your own")
+        raise RuntimeError("Topics are created through a PLAINTEXT listener: add one to `listeners`, or create them with a client")
 
 
 def ask(host: str, port: int, request: Message) -> Any:
-    """One request on a connection of its own, in the newest version that is stable."""
+    """Sends one request on a connection of its own, in the newest stable version."""
     api = BY_NAME[type(request).__name__.removesuffix("Request")]
     version = api.stable_version
     with socket.create_connection((host, port), REQUEST_TIMEOUT_S) as connection, connection.makefile("rb") as answers:
@@ -269,7 +269,7 @@ class _Running(Protocol):
 
 
 class _Thread:
-    """A broker on a thread of this process. Settings of the process (signals, garbage collector, limits) are left as they are."""
+    """A broker in a thread of this process. It leaves the settings of the process (signals, garbage collector, limits) unchanged."""
 
     def __init__(self, properties: Mapping[str, str], log: deque[str]) -> None:
         self._config = settings(properties).config
@@ -291,15 +291,15 @@ class _Thread:
 
     def stop(self) -> None:
         try:
-            self._loop.call_soon_threadsafe(self._told_to_stop.set)
+            self._loop.call_soon_threadsafe(self._stop_requested.set)
         except RuntimeError:
-            pass  # it has failed and is gone
+            pass  # the broker has failed and its loop is closed
         self._thread.join(STOP_TIMEOUT_S)
         logging.getLogger("barnabas").removeHandler(self._handler)
         if self._thread.is_alive():
             raise BrokerFailed(f"The broker did not stop within {STOP_TIMEOUT_S} s")
         if self._failure is not None:
-            raise BrokerFailed(f"The broker could not go on: {self._failure}") from self._failure
+            raise BrokerFailed(f"The broker failed: {self._failure}") from self._failure
 
     def _run(self) -> None:
         try:
@@ -311,12 +311,12 @@ class _Thread:
                 self._ready.set_exception(error)
 
     async def _serve(self) -> None:
-        self._loop, self._told_to_stop = asyncio.get_running_loop(), asyncio.Event()
+        self._loop, self._stop_requested = asyncio.get_running_loop(), asyncio.Event()
         server = BrokerServer(self._config)
         await server.start()
         try:
             self._ready.set_result(server.endpoints)
-            stopping = asyncio.ensure_future(self._told_to_stop.wait())
+            stopping = asyncio.ensure_future(self._stop_requested.wait())
             await asyncio.wait((stopping, server.failed), return_when=asyncio.FIRST_COMPLETED)
             stopping.cancel()
         finally:
@@ -326,7 +326,7 @@ class _Thread:
 
 
 class _LogOfThread(logging.Handler):
-    """Keeps what the broker's thread logs. Its level is that of its loggers: nothing is made louder for its sake."""
+    """Collects the log records of the broker's thread. It does not change the level of any logger."""
 
     def __init__(self, thread: threading.Thread, log: deque[str]) -> None:
         super().__init__()
@@ -344,7 +344,7 @@ class _Process:
     _READY: Final = re.compile(r"^ready listeners=(\S+) ")
 
     def __init__(self, properties: Mapping[str, str], log: deque[str]) -> None:
-        # Settings go by a pipe: on the command line other users could read the secrets among them.
+        # Settings are passed by a pipe: other users can read secrets on a command line.
         command = [sys.executable, "-m", "barnabas", "up", "--data", properties["log.dirs"], "--override-file", "/dev/stdin"]
         path = os.pathsep.join(filter(None, (str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH"))))
         self._process = subprocess.Popen(
@@ -357,7 +357,7 @@ class _Process:
             env={**os.environ, "PYTHONPATH": path},
         )
         assert self._process.stdin is not None
-        with suppress(BrokenPipeError), self._process.stdin as pipe:  # why it ended at once is told below
+        with suppress(BrokenPipeError), self._process.stdin as pipe:  # the reason of an early end is reported below
             pipe.write(format_properties(properties, now_ms=0))
         self._ready: Future[list[EndPoint]] = Future()
         self._settings = properties
@@ -374,7 +374,7 @@ class _Process:
         return self._process.poll() is None
 
     def stop(self) -> None:
-        """A second signal has it wait for nobody; closing its logs takes as long as it takes."""
+        """A second signal ends the wait for clients; closing the logs takes as long as needed."""
         steps = ((signal.SIGTERM, SHUTDOWN_TIMEOUT_MS / 1000), (signal.SIGTERM, STOP_TIMEOUT_S), (signal.SIGKILL, STOP_TIMEOUT_S))
         for number, timeout_s in steps:
             self._process.send_signal(number)
@@ -404,16 +404,16 @@ class _Process:
             else:
                 log.append(line.rstrip("\n"))
         if not self._ready.done():
-            told = next((line for line in reversed(log) if line.startswith("barnabas: ")), "\n".join(log))
-            self._ready.set_exception(RuntimeError(told.removeprefix("barnabas: ")))
+            reason = next((line for line in reversed(log) if line.startswith("barnabas: ")), "\n".join(log))
+            self._ready.set_exception(RuntimeError(reason.removeprefix("barnabas: ")))
 
 
 def _check_settings(properties: Mapping[str, str]) -> None:
-    """A test's typing error is told at once, where a broker would only warn of it. Other names may be those of a policy class."""
+    """Rejects a misspelled setting at once, where a broker would only warn. Unknown names may be settings of a policy class."""
     for name in settings({"log.dirs": "none", **properties}).config.unknown:
-        meant = near_config_name(name)
-        if meant is not None:
-            raise InvalidConfig(f"Unknown setting of a broker: {name}: did you mean {meant}?")
+        intended = near_config_name(name)
+        if intended is not None:
+            raise InvalidConfig(f"Unknown setting of a broker: {name}: did you mean {intended}?")
         warnings.warn(f"Unknown setting of a broker: {name}. It has no effect, unless a policy class reads it.", stacklevel=4)
 
 
@@ -422,5 +422,5 @@ def _temporary_directory() -> Path:
         room = shutil.disk_usage(MEMORY_DIR).free
         where = MEMORY_DIR if room >= MEMORY_BYTES_MIN and os.access(MEMORY_DIR, os.W_OK) else None
     except OSError:
-        where = None  # another system
+        where = None  # not Linux
     return Path(tempfile.mkdtemp(prefix="barnabas-", dir=where))

@@ -1,8 +1,8 @@
-"""What planning asks of a cluster, on the driver: topics and their partitions, offsets, and commits to a group.
+"""The requests of planning, on the driver: topics and their partitions, offsets, and commits to a group.
 
-One admin client on a thread of its own, made when it is first needed and kept as long as the reader plans. A cluster that has never
-answered is given up after ten seconds: its address is wrong, or nothing runs there. Later broker losses and elections are waited out
-(fetchOffset.numRetries, fetchOffset.retryIntervalMs, and the client's own default.api.timeout.ms). It never goes to a worker.
+It has one admin client on a thread of its own, created at the first request and kept as long as the reader plans. Planning gives up a
+cluster that has not answered once within ten seconds: its address is wrong, or nothing runs there. Later failures of brokers and elections
+are retried (fetchOffset.numRetries, fetchOffset.retryIntervalMs, and the client's default.api.timeout.ms). It is never sent to a worker.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _PLUGINS: Final = ("config.providers.", "sasl.", "ssl.", "metric.reporters.")
 
 
 class Cluster:
-    """To be closed; `with Cluster(settings) as cluster:`."""
+    """Must be closed: `with Cluster(settings) as cluster:`."""
 
     def __init__(
         self,
@@ -53,8 +53,8 @@ class Cluster:
         first_answer_ms: int | None = FIRST_ANSWER_MS,
         patience_option: str = KAFKA + _API_TIMEOUT,
     ) -> None:
-        """`first_answer_ms` None: the first answer is waited for like all others, `attempts` times default.api.timeout.ms.
-        `patience_option` is what a user sets to wait longer for it."""
+        """`first_answer_ms` None: the first response has the same timeout as all others, `attempts` times default.api.timeout.ms.
+        `patience_option` is the option that a user sets for a longer timeout."""
         self._settings = {name: value for name, value in settings.items() if name in KEYS or name.startswith(_PLUGINS)}
         committed = settings.get("isolation.level", "read_committed").lower() != "read_uncommitted"
         self._isolation = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
@@ -67,7 +67,7 @@ class Cluster:
 
     @classmethod
     def of(cls, options: ReadOptions) -> Self:
-        """The cluster that a query reads from, with the patience that its options ask for."""
+        """The cluster of a query, with the timeouts of its options."""
         return cls(
             options.settings,
             attempts=options.attempts,
@@ -88,11 +88,12 @@ class Cluster:
         self._first_answer_ms = None
 
     def topics(self, subscription: Subscription) -> dict[str, Topic]:
-        """Those of the subscription that there are."""
+        """The topics of the subscription that exist."""
         return self._retried(lambda admin: _topics(admin, subscription))
 
     def offsets(self, specs: Mapping[TopicPartition, int]) -> PartitionOffsets:
-        """The offsets that are asked for in ListOffsets: -1 the latest, -2 the earliest, else the first at or after a time (-1: none)."""
+        """The offsets from ListOffsets: -1 requests the latest, -2 the earliest, other values the first offset at or after a time (-1:
+        none)."""
         if not specs:
             return {}
         wanted = {partition: OffsetSpec(timestamp) for partition, timestamp in specs.items()}
@@ -104,7 +105,7 @@ class Cluster:
         return self._retried(ask)
 
     def commit(self, group_id: str, offsets: Mapping[TopicPartition, int]) -> Future[None]:
-        """Begins to commit offsets to a group that has no members."""
+        """Starts a commit of offsets to a group without members."""
         return self._started().submit(self._client().commit(group_id, offsets))
 
     def close(self) -> None:
@@ -159,7 +160,7 @@ class Cluster:
     def _run(self, ask: Callable[[PlanningAdmin], Coroutine[Any, Any, T]]) -> T:
         try:
             return self._started().run(ask(self._client()))
-        except InvalidConfig as error:  # hosts are looked up when the client starts
+        except InvalidConfig as error:  # host names are resolved when the client starts
             raise _refused(error, self._settings) from error
         except SslAuthentication as error:
             raise ClusterError(as_options(str(error))) from error
@@ -190,13 +191,13 @@ async def _topics(admin: PlanningAdmin, subscription: Subscription) -> dict[str,
 
 
 def _refused(error: InvalidConfig, settings: Mapping[str, str]) -> OptionError:
-    """The client's words, with the option that they are about."""
+    """The client's error as an OptionError with the name of the option."""
     text = str(error)
     named = sorted((name for name in settings if name in text), key=len, reverse=True)
     return OptionError(KAFKA + named[0] if named else BOOTSTRAP, text)
 
 
 def as_options(text: str) -> str:
-    """The client's words as a sentence, in which settings have the names that they have as options: kafka.security.protocol."""
+    """The client's error text, in which settings have their names as options: kafka.security.protocol."""
     words = _SETTING.sub(rf"{KAFKA}\1", text)
     return words if words.endswith((".", "?")) else f"{words}."

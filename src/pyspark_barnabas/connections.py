@@ -1,9 +1,9 @@
 """The connections of one Python worker to a cluster, kept from task to task.
 
-Spark runs many short tasks in one Python process; making a client for each would cost a task its metadata, its handshakes and, with SASL or
-TLS, much more. So `shared_client` gives every task of a process that has the same settings the same client: one thread with an event loop,
-a connection to each broker that is talked to. What has not been used for a while is closed when somebody asks again, and there are never
-more than a few. Nothing else in this package outlives a task.
+Spark runs many short tasks in one Python process. A client for each task would cost metadata requests, handshakes and, with SASL or TLS,
+much more. Therefore `shared_client` gives all tasks of a process with the same settings the same client: one thread with an event loop,
+and a connection to each broker in use. Unused clients are closed at the next call, and their number is bounded. Nothing else in this
+package outlives a task.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from barnabas.client.metrics.metrics import Metrics
 from barnabas.client.network.metadata import Metadata
 from barnabas.client.network.network_client import NetworkClient
 
-CLIENTS_MAX: Final = 8  # different settings in one process: clusters, or users of one
+CLIENTS_MAX: Final = 8  # clients with different settings in one process
 IDLE_S_MAX: Final = 300.0
 TOPIC_IDLE_MS: Final = 300_000
 CLOSE_TIMEOUT_S: Final = 5.0
 
-# A socket buffer that the system lets grow: a fetch comes in few pieces, whatever else this process is doing.
+# -1: the system sizes the socket buffer, so that a fetch arrives in few pieces.
 DEFAULTS: Final = {"receive.buffer.bytes": "-1", "send.buffer.bytes": "-1", "enable.metrics.push": "false"}
 
 Role = Literal["consumer", "producer"]
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 def _config(role: Role, settings: Mapping[str, object]) -> ClientConfig:
-    """One of the two is loaded: a task that reads does not wait for what only writers need."""
+    """Imports only one of the two configs: a task that reads does not load the producer."""
     if role == "consumer":
         from barnabas.client.consumer.config import consumer_config
 
@@ -47,7 +47,7 @@ def _config(role: Role, settings: Mapping[str, object]) -> ClientConfig:
 
 
 class Client:
-    """A network client and what it knows of the cluster, on a thread of its own. `run` and `submit` may be called from any other thread."""
+    """A network client with its metadata, on a thread of its own. `run` and `submit` may be called from any other thread."""
 
     def __init__(self, settings: Mapping[str, str], role: Role) -> None:
         self.config = _config(role, SharedSettings({**DEFAULTS, **settings}))
@@ -75,18 +75,18 @@ class Client:
         return network
 
     def run(self, coroutine: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
-        """What the coroutine gives, run on the client's loop."""
+        """Runs a coroutine on the client's loop and returns its result."""
         return self._thread.run(coroutine, timeout_s)
 
     def submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
-        """Begins it on the client's loop, without waiting."""
+        """Starts a coroutine on the client's loop without waiting."""
         return self._thread.submit(coroutine)
 
     def call_soon(self, callback: Callable[..., object], *arguments: Any) -> None:
         self._thread.call_soon(callback, *arguments)
 
     def close(self) -> None:
-        """Ends all connections. Only for a client that nobody shares."""
+        """Closes all connections. Only for a client that is not shared."""
         try:
             self._thread.run(self.network.close(), CLOSE_TIMEOUT_S)
         finally:
@@ -94,24 +94,24 @@ class Client:
 
 
 class ClientCache:
-    """Clients by their settings. `used` counts who holds one, so that none is closed under a task."""
+    """Clients by their settings. `used` counts the holders of a client, so that none is closed while a task uses it."""
 
     def __init__(self, make: Callable[[Mapping[str, str], Role], Client] = Client, now: Callable[[], float] = time.monotonic) -> None:
         self._make = make
         self._now = now
         self._clients: dict[tuple[Role, frozenset[tuple[str, str]]], Client] = {}
         self._used: dict[int, int] = {}
-        self._lock = threading.Lock()  # a worker has one task at a time, but Spark's own threads may ask as well
+        self._lock = threading.Lock()  # a worker has one task at a time, but Spark's own threads may call this too
         self._process_id = os.getpid()
 
     def acquire(self, settings: Mapping[str, str], role: Role) -> Client:
         with self._lock:
-            if self._process_id != os.getpid():  # a fork: the threads stayed in the parent
+            if self._process_id != os.getpid():  # after a fork: the threads exist only in the parent
                 self._clients, self._used, self._process_id = {}, {}, os.getpid()
             self._close_idle()
             key = (role, frozenset(settings.items()))
             client = self._clients.pop(key, None) or self._make(settings, role)
-            self._clients[key] = client  # the one used last stands last
+            self._clients[key] = client  # ordered by last use
             client.last_used = self._now()
             self._used[id(client)] = self._used.get(id(client), 0) + 1
             return client
@@ -137,7 +137,7 @@ _cache = ClientCache()
 
 @contextmanager
 def shared_client(settings: Mapping[str, str], role: Role = "consumer") -> Generator[Client, None, None]:
-    """The process's client for these settings (names without the `kafka.` prefix), for as long as the block lasts."""
+    """A context with the process's client for these settings (names without the `kafka.` prefix)."""
     client = _cache.acquire(settings, role)
     try:
         yield client

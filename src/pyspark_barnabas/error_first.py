@@ -1,8 +1,8 @@
-"""What a user reads first when a query fails: the error in one line, then its traceback.
+"""Puts the error message of a failed query before its traceback.
 
-Spark shows the text that a Python worker prints for an exception, and that begins with the traceback: a user would scroll through a page
-to find what to do. Spark leaves the traceback out where SPARK_HIDE_TRACEBACK is set; the exception then carries it as a note, which Python
-prints after the message. A worker ends with the exception, so nothing else in it is affected.
+Spark shows the text that a Python worker prints for an exception, which begins with the traceback: a user would scroll through a page to
+find the message. With SPARK_HIDE_TRACEBACK Spark omits the traceback; the exception then has it as a note, which Python prints after the
+message. A worker ends with the exception, so that nothing else is affected.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _WORKERS: Final = ("pyspark.daemon", "pyspark.worker", "pyspark.sql.worker.", "p
 
 @contextmanager
 def error_first() -> Generator[None, None, None]:
-    """For everything that Spark calls, as a block or as a decorator; whatever is raised in it is shown with its message first."""
+    """A context or decorator for every method that Spark calls: exceptions are shown with their message first."""
     try:
         yield
     except Exception as error:
@@ -31,6 +31,6 @@ def error_first() -> Generator[None, None, None]:
 
 
 def is_spark_worker() -> bool:
-    """Whether Spark has started this process to run Python for it, and so reports what it raises."""
+    """Whether this process is a Python worker of Spark, which reports exceptions to Spark."""
     main = getattr(sys.modules.get("__main__"), "__spec__", None)
     return main is not None and main.name.startswith(_WORKERS)

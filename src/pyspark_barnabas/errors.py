@@ -1,7 +1,7 @@
-"""What goes wrong in the data source, in words that name the option and the fix.
+"""The errors of the data source; their texts name the option and the fix.
 
-Spark shows a Python error by its class and its message, so both are made for the one who wrote the query. Errors of the broker stay what
-the client raises (`barnabas.client.errors`), unless something better can be said.
+Spark shows the class and the message of a Python error, so both are written for the author of the query. Errors of the broker stay those of
+the client (`barnabas.client.errors`), unless a better text is possible.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ class DataSourceError(Exception):
 
 
 class OptionError(DataSourceError, ValueError):
-    """An option is wrong, missing, unknown, or does not go with another: `option` is its name."""
+    """An option is wrong, missing, unknown, or conflicts with another: `option` is its name."""
 
     def __init__(self, option: str, message: str) -> None:
         super().__init__(option, message)
@@ -24,24 +24,24 @@ class OptionError(DataSourceError, ValueError):
 
 
 class SchemaError(DataSourceError, ValueError):
-    """Columns that were asked for, or are to be written, do not fit."""
+    """The requested or written columns do not match those of the source or sink."""
 
 
 class UnknownTopicError(DataSourceError):
-    """A topic or a partition that was named is not there."""
+    """A topic or a partition of the options does not exist."""
 
 
 class DataLossError(DataSourceError):
-    """Records that were to be read are gone, or may be; raised unless failOnDataLoss is false."""
+    """Records of the query are lost, or may be; raised unless failOnDataLoss is false."""
 
 
 class TopicRecreatedError(DataLossError):
-    """The topic that a query has read from was deleted, and another one has its name now."""
+    """The topic of a query was deleted and created again."""
 
 
 class ClusterError(DataSourceError):
-    """The cluster does not answer, or not in time."""
+    """The cluster does not answer in time."""
 
 
 class CheckpointError(DataSourceError):
-    """The checkpoint holds no offsets of this source, or those of another query."""
+    """The checkpoint has no offsets of this source, or those of another query."""

@@ -1,7 +1,7 @@
-"""Offsets of a query: where it begins and ends, as options say it, and how far a stream is, as its checkpoint says it.
+"""The offsets of a query: start and end from its options, and the progress of a stream from its checkpoint.
 
-The JSON of a stream's offset is that of Spark's own connector, `{"topic":{"0":23}}`, and beside the topics, under a name that no topic can
-have, the ids of the topics: by them a topic is known that was deleted and created again. Nothing here asks the cluster.
+The JSON of a stream's offset is that of Spark's own connector, `{"topic":{"0":23}}`, plus the ids of the topics under a name that no topic
+can have: they show that a topic was deleted and created again. This module sends no request.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _TIMES_EXAMPLE: Final = '{"topicA":{"0":1700000000000,"1":1700000000000}}'
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """Where a query begins or ends. One of three: the same special offset everywhere (`everywhere`), an offset for each partition
+    """The start or end of a query. One of three: the same special offset for all partitions (`everywhere`), an offset for each partition
     (`offsets`, with -1 and -2 for latest and earliest), a time for all or for each (`timestamp`, `timestamps`)."""
 
     option: str
@@ -40,10 +40,10 @@ class Bound:
     offsets: Mapping[TopicPartition, int] | None = None
     timestamp: int | None = None
     timestamps: Mapping[TopicPartition, int] | None = None
-    latest_without_match: bool = True  # what a time after the last record means: the end of the partition, or an error
+    latest_without_match: bool = True  # for a time after the last record: the end of the partition, or an error
 
     def specs(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """What to ask the cluster for, as in ListOffsets: a time, LATEST or EARLIEST. What is an offset already is left out."""
+        """The ListOffsets timestamps to request: a time, LATEST or EARLIEST. Partitions with an explicit offset are left out."""
         wanted: dict[TopicPartition, int] = {}
         for partition in partitions:
             if self.everywhere is not None:
@@ -56,7 +56,7 @@ class Bound:
         return wanted
 
     def check(self, partitions: Iterable[TopicPartition]) -> None:
-        """Raises unless the partitions that it names are those that are read, all of them and no others."""
+        """Raises an error unless the partitions of the option are exactly those that are read."""
         named = self.offsets if self.offsets is not None else self.timestamps
         if named is None:
             return
@@ -73,7 +73,7 @@ class Bound:
         answers: Mapping[TopicPartition, int],
         latest: Mapping[TopicPartition, int],
     ) -> PartitionOffsets:
-        """The offsets, from what the cluster answered to `specs`; -1 there says that no record is as late as the time."""
+        """The offsets, from the response to `specs`; -1 there means that no record is as late as the time."""
         found: PartitionOffsets = {}
         for partition in partitions:
             offset = answers[partition] if partition in answers else self.offsets[partition]  # type: ignore[index]
@@ -89,7 +89,7 @@ class Bound:
     def kept(
         self, offsets: PartitionOffsets, earliest: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int], *, fails: bool
     ) -> PartitionOffsets:
-        """The offsets if the log has them; if not, an error, or the nearest ones that it has."""
+        """The offsets if the log has them; otherwise an error, or the nearest offsets of the log."""
         kept: PartitionOffsets = {}
         for partition, offset in offsets.items():
             kept[partition] = min(max(offset, earliest[partition]), latest[partition])
@@ -104,7 +104,7 @@ class Bound:
 
 
 def starting_bound(options: Mapping[str, str], *, streaming: bool) -> Bound:
-    """Streams begin at the latest offset if nothing is said, batches at the earliest, and these cannot begin at the latest."""
+    """The default start is the latest offset for streams and the earliest for batches; a batch cannot start at the latest."""
     strategy = choice(options, STRATEGY, "error", ("error", "latest"))
     bound = _bound(options, "starting", LATEST if streaming else EARLIEST, latest_without_match=strategy == "latest")
     if not streaming and (bound.everywhere == LATEST or LATEST in (bound.offsets or {}).values()):
@@ -113,7 +113,7 @@ def starting_bound(options: Mapping[str, str], *, streaming: bool) -> Bound:
 
 
 def ending_bound(options: Mapping[str, str]) -> Bound:
-    """For batches; they end at the latest offset if nothing is said."""
+    """The end of a batch; the default is the latest offset."""
     bound = _bound(options, "ending", LATEST, latest_without_match=True)
     if bound.everywhere == EARLIEST or EARLIEST in (bound.offsets or {}).values():
         raise OptionError(bound.option, "a batch cannot end at the earliest offset: it would always be empty.")
@@ -121,7 +121,7 @@ def ending_bound(options: Mapping[str, str]) -> Bound:
 
 
 def check_order(start: Bound, end: Bound) -> None:
-    """What can be said of the two before the cluster is asked."""
+    """Validates start and end against each other, as far as possible without the cluster."""
     for from_, to in ((start.offsets, end.offsets), (start.timestamps, end.timestamps)):
         if from_ is None or to is None:
             continue
@@ -138,7 +138,7 @@ def ending_options() -> tuple[str, ...]:
 
 
 def _bound(options: Mapping[str, str], side: str, default: int, *, latest_without_match: bool) -> Bound:
-    """Of several, the time for all comes before the times for each, and those before the offsets, as in Spark."""
+    """If several options are set, the time for all has precedence over times per partition, and those over offsets, as in Spark."""
     name = f"{side}Timestamp"
     if (value := given(options, name)) is not None:
         if not value.isdecimal() or int(value) > _LONG_MAX:
@@ -175,13 +175,13 @@ def _per_partition(option: str, value: str, example: str, *, least: int) -> dict
 
 @dataclass(frozen=True, slots=True)
 class StreamOffset:
-    """How far a stream is: the next offset of each partition, and the ids of the topics."""
+    """The progress of a stream: the next offset of each partition, and the ids of the topics."""
 
     offsets: Mapping[TopicPartition, int]
     topic_ids: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """For Spark, which writes it to the checkpoint and shows it in the query's progress."""
+        """The JSON that Spark writes to the checkpoint and shows in the query's progress."""
         document: dict[str, Any] = {}
         for partition in sorted(self.offsets):
             document.setdefault(partition.topic, {})[str(partition.partition)] = self.offsets[partition]
@@ -191,7 +191,7 @@ class StreamOffset:
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> StreamOffset:
-        """From a checkpoint; raises CheckpointError unless it is one of ours, or of Spark's own connector."""
+        """The offset from a checkpoint of ours or of Spark's own connector; otherwise raises CheckpointError."""
         ids = document.get(TOPIC_IDS, {})
         topics = {name: value for name, value in document.items() if not name.startswith("#")}
         if not _is_map(ids, str) or not all(_is_map(value, int) and all(map(str.isdecimal, value)) for value in topics.values()):
@@ -203,7 +203,7 @@ class StreamOffset:
         return cls(offsets, dict(ids))
 
     def same_topic(self, other: StreamOffset, topic: str) -> bool:
-        """Whether both mean the same topic by this name, as far as both know its id."""
+        """Whether both have the same topic id for this name; True if one of them has none."""
         mine, its = self.topic_ids.get(topic), other.topic_ids.get(topic)
         return mine is None or its is None or mine == its
 

@@ -1,7 +1,7 @@
-"""How options are read: Spark's texts into values, and refusals that name the option and the fix.
+"""Parses the options of Spark, with errors that name the option and the fix.
 
-Shared by everything that has options. Spark gives names in any case, and its dictionary ignores the case; in messages an option has the
-name under which it is documented. `kafka.X` is a setting X of Kafka's clients and goes to them as it is.
+Spark's dictionary ignores the case of names; messages use the documented name. `kafka.X` is the setting X of Kafka's clients and is passed
+to them unchanged.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pyspark_barnabas.errors import OptionError
 
 KAFKA: Final = "kafka."
 BOOTSTRAP: Final = "kafka.bootstrap.servers"
-FIRST_ANSWER_MS: Final = 10_000  # of a cluster that has never answered, unless the options say how long to wait
+FIRST_ANSWER_MS: Final = 10_000  # timeout for a cluster that has never answered, unless an option sets it
 
 _OFFSETS: Final = "Set the option 'startingOffsets' to 'earliest' or 'latest' instead. The query keeps track of its offsets itself"
 _TYPED: Final = "Keys and values are binary columns; cast or decode them with DataFrame operations, or set the option 'value.format'"
@@ -56,7 +56,7 @@ _DURATION: Final = re.compile(r"\s*(\d+)\s*([a-zA-Z]*)\s*")
 
 
 def client_settings(options: Mapping[str, str], refused: Mapping[str, str] = REFUSED_FOR_READING) -> dict[str, str]:
-    """The settings `kafka.*` under Kafka's names, for every client that is made; the address of a cluster is among them."""
+    """The settings `kafka.*` under Kafka's names, for all clients, including the address of the cluster."""
     settings = {name[len(KAFKA) :].lower(): value for name, value in options.items() if name.lower().startswith(KAFKA)}
     for name, reason in refused.items():
         if name in settings:
@@ -67,7 +67,7 @@ def client_settings(options: Mapping[str, str], refused: Mapping[str, str] = REF
 
 
 def refuse_unknown(options: Mapping[str, str], known: Iterable[str], use: str) -> None:
-    """Refuses what is neither known, nor `kafka.*`, nor Spark's own; `use` says what the options are for: 'reading', 'writing'."""
+    """Raises OptionError for an unknown option that is neither `kafka.*` nor Spark's own; `use` is 'reading' or 'writing'."""
     names = {name.lower(): name for name in known}
     for option in options:
         lower = option.lower()
@@ -79,7 +79,7 @@ def refuse_unknown(options: Mapping[str, str], known: Iterable[str], use: str) -
 
 
 def given(options: Mapping[str, str], name: str) -> str | None:
-    """What was given for an option, without blanks around it; None if nothing was."""
+    """The value of an option without surrounding blanks; None if it is not set."""
     value = options.get(name)
     return None if value is None else str(value).strip()
 
@@ -122,7 +122,7 @@ def integer(options: Mapping[str, str], name: str, default: int | None = None, *
 
 
 def duration_ms(options: Mapping[str, str], name: str, default: int) -> int:
-    """A time in milliseconds: a number of them, or one with a unit, as '15m', '30 seconds'."""
+    """A time in milliseconds: a number, or a number with a unit, such as '15m' or '30 seconds'."""
     value = given(options, name)
     if value is None:
         return default
@@ -135,7 +135,7 @@ def duration_ms(options: Mapping[str, str], name: str, default: int) -> int:
 
 
 def json_object(name: str, value: str, example: str) -> dict[str, Any]:
-    """A JSON object, without names that stand twice."""
+    """A JSON object without repeated names."""
     try:
         parsed = json.loads(value, object_pairs_hook=_without_twins)
     except ValueError as error:

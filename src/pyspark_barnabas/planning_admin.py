@@ -1,6 +1,6 @@
-"""The admin client that planning needs, and no more of it: topics and offsets, and a group's offsets if there are any to commit.
+"""The parts of the admin client that planning needs: topics and offsets, and commits to a group.
 
-A Python process starts for each query and plans it: what it does not import, no query waits for. Everything here is the admin client's own.
+Spark starts a Python process for each query to plan it, so that every import delays the query. All operations are the admin client's own.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from barnabas.topic_partition import TopicPartition
 
 
 class PlanningAdmin(TopicCalls, OffsetCalls):
-    """Used on one event loop; to be closed. Raises InvalidConfig."""
+    """Used on one event loop; must be closed. Raises InvalidConfig."""
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         config = admin_config(settings, {})
@@ -40,11 +40,11 @@ class PlanningAdmin(TopicCalls, OffsetCalls):
         )
 
     async def reach(self, timeout_ms: int | None) -> None:
-        """Returns once a broker has answered. Raises Timeout; None: after default.api.timeout.ms."""
+        """Returns once a broker has answered. Raises Timeout; with None after default.api.timeout.ms."""
         await self._calls.brokers(self._calls.begin("reach", timeout_ms))
 
     async def commit(self, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """Commits offsets to a group that has no members."""
+        """Commits offsets to a group without members."""
         from barnabas.client.admin.groups.group_offsets import GroupOffsetCalls
 
         class Committing(GroupOffsetCalls):

@@ -1,7 +1,7 @@
-"""A query's progress with what the source says of itself in the places where people look for it: `description` and `metrics`.
+"""A query's progress with the `description` and `metrics` of the source.
 
-Spark fills both from its own Java objects: for a source in Python the description is the name of a class and there are no metrics. The
-source puts them where it can, beside the offsets in `latestOffset`; here they are moved to their places.
+Spark fills both from Java objects: for a Python source the description is the name of a class, and there are no metrics. The source puts
+them beside the offsets in `latestOffset`; `readable` moves them to their places.
 
     from pyspark_barnabas.query_progress import readable
 
@@ -20,14 +20,14 @@ from pyspark_barnabas.offsets import METRICS, SOURCE
 
 
 def readable(progress: StreamingQueryProgress) -> StreamingQueryProgress:
-    """The same progress; sources that are not of this package are as they were."""
+    """The same progress; sources of other packages are unchanged."""
     document = json.loads(progress.json)
     document["sources"] = [described(source) for source in document["sources"]]
     return StreamingQueryProgress.fromJson(document)
 
 
 def described(source: dict[str, Any]) -> dict[str, Any]:
-    """A source of a progress in JSON, with its own description and metrics if it is one of ours."""
+    """A source of a progress in JSON, with description and metrics if it is one of ours."""
     shown = source.get("latestOffset")
     if not isinstance(shown, dict) or SOURCE not in shown:
         return source

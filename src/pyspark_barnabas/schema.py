@@ -1,7 +1,6 @@
 """The columns of the source: those of Spark's own Kafka connector, by the same names, in the same order, of the same types.
 
-A decoder of values puts its columns in the place of `value`. A reader may be asked for some of the columns only, by a schema that the
-query gives; any other schema is refused.
+A decoder of values replaces `value` by its columns. The schema of a query may select some of the columns; any other schema is an error.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _WITHOUT_HEADERS: Final = (
 
 
 def record_schema(include_headers: bool, decoded: StructType | None = None) -> StructType:
-    """All columns; `decoded` are those that stand for the value."""
+    """All columns; `decoded` are those that replace `value`."""
     fields: list[StructField] = []
     for field in _WITHOUT_HEADERS:
         fields.extend([field] if field.name != VALUE or decoded is None else decoded.fields)
@@ -53,7 +52,7 @@ def record_schema(include_headers: bool, decoded: StructType | None = None) -> S
 
 
 def wanted_columns(wanted: StructType, full: StructType) -> list[str]:
-    """The names of the columns of a schema that a query gave; it may leave some out, and change their order, but not their types."""
+    """The column names of a query's schema; it may omit columns and change their order, but not their types."""
     types = {field.name: field.dataType for field in full.fields}
     for field in wanted.fields:
         if field.name not in types:

@@ -1,7 +1,7 @@
-"""`format("barnabas")`: what Spark asks for when it finds the source by its name. It only picks; readers and writers do the work.
+"""`format("barnabas")`: the class that Spark loads for this name. It creates readers and writers, which do the work.
 
-Spark pickles the instance and sends it to its Python workers, so there is nothing in it but the options. Everything else is imported when
-it is needed: a query that reads does not wait for what writes.
+Spark pickles the instance and sends it to its Python workers, so it holds only the options. All other modules are imported when they are
+needed: a query that reads does not load the writers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class DefaultSource(DataSource):
 
     @error_first()
     def schema(self) -> StructType:
-        """The columns of Spark's own connector; those of a decoded value stand for `value`."""
+        """The columns of Spark's own connector; decoded columns replace `value`."""
         if LOG_DIRS in self.options:
             from pyspark_barnabas.segments.segment_reader import segment_schema
 
@@ -90,10 +90,10 @@ class DefaultSource(DataSource):
 
 
 def _pushes_filters() -> bool:
-    """Whether this process is the one that Spark hands filters to.
+    """Whether this process is the worker to which Spark pushes filters.
 
-    Without spark.sql.python.filterPushdown.enabled Spark refuses a reader that has `pushFilters` at all, and it does not say beforehand
-    whether that is set; but it runs a worker of its own for filters where it is.
+    Without spark.sql.python.filterPushdown.enabled Spark rejects a reader that has `pushFilters`, and the source cannot read that setting;
+    but with the setting Spark uses a separate worker for filters.
     """
     main = getattr(sys.modules.get("__main__"), "__spec__", None)
     return _PUSHING_WORKER in sys.modules or (main is not None and main.name == _PUSHING_WORKER)

@@ -1,7 +1,7 @@
-"""What differs between the versions of Spark that the source works with, in one place.
+"""The differences between the supported versions of Spark.
 
-Limits of what a trigger reads, and Trigger.AvailableNow, came to Python sources with Spark 4.2. Where they are missing Spark asks for the
-latest offsets without saying from where on, and a stream reads all there is in each trigger.
+Python sources have read limits and Trigger.AvailableNow since Spark 4.2. Older versions call `latestOffset` without a start offset, and a
+stream reads everything in each trigger.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a query reads: topics by name, topics by a pattern, or partitions one by one.
+"""The subscription of a query: topics by name, topics by a pattern, or single partitions.
 
-Which of them there are is found out anew for every batch, so that partitions and topics that come later are read as well. A topic that was
-named and is not there is an error, not an empty result.
+It is resolved for every batch, so that new partitions and topics are read as well. A named topic that does not exist is an error, not an
+empty result.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ASSIGN_EXAMPLE: Final = '{"topicA":[0,1],"topicB":[2,4]}'
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic as the cluster describes it: its id, where the cluster has ids, and the numbers of its partitions."""
+    """A topic of the cluster: its id, if the cluster has topic ids, and the numbers of its partitions."""
 
     name: str
     topic_id: str | None
@@ -36,7 +36,7 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """One of three is set."""
+    """Exactly one of the three fields is set."""
 
     topics: frozenset[str] = frozenset()
     pattern: str | None = None
@@ -44,31 +44,31 @@ class Subscription:
 
     @property
     def option(self) -> str:
-        """The option that it came from."""
+        """The option that was set."""
         return SUBSCRIBE if self.topics else ASSIGN if self.assigned else SUBSCRIBE_PATTERN
 
     def names(self) -> frozenset[str] | None:
-        """The topics that were named, or None if they are to be found among all of the cluster."""
+        """The named topics, or None for a pattern."""
         return None if self.pattern is not None else self.topics or frozenset(partition.topic for partition in self.assigned)
 
     def includes(self, partition: TopicPartition) -> bool:
-        """Whether it is one of those that are wanted, if it exists."""
+        """Whether a partition belongs to the subscription."""
         if self.pattern is not None:
             return re.search(self.pattern, partition.topic) is not None
         return partition.topic in self.topics or partition in self.assigned
 
     def chosen(self, names: Iterable[str]) -> list[str]:
-        """Those of the cluster's topics that the pattern matches, wherever in the name it does."""
+        """The topics of the cluster that the pattern matches anywhere in the name."""
         assert self.pattern is not None
         return sorted(name for name in names if re.search(self.pattern, name))
 
     def partitions(self, topics: Iterable[Topic]) -> list[TopicPartition]:
-        """The partitions of topics that are there, by topic and number."""
+        """The partitions of existing topics, by topic and number."""
         found = [partition for topic in topics for partition in topic.partitions()]
         return sorted(partition for partition in found if self.includes(partition))
 
     def check(self, topics: Mapping[str, Topic], servers: str) -> None:
-        """Raises if something that was named is not there."""
+        """Raises an error if a named topic or partition does not exist."""
         missing = sorted((self.names() or frozenset()) - topics.keys())
         if missing:
             raise UnknownTopicError(
@@ -87,13 +87,13 @@ class Subscription:
 
 
 def no_topic(option: str, names: Sequence[str], servers: str) -> str:
-    """What to tell of topics that were named and are not there; without a full stop, for more to follow."""
+    """The error text for named topics that do not exist, without a full stop."""
     create = f"barnabas topics --bootstrap-server {servers} --create --topic {names[0]}"
     return f"Option '{option}': there is no topic {', '.join(names)} on the cluster at {servers}. Create it ({create}), or correct the name"
 
 
 def parse_subscription(options: Mapping[str, str]) -> Subscription:
-    """Exactly one of the three options is wanted."""
+    """Exactly one of the three options must be set."""
     values = {name: value for name in STRATEGIES if (value := given(options, name)) is not None}
     if not values:
         raise OptionError(SUBSCRIBE, f"one of the options {', '.join(STRATEGIES)} must be set, to say which topics are read.")

@@ -16,6 +16,7 @@ from barnabas.errors import KafkaStorageError
 from barnabas.records.builder import BatchBuilder
 from barnabas.records.reader import records_of
 from barnabas.simulation.disk import SimulatedCrash, SimulatedFiles
+from barnabas.storage.log.append import LogAppend
 from barnabas.storage.log.fetch import FetchIsolation
 from barnabas.storage.log.log import Log
 from barnabas.storage.log_config import LogConfig
@@ -89,7 +90,7 @@ class History:
             self.append(log)
         elif choice < 0.72:
             manager.flush_later(log, log.log_end_offset)
-            manager.run_flushes(self.now_ms)
+            manager.flushes.run_all(self.now_ms)
             self.flushed = max(self.flushed, log.recovery_point)
         elif choice < 0.77:
             log.roll(self.now_ms)
@@ -105,8 +106,8 @@ class History:
             manager.delete_old_segments(self.now_ms)
             self.log_start = max(self.log_start, log.log_start_offset)
         elif choice < 0.97:
-            manager.checkpoint_recovery_points()
-            manager.checkpoint_log_start_offsets()
+            manager.checkpoints.write_recovery_points()
+            manager.checkpoints.write_log_start_offsets()
         else:
             manager.remove_deleted(self.now_ms)
 
@@ -129,7 +130,7 @@ class History:
         first = log.log_end_offset
         for index, value in enumerate(values):  # from here on the disk may hold it
             self.written[first + index].add(value)
-        info = log.append_as_leader(builder.build(), max(log.latest_epoch, 0) + self.rng.randint(0, 1), self.now_ms)
+        info = log.append_as_leader(LogAppend(builder.build(), self.now_ms), max(log.latest_epoch, 0) + self.rng.randint(0, 1))
         assert (info.first_offset, info.last_offset) == (first, first + count - 1)
         self.latest.update({first + index: value for index, value in enumerate(values)})
 
@@ -206,7 +207,7 @@ def test_a_disk_that_fails_takes_its_directory_offline_and_loses_nothing_acknowl
             for _ in range(500):
                 history.append(log)
                 manager.flush_later(log, log.log_end_offset)
-                manager.run_flushes(NOW)
+                manager.flushes.run_all(NOW)
         assert "/data" in manager.offline_dirs
         history.disk.heal()
         history.disk = history.disk.process_crash()

@@ -15,6 +15,7 @@ from barnabas.records.builder import BatchBuilder
 from barnabas.records.control import end_txn_marker
 from barnabas.records.validation.validator import COORDINATOR
 from barnabas.storage.disk.files import Files
+from barnabas.storage.log.append import LogAppend
 from barnabas.storage.log.log import Log
 from barnabas.storage.log_config import LogConfig
 from barnabas.storage.log_manager import LogManager, LogManagerConfig
@@ -64,7 +65,7 @@ def write(directory: str, seed: int) -> None:
             key, number = append_compacted(compacted, rng, now_ms)
             say("compacted", key, number)
         elif choice < 0.9:
-            manager.run_flushes(now_ms)
+            manager.flushes.run_all(now_ms)
         elif choice < 0.95:
             for log in (plain, compacted):
                 log.update_high_watermark(log.log_end_offset)
@@ -88,16 +89,16 @@ def append_plain(log: Log, rng: random.Random, now_ms: int) -> None:
     builder = BatchBuilder(codec=rng.choice([0, 0, 1, 2, 3, 4]), transactional=kind == "transaction", **producer)
     for offset in range(log.log_end_offset, log.log_end_offset + rng.randint(1, 20)):
         builder.append(now_ms, b"key", value_at(offset))
-    log.append_as_leader(builder.build(), 0, now_ms)
+    log.append_as_leader(LogAppend(builder.build(), now_ms), 0)
     if kind == "transaction":
-        log.append_as_leader(end_txn_marker(rng.random() < 0.5, PRODUCER_ID, epoch, 0, now_ms), 0, now_ms, origin=COORDINATOR)
+        log.append_as_leader(LogAppend(end_txn_marker(rng.random() < 0.5, PRODUCER_ID, epoch, 0, now_ms), now_ms, origin=COORDINATOR), 0)
 
 
 def append_compacted(log: Log, rng: random.Random, now_ms: int) -> tuple[int, int]:
     key, number = rng.randrange(KEYS), log.log_end_offset
     builder = BatchBuilder()
     builder.append(now_ms, b"%d" % key, b"%d" % number + b"." * rng.randint(0, 300))
-    log.append_as_leader(builder.build(), 0, now_ms)
+    log.append_as_leader(LogAppend(builder.build(), now_ms), 0)
     return key, number
 
 

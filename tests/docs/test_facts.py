@@ -1,4 +1,4 @@
-"""What the pages name exists: pages and sections, commands, targets of make, settings."""
+"""What the pages name exists: pages and sections, files, commands, targets of make, settings."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from tests.documentation import PAGES, ROOT, prose, text
 CODE = re.compile(r"`([^`]+)`")
 LINK = re.compile(r"\[[^]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+FILE = re.compile(r"(?:tests|src|benchmarks|deploy|docs)/[\w./-]+")
 MAKE = re.compile(r"`make ([a-z][a-z-]*)")
 TARGET = re.compile(r"^([a-z-]+):", re.MULTILINE)
 ROW_OF_A_COMMAND = re.compile(r"^\| `([a-z0-9-]+)` \| ", re.MULTILINE)
@@ -33,11 +34,17 @@ NO_SETTINGS = {
 every_page = pytest.mark.parametrize("page", PAGES)
 
 
-@every_page
+@pytest.mark.parametrize("page", (*PAGES, "ARCHITECTURE.md"))
 def test_every_link_leads_somewhere(page: str) -> None:
     links = [(number, link) for number, line in prose(page) for link in LINK.findall(CODE.sub("", line)) if "://" not in link]
     broken = [f"{page}:{number}: {link}" for number, link in links if not _exists(page, link)]
     assert broken == []
+
+
+@every_page
+def test_every_file_of_the_project_that_is_named_exists(page: str) -> None:
+    named = [(number, code) for number, line in prose(page) for code in CODE.findall(line) if FILE.fullmatch(code)]
+    assert [f"{page}:{number}: {code}" for number, code in named if not (ROOT / code).exists()] == []
 
 
 def _exists(page: str, link: str) -> bool:

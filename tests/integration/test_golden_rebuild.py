@@ -15,6 +15,7 @@ from barnabas.records.reader import read_records
 from barnabas.records.validation.validator import CLIENT, COORDINATOR
 from barnabas.storage.directory.checkpoints import LOG_START_OFFSET_CHECKPOINT
 from barnabas.storage.disk.files import Files
+from barnabas.storage.log.append import LogAppend
 from barnabas.storage.log.log import Log
 from barnabas.storage.log_config import LogConfig
 from barnabas.storage.log_manager import LogManager, LogManagerConfig
@@ -152,7 +153,7 @@ def replay(log: Log, directory: Path) -> None:
         for batch in read_batches(data):
             sent = bytes(8) + data[batch.at + 8 : batch.at + 12] + b"\xff\xff\xff\xff" + data[batch.at + 16 : batch.end]
             origin = COORDINATOR if batch.is_control or directory.name.startswith("__") else CLIENT
-            info = log.append_as_leader(sent, 0, max(NOW, T0), origin=origin)
+            info = log.append_as_leader(LogAppend(sent, max(NOW, T0), origin=origin), 0)
             assert info.first_offset == batch.base_offset
     assert list(log.segments.base_offsets) == sorted(int(path.stem) for path in directory.glob("*.log"))
 
@@ -180,7 +181,7 @@ def with_log(tmp_path: Path, like: Path, action: object, config: dict[str, str] 
 
 def append_all(log: Log, batches: list[bytes] | Iterator[bytes], leader_epoch: int = 0) -> None:
     for batch in batches:
-        log.append_as_leader(batch, leader_epoch, NOW)
+        log.append_as_leader(LogAppend(batch, NOW), leader_epoch)
 
 
 def assert_same_files(ours: Path, theirs: Path) -> None:

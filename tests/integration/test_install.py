@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import subprocess
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.install import BUILD_TIMEOUT_S, Environment, clone, sdist, tracked_files, unpacked, wheel
+from tests.install import BUILD_TIMEOUT_S, Environment, clone, sdist, tracked_files, unpacked, uvx, wheel
 from tests.once import once
 
 pytestmark = pytest.mark.timeout(BUILD_TIMEOUT_S)
@@ -61,7 +62,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory, worker_id: str, archive:
 
 
 def modules_and_data() -> set[str]:
-    return {name.removeprefix("src/") for name in tracked_files() if name.startswith("src/")}
+    return {name.removeprefix("src/") for name in tracked_files() if name.startswith("src/") and name.count("/") > 1}
 
 
 def test_an_sdist_holds_the_files_of_a_clone_and_nothing_else(archive: Path, tmp_path: Path) -> None:
@@ -87,6 +88,12 @@ def test_an_empty_environment_gets_only_what_barnabas_depends_on_and_every_file_
 def test_the_installed_broker_starts_takes_and_gives_a_record_and_stops(installed: Environment) -> None:
     assert "console-producer" in installed.run("barnabas", "--help")
     assert installed.send_and_read("hello") == "hello"
+
+
+def test_uvx_runs_a_broker_from_the_wheel(installed: Environment, tmp_path: Path) -> None:
+    (built,) = installed.wheels.iterdir()
+    elsewhere = replace(installed, work=tmp_path)  # another data directory
+    assert elsewhere.send_and_read("hello", uvx(built)) == "hello"
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from barnabas.storage.compaction.cleaner import Cleaning, exhaust
 from barnabas.storage.compaction.config import CleanerConfig
 from barnabas.storage.disk.files import Files
 from barnabas.storage.host import DirectHost
+from barnabas.storage.log.append import LogAppend
 from barnabas.storage.log.loader import LoadRequest, load_log
 from barnabas.storage.log.log import Log
 from barnabas.storage.log_config import LogConfig
@@ -124,7 +125,7 @@ def _codec_writer(codec: str, config: LogConfig) -> Callable[[str], Expected]:
         log = open_log(directory, config)
         expected: Expected = []
         for n, records in enumerate(record_batches(100)):
-            log.append_as_leader(build(records, codec=codec_id(codec)), n // 30, NOW + n * 1000)
+            log.append_as_leader(LogAppend(build(records, codec=codec_id(codec)), NOW + n * 1000), n // 30)
             expected += shown(records)
         log.close(NOW)
         return expected
@@ -176,13 +177,13 @@ def write_transactions(directory: str) -> Expected:
         transactional = producer != 3  # the third is only idempotent
         data = build(records, producer_id=producer, producer_epoch=0, base_sequence=sequences[producer], transactional=transactional)
         guard = log.producers.start_verification(producer, sequences[producer], 0, False, NOW) if transactional else None
-        log.append_as_leader(data, 0, NOW + n, verification_guard=guard)
-        assert log.append_as_leader(data, 0, NOW + n).duplicate  # a retry is recognised and not written again
+        log.append_as_leader(LogAppend(data, NOW + n, verification_guard=guard), 0)
+        assert log.append_as_leader(LogAppend(data, NOW + n), 0).duplicate  # a retry is recognised and not written again
         sequences[producer] += len(records)
         expected += shown(records)
         if transactional and n % 2 == 0 and n < 96:
             marker = end_txn_marker(n % 3 != 0, producer, 0, 7, NOW + n)
-            log.append_as_leader(marker, 0, NOW + n, origin=COORDINATOR)
+            log.append_as_leader(LogAppend(marker, NOW + n, origin=COORDINATOR), 0)
     log.close(NOW)
     return expected
 
@@ -193,7 +194,7 @@ def write_and_recover(directory: str) -> Expected:
     log = open_log(directory, config)
     expected: Expected = []
     for n, records in enumerate(record_batches(100)):
-        log.append_as_leader(build(records, codec=codec_id(CODECS[n % 5])), 0, NOW + n)
+        log.append_as_leader(LogAppend(build(records, codec=codec_id(CODECS[n % 5])), NOW + n), 0)
         expected += shown(records)
     last, before = log.segments.active.base_offset, log.segments.first.base_offset
     log.close(NOW)
@@ -213,13 +214,13 @@ def write_and_truncate(directory: str) -> Expected:
     expected: Expected = []
     kept = 0
     for n, records in enumerate(record_batches(100)):
-        log.append_as_leader(build(records), 0, NOW + n)
+        log.append_as_leader(LogAppend(build(records), NOW + n), 0)
         if n < 60:
             expected += shown(records)
             kept = log.log_end_offset
     log.truncate_to(kept, NOW)
     for n, records in enumerate(record_batches(20)):
-        log.append_as_leader(build(records), 1, NOW + n)
+        log.append_as_leader(LogAppend(build(records), NOW + n), 1)
         expected += shown(records)
     log.close(NOW)
     return expected
@@ -232,12 +233,12 @@ def write_and_compact(directory: str) -> Expected:
     cleaned: list[RecordTuple] = []
     dirty = 0
     for n, records in enumerate(batches):
-        log.append_as_leader(build(records, codec=codec_id(CODECS[n % 5])), 0, NOW + n)
+        log.append_as_leader(LogAppend(build(records, codec=codec_id(CODECS[n % 5])), NOW + n), 0)
         cleaned += records
         if n in (len(batches) // 2, len(batches) - 1):
             log.roll(NOW + n)
             dirty = compact(log, dirty)
-    log.append_as_leader(build(active), 0, NOW)
+    log.append_as_leader(LogAppend(build(active), NOW), 0)
     log.close(NOW)
     return shown(last_per_key(cleaned) + active)
 
@@ -250,8 +251,8 @@ def write_and_compact_transactions(directory: str) -> Expected:
     for n, records in enumerate(keyed_batches(150)):
         data = build(records, producer_id=1, producer_epoch=0, base_sequence=sequence, transactional=True)
         guard = log.producers.start_verification(1, sequence, 0, False, NOW)
-        log.append_as_leader(data, 0, NOW + n, verification_guard=guard)
-        log.append_as_leader(end_txn_marker(n % 3 != 1, 1, 0, 7, NOW + n), 0, NOW + n, origin=COORDINATOR)
+        log.append_as_leader(LogAppend(data, NOW + n, verification_guard=guard), 0)
+        log.append_as_leader(LogAppend(end_txn_marker(n % 3 != 1, 1, 0, 7, NOW + n), NOW + n, origin=COORDINATOR), 0)
         sequence += len(records)
         committed += records if n % 3 != 1 else []
     log.roll(NOW)

@@ -237,7 +237,7 @@ def test_others_may_not_read_the_data(tmp_path: Path, several: bool) -> None:
     assert generous == []
 
 
-@pytest.mark.skipif(not Path("/proc").exists(), reason="the process list is read from /proc")
+@pytest.mark.linux
 def test_a_secret_given_by_override_is_not_in_the_process_list(tmp_path: Path) -> None:
     options = ("--override", "ssl.key.password=geheimnis", "--override=broker.id=7")
     with running(tmp_path, *up(tmp_path, *options)) as broker:

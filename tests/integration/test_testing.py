@@ -196,7 +196,7 @@ def test_a_process_can_be_killed_and_recovers() -> None:
         assert consume(kafka, "orders", 1) == ["a"]
 
 
-@pytest.mark.skipif(not Path("/proc").exists(), reason="the process list is read from /proc")
+@pytest.mark.linux
 def test_settings_of_a_process_are_not_in_the_process_list() -> None:
     with broker(process=True, config={"ssl.key.password": "geheim nis=#"}):
         command = ["ps", "-ww", "-o", "args=", "--ppid", str(os.getpid())]

@@ -10,9 +10,10 @@ from typing import Any
 
 from barnabas.broker.clock import Clock
 from barnabas.broker.partitions import partition_read
+from barnabas.broker.partitions.ack_status import ACKNOWLEDGED, NOT_LEADER, AckStatus
 from barnabas.broker.partitions.isr import InSyncReplicas
-from barnabas.broker.partitions.partition import REPLICATED, Partition
-from barnabas.broker.replication.follower_fetch import FollowerFetch, Following, State
+from barnabas.broker.partitions.partition import Partition
+from barnabas.broker.replication.follower_fetch import FollowerFetch, Following, FollowingState
 from barnabas.broker.replication.replica_manager import ReplicaManager
 from barnabas.broker.server.housekeeping import Housekeeping
 from barnabas.broker.topics.initial_metadata import InitialMetadata
@@ -30,16 +31,17 @@ from barnabas.storage.directory.checkpoints import CheckpointWrite
 from barnabas.storage.directory.log_dir import LogDir
 from barnabas.storage.log import log
 from barnabas.storage.log_manager import LogManager
+from barnabas.storage.management import dir_checkpoints, dir_syncs, flush_queue
+from barnabas.storage.management.dir_checkpoints import DirCheckpoints
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
 
-NOT_LEADER = 6
 QUESTION_WAITS_S = 0.5
 
 
 def acknowledge_before_the_isr_has_it() -> Any:
-    def check_replicated(self: Partition, required_offset: int) -> int:
-        return REPLICATED if self.leader_log is not None else NOT_LEADER
+    def check_replicated(self: Partition, required_offset: int) -> AckStatus:
+        return ACKNOWLEDGED if self.leader_log is not None else NOT_LEADER
 
     return changed(Partition, "check_replicated", check_replicated)
 
@@ -55,7 +57,7 @@ def let_the_high_watermark_run_ahead() -> Any:
 
 def truncate_to_the_high_watermark() -> Any:
     def add(self: FollowerFetch, partition: TopicPartition, topic_id: Uuid, leader_epoch: int) -> None:
-        self._followed[partition] = Following(topic_id, leader_epoch, self._logs.high_watermark(partition), State.TRUNCATING)
+        self._followed[partition] = Following(topic_id, leader_epoch, self._logs.high_watermark(partition), FollowingState.TRUNCATING)
 
     return changed(FollowerFetch, "add", add)
 
@@ -104,7 +106,7 @@ def obey_a_deposed_controller() -> Any:
 
 def speak_before_the_controller_has() -> Any:
     """A broker that has just joined answers its clients, with what it does not know yet."""
-    return changed(InitialMetadata, "is_over", property(lambda _: True, lambda *_: None))
+    return changed(InitialMetadata, "is_complete", property(lambda _: True, lambda *_: None))
 
 
 def write_as_a_deposed_controller() -> Any:
@@ -175,14 +177,14 @@ def let_who_waits_wait_for_ever() -> Any:
 def checkpoint_high_watermarks_before_the_controller_has_spoken() -> Any:
     """Of every log that was loaded: until it has a role its high watermark is its log start offset."""
 
-    def take(self: LogManager, path: str, take: Any) -> Iterator[CheckpointWrite]:
-        if path in self.dirs and take is LogDir.take_high_watermarks:
-            logs = self._logs_in(path)
-            yield self.dirs[path].high_watermarks.take_write({log.partition: log.high_watermark for log in logs})
-        elif path in self.dirs:
-            yield take(self.dirs[path], self._logs_in(path))
+    def take(self: DirCheckpoints, path: str, take: Any) -> Iterator[CheckpointWrite]:
+        if path in self._dirs and take is LogDir.take_high_watermarks:
+            logs = self._logs.checkpointed_in(path)
+            yield self._dirs[path].high_watermarks.take_write({log.partition: log.high_watermark for log in logs})
+        elif path in self._dirs:
+            yield take(self._dirs[path], self._logs.checkpointed_in(path))
 
-    return changed(LogManager, "_take", take)
+    return changed(DirCheckpoints, "take", take)
 
 
 def give_wall_time_to_housekeeping() -> Any:
@@ -211,7 +213,9 @@ class WallClock(Clock):
 @contextmanager
 def take_a_shortage_for_a_failed_disk() -> Generator[None, None, None]:
     """EMFILE counts as any other error of the disk."""
-    with changed(log, "is_shortage", lambda _: False), changed(log_manager, "is_shortage", lambda _: False):
+    with ExitStack() as mistakes:
+        for module in (log, log_manager, dir_checkpoints, dir_syncs, flush_queue):
+            mistakes.enter_context(changed(module, "is_shortage", lambda _: False))
         yield
 
 

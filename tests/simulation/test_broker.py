@@ -13,7 +13,7 @@ from barnabas.protocol.messages.produce_request import PartitionProduceData, Pro
 from barnabas.protocol.slices import Records
 from barnabas.records.builder import build
 from barnabas.records.reader import records_of
-from barnabas.simulation.client import Connection
+from barnabas.simulation.client import SimulatedConnection
 from barnabas.simulation.cluster import PORT, SimulatedCluster
 from barnabas.storage.log import log as storage_log
 from barnabas.storage.log.fetch import read_segments
@@ -21,7 +21,7 @@ from barnabas.storage.log.fetch import read_segments
 TOPIC = "t"
 
 
-async def create(connection: Connection, **configs: str) -> None:
+async def create(connection: SimulatedConnection, **configs: str) -> None:
     from barnabas.protocol.messages.create_topics_request import CreatableTopicConfig
 
     wanted = CreatableTopic(TOPIC, 1, 1, configs=[CreatableTopicConfig(name.replace("_", "."), value) for name, value in configs.items()])
@@ -29,7 +29,7 @@ async def create(connection: Connection, **configs: str) -> None:
     assert answer.topics[0].error_code == 0, answer
 
 
-async def produce(connection: Connection, value: bytes) -> int:
+async def produce(connection: SimulatedConnection, value: bytes) -> int:
     batch = build([(1_700_000_000_000, None, value, ())])
     data = TopicProduceData(TOPIC, partition_data=[PartitionProduceData(0, Records(batch))])
     answer = (await connection.ask(ProduceRequest(None, -1, 10_000, [data]), 9)).responses[0].partition_responses[0]
@@ -38,7 +38,7 @@ async def produce(connection: Connection, value: bytes) -> int:
     return offset
 
 
-async def read(connection: Connection) -> list[bytes | None]:
+async def read(connection: SimulatedConnection) -> list[bytes | None]:
     wanted = FetchTopic(TOPIC, partitions=[FetchPartition(0, partition_max_bytes=1 << 20)])
     answer = await connection.ask(FetchRequest(max_wait_ms=0, max_bytes=1 << 20, topics=[wanted]), 11)
     partition = answer.responses[0].partitions[0]
@@ -56,7 +56,7 @@ def in_client(cluster: SimulatedCluster, doing: Any) -> Any:
     """Runs `doing(connection)` in a client process of its own."""
 
     async def connected() -> Any:
-        connection = await Connection.to("broker-1", PORT)
+        connection = await SimulatedConnection.to("broker-1", PORT)
         try:
             return await doing(connection)
         finally:
@@ -65,7 +65,7 @@ def in_client(cluster: SimulatedCluster, doing: Any) -> Any:
     return cluster.process("client").run_until_complete(connected())
 
 
-async def write_ten(connection: Connection) -> list[bytes]:
+async def write_ten(connection: SimulatedConnection) -> list[bytes]:
     await create(connection)
     values = [b"%d" % number for number in range(10)]
     assert [await produce(connection, value) for value in values] == list(range(10))
@@ -99,7 +99,7 @@ def test_a_killed_process_loses_nothing_that_it_acknowledged(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_with_every_message_flushed_a_power_loss_loses_nothing_that_was_acknowledged(seed: int) -> None:
-    async def write(connection: Connection) -> list[bytes]:
+    async def write(connection: SimulatedConnection) -> list[bytes]:
         await create(connection, flush_messages="1")
         for number in range(10):
             await produce(connection, b"%d" % number)
@@ -118,7 +118,7 @@ CORRUPT_MESSAGE = 2
 LARGE = 300_000  # bytes of a record, so that three fill a segment of the smallest size
 
 
-async def read_on(connection: Connection, end: int) -> tuple[list[int], list[int]]:
+async def read_on(connection: SimulatedConnection, end: int) -> tuple[list[int], list[int]]:
     """The offsets of all records, as a reader gets them that goes on after an error, and those at which it got CORRUPT_MESSAGE."""
     found: list[int] = []
     refused: list[int] = []
@@ -143,7 +143,7 @@ def read_after_a_cut(cut_to: int) -> tuple[list[int], list[int]]:
     cluster = started()
     broker = cluster.brokers[1]
 
-    async def write(connection: Connection) -> None:
+    async def write(connection: SimulatedConnection) -> None:
         await create(connection, segment_bytes="1048576")
         for _ in range(10):
             await produce(connection, bytes(LARGE))

@@ -13,7 +13,7 @@ from barnabas.protocol.messages.produce_request import PartitionProduceData, Pro
 from barnabas.protocol.slices import Records
 from barnabas.records.builder import build
 from barnabas.simulation.checkers import log_of
-from barnabas.simulation.client import Connection
+from barnabas.simulation.client import SimulatedConnection
 from barnabas.simulation.cluster import PORT, SimulatedCluster
 from barnabas.simulation.world import START_S
 from barnabas.topic_partition import TopicPartition
@@ -33,9 +33,9 @@ def cluster() -> Generator[SimulatedCluster, None, None]:
     cluster.world.end()
 
 
-def ask(cluster: SimulatedCluster, doing: Callable[[Connection], Any]) -> Any:
+def ask(cluster: SimulatedCluster, doing: Callable[[SimulatedConnection], Any]) -> Any:
     async def asked() -> Any:
-        connection = await Connection.to("broker-1", PORT)
+        connection = await SimulatedConnection.to("broker-1", PORT)
         try:
             return await doing(connection)
         finally:
@@ -45,7 +45,7 @@ def ask(cluster: SimulatedCluster, doing: Callable[[Connection], Any]) -> Any:
 
 
 def write(cluster: SimulatedCluster, size: int = 10, **configs: str) -> None:
-    async def written(connection: Connection) -> None:
+    async def written(connection: SimulatedConnection) -> None:
         settings = [CreatableTopicConfig(name.replace("_", "."), value) for name, value in configs.items()]
         made = await connection.ask(CreateTopicsRequest([CreatableTopic(TOPIC.topic, 1, 1, configs=settings)], 10_000), 5)
         assert made.topics[0].error_code == 0

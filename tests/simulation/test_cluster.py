@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from barnabas.simulation import __main__ as command
-from barnabas.simulation.histories import History, Outcome, play
+from barnabas.simulation.histories import History, HistoryOutcome, play
 from tests.simulation.conftest import IS_COMPILED
 
 SEEDS_TOGETHER = 2
@@ -49,8 +49,8 @@ def test_without_faults_every_replica_has_the_same_in_no_time() -> None:
 
 
 def test_a_history_that_went_wrong_says_how_to_see_it_again(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    def goes_wrong(seed: int, faults: int) -> Outcome:
-        return Outcome(seed, 1, 1, 1, 1, ["something happened"], ["a record is lost"])
+    def goes_wrong(seed: int, faults: int) -> HistoryOutcome:
+        return HistoryOutcome(seed, 1, 1, 1, 1, ["something happened"], ["a record is lost"])
 
     monkeypatch.setattr(command, "play", goes_wrong)
     monkeypatch.setattr(command, "_set_up_log", lambda _: None)

@@ -17,7 +17,7 @@ from barnabas.protocol.messages.controlled_shutdown_request import ControlledShu
 from barnabas.protocol.messages.leader_and_isr_request import LeaderAndIsrRequest
 from barnabas.protocol.messages.stop_replica_request import StopReplicaRequest
 from barnabas.protocol.messages.update_metadata_request import UpdateMetadataRequest
-from barnabas.simulation.client import Connection
+from barnabas.simulation.client import SimulatedConnection
 from barnabas.simulation.cluster import PORT, SimulatedCluster
 
 CLIENTS = 9192
@@ -46,9 +46,9 @@ def asked(cluster: SimulatedCluster, request: Message, version: int, broker: int
     return said(cluster, lambda connection: connection.ask(request, version), broker, port)
 
 
-def said(cluster: SimulatedCluster, doing: Callable[[Connection], Awaitable[Any]], broker: int, port: int) -> Any:
+def said(cluster: SimulatedCluster, doing: Callable[[SimulatedConnection], Awaitable[Any]], broker: int, port: int) -> Any:
     async def run() -> Any:
-        connection = await Connection.to(f"broker-{broker}", port)
+        connection = await SimulatedConnection.to(f"broker-{broker}", port)
         try:
             return await doing(connection)
         finally:

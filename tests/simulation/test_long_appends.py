@@ -18,7 +18,7 @@ from barnabas.protocol.registry import BY_NAME
 from barnabas.protocol.slices import Records
 from barnabas.records.builder import build
 from barnabas.records.codecs.compression import FIRST_LOOK, GZIP
-from barnabas.simulation.client import Connection
+from barnabas.simulation.client import SimulatedConnection
 from barnabas.simulation.cluster import PORT, SimulatedCluster
 from barnabas.simulation.conversations import Frames
 from tests.simulation import mistakes
@@ -68,7 +68,7 @@ def request(producer: InitProducerIdResponse, sequence: int, transactional_id: s
     return b"".join(request_frame(ProduceRequest(transactional_id, -1, 10_000, [data]), PRODUCE, version, sequence, "pipeline"))
 
 
-async def initialized(connection: Connection, transactional_id: str | None) -> InitProducerIdResponse:
+async def initialized(connection: SimulatedConnection, transactional_id: str | None) -> InitProducerIdResponse:
     """A producer; that of transactions as soon as its id has a coordinator."""
     while True:
         if transactional_id is not None:
@@ -79,7 +79,7 @@ async def initialized(connection: Connection, transactional_id: str | None) -> I
         await asyncio.sleep(0.1)
 
 
-async def pipelined(connection: Connection, transactional_id: str | None) -> list[Any]:
+async def pipelined(connection: SimulatedConnection, transactional_id: str | None) -> list[Any]:
     version = 9 if transactional_id is None else TRANSACTION_VERSION_2
     producer = await initialized(connection, transactional_id)
     frames = [request(producer, sequence, transactional_id, version) for sequence in range(REQUESTS)]
@@ -90,7 +90,7 @@ async def pipelined(connection: Connection, transactional_id: str | None) -> lis
     return pipeline.answers
 
 
-async def _small_ones(connection: Connection) -> None:
+async def _small_ones(connection: SimulatedConnection) -> None:
     for number in range(REQUESTS):
         await produce(connection, b"other %d" % number)
 
@@ -99,7 +99,7 @@ def run(seed: int, transactional_id: str | None = None) -> None:
     cluster = started(seed, log_flush_interval_messages="1")  # so that a coordinator answers in a later turn of the loop
 
     async def history() -> list[Any]:
-        connection = await Connection.to("broker-1", PORT)
+        connection = await SimulatedConnection.to("broker-1", PORT)
         await create(connection)
         return await pipelined(connection, transactional_id)
 

@@ -15,7 +15,7 @@ from barnabas.protocol.slices import Records
 from barnabas.records.batch import read_batches
 from barnabas.records.builder import build
 from barnabas.simulation.checkers import log_bytes, log_of, values_of
-from barnabas.simulation.client import Connection, SimulatedClient
+from barnabas.simulation.client import SimulatedClient, SimulatedConnection
 from barnabas.simulation.cluster import PORT, SimulatedBroker, SimulatedCluster
 from barnabas.storage.log.log import Log
 from barnabas.topic_partition import TopicPartition
@@ -52,7 +52,7 @@ class Two:
 
     def write(self, value: bytes, acks: int) -> None:
         async def produce() -> Any:
-            connection = await Connection.to(self.led_by().host, PORT)
+            connection = await SimulatedConnection.to(self.led_by().host, PORT)
             data = TopicProduceData(PARTITION.topic, partition_data=[PartitionProduceData(0, Records(build([(0, None, value, ())])))])
             answer = await connection.ask(ProduceRequest(None, acks, 10_000, [data]), 9)
             connection.close()

@@ -41,7 +41,6 @@ NEEDS_WALL_TIME = {
     ),
     "broker/replication/replica_logs.py LocalReplicaLogs.start_anew_at": "the same",
     "broker/replication/long_appends.py LongAppends._append_long": RECORDS,
-    "broker/replication/long_appends.py LongAppends._validate": RECORDS,
     "broker/replication/replica_manager.py ReplicaManager.append_on": RECORDS,
     "broker/replication/replica_manager.py ReplicaManager.append_as_coordinator": RECORDS,
     "broker/replication/replica_manager.py ReplicaManager.legacy_offsets": (

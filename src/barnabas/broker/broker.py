@@ -1,6 +1,6 @@
-"""A broker: its parts, each made once and given to whoever needs it. Handlers get this and take from it what they use.
+"""The parts of a broker, each made once. Handlers get this object and use the parts they need.
 
-It holds; it does not act. `server` builds it, starts its parts in order and stops them in reverse.
+It has no behaviour of its own. `server` builds it, starts its parts in order and stops them in reverse.
 """
 
 from __future__ import annotations
@@ -56,4 +56,4 @@ class Broker:
     verification: TransactionVerification
     turns: Turns
     loop_lag: LoopLag
-    cluster: ClusterMember | None = None  # None: there are no other brokers
+    cluster: ClusterMember | None = None  # None for a single broker

@@ -1,7 +1,7 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""The two clocks of a broker: the wall clock, which goes into records and files, and a monotonic one for intervals and deadlines.
+"""The two clocks of a broker: the wall clock for records and files, and the monotonic clock for intervals and deadlines.
 
-Nothing below the broker reads either: they are given times. The simulator gives the broker a clock of its own.
+The layers below the broker read no clock: callers pass them the time. The simulator gives the broker its own Clock.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from mypy_extensions import mypyc_attr
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Clock:
-    """Both in milliseconds. Wall time is only for records and files and for what is compared with their timestamps: it jumps when the clock
-    of the machine is set."""
+    """Both clocks are in milliseconds. Wall time is only for the timestamps of records and files and for comparison with them: it jumps
+    when the clock of the machine is set."""
 
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000

@@ -1,8 +1,8 @@
-"""How the descriptors that a process may open are shared between the files of the logs, connections, and all else.
+"""How the file descriptors of the process are divided between log files, connections, and everything else.
 
-Files come first: what cannot be written or read fails everybody, a connection that has to wait only its client. A quarter of the limit is
-the files' own; up to half they use while connections leave it to them. An eighth is left for all that is neither: checkpoints, the metadata
-store, links to other brokers, the libraries.
+Log files come first: a file that cannot be opened fails every client of its partition, while a connection that waits delays one client. A
+quarter of the limit is reserved for log files; they may use up to half of it while connections do not need the rest. An eighth is reserved
+for everything else: checkpoints, the metadata store, links to other brokers, libraries.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from barnabas.storage.disk.files import AnyFiles, Files
 RESERVE_MIN: Final = 16
 RESERVE_MAX: Final = 512
 SPARES_MAX: Final = 16
-FREED_AT_ONCE: Final = 32  # files that are closed for connections: each accept would otherwise close one
+FREED_AT_ONCE: Final = 32  # files that are closed at once to make room for connections; otherwise every accept would close one
 
 
 class DescriptorBudget(NamedTuple):
     limit: int
-    files: int  # that connections leave to the pool, whether or not they are open
-    reserve: int  # for all that is neither a file of the pool nor a client's connection
-    spares: int  # of the reserve, held open by the pool
+    files: int  # reserved for the file pool, whether or not its files are open
+    reserve: int  # for descriptors that are neither files of the pool nor client connections
+    spares: int  # part of the reserve, held open by the pool
 
     @property
     def unheld_reserve(self) -> int:
@@ -43,13 +43,13 @@ def process_budget() -> DescriptorBudget:
 
 
 def real_files() -> AnyFiles:
-    """The disk, with descriptors in reserve."""
+    """The files of the machine, with spare descriptors as the budget says."""
     budget = process_budget()
     return Files(FilePool(spares=budget.spares, share=budget.files, ceiling=budget.limit - budget.unheld_reserve))
 
 
 def guard_of(files: AnyFiles) -> DescriptorGuard:
-    """For the listeners of a broker with these files; simulated ones take no descriptors."""
+    """The descriptor guard for the listeners of a broker with these files. Simulated files use no descriptors."""
     if not isinstance(files, Files):
         return DescriptorGuard()
     budget, pool = process_budget(), files.pool

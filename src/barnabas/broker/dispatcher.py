@@ -1,17 +1,18 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""Kafka's KafkaApis: gives each request to the handler of its API, and sees to it that it gets an answer or its connection is closed.
+"""Kafka's KafkaApis: parses each request, calls the handler of its API, and sends the reply or closes the connection.
 
-It stands between the network layer, which knows frames, and the handlers, which know messages. It decides nothing itself.
+It connects the network layer, which has frames, with the handlers, which have messages.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.broker.handlers import AT_ONCE, CONTROL, HANDLERS, Handler
+from barnabas.broker.requests.reply import Reply
 from barnabas.broker.requests.request import Request, RequestPart
 from barnabas.broker.requests.sliced_response import WRITTEN_AT_ONCE, frame_in_slices, longest_list
 from barnabas.broker.scheduling.turns import BYTES_AT_ONCE, ELEMENTS_AT_ONCE
@@ -29,21 +30,22 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-# API keys, the first bytes of a frame; then comes the version.
+# API keys as they are in the first two bytes of a frame. The next two bytes are the version.
 _PIPELINABLE: Final = (b"\x00\x00", b"\x00\x1b")  # Produce, WriteTxnMarkers
 _ADD_PARTITIONS_TO_TXN: Final = b"\x00\x18"
-_OF_BROKERS_VERSION: Final = 4  # of AddPartitionsToTxn, from which on brokers send it
-_OF_BROKERS: Final = b"\x00\x04"  # the same, as it stands in a frame
+_OF_BROKERS_VERSION: Final = 4  # the first version of AddPartitionsToTxn that brokers send
+_OF_BROKERS: Final = b"\x00\x04"  # the same, as it is in a frame
 
-# Produce keeps its records where they were received, and divides its work itself.
+# Handled at once whatever their size. Produce does not copy its records, and divides its work itself.
 _ANY_SIZE_AT_ONCE: Final = frozenset({api_keys.PRODUCE, api_keys.API_VERSIONS, *CONTROL})
 
-# Long requests that wait for their turn hold so many bytes; more of them count as queued (queued.max.requests, queued.max.request.bytes).
+# Long requests that wait for their first turn may hold this many bytes. Those beyond it count as queued (queued.max.requests,
+# queued.max.request.bytes).
 WAITING_BYTES_MAX: Final = 128 << 20
 
 
 class RequestDispatcher:
-    """`listeners_of_brokers` are those by which no client comes: requests may be longer there."""
+    """`listeners_of_brokers` are the listeners that clients do not use. Requests there may have more elements."""
 
     def __init__(self, broker: Broker, listeners_of_brokers: frozenset[str] = frozenset()) -> None:
         self._broker = broker
@@ -51,10 +53,10 @@ class RequestDispatcher:
         self.last_request: Request[Any] | None = None
         self._handlers: dict[int, Handler] = {}
         self._waiting_bytes = 0  # of long requests that are not parsed yet
-        self._running: set[asyncio.Task[None]] = set()  # tasks that nobody holds may be collected
+        self._running: set[asyncio.Task[None]] = set()  # asyncio keeps weak references only: these keep the tasks alive
 
     def is_pipelinable(self, frame: bytes) -> bool:
-        """Produce, and what brokers ask each other about transactions: each waits for replicas, and none for the one before it."""
+        """True for Produce and the transaction requests between brokers: each waits for replicas, not for the request before it."""
         key = frame[:2]
         if key == _ADD_PARTITIONS_TO_TXN:
             return frame[2:4] >= _OF_BROKERS
@@ -77,23 +79,23 @@ class RequestDispatcher:
                     return
                 request = Request(exchange, header, header.message())
         self.last_request = request
-        if header.api.key in AT_ONCE or (cluster := self._broker.cluster) is None or cluster.initial_metadata.is_over:
+        if header.api.key in AT_ONCE or (cluster := self._broker.cluster) is None or cluster.initial_metadata.is_complete:
             self._handle(handler, request)
         else:
-            exchange.leave_queue()  # the controller must be heard, however many wait for it
+            exchange.leave_queue()  # however many requests wait, the queue must have room for the control requests they wait for
             self._run(self._handle_after(cluster.initial_metadata, handler, request))
 
     def took_long(self, taken_ns: int) -> None:
         self._broker.loop_lag.held(taken_ns / 1_000_000, self.last_request)
 
     def _handle(self, handler: Handler, request: Request[Any]) -> None:
-        result = handler.handle(self._broker, request)
-        if result is None:
-            return
-        if isinstance(result, Message):
-            request.respond(result)
+        reply = handler.handle(self._broker, request)
+        if reply.awaitable is not None:
+            self._run(self._complete_when_done(reply))
+        elif reply.response is not None:
+            reply.complete(reply.response)
         else:
-            self._run(self._respond_when_done(request, result))
+            reply.wait()
 
     async def _handle_after(self, initial_metadata: InitialMetadata, handler: Handler, request: Request[Any]) -> None:
         await initial_metadata.wait()
@@ -102,18 +104,18 @@ class RequestDispatcher:
         except Exception as error:
             self._fail(request, error)
 
-    def _dispatch_later(self, handler: Handler, exchange: Exchange, header: framing.Request) -> None:
-        """Takes the request out of the queue, where long ones would keep short ones out. Where those that wait for their first turn hold
-        many bytes, it stays in the queue until its own: as long as the initial_metadata lasts, no turn is certain."""
+    def _dispatch_later(self, handler: Handler, exchange: Exchange, header: framing.RequestFrame) -> None:
+        """Takes a long request out of the queue, so that it does not keep short ones out. If the waiting long requests hold more than
+        WAITING_BYTES_MAX, it stays in the queue until its first turn, unless the initial metadata is missing: then no turn is certain."""
         exchange.hold_next()
         cluster = self._broker.cluster
-        if self._waiting_bytes + exchange.size <= WAITING_BYTES_MAX or (cluster is not None and not cluster.initial_metadata.is_over):
+        if self._waiting_bytes + exchange.size <= WAITING_BYTES_MAX or (cluster is not None and not cluster.initial_metadata.is_complete):
             exchange.leave_queue()
         self._waiting_bytes += exchange.size
         self._run(self._handle_many(handler, exchange, header))
 
-    async def _handle_many(self, handler: Handler, exchange: Exchange, header: framing.Request) -> None:
-        """A request of many elements or megabytes: even to parse it takes a turn of the loop."""
+    async def _handle_many(self, handler: Handler, exchange: Exchange, header: framing.RequestFrame) -> None:
+        """Handles a request of many elements or megabytes, which takes a turn of the loop even to parse."""
         turns, cluster = self._broker.turns, self._broker.cluster
         if cluster is not None and header.api.key not in AT_ONCE:
             await cluster.initial_metadata.wait()
@@ -127,24 +129,26 @@ class RequestDispatcher:
             _log.warning("Closing connection %s on listener %s: %s", exchange.connection.id, exchange.connection.listener_name, error)
             exchange.close_connection()
             return
-        # A request of megabytes with few elements is not divided: offsets that are too large together are refused together.
+        # A request of megabytes with few elements is not divided: offsets that are too large together must be refused together.
         is_divided = elements_max - header.reader.elements_left > ELEMENTS_AT_ONCE
         try:
             if is_divided and handler.handle_many is not None:
-                response = await handler.handle_many(self._broker, request)
+                reply = handler.handle_many(self._broker, request)
             elif is_divided and handler.parts is not None:
-                response = await self._handle_parts(handler, handler.parts, request, header)
+                reply = Reply.awaiting(request, self._handle_parts(handler, handler.parts, request, header))
             else:
-                result = handler.handle(self._broker, request)
-                response = result if result is None or isinstance(result, Message) else await result
-            if response is not None:
+                reply = handler.handle(self._broker, request)
+            response = await reply.result()
+            if response is None:
+                reply.wait()
+            else:
                 await turns.next(request, is_broker=_is_broker(request))  # writing it takes as long as parsing the request did
-                await self._respond(request, response)
+                await self._complete(reply, response)
         except Exception as error:
             self._fail(request, error)
 
-    async def _handle_parts(self, handler: Handler, parts: Parts, request: Request[Any], header: framing.Request) -> Message:
-        """Each part in a turn of its own. A part that waits, for replicas or for a coordinator, does not keep the next one waiting."""
+    async def _handle_parts(self, handler: Handler, parts: Parts, request: Request[Any], header: framing.RequestFrame) -> Message:
+        """Handles each part in a turn of its own. A part that waits for replicas or a coordinator does not delay the next part."""
         loop, turns, is_broker = asyncio.get_running_loop(), self._broker.turns, _is_broker(request)
         answers: list[asyncio.Future[Message]] = []
         for message in parts.of(request.message):
@@ -152,17 +156,16 @@ class RequestDispatcher:
             answer: asyncio.Future[Message] = loop.create_future()
             answers.append(answer)
             part: Request[Any] = RequestPart(request.exchange, header, message, answer.set_result)
-            result = handler.handle(self._broker, part)
-            if isinstance(result, Message):
-                answer.set_result(result)
-            elif result is not None and (awaited := await result) is not None:
-                answer.set_result(awaited)
-        joint = parts.joint(await answers[0])
+            reply = handler.handle(self._broker, part)
+            part_response = await reply.result()
+            if part_response is not None:
+                reply.complete(part_response)
+        joined = parts.joined(await answers[0])
         for answer in answers[1:]:
             part_answer = await answer
             await turns.next(request, is_broker=is_broker)
-            joint.add(part_answer)
-        response: Message = joint.whole
+            joined.add(part_answer)
+        response: Message = joined.whole
         return response
 
     def _handler(self, key: int) -> Handler:
@@ -179,19 +182,22 @@ class RequestDispatcher:
         self._running.add(task)
         task.add_done_callback(self._running.discard)
 
-    async def _respond_when_done(self, request: Request[Any], work: Awaitable[Message | None]) -> None:
+    async def _complete_when_done(self, reply: Reply[Any]) -> None:
         try:
-            response = await work
-            if response is not None:
-                await self._respond(request, response)
+            response = await reply.result()
+            if response is None:
+                reply.wait()
+            else:
+                await self._complete(reply, response)
         except Exception as error:
-            self._fail(request, error)
+            self._fail(reply.request, error)
 
-    async def _respond(self, request: Request[Any], response: Message) -> None:
-        """Sends an answer that may be long: those of compiled messages are written fast enough, the others in slices."""
+    async def _complete(self, reply: Reply[Any], response: Message) -> None:
+        """Sends a response that may be long. Compiled messages are written in one call, the others in slices."""
+        request = reply.request
         name = None if request.api.key in WRITTEN_AT_ONCE else longest_list(response)
         if name is None:
-            request.respond(response)
+            reply.complete(response)
             return
         header_version = request.api.response_header_version(request.version)
         work = frame_in_slices(response, name, request.correlation_id, request.version, header_version)
@@ -199,9 +205,9 @@ class RequestDispatcher:
             frame = await self._broker.turns.run(work, request, is_broker=_is_broker(request))
         except KafkaError as error:
             _log.warning("Closing connection %s: the answer to %s cannot be sent: %s", request.connection.id, request, error)
-            request.exchange.close_connection()
+            reply.close_connection()
             return
-        request.exchange.respond(frame)
+        reply.complete_with_frame(frame)
 
     def _fail(self, request: Request[Any], error: Exception) -> None:
         if not isinstance(error, KafkaError):
@@ -209,9 +215,9 @@ class RequestDispatcher:
         self._refuse(request, error)
 
     def _refuse(self, request: Request[Any], error: Exception) -> None:
-        """Answers with the error where the response can carry one as a whole; where it cannot, the connection goes."""
+        """Responds with the error, if the response has an error of the whole in this version; else closes the connection."""
         code = error.code if isinstance(error, KafkaError) else ErrorCode.UNKNOWN_SERVER_ERROR
-        kind = request.api.response  # in two steps: mypyc takes the call of a property for the call of a method
+        kind = request.api.response  # in two steps: mypyc compiles the call of a property's value as a method call
         response: Any = kind()
         without = serialize(response, request.version)
         if "error_code" in response.field_names():
@@ -223,7 +229,7 @@ class RequestDispatcher:
 
 
 def _is_broker(request: Request[Any]) -> bool:
-    """Whether a request that is handled in parts is one that a broker sends, or says so. Fetch looks for itself."""
+    """Whether a request in parts comes from a broker, or claims to. The Fetch handler checks for itself."""
     key = request.api.key
     if key == api_keys.OFFSET_FOR_LEADER_EPOCH:
         replica_id: int = request.message.replica_id

@@ -1,6 +1,6 @@
-"""What a broker finds around it: clocks, chance, a disk with threads to wait for it, and the metadata tree.
+"""The environment of a broker: clock, random source, disk, threads, and metadata store.
 
-A real broker has those of its machine. The simulator gives it others, and the same code runs in a world where nothing is left to chance.
+A real broker uses those of its machine. The simulator supplies deterministic ones, so that the same broker code runs in both.
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ from barnabas.metadata.embedded import open_embedded
 from barnabas.metadata.tree import Tree
 from barnabas.storage.disk.files import AnyFiles
 
-DISK_THREADS: Final = 4  # for what waits for the disk: fsync, cold reads, unlinking
+DISK_THREADS: Final = 4  # for blocking calls: fsync, cold reads, unlink
 
-
-# For batches that unfold into megabytes. One is opened at a time: each is held in memory, and the event loop needs a core of its own.
+# Decompresses batches of megabytes. One at a time, because each is held in memory and the event loop needs a core of its own.
 CODEC_THREADS: Final = 1
 
 
@@ -34,7 +33,7 @@ def _codec_threads() -> Executor:
 
 @dataclass
 class Environment:
-    """`tree` opens the metadata tree that is kept at a path, or wherever its maker knows; `is_shared` where other brokers have it too."""
+    """`tree` opens the metadata store at a path; None means the embedded store. `is_shared`: other brokers use the same store."""
 
     clock: Clock = field(default_factory=Clock)
     random: Random = field(default_factory=SystemRandom)
@@ -45,5 +44,5 @@ class Environment:
     is_shared: bool = False
 
     async def open_tree(self, path: str) -> Tree:
-        """The embedded store, one process and one file, unless there is another."""
+        """Opens `tree`, or the embedded store (one process, one file) where it is None."""
         return open_embedded(path, self.clock.now_ms) if self.tree is None else await self.tree(path)

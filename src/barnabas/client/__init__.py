@@ -1,15 +1,16 @@
-"""Clients of Kafka: a producer, a consumer and an admin, each on asyncio and with a blocking face.
+"""Kafka clients: a producer, a consumer and an admin client, each for asyncio and as a blocking class.
 
     from barnabas.client import Producer, Consumer, Admin
 
-Here are the names that most programs need; `client.producer`, `client.consumer`, `client.admin`, `client.serialization` and
-`client.errors` have all of them. A name is loaded when it is first used, so that a producer does not wait for the consumer's modules.
+This package exports the names that most programs need. `client.producer`, `client.consumer`, `client.admin`, `client.serialization` and
+`client.errors` export all of them. A name is loaded at its first use, so that a producer does not load the consumer's modules.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from barnabas.client.lazy_names import lazy_getattr
 
 if TYPE_CHECKING:
     from barnabas.client.admin import Admin, AsyncAdmin, ConfigResource, NewPartitions, NewTopic, OffsetSpec
@@ -90,10 +91,7 @@ _PLACES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_PLACES[name]), name)
+__getattr__ = lazy_getattr(__name__, _PLACES)
 
 
 def __dir__() -> list[str]:

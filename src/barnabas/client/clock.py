@@ -1,7 +1,7 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""The two clocks of a client: the wall clock, which goes into records, and a steady one for everything that waits.
+"""The two clocks of a client: the wall clock for record timestamps, and a monotonic clock for timeouts.
 
-What decides is given times and reads no clock; the edge has a `Clock`, and a test one of its own.
+Decision code receives times as arguments and reads no clock; only the outer layer holds a `Clock`, and tests supply their own.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Both in milliseconds. Only the steady one may be used to measure: the wall clock jumps when the machine is told the time."""
+    """Both clocks are in milliseconds. Durations are measured with the monotonic clock, because the wall clock jumps when it is set."""
 
     def now_ms(self) -> int: ...
 
@@ -19,7 +19,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The machine's own."""
+    """The clocks of the operating system."""
 
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000

@@ -1,6 +1,6 @@
-"""What a client knows of a cluster at one moment: its nodes, and who leads which partition.
+"""A snapshot of a cluster: its nodes and the leaders of its partitions.
 
-A `Cluster` never changes: `Metadata` puts a new one in place of the old. So it may be read from any thread.
+A `Cluster` is immutable: `Metadata` replaces it as a whole. So it can be read from any thread.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
 
 NO_LEADER_EPOCH: Final = -1
-COORDINATOR_IDS: Final = 2**31 - 1  # a coordinator's connection of its own has the id COORDINATOR_IDS - broker id, as in Java
+COORDINATOR_IDS: Final = 2**31 - 1  # the separate connection to a coordinator has the id COORDINATOR_IDS - broker id, as in Java
 _BROKER_IDS_END: Final = COORDINATOR_IDS // 2
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A broker. Those of bootstrap.servers have negative ids until their real ones are known."""
+    """A broker. Nodes of bootstrap.servers have negative ids until their real ids are known."""
 
     id: int
     host: str
@@ -49,7 +49,7 @@ class Node:
 
     @property
     def place(self) -> str:
-        """The address with the setting that it comes from, for messages about connections."""
+        """The address and the setting that it comes from, for messages about connections."""
         if self.id < 0:
             return f"{self.address} (bootstrap.servers)"
         broker_id = self.id if self.id < _BROKER_IDS_END else COORDINATOR_IDS - self.id
@@ -61,7 +61,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class PartitionInfo:
-    """`leader` is None while there is none, or while its address is not known."""
+    """`leader` is None while there is no leader, or while its address is not known."""
 
     topic: str
     partition: int
@@ -79,14 +79,15 @@ class PartitionInfo:
 
 @dataclass(frozen=True, slots=True)
 class LeaderAndEpoch:
-    """A leader as far as it is known, and the epoch it leads in (-1 where the broker did not say)."""
+    """The leader of a partition, if known, and its leader epoch (-1 if the broker did not return it)."""
 
     leader: Node | None
     epoch: int = NO_LEADER_EPOCH
 
 
 class Cluster:
-    """A snapshot. Topics that failed, with their reasons, are in `unauthorized_topics`, `invalid_topics`; unknown ones are just absent."""
+    """A snapshot. Topics that the client may not see or cannot name are in `unauthorized_topics` and `invalid_topics`; unknown topics are
+    absent."""
 
     def __init__(
         self,
@@ -120,7 +121,7 @@ class Cluster:
 
     @classmethod
     def bootstrap(cls, addresses: Iterable[tuple[str, int]]) -> Cluster:
-        """What is known before any broker has answered: addresses, under the ids -1, -2, …"""
+        """The cluster before the first Metadata response: only addresses, with the ids -1, -2, …"""
         return cls([Node(-1 - number, host, port) for number, (host, port) in enumerate(addresses)], is_bootstrap=True)
 
     @property
@@ -137,11 +138,11 @@ class Cluster:
         return self._partitions.get(partition)
 
     def partitions_for_topic(self, topic: str) -> tuple[PartitionInfo, ...]:
-        """In the order of their numbers; empty for a topic that is not known."""
+        """The partitions in the order of their numbers; empty for an unknown topic."""
         return self._by_topic.get(topic, ())
 
     def available_partitions_for_topic(self, topic: str) -> tuple[PartitionInfo, ...]:
-        """Those that have a leader."""
+        """The partitions that have a leader."""
         return self._available.get(topic, ())
 
     def partition_count(self, topic: str) -> int | None:
@@ -159,7 +160,7 @@ class Cluster:
         return None if info is None else info.leader
 
     def leader_epoch(self, partition: TopicPartition) -> int:
-        """-1 where it is not known."""
+        """The leader epoch; -1 if it is not known."""
         info = self._partitions.get(partition)
         return NO_LEADER_EPOCH if info is None else info.leader_epoch
 
@@ -171,7 +172,7 @@ class Cluster:
         return next((node for node in info.replicas if node.id == node_id), None) and self._nodes.get(node_id)
 
     def topic_id(self, topic: str) -> Uuid:
-        """Uuid.ZERO where the broker gives none."""
+        """The topic id; Uuid.ZERO if the broker does not return ids."""
         return self.topic_ids.get(topic, Uuid.ZERO)
 
     def topic_name(self, topic_id: Uuid) -> str | None:

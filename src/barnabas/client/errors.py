@@ -1,8 +1,8 @@
-"""What the clients raise: one class for each of Kafka's error codes, and those of the client alone.
+"""The exceptions of the clients: one class for each of Kafka's error codes, and exceptions of the client alone.
 
-The names are Java's without "Exception". Where the broker has a class for a code it is the same class, so that what `records` or `protocol`
-raise needs no translation. `error_for` makes the exception of a code in a response; `.retriable` says whether trying again may help, and
-`refreshes_metadata` whether what the client knows of the cluster should be asked for anew first.
+The names are Java's without "Exception". Where the broker has a class for a code, it is the same class, so that errors of `records` or
+`protocol` need no conversion. `error_for` returns the exception of a code in a response; `.retriable` says whether a retry may succeed, and
+`refreshes_metadata` whether the metadata must be refreshed first.
 """
 
 from __future__ import annotations
@@ -322,9 +322,9 @@ __all__ = [
 
 
 def error_for(code: int, message: str | None = None) -> KafkaError:
-    """The exception of a code in a response, with the broker's text or else Kafka's own for that code.
+    """The exception of a code in a response, with the broker's text or else Kafka's own text for that code.
 
-    Codes newer than this client become UnknownServerError, as in Java. Code 0 is no error, and there is none for it.
+    Codes newer than this client become UnknownServerError, as in Java. Code 0 is not an error and has no exception.
     """
     assert code != 0, "NONE is not an error"
     kind = CLASSES.get(code)
@@ -334,16 +334,16 @@ def error_for(code: int, message: str | None = None) -> KafkaError:
 
 
 def refreshes_metadata(error: KafkaError) -> bool:
-    """Whether the error means that what is known of the cluster is out of date: Java's InvalidMetadataException."""
+    """Whether the error means that the client's metadata is stale: Java's InvalidMetadataException."""
     return error.code in INVALID_METADATA
 
 
 class SslAuthentication(AuthenticationError):
-    """The TLS handshake failed: a certificate was not trusted, is of another host, or was asked for and not given."""
+    """The TLS handshake failed: a certificate was not trusted, belongs to another host, or was required and not presented."""
 
 
 class Disconnected(NetworkError):
-    """The connection was lost, or never came about. Whether a request that was under way took effect is not known."""
+    """The connection was lost or never established. It is unknown whether a request in flight took effect."""
 
 
 class BufferExhausted(Timeout):
@@ -351,7 +351,7 @@ class BufferExhausted(Timeout):
 
 
 class FailedSends:
-    """How many records for one partition failed with one kind of error; `error` is that of the first."""
+    """The number of records of one partition that failed with one kind of error; `error` is the first of them."""
 
     def __init__(self, topic_partition: TopicPartition, error: KafkaError, count: int) -> None:
         self.topic_partition = topic_partition
@@ -360,16 +360,16 @@ class FailedSends:
 
     def __str__(self) -> str:
         topic, partition = self.topic_partition
-        # A record that failed before a partition was chosen has -1.
+        # A record that failed before its partition was chosen has partition -1.
         place = topic if partition < 0 else str(self.topic_partition)
         return f"{self.count} for {place} ({type(self.error).__name__}: {self.error})"
 
 
 class SendFailed(KafkaError):
-    """Records were not delivered, and the application has not looked at the results of their sends: flush() and close() raise it.
+    """Records were not delivered, and the application has not read the results of their sends: flush() and close() raise it.
 
-    `count` is the number of records, `failures` tells them apart by partition and kind of error, in the order of their first errors. The
-    first error is also the cause.
+    `count` is the number of records. `failures` groups them by partition and kind of error, in the order of their first errors. The first
+    error is also the cause.
     """
 
     def __init__(self, failures: Sequence[FailedSends], ungrouped: int = 0) -> None:
@@ -388,23 +388,23 @@ class SendFailed(KafkaError):
 
 
 class TransactionAborted(KafkaError):
-    """A record was not sent because its transaction was aborted before."""
+    """A record was not sent because its transaction had been aborted."""
 
 
 class IllegalState(KafkaError, RuntimeError):
-    """A call at a time at which it makes no sense, such as one to a closed client."""
+    """A call that is not possible in the current state, such as a call to a closed client."""
 
 
 class IllegalArgument(KafkaError, ValueError):
-    """An argument that can never be right."""
+    """An argument that is never valid."""
 
 
 class ConcurrentModification(IllegalState):
-    """A consumer is not safe for multi-threaded access: a second thread called it. Only wakeup() may come from anywhere."""
+    """A second thread called a consumer, which is not thread-safe. Only wakeup() may be called from any thread."""
 
 
 class Interrupted(KafkaError):
-    """The thread was told to stop while it waited."""
+    """The thread was interrupted while it waited."""
 
 
 class Wakeup(KafkaError):
@@ -416,7 +416,7 @@ class SerializationError(KafkaError):
 
 
 class RecordDeserializationError(SerializationError):
-    """A record that cannot be deserialized: `topic_partition` and `offset` say which, so that it can be passed over by a seek."""
+    """A record cannot be deserialized: `topic_partition` and `offset` identify it, so that a seek can skip it."""
 
     def __init__(
         self,
@@ -443,17 +443,17 @@ class RecordDeserializationError(SerializationError):
 
 
 class CommitFailed(KafkaError):
-    """The group has moved on without this member: what it wants to commit is no longer its own."""
+    """The group has rebalanced without this member: it no longer owns the partitions that it commits."""
 
 
 class RetriableCommitFailed(KafkaError):
-    """An asynchronous commit failed in a way that may pass; it was not tried again, since a newer one may be on its way."""
+    """An asynchronous commit failed temporarily; it was not retried, because a newer commit may be in flight."""
 
     retriable = True
 
 
 class NoOffsetForPartition(InvalidOffset):
-    """Nothing is committed, and auto.offset.reset is `none`."""
+    """There is no committed offset, and auto.offset.reset is `none`."""
 
     def __init__(self, partitions: Iterable[TopicPartition], message: str = "") -> None:
         partitions = frozenset(partitions)
@@ -462,8 +462,8 @@ class NoOffsetForPartition(InvalidOffset):
 
 
 class LogTruncation(OffsetOutOfRange):
-    """The log was cut below the position: `divergent_offsets` gives for each partition the last offset that both agree on, with its epoch,
-    or None where that is not known."""
+    """The log was truncated below the position: `divergent_offsets` has for each partition the last offset that both logs share, with its
+    epoch, or None if it is unknown."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
-"""The thread behind a blocking client: it runs one event loop, and the client's calls are sent to it and waited for.
+"""The thread of a blocking client: it runs an event loop, on which the client's calls run while their callers wait.
 
-The loop is uvloop's where there is one. The thread is a daemon, so that a program that forgets to close its client still ends.
+The loop is uvloop's if it is installed. The thread is a daemon, so that a program that does not close its client still ends.
 """
 
 from __future__ import annotations
@@ -18,17 +18,18 @@ T = TypeVar("T")
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
-    """The fastest there is."""
+    """An event loop of uvloop if it is installed, otherwise of asyncio."""
     try:
         import uvloop
     except ImportError:
         return asyncio.new_event_loop()
-    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()  # Any to mypy where uvloop is not installed, as in an isolated build
+    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()  # mypy sees Any if uvloop is not installed, as in an isolated build
     return loop
 
 
 class LoopThread:
-    """`start` it, `run` coroutines on it from any other thread, `close` it. A child process cannot use its parent's."""
+    """Start it with `start`, run coroutines from other threads with `run`, end it with `close`. A child process cannot use its parent's
+    thread."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -37,7 +38,7 @@ class LoopThread:
         self._started = False
         self._closed = False
         self._process_id = os.getpid()
-        # Nothing may be handed to a loop that has stopped for good: nobody would ever answer. Held for a moment only.
+        # Nothing may be submitted to a stopped loop: its result would never arrive. The lock is held only briefly.
         self._door = threading.Lock()
 
     def start(self) -> None:
@@ -45,11 +46,11 @@ class LoopThread:
         self._thread.start()
 
     def is_current(self) -> bool:
-        """Whether the caller is the loop's own thread, for instance in a callback: then it may not wait."""
+        """Whether the caller is the loop's own thread, for instance in a callback. Such a caller must not block."""
         return threading.current_thread() is self._thread
 
     def run(self, coroutine: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
-        """What the coroutine gives, run on the loop; after `timeout` seconds it is cancelled, and Timeout raised."""
+        """Runs the coroutine on the loop and returns its result; after `timeout` seconds cancels it and raises Timeout."""
         if self.is_current():
             coroutine.close()
             raise IllegalState(f"A blocking call was made on the thread {self.name} itself, from a callback: it would wait for itself")
@@ -58,11 +59,11 @@ class LoopThread:
             return future.result(timeout)
         except TimeoutError:
             if future.done():
-                raise  # the coroutine's own
+                raise  # raised by the coroutine itself
             future.cancel()
             raise Timeout(f"Timed out after {timeout} s") from None
         except BaseException:
-            # The waiting thread was interrupted (Ctrl-C), or the loop ended: nobody will ask for the result any more.
+            # The waiting thread was interrupted (Ctrl-C), or the loop ended: no caller will read the result.
             future.cancel()
             raise
 
@@ -77,15 +78,15 @@ class LoopThread:
             raise
 
     def call_soon(self, callback: Callable[..., object], *arguments: Any) -> None:
-        """Calls it on the loop, and wakes the loop for it."""
+        """Schedules a callback on the loop from another thread, and wakes the loop."""
         with self._door:
             self._check()
             self.loop.call_soon_threadsafe(callback, *arguments)
 
     def close(self, timeout: float | None = None) -> None:
-        """Cancels what still runs, ends the thread and waits for it, at most so many seconds. May be called twice."""
+        """Cancels running tasks, ends the thread and waits for it, at most `timeout` seconds. May be called again."""
         if os.getpid() != self._process_id:
-            self._closed = True  # the thread is the parent's
+            self._closed = True  # the thread belongs to the parent process
             return
         with self._door:
             if self._closed:

@@ -1,4 +1,4 @@
-"""The start of a client on asyncio: the first call begins it, and all calls that come before its end wait for the same one."""
+"""The start of an asyncio client: the first call starts it, and all calls before it is complete await the same start."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from barnabas.client.errors import IllegalState
 
 
 class SharedStart:
-    """`start` runs in a task of its own, so that a caller that is cancelled does not end it for the others.
+    """`start` runs in a task of its own, so that the cancellation of one caller does not cancel it for the others.
 
-    Where it fails, all who wait get its error, and the next call tries again.
+    If it fails, all waiting callers receive its error, and the next call tries again.
     """
 
     def __init__(self, start: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -22,7 +22,7 @@ class SharedStart:
         self._is_closed = False
 
     async def wait(self) -> None:
-        """Returns when it is done. Raises its error, or IllegalState after `close`."""
+        """Waits until the start is complete. Raises its error, or IllegalState after `close`."""
         if self.is_done:
             return
         if self._is_closed:
@@ -37,7 +37,7 @@ class SharedStart:
             raise
 
     async def close(self) -> None:
-        """Ends a start that is under way."""
+        """Cancels a start in progress."""
         self._is_closed = True
         if self._task is not None:
             self._task.cancel()

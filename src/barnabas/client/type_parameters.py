@@ -1,6 +1,6 @@
-"""The types of keys and values, for type checkers: Producer[K, V] and Consumer[K, V].
+"""The type parameters of keys and values, for type checkers: Producer[K, V] and Consumer[K, V].
 
-Without a serializer from which they follow, and without brackets, both are Any: settings in a mapping say nothing to a type checker.
+Without serializers from which they follow, and without brackets, both are Any: a type checker cannot read settings in a mapping.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     K = TypeVar("K", default=Any)
     V = TypeVar("V", default=Any)
 else:
-    from typing import TypeVar  # defaults of type variables are Python 3.13's
+    from typing import TypeVar  # type variables with defaults need Python 3.13
 
     K = TypeVar("K")
     V = TypeVar("V")

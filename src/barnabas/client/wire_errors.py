@@ -1,6 +1,6 @@
-"""The exceptions of Kafka's error codes, where the broker's own (`barnabas.errors`) has none or clients want to know more.
+"""The exceptions of Kafka's error codes that `barnabas.errors` does not have, or to which clients add fields.
 
-`errors` is what to import: it has these, the broker's, and those of the client alone.
+Import `errors`: it has these, the broker's, and the exceptions of the client alone.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from barnabas.topic_partition import TopicPartition
 
 
 class AuthorizationError(KafkaError):
-    """The principal may not do this; trying again does not help until somebody allows it."""
+    """The principal is not authorized; a retry does not help until an administrator grants access."""
 
 
 class AuthenticationError(KafkaError):
-    """Who we say we are was not believed. Never retried by itself: credentials do not get better."""
+    """The credentials were rejected. Never retried automatically."""
 
 
 class TopicAuthorization(AuthorizationError):
-    """`unauthorized_topics` names them where they are known."""
+    """`unauthorized_topics` has the topics, if known."""
 
     code = 29
 
@@ -50,14 +50,14 @@ class SaslAuthentication(AuthenticationError):
 
 
 class NetworkError(KafkaError):
-    """NETWORK_EXCEPTION: the way to the broker failed."""
+    """NETWORK_EXCEPTION: the connection to the broker failed."""
 
     code = 13
     retriable = True
 
 
 class Timeout(shared.RequestTimedOut, TimeoutError):
-    """Kafka's TimeoutException, of a broker (REQUEST_TIMED_OUT) or of the client itself; Python's TimeoutError too."""
+    """Kafka's TimeoutException, from a broker (REQUEST_TIMED_OUT) or from the client itself; also Python's TimeoutError."""
 
 
 class InvalidOffset(KafkaError):
@@ -69,7 +69,7 @@ class InvalidOffset(KafkaError):
 
 
 class OffsetOutOfRange(InvalidOffset, shared.OffsetOutOfRange):
-    """Positions outside the log where auto.offset.reset is `none`: `offset_out_of_range_partitions` gives the offset of each."""
+    """Positions outside the log with auto.offset.reset `none`: `offset_out_of_range_partitions` has the offset of each partition."""
 
     code = 1
 
@@ -632,5 +632,5 @@ CLASSES: Final[dict[int, type[KafkaError]]] = {
         ShareSessionLimitReached,
     )
 }
-# Java's InvalidMetadataException: what is known of the cluster is out of date.
+# Java's InvalidMetadataException: the client's metadata is stale.
 INVALID_METADATA: Final = frozenset({3, 5, 6, 9, 13, 56, 72, 74, 80, 83, 84, 100, 103})

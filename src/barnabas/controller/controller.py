@@ -23,8 +23,9 @@ from barnabas.controller.events import (
     AutoPreferredReplicaLeaderElection,
     ControlledShutdown,
     ControllerChange,
+    ControllerEvent,
+    ControllerEventWithResult,
     ElectLeaders,
-    Event,
     EventQueue,
     Expire,
     Reelect,
@@ -34,7 +35,7 @@ from barnabas.controller.events import (
 )
 from barnabas.controller.steps import ControllerMoved, Steps
 from barnabas.controller.term import Term
-from barnabas.controller.watches import Watches
+from barnabas.controller.watches import ControllerWatches
 from barnabas.errors import KafkaError
 from barnabas.metadata import paths
 from barnabas.metadata.client import TreeClient
@@ -86,7 +87,7 @@ class Controller:
         self._register_broker = register_broker
         self._term: Term | None = None
         self._events = EventQueue(self._process)
-        self._watches = Watches(tree, self._events.put)
+        self._watches = ControllerWatches(tree, self._events.put)
         self._session_handler = SessionHandler(self._events)
         self._rebalance: asyncio.TimerHandle | None = None
 
@@ -132,17 +133,13 @@ class Controller:
     ) -> Mapping[TopicPartition, int | KafkaError]:
         """The leader that each partition got, or why it got none; brokers are told, but may not have heard yet. A partition is missing
         where this broker turned out not to be the controller."""
-        event = ElectLeaders(partitions, strategy)
-        await settled(self._events.put(event))
-        return event.outcomes
+        return await self._result_of(ElectLeaders(partitions, strategy)) or {}
 
     async def alter_reassignments(
         self, targets: Mapping[TopicPartition, Sequence[int] | None], allow_replication_factor_change: bool = True
     ) -> Mapping[TopicPartition, KafkaError | None]:
         """Moves partitions to these brokers, or takes that back with None: why not, by partition. Missing as above."""
-        event = AlterReassignments(targets, allow_replication_factor_change)
-        await settled(self._events.put(event))
-        return event.outcomes
+        return await self._result_of(AlterReassignments(targets, allow_replication_factor_change)) or {}
 
     def reassignments(self) -> dict[TopicPartition, ReplicaAssignment]:
         """The partitions on their way to other brokers; none where this broker is not the controller."""
@@ -151,19 +148,24 @@ class Controller:
 
     async def alter_partition(self, request: AlterPartitionRequest, version: int) -> AlterPartitionResponse:
         """What became of the in-sync replicas that a leader proposes."""
-        event = AlterPartitionReceived(request, version)
-        await settled(self._events.put(event))
-        return event.answers[0] if event.answers else AlterPartitionResponse(error_code=ErrorCode.NOT_CONTROLLER)
+        response = await self._result_of(AlterPartitionReceived(request, version))
+        return AlterPartitionResponse(error_code=ErrorCode.NOT_CONTROLLER) if response is None else response
 
     async def shut_down_broker(self, broker_id: int, broker_epoch: int) -> list[TopicPartition] | ErrorCode:
         """Lets a broker go: the partitions that nobody else can lead, or why not."""
-        event = ControlledShutdown(broker_id, broker_epoch)
-        await settled(self._events.put(event))
-        return event.answers[0] if event.answers else ErrorCode.NOT_CONTROLLER
+        remaining = await self._result_of(ControlledShutdown(broker_id, broker_epoch))
+        return ErrorCode.NOT_CONTROLLER if remaining is None else remaining
 
-    async def _process(self, event: Event) -> None:
+    async def _result_of(self, event: ControllerEventWithResult[T]) -> T | None:
+        """None where this broker is not the active controller, or the event was preempted or failed."""
+        return await settled(self._events.put(event))
+
+    async def _process(self, event: ControllerEvent) -> Any:
+        result = None
         try:
-            await self._dispatch(event)
+            result = await self._dispatch(event)
+            if result is not None and self._term is not None:
+                await self._run(self._term.complete(event, result))
         except ControllerMoved as moved:
             _log.info("Controller moved to another broker when processing %s: %s", event, moved)
             await self._resign_if_moved(event)
@@ -171,8 +173,9 @@ class Controller:
             _log.warning("The session with the metadata tree ended before %s was done: the next controller sees to it", event)
         except Exception:
             _log.exception("Error processing event %s", event)
+        return result
 
-    async def _resign_if_moved(self, event: Event) -> None:
+    async def _resign_if_moved(self, event: ControllerEvent) -> None:
         try:
             await self._maybe_resign()
         except SessionExpired:
@@ -180,7 +183,7 @@ class Controller:
         except Exception:
             _log.exception("Error while resigning, after %s", event)
 
-    async def _dispatch(self, event: Event) -> None:
+    async def _dispatch(self, event: ControllerEvent) -> Any:
         match event:
             case Startup() | Reelect():
                 await self._maybe_resign()
@@ -197,7 +200,8 @@ class Controller:
                 self._resign()
             case _:
                 if self._term is not None and self.is_active:
-                    await self._run(self._term.process(event))
+                    return await self._run(self._term.process(event))
+        return None
 
     async def _elect(self) -> None:
         self.controller_id = await self._run(steps.read_controller_id())
@@ -295,6 +299,7 @@ class SessionHandler:
         await settled(self._events.put(RegisterBrokerAndReelect()))
 
 
-async def settled(event: asyncio.Future[None]) -> None:
-    """Until the event was processed, or preempted by one after which it has no sense any more."""
+async def settled(event: asyncio.Future[T]) -> T | None:
+    """Waits until the event was processed: its result, or None where another event preempted it."""
     await asyncio.wait([event])
+    return None if event.cancelled() else event.result()

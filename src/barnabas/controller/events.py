@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
 
 from barnabas.controller.elections import ElectionStrategy
 from barnabas.errors import KafkaError
@@ -23,148 +23,155 @@ from barnabas.topic_partition import TopicPartition
 
 CLOSE_TIMEOUT_S: Final = 5.0
 
+T = TypeVar("T")
 
-class Event:
+
+class ControllerEvent:
+    """A change that the controller processes. The future that `EventQueue.put` returns gets None when it was processed."""
+
+    __slots__ = ()
+
+
+class ControllerEventWithResult(ControllerEvent, Generic[T]):
+    """An event whose processing gives a value of type T. The future gets that value, or None where this broker is not the active controller
+    or the processing failed."""
+
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Startup(Event):
+class Startup(ControllerEvent):
     """The first: look who is the controller, and try to become it."""
 
 
 @dataclass(frozen=True, slots=True)
-class ControllerChange(Event):
+class ControllerChange(ControllerEvent):
     """/controller was created or changed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reelect(Event):
+class Reelect(ControllerEvent):
     """/controller is gone."""
 
 
 @dataclass(frozen=True, slots=True)
-class RegisterBrokerAndReelect(Event):
+class RegisterBrokerAndReelect(ControllerEvent):
     """A new session: the broker's registration and /controller went with the old one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Expire(Event):
+class Expire(ControllerEvent):
     """The session is gone, and with it the right to be the controller."""
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerChange(Event):
+class BrokerChange(ControllerEvent):
     """Children of /brokers/ids."""
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerModifications(Event):
+class BrokerModifications(ControllerEvent):
     """A registration has other data: the broker's listeners changed."""
 
     broker_id: int
 
 
 @dataclass(frozen=True, slots=True)
-class TopicChange(Event):
+class TopicChange(ControllerEvent):
     """Children of /brokers/topics."""
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionModifications(Event):
+class PartitionModifications(ControllerEvent):
     """A topic's assignment has other data."""
 
     topic: str
 
 
 @dataclass(frozen=True, slots=True)
-class TopicDeletion(Event):
+class TopicDeletion(ControllerEvent):
     """Children of /admin/delete_topics."""
 
 
 @dataclass(frozen=True, slots=True)
-class IsrChangeNotification(Event):
+class IsrChangeNotification(ControllerEvent):
     """Children of /isr_change_notification: leaders of an old inter.broker.protocol.version wrote states by themselves."""
 
 
 @dataclass(frozen=True, slots=True)
-class LogDirEventNotification(Event):
+class LogDirEventNotification(ControllerEvent):
     """Children of /log_dir_event_notification: brokers lost a log directory."""
 
 
 @dataclass(frozen=True, slots=True)
-class UncleanLeaderElectionEnable(Event):
+class UncleanLeaderElectionEnable(ControllerEvent):
     """unclean.leader.election.enable became true for one topic, or for all that do not say otherwise."""
 
     topic: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class ElectLeaders(Event):
-    """An administrator asks for other leaders. `outcomes` gets the leader of each partition, or why it has no other one; it stays empty
-    where the event is preempted, or this broker is not the controller any more."""
+class ElectLeaders(ControllerEventWithResult[Mapping[TopicPartition, int | KafkaError]]):
+    """ElectLeaders from an administrator. The result is the new leader of each partition, or the error that kept it from changing."""
 
     partitions: Sequence[TopicPartition]
     strategy: ElectionStrategy
-    outcomes: dict[TopicPartition, int | KafkaError] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class AlterReassignments(Event):
-    """An administrator moves partitions to other brokers, or takes that back with None. `outcomes` as above."""
+class AlterReassignments(ControllerEventWithResult[Mapping[TopicPartition, KafkaError | None]]):
+    """AlterPartitionReassignments from an administrator; a target of None cancels the reassignment. The result is an error, or None, for
+    each partition."""
 
     targets: Mapping[TopicPartition, Sequence[int] | None]
     allow_replication_factor_change: bool
-    outcomes: dict[TopicPartition, KafkaError | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class ReassignmentNodeChange(Event):
+class ReassignmentNodeChange(ControllerEvent):
     """/admin/reassign_partitions was created: tools of old ask for a reassignment there."""
 
 
 @dataclass(frozen=True, slots=True)
-class PreferredElectionNodeChange(Event):
+class PreferredElectionNodeChange(ControllerEvent):
     """/admin/preferred_replica_election was created: the same for elections."""
 
 
 @dataclass(frozen=True, slots=True)
-class AlterPartitionReceived(Event):
-    """A leader proposes in-sync replicas. `answers` gets the response; it stays empty where this broker is not the controller any more."""
+class AlterPartitionReceived(ControllerEventWithResult[AlterPartitionResponse]):
+    """AlterPartition: a leader proposes an ISR."""
 
     request: AlterPartitionRequest
     version: int
-    answers: list[AlterPartitionResponse] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
-class ControlledShutdown(Event):
-    """A broker is about to stop. `answers` gets the partitions it still leads, or an error; likewise."""
+class ControlledShutdown(ControllerEventWithResult[list[TopicPartition] | ErrorCode]):
+    """ControlledShutdown: a broker is about to stop. The result is the list of partitions that it still leads, or an error."""
 
     broker_id: int
     broker_epoch: int
-    answers: list[list[TopicPartition] | ErrorCode] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
-class AutoPreferredReplicaLeaderElection(Event):
+class AutoPreferredReplicaLeaderElection(ControllerEvent):
     """auto.leader.rebalance.enable: it is time to look which brokers lead too little of what they should."""
 
 
 @dataclass(frozen=True, slots=True)
-class LeaderAndIsrResponseReceived(Event):
+class LeaderAndIsrResponseReceived(ControllerEvent):
     response: LeaderAndIsrResponse
     broker_id: int
 
 
 @dataclass(frozen=True, slots=True)
-class UpdateMetadataResponseReceived(Event):
+class UpdateMetadataResponseReceived(ControllerEvent):
     response: UpdateMetadataResponse
     broker_id: int
 
 
 @dataclass(frozen=True, slots=True)
-class TopicDeletionStopReplicaResponseReceived(Event):
+class TopicDeletionStopReplicaResponseReceived(ControllerEvent):
     """A broker's answer to StopReplica with deletion: an error code of the whole, and one of each partition of a topic being deleted."""
 
     broker_id: int
@@ -173,11 +180,12 @@ class TopicDeletionStopReplicaResponseReceived(Event):
 
 
 class EventQueue:
-    """Every event gets a future that is done when the event was processed, and cancelled when it was preempted."""
+    """`process` gives the result of an event. Every event gets a future that has this result once the event was processed, and that is
+    cancelled when the event was preempted."""
 
-    def __init__(self, process: Callable[[Event], Awaitable[None]]) -> None:
+    def __init__(self, process: Callable[[ControllerEvent], Awaitable[Any]]) -> None:
         self._process = process
-        self._waiting: deque[tuple[Event, asyncio.Future[None]]] = deque()
+        self._waiting: deque[tuple[ControllerEvent, asyncio.Future[Any]]] = deque()
         self._arrived = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._closed = False
@@ -192,8 +200,8 @@ class EventQueue:
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run(), name="controller-events")
 
-    def put(self, event: Event) -> asyncio.Future[None]:
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    def put(self, event: ControllerEvent) -> asyncio.Future[Any]:
+        done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         if self._closed:
             done.cancel()
             return done
@@ -201,7 +209,7 @@ class EventQueue:
         self._arrived.set()
         return done
 
-    def clear_and_put(self, event: Event) -> asyncio.Future[None]:
+    def clear_and_put(self, event: ControllerEvent) -> asyncio.Future[Any]:
         """What waits is void and will not happen: its reason is gone."""
         self._preempt()
         return self.put(event)
@@ -227,10 +235,10 @@ class EventQueue:
             while self._waiting:
                 event, done = self._waiting.popleft()
                 self._processing = True
-                await self._process(event)
+                result = await self._process(event)
                 self._processing = False
                 if not done.done():
-                    done.set_result(None)
+                    done.set_result(result)
             self._arrived.clear()
             if not self._closed:
                 await self._arrived.wait()

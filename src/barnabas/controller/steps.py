@@ -100,7 +100,7 @@ def register_controller(broker_id: int, now_ms: int) -> Steps[tuple[int, int]]:
     epoch = cluster.decode_controller_epoch(answer.value.data) + 1
     claim = Multi(
         (
-            Create(paths.CONTROLLER, cluster.encode_controller(cluster.Controller(broker_id, now_ms)), CreateMode.EPHEMERAL),
+            Create(paths.CONTROLLER, cluster.encode_controller(cluster.ControllerZNode(broker_id, now_ms)), CreateMode.EPHEMERAL),
             SetData(paths.CONTROLLER_EPOCH, cluster.encode_controller_epoch(epoch), answer.value.stat.version),
         )
     )
@@ -123,11 +123,11 @@ def enable_feature_versioning() -> Steps[None]:
     """/feature as Kafka's controllers want to find it. What is finalized there is theirs; our own levels are kept elsewhere."""
     (answer,) = yield [GetData(paths.FEATURE)]
     if isinstance(answer.error, NoNode):
-        yield [Create(paths.FEATURE, cluster.encode_features(cluster.Features({})))]
+        yield [Create(paths.FEATURE, cluster.encode_features(cluster.FeatureZNode({})))]
         return
     found = cluster.decode_features(answer.value.data)
     if found.status != cluster.FEATURE_ENABLED:
-        yield [SetData(paths.FEATURE, cluster.encode_features(cluster.Features({})), answer.value.stat.version)]
+        yield [SetData(paths.FEATURE, cluster.encode_features(cluster.FeatureZNode({})), answer.value.stat.version)]
 
 
 # --- brokers and topics

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 from random import Random
+from typing import Any
 
 from barnabas.controller import steps
 from barnabas.controller.changes.alter_partitions import AlterPartitions
@@ -27,8 +28,8 @@ from barnabas.controller.events import (
     BrokerChange,
     BrokerModifications,
     ControlledShutdown,
+    ControllerEvent,
     ElectLeaders,
-    Event,
     IsrChangeNotification,
     LeaderAndIsrResponseReceived,
     LogDirEventNotification,
@@ -46,7 +47,7 @@ from barnabas.controller.states.replica_states import ReplicaStateMachine
 from barnabas.controller.states.request_batch import RequestBatch
 from barnabas.controller.states.topic_deletion import TopicDeletionManager
 from barnabas.controller.steps import Steps
-from barnabas.controller.watches import Watches
+from barnabas.controller.watches import ControllerWatches
 from barnabas.metadata import paths
 from barnabas.metadata.client import TreeClient
 from barnabas.protocol.errors import ErrorCode
@@ -66,7 +67,7 @@ class Term:
         config: ControllerConfig,
         tree: TreeClient,
         channel: ControllerChannel,
-        put_event: Callable[[Event], object],
+        put_event: Callable[[ControllerEvent], object],
         random: Random,
     ) -> None:
         self.context = context
@@ -75,7 +76,7 @@ class Term:
         self._channel = channel
         self._put_event = put_event
         self._ended = False
-        self._watches = Watches(tree, self._put)
+        self._watches = ControllerWatches(tree, self._put)
         self._replica_states = ReplicaStateMachine(context, self._new_batch)
         self._partition_states = PartitionStateMachine(context, config, self._new_batch)
         self._elections = ElectionRequests(context, self._partition_states)
@@ -143,7 +144,8 @@ class Term:
         self._watches.forget_cluster()
         self._channel.shutdown()
 
-    def process(self, event: Event) -> Steps[None]:
+    def process(self, event: ControllerEvent) -> Steps[Any]:
+        """The result of an `ControllerEventWithResult`, and None of any other event."""
         match event:
             case BrokerChange():
                 yield from self._brokers.process_broker_change()
@@ -168,23 +170,28 @@ class Term:
                     _log.error("Received error %d in UpdateMetadata response from broker %d", response.error_code, broker_id)
             case UncleanLeaderElectionEnable(only_topic):
                 yield from self._partition_states.trigger_online(only_topic)
-            case ElectLeaders(partitions, strategy, outcomes):
-                outcomes.update((yield from self._elections.elect(partitions, strategy)))
-            case AlterReassignments(targets, allow_change, results):
-                results.update((yield from self._reassignments.alter(targets, allow_change)))
+            case ElectLeaders(partitions, strategy):
+                return (yield from self._elections.elect(partitions, strategy))
+            case AlterReassignments(targets, allow_change):
+                return (yield from self._reassignments.alter(targets, allow_change))
             case ReassignmentNodeChange():
                 yield from self._reassignments.process_node()
             case PreferredElectionNodeChange():
                 yield from self._process_preferred_elections()
-            case AlterPartitionReceived(request, version, answers):
-                answers.append((yield from self._alterations.alter(request, version)))
-                yield from self._reassignments.isr_changed(self._altered(answers[-1]))
-            case ControlledShutdown(broker_id, broker_epoch, remaining):
-                remaining.append((yield from self._shutdowns.shut_down(broker_id, broker_epoch)))
+            case AlterPartitionReceived(request, version):
+                return (yield from self._alterations.alter(request, version))
+            case ControlledShutdown(broker_id, broker_epoch):
+                return (yield from self._shutdowns.shut_down(broker_id, broker_epoch))
             case AutoPreferredReplicaLeaderElection():
                 yield from self._elections.rebalance(self._config.leader_imbalance_per_broker_percentage)
             case _:
                 raise ValueError(f"{event} is not for a controller's term")
+        return None
+
+    def complete(self, event: ControllerEvent, result: object) -> Steps[None]:
+        """What follows once the result of an event is certain: a failure here does not change the result."""
+        if isinstance(event, AlterPartitionReceived) and isinstance(result, AlterPartitionResponse):
+            yield from self._reassignments.isr_changed(self._altered(result))
 
     def _process_preferred_elections(self) -> Steps[None]:
         if (yield from self._elections.process_node()):
@@ -205,6 +212,6 @@ class Term:
     def _new_batch(self) -> RequestBatch:
         return RequestBatch(self._broker_id, self.context, self._channel, self._put, self._config.inter_broker_listener_name)
 
-    def _put(self, event: Event) -> None:
+    def _put(self, event: ControllerEvent) -> None:
         if not self._ended:
             self._put_event(event)

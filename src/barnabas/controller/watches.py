@@ -12,7 +12,7 @@ from barnabas.controller.events import (
     BrokerChange,
     BrokerModifications,
     ControllerChange,
-    Event,
+    ControllerEvent,
     IsrChangeNotification,
     LogDirEventNotification,
     PartitionModifications,
@@ -25,7 +25,7 @@ from barnabas.controller.events import (
 from barnabas.metadata import paths
 from barnabas.metadata.client import TreeClient
 
-_CHILDREN: Final[dict[str, Event]] = {
+_CHILDREN: Final[dict[str, ControllerEvent]] = {
     paths.BROKER_IDS: BrokerChange(),
     paths.TOPICS: TopicChange(),
     paths.DELETE_TOPICS: TopicDeletion(),
@@ -34,14 +34,14 @@ _CHILDREN: Final[dict[str, Event]] = {
 }
 
 # Nodes that are written to ask for something, and go when it is done.
-_REQUESTS: Final[dict[str, Event]] = {
+_REQUESTS: Final[dict[str, ControllerEvent]] = {
     paths.REASSIGN_PARTITIONS: ReassignmentNodeChange(),
     paths.PREFERRED_REPLICA_ELECTION: PreferredElectionNodeChange(),
 }
 
 
-class Watches:
-    def __init__(self, tree: TreeClient, put_event: Callable[[Event], object]) -> None:
+class ControllerWatches:
+    def __init__(self, tree: TreeClient, put_event: Callable[[ControllerEvent], object]) -> None:
         self._tree = tree
         self._put_event = put_event
         self._nodes: set[str] = set()
@@ -79,7 +79,7 @@ class Watches:
             self._tree.unregister_child_change_handler(path)
         self._forget(list(self._nodes))
 
-    def _watch_data(self, path: str, event: Event) -> None:
+    def _watch_data(self, path: str, event: ControllerEvent) -> None:
         self._nodes.add(path)
         self._tree.register_change_handler(NodeHandler(path, self._put_event, changed=event))
 
@@ -90,7 +90,7 @@ class Watches:
 
 
 class ChildrenHandler:
-    def __init__(self, path: str, put_event: Callable[[Event], object], event: Event) -> None:
+    def __init__(self, path: str, put_event: Callable[[ControllerEvent], object], event: ControllerEvent) -> None:
         self.path = path
         self._put_event = put_event
         self._event = event
@@ -105,11 +105,11 @@ class NodeHandler:
     def __init__(
         self,
         path: str,
-        put_event: Callable[[Event], object],
+        put_event: Callable[[ControllerEvent], object],
         *,
-        created: Event | None = None,
-        deleted: Event | None = None,
-        changed: Event | None = None,
+        created: ControllerEvent | None = None,
+        deleted: ControllerEvent | None = None,
+        changed: ControllerEvent | None = None,
     ) -> None:
         self.path = path
         self._put_event = put_event
@@ -126,6 +126,6 @@ class NodeHandler:
     def handle_data_change(self) -> None:
         self._put(self._changed)
 
-    def _put(self, event: Event | None) -> None:
+    def _put(self, event: ControllerEvent | None) -> None:
         if event is not None:
             self._put_event(event)

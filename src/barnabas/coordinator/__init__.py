@@ -1,1 +1,1 @@
-"""The coordinators: groups and transactions, each a fold over the partitions of an internal topic."""
+"""The group coordinator and the transaction coordinator. The state of each is the replay of the partitions of an internal topic."""

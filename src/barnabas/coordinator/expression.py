@@ -1,8 +1,9 @@
-"""Regular expressions that clients send (RE2), bounded in the time that compiling and matching one of them may take.
+"""Compiles regular expressions that clients send (RE2), with bounds on the time that compiling and matching can take.
 
-RE2 is linear in the text and in its program, but the program is as large as the expression asks: `(a?){1000}`, twenty times, has 80,000
+RE2 is linear in the text and in its program, but the program is as large as the expression demands: `(a?){1000}`, twenty times, has 80,000
 instructions and needs 2 s for one topic name. Compiling has no bound of its own either: the parser expands Unicode classes and repetitions
-before `max_mem` counts, and holds the GIL meanwhile (`\\pL`, 8,000 times: 4.7 s). So the text is checked first, then the program.
+before `max_mem` counts, and holds the GIL meanwhile (`\\pL`, 8,000 times: 4.7 s). So `compile_expression` checks the text first, then the
+size of the program.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from typing import Final, Protocol
 import re2
 
 LENGTH_MAX: Final = 4_096  # characters
-PROGRAM_SIZE_MAX: Final = 2_000  # instructions. The worst of them takes 10 ms for a name of 249 characters
+PROGRAM_SIZE_MAX: Final = 2_000  # instructions. The slowest such program takes 10 ms for a name of 249 characters
 UNICODE_CLASSES_MAX: Final = 16  # \p and \P; each takes up to 0.3 ms to parse
-MATCH_MEMORY_MAX: Final = 256 * 1024  # bytes of the program and its automaton; RE2's module keeps 128 of them
+MATCH_MEMORY_MAX: Final = 256 * 1024  # bytes of the program and its automaton; RE2's module caches 128 of them
 
 _REPETITION: Final = re.compile(r"\{(\d{1,9})(?:,(\d{0,9}))?\}")
 _TOO_LARGE: Final = "expression is too large"
@@ -29,7 +30,7 @@ class Expression(Protocol):
 
 
 class ExpressionError(ValueError):
-    """The text is no regular expression, or a larger one than is served. Says why, in the words of the library that Kafka uses."""
+    """The text is not a regular expression, or is larger than the bounds allow. The message is that of the Java library Kafka uses."""
 
 
 def compile_expression(text: str, program_size_max: int = PROGRAM_SIZE_MAX) -> Expression:
@@ -46,7 +47,7 @@ def compile_expression(text: str, program_size_max: int = PROGRAM_SIZE_MAX) -> E
 
 
 def _repetitions(text: str) -> int:
-    """The copies that all counted repetitions ask for: no program is much smaller than this."""
+    """The number of copies that all counted repetitions demand. The program is never much smaller than this."""
     return sum(max(int(least), int(most or 0)) for least, most in _REPETITION.findall(text))
 
 
@@ -55,7 +56,7 @@ def _unicode_classes(text: str) -> int:
 
 
 def _reason(error: Exception) -> str:
-    """RE2's complaint in the words of the Java library that Kafka uses."""
+    """The message of the Java library Kafka uses for this error of RE2."""
     detail = error.args[0]
     text = detail.decode("utf-8", "replace") if isinstance(detail, bytes) else str(detail)
     return next((reason for start, reason in _REASONS.items() if text.startswith(start)), text)
@@ -64,7 +65,7 @@ def _reason(error: Exception) -> str:
 def _options() -> re2.Options:
     options = re2.Options()
     options.log_errors = False
-    options.never_capture = True  # groups are not asked for, and would cost instructions and a second pass
+    options.never_capture = True  # no caller reads groups, and they cost instructions and a second pass
     options.max_mem = MATCH_MEMORY_MAX
     return options
 
@@ -74,7 +75,7 @@ _OPTIONS: Final = _options()
 _REASONS: Final = {
     "missing ]": "missing closing ]",
     "missing )": "missing closing )",
-    "unexpected )": "regexp/syntax: internal error",  # what that library calls it
+    "unexpected )": "regexp/syntax: internal error",  # the Java library's message
     "invalid character class range": "invalid character class range",
     "invalid escape sequence": "invalid escape sequence",
     "no argument for repetition operator": "missing argument to repetition operator",

@@ -1,7 +1,7 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""How an error of the log reads to a client of a coordinator.
+"""Maps errors of the log to the error codes that a client of a coordinator receives.
 
-The client asked about a group and knows nothing of the partition behind it: it is told to look for the coordinator again, or to wait.
+The client's request names a group, not the partition behind it. So the code makes the client find the coordinator again, or retry later.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from barnabas.errors import KafkaError
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.writer import STRING_SIZE_MAX
 
-_ANSWERS: Final[dict[int, int]] = {
+_CLIENT_CODES: Final[dict[int, int]] = {
     ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -28,27 +28,27 @@ _ANSWERS: Final[dict[int, int]] = {
 _TOO_LARGE: Final = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE, ErrorCode.INVALID_FETCH_SIZE})
 
 
-def told(text: str) -> str:
-    """A text as a response can carry it: one that quotes an enormous group id is cut."""
+def truncated(text: str) -> str:
+    """The text cut to the longest string a response can carry; an error message may quote an enormous group id."""
     data = text.encode()
     return text if len(data) <= STRING_SIZE_MAX else data[:STRING_SIZE_MAX].decode(errors="ignore")
 
 
 def error_code(error: Exception) -> int:
-    """The code of an error as it is; one that has none is a fault of ours."""
+    """The code of a KafkaError; UNKNOWN_SERVER_ERROR for any other exception, which is a bug in the broker."""
     return error.code if isinstance(error, KafkaError) else int(ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 def client_error_code(error: Exception) -> int:
-    """The code a client of the coordinator hears."""
+    """The code that a client of the coordinator receives."""
     return client_code(error_code(error))
 
 
 def commit_error_code(error: Exception) -> int:
-    """The code a client hears that commits offsets: one of its own says that they do not fit into a batch of the offsets topic."""
+    """The code that an offset commit receives. Offsets too large for a batch of the offsets topic have a code of their own."""
     code = error_code(error)
     return int(ErrorCode.INVALID_COMMIT_OFFSET_SIZE) if code in _TOO_LARGE else client_code(code)
 
 
 def client_code(code: int) -> int:
-    return int(_ANSWERS.get(code, code))
+    return int(_CLIENT_CODES.get(code, code))

@@ -1,6 +1,6 @@
-"""How many bytes some state of a coordinator holds, and how many it may: a plain number that whoever adds or removes state keeps right.
+"""Counts how many bytes some state of a coordinator holds, against a limit. The code that adds or removes state updates the count.
 
-Nothing is measured. One account is shared by all shards of a broker.
+Nothing is measured. All shards of a broker share one account.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from barnabas.config_def import LONG_MAX
 
 
 class MemoryAccount:
-    """`used` is the sum of what is held; the owners of the state add and subtract."""
+    """`used` is the sum of the bytes held; the owners of the state add and subtract."""
 
     __slots__ = ("limit", "used")
 
@@ -18,5 +18,5 @@ class MemoryAccount:
         self.used = 0
 
     def has_room(self, more: int) -> bool:
-        """Whether state may grow by so much. What does not grow is always let through."""
+        """Whether state may grow by `more` bytes. A change that does not grow is always allowed."""
         return more <= 0 or self.used + more <= self.limit

@@ -1,4 +1,5 @@
-"""Where the coordinators count, under Kafka's names. The broker gives one that keeps the counts; nothing in here reads them."""
+"""The counters of the coordinators, under Kafka's names. The broker passes an object that keeps the counts; coordinators never read
+them."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ COMPLETED_REBALANCES: Final = "CompletedRebalances"
 CONSUMER_GROUP_REBALANCES: Final = "ConsumerGroupRebalances"
 
 
-class Metrics(Protocol):
+class CoordinatorMetrics(Protocol):
     def record(self, sensor: str, count: int) -> None: ...
 
 

@@ -1,8 +1,9 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""Runs a coordinator on the partitions of its topic: loads them, writes what it decides, answers when the log has it.
+"""Runs a coordinator on the partitions of its topic: loads them, appends the records it decides on, responds when they are committed.
 
-Between the handlers and the log. One shard per partition this broker leads. A write decides, appends, replays, and answers once the high
-watermark has passed; an append that fails leaves the state alone. It must never answer with something that a new leader might not know.
+The layer between the request handlers and the log. There is one shard per partition that this broker leads. A write decides, appends,
+replays, and responds once the high watermark has passed its records; an append that fails leaves the state unchanged. A response must never
+reveal state that a new leader might not have.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
-from barnabas.coordinator.result import Clock, Record, Result
+from barnabas.coordinator.result import Clock, CoordinatorRecord, CoordinatorResult
 from barnabas.errors import CoordinatorLoadInProgress, CorruptRecord, KafkaError, NotCoordinator, RecordTooLarge, RequestTimedOut
 from barnabas.protocol.coordinator_log import GROUP_RECORDS, RecordTypes
 from barnabas.protocol.errors import UnsupportedVersion
@@ -25,9 +26,9 @@ from barnabas.storage.producers.append import TRANSACTION_VERSION_UNKNOWN
 from barnabas.storage.producers.verification import VerificationGuard
 from barnabas.topic_name import CONSUMER_OFFSETS
 
-RECORDS_PER_SLICE: Final = 1_000  # so that loading does not hold up everything else
-SKIPS_LOGGED_MAX: Final = 10  # unreadable records of one partition that are logged one by one; the others are only counted
-_BATCH_MARGIN: Final = 1_024  # of a split batch, for what the header and the varints take
+RECORDS_PER_SLICE: Final = 1_000  # loading yields to the event loop after this many records
+SKIPS_LOGGED_MAX: Final = 10  # unreadable records of one partition that are logged one by one; the rest are only counted
+_BATCH_MARGIN: Final = 1_024  # bytes of a split batch reserved for its header and varints
 
 log = logging.getLogger(__name__)
 
@@ -35,9 +36,9 @@ R = TypeVar("R")
 Fail = Callable[[Exception], None]
 
 
-class Producer(NamedTuple):
-    """Whose transaction the records of a write belong to. `guard` is the log's own, and proves that the transaction is known where it is
-    decided; `transaction_version` says, with a marker, how its epoch is to be understood."""
+class TransactionProducer(NamedTuple):
+    """The producer in whose transaction the records of a write belong. `guard` is issued by the log and proves that the transaction
+    coordinator has verified the partition. `transaction_version` says how to interpret the epoch of an end marker."""
 
     producer_id: int = NO_PRODUCER_ID
     producer_epoch: int = NO_PRODUCER_EPOCH
@@ -45,14 +46,14 @@ class Producer(NamedTuple):
     transaction_version: int = TRANSACTION_VERSION_UNKNOWN
 
 
-NOBODY: Final = Producer()
+NO_TRANSACTION: Final = TransactionProducer()
 
 
 class PartitionLog(Protocol):
-    """The partitions of the coordinator's topic, as the runtime sees them. All of it happens at once, on the loop."""
+    """The partitions of the coordinator's topic, as the runtime uses them. All calls are synchronous, on the event loop."""
 
-    def append(self, partition: int, batch: bytes, producer: Producer = NOBODY) -> int:
-        """Append one batch as leader and return the offset of its first record; raises the KafkaError a producer would hear."""
+    def append(self, partition: int, batch: bytes, producer: TransactionProducer = NO_TRANSACTION) -> int:
+        """Append one batch as leader and return the offset of its first record. Raises the KafkaError a producer would receive."""
 
     def high_watermark(self, partition: int) -> int: ...
 
@@ -62,14 +63,14 @@ class PartitionLog(Protocol):
     def log_start_offset(self, partition: int) -> int: ...
 
     def log_end_offset(self, partition: int) -> int:
-        """-1 when this broker is not the leader (any more)."""
+        """-1 when this broker is not the leader."""
 
     def read(self, partition: int, offset: int, max_bytes: int) -> bytes:
-        """Whole batches from the one with `offset` on, at least one; empty at the end of the log. Raises CorruptRecord where the log is
-        damaged."""
+        """Whole batches starting with the one that contains `offset`, at least one; empty at the end of the log. Raises CorruptRecord
+        where the log is damaged."""
 
     def next_segment(self, partition: int, offset: int) -> int:
-        """The offset at which the segment after that of `offset` begins, or the log ends."""
+        """The base offset of the segment after the one that contains `offset`, or the log end offset."""
 
 
 class Scheduled(Protocol):
@@ -78,15 +79,15 @@ class Scheduled(Protocol):
 
 class Scheduler(Protocol):
     def monotonic_ms(self) -> int:
-        """By the clock that the delays are measured with: one that never goes back."""
+        """The monotonic clock that measures the delays."""
 
     def call_later(self, delay_ms: int, action: Callable[[], None]) -> Scheduled: ...
 
 
-class Shard(Protocol):
+class CoordinatorShard(Protocol):
     """The coordinator of one partition."""
 
-    def replay(self, offset: int, producer_id: int, record: Record) -> None: ...
+    def replay(self, offset: int, producer_id: int, record: CoordinatorRecord) -> None: ...
 
     def replay_end_transaction(self, producer_id: int, *, committed: bool) -> None: ...
 
@@ -95,15 +96,15 @@ class Shard(Protocol):
     def on_unloaded(self) -> None: ...
 
 
-S = TypeVar("S", bound=Shard)
+S = TypeVar("S", bound=CoordinatorShard)
 
 
 class _Entry:
-    """One timer of a shard. It is due at `due_ms`; the scheduler wakes it at `wakes_ms`, which may be sooner."""
+    """One timer of a shard. It is due at `due_ms`; the scheduler calls it at `wakes_ms`, which may be earlier."""
 
     __slots__ = ("action", "due_ms", "key", "scheduled", "timer", "wakes_ms")
 
-    def __init__(self, timer: ShardTimer, key: str, due_ms: int, action: Callable[[], Result[None] | None]) -> None:
+    def __init__(self, timer: ShardTimer, key: str, due_ms: int, action: Callable[[], CoordinatorResult[None] | None]) -> None:
         self.timer = timer
         self.key = key
         self.due_ms = due_ms
@@ -116,18 +117,18 @@ class _Entry:
 
 
 class ShardTimer:
-    """The timers of one shard. They go with it: after an unload none fires.
+    """The timers of one shard. Unloading the shard cancels them all.
 
-    Most are sessions, which are put off with every request of a member and hardly ever end. So a timer that is put off is left to wake
-    when it was to, and goes back to sleep until it is due.
+    Most are session timers, which every request of a member postpones and which hardly ever expire. So a postponed timer keeps its entry
+    in the scheduler; when that fires early, the timer is scheduled again for its due time.
     """
 
-    def __init__(self, scheduler: Scheduler, run: Callable[[Callable[[], Result[None] | None]], None]) -> None:
+    def __init__(self, scheduler: Scheduler, run: Callable[[Callable[[], CoordinatorResult[None] | None]], None]) -> None:
         self._scheduler = scheduler
         self._run = run
         self._entries: dict[str, _Entry] = {}
 
-    def schedule(self, key: str, delay_ms: int, action: Callable[[], Result[None] | None]) -> None:
+    def schedule(self, key: str, delay_ms: int, action: Callable[[], CoordinatorResult[None] | None]) -> None:
         due_ms = self._scheduler.monotonic_ms() + max(delay_ms, 0)
         entry = self._entries.get(key)
         if entry is not None and entry.wakes_ms <= due_ms:
@@ -153,10 +154,10 @@ class ShardTimer:
         return key in self._entries
 
     def fired(self, entry: _Entry) -> None:
-        left_ms = entry.due_ms - self._scheduler.monotonic_ms()
-        if left_ms > 0:
+        remaining_ms = entry.due_ms - self._scheduler.monotonic_ms()
+        if remaining_ms > 0:
             entry.wakes_ms = entry.due_ms
-            entry.scheduled = self._scheduler.call_later(left_ms, entry.fire)
+            entry.scheduled = self._scheduler.call_later(remaining_ms, entry.fire)
             return
         entry.scheduled = None
         del self._entries[entry.key]
@@ -166,17 +167,17 @@ class ShardTimer:
         return len(self._entries)
 
 
-class _Ending:
-    """What is to be done when something that was written is committed, or could not be."""
+class _Completion:
+    """Called when written records are committed, or with the error that prevented it."""
 
     def end(self, error: Exception | None) -> None:
         raise NotImplementedError
 
 
-class _Answering(_Ending, Generic[R]):
-    """The end of a request."""
+class _Response(_Completion, Generic[R]):
+    """Completes a request."""
 
-    def __init__(self, result: Result[R], respond: Callable[[R], None], fail: Fail) -> None:
+    def __init__(self, result: CoordinatorResult[R], respond: Callable[[R], None], fail: Fail) -> None:
         self._result = result
         self._respond = respond
         self._fail = fail
@@ -191,8 +192,8 @@ class _Answering(_Ending, Generic[R]):
             self._respond(result.response)
 
 
-class _Telling(_Ending):
-    """The end of what no request asked for."""
+class _Notification(_Completion):
+    """Completes a write that no request started, such as one of a timer."""
 
     def __init__(self, on_done: Callable[[Exception | None], None]) -> None:
         self._on_done = on_done
@@ -201,31 +202,31 @@ class _Telling(_Ending):
         self._on_done(error)
 
 
-class _Waiting:
-    """A write that is in the log and not yet everywhere it has to be."""
+class _PendingWrite:
+    """A write that is appended and waits for the high watermark."""
 
-    __slots__ = ("_ending", "offset", "queue", "timeout")
+    __slots__ = ("_completion", "offset", "queue", "timeout")
 
-    def __init__(self, offset: int, ending: _Ending, queue: deque[_Waiting]) -> None:
+    def __init__(self, offset: int, completion: _Completion, queue: deque[_PendingWrite]) -> None:
         self.offset = offset
         self.queue = queue
         self.timeout: Scheduled | None = None
-        self._ending = ending
+        self._completion = completion
 
     def end(self, error: Exception | None) -> None:
         if self.timeout is not None:
             self.timeout.cancel()
             self.timeout = None
-        self._ending.end(error)
+        self._completion.end(error)
 
     def expire(self) -> None:
         self.timeout = None
         self.queue.remove(self)
-        self._ending.end(RequestTimedOut("The write was not replicated in time."))
+        self._completion.end(RequestTimedOut("The write was not replicated in time."))
 
 
 class _Active(Generic[S]):
-    """One partition this broker coordinates, loaded or being loaded."""
+    """One partition that this broker coordinates, loaded or loading."""
 
     def __init__(self, partition: int, epoch: int, shard: S, timer: ShardTimer) -> None:
         self.partition = partition
@@ -233,9 +234,9 @@ class _Active(Generic[S]):
         self.shard = shard
         self.timer = timer
         self.loaded = False
-        self.skipped = 0  # records that could not be read
+        self.skipped = 0  # unreadable records
         self.last_written = 0
-        self.waiting: deque[_Waiting] = deque()
+        self.waiting: deque[_PendingWrite] = deque()
 
 
 class CoordinatorRuntime(Generic[S]):
@@ -250,9 +251,9 @@ class CoordinatorRuntime(Generic[S]):
         codec: int = 0,
         topic: str = CONSUMER_OFFSETS,
         record_types: RecordTypes = GROUP_RECORDS,
-        base_sequence: int = 0,  # of batches without a producer, too, as Kafka writes them: the same bytes in the log
+        base_sequence: int = 0,  # also of batches without a producer, so that the bytes in the log equal Kafka's
     ) -> None:
-        self.skipped_records = 0  # that could not be read, in all partitions loaded since the broker was started
+        self.skipped_records = 0  # unreadable records of all partitions loaded since the broker started
         self._log = partition_log
         self._topic = topic
         self._base_sequence = base_sequence
@@ -263,36 +264,36 @@ class CoordinatorRuntime(Generic[S]):
         self._codec = codec
         self._record_types = record_types
         self._active: dict[int, _Active[S]] = {}
-        self._failed: set[int] = set()  # partitions that could not be loaded
+        self._failed: set[int] = set()  # partitions that failed to load
 
     # -- operations
 
     def write(
         self,
         partition: int,
-        operation: Callable[[S], Result[R]],
+        operation: Callable[[S], CoordinatorResult[R]],
         respond: Callable[[R], None],
         fail: Fail,
         *,
         timeout_ms: int,
-        producer: Producer | None = None,
+        producer: TransactionProducer | None = None,
     ) -> None:
-        """Run `operation`, append what it returns, and `respond` with its response once that is committed; else `fail`.
+        """Run `operation`, append the records of its result, and call `respond` with its response once they are committed; else `fail`.
 
-        A result without a response calls neither: it has been, or will be, answered through what the operation was given.
+        A result without a response calls neither: the operation responds through a callback of its own.
         """
         try:
             active = self._loaded(partition)
             result = operation(active.shard)
         except Exception as error:
-            _complain(error)
+            _log_failure(error)
             fail(error)
             return
-        self._append(active, result, _Answering(result, respond, fail), timeout_ms, producer or NOBODY)
+        self._append(active, result, _Response(result, respond, fail), timeout_ms, producer or NO_TRANSACTION)
 
     def read(self, partition: int, operation: Callable[[S], R], respond: Callable[[R], None], fail: Fail, *, timeout_ms: int) -> None:
-        """Ask the state. The answer waits for what the state was made from, so that nobody sees what a new leader might not have."""
-        self.write(partition, lambda shard: Result(response=operation(shard)), respond, fail, timeout_ms=timeout_ms)
+        """Query the state. The response waits until the records behind that state are committed, as for `write`."""
+        self.write(partition, lambda shard: CoordinatorResult(response=operation(shard)), respond, fail, timeout_ms=timeout_ms)
 
     def shards(self) -> list[S]:
         """The shards of all loaded partitions."""
@@ -308,12 +309,12 @@ class CoordinatorRuntime(Generic[S]):
 
     @property
     def partition_count(self) -> int:
-        """How many partitions are coordinated here, loaded or being loaded."""
+        """The number of partitions coordinated here, loaded or loading."""
         return len(self._active)
 
     @property
     def failed_count(self) -> int:
-        """How many partitions could not be loaded, and wait for another leader."""
+        """The number of partitions that failed to load. They stay unavailable until the leader changes."""
         return len(self._failed)
 
     @property
@@ -323,27 +324,27 @@ class CoordinatorRuntime(Generic[S]):
     def complete_transaction(
         self,
         partition: int,
-        producer: Producer,
+        producer: TransactionProducer,
         coordinator_epoch: int,
         *,
         committed: bool,
         on_done: Callable[[Exception | None], None],
         timeout_ms: int,
     ) -> None:
-        """Write the end marker of a transaction, which settles the offsets it committed."""
+        """Write the end marker of a transaction. It commits or drops the transaction's pending offsets."""
         try:
             active = self._loaded(partition)
             marker = end_txn_marker(committed, producer.producer_id, producer.producer_epoch, coordinator_epoch, self._clock.now_ms())
             active.last_written = self._log.append(partition, marker, producer) + 1
             active.shard.replay_end_transaction(producer.producer_id, committed=committed)
         except Exception as error:
-            _complain(error)
+            _log_failure(error)
             on_done(error)
             return
-        self._when_committed(active, _Telling(on_done), timeout_ms)
+        self._when_committed(active, _Notification(on_done), timeout_ms)
 
     def high_watermark_updated(self, partition: int, high_watermark: int) -> None:
-        """To be called whenever the high watermark of a partition of the topic has moved."""
+        """Must be called whenever the high watermark of a partition of the topic has moved."""
         active = self._active.get(partition)
         if active is not None:
             while active.waiting and active.waiting[0].offset <= high_watermark:
@@ -357,7 +358,9 @@ class CoordinatorRuntime(Generic[S]):
             raise CoordinatorLoadInProgress
         return active
 
-    def _append(self, active: _Active[S], result: Result[R], ending: _Ending, timeout_ms: int, producer: Producer) -> None:
+    def _append(
+        self, active: _Active[S], result: CoordinatorResult[R], completion: _Completion, timeout_ms: int, producer: TransactionProducer
+    ) -> None:
         try:
             if result.records:
                 if result.atomic:
@@ -366,33 +369,33 @@ class CoordinatorRuntime(Generic[S]):
                     for records in self._batches(active.partition, result.records):
                         self._append_batch(active, records, result.replay, producer)
         except Exception as error:
-            _complain(error)
-            ending.end(error)
+            _log_failure(error)
+            completion.end(error)
             return
-        self._when_committed(active, ending, timeout_ms)
+        self._when_committed(active, completion, timeout_ms)
 
-    def _append_batch(self, active: _Active[S], records: list[Record], replay: bool, producer: Producer) -> None:
+    def _append_batch(self, active: _Active[S], records: list[CoordinatorRecord], replay: bool, producer: TransactionProducer) -> None:
         base_offset = self._log.append(active.partition, self._build(records, producer), producer)
         active.last_written = base_offset + len(records)
         if replay:
             for index, record in enumerate(records):
                 active.shard.replay(base_offset + index, producer.producer_id, record)
 
-    def _when_committed(self, active: _Active[S], ending: _Ending, timeout_ms: int) -> None:
+    def _when_committed(self, active: _Active[S], completion: _Completion, timeout_ms: int) -> None:
         if active.last_written <= self._log.high_watermark(active.partition):
-            self.high_watermark_updated(active.partition, active.last_written)  # those that came before are answered before
-            ending.end(None)
+            self.high_watermark_updated(active.partition, active.last_written)  # earlier writes respond first
+            completion.end(None)
             return
-        waiting = _Waiting(active.last_written, ending, active.waiting)
+        waiting = _PendingWrite(active.last_written, completion, active.waiting)
         waiting.timeout = self._scheduler.call_later(timeout_ms, waiting.expire)
         active.waiting.append(waiting)
 
-    def _batches(self, partition: int, wanted: list[Record]) -> Iterator[list[Record]]:
-        """Records that need not stay together, as many to a batch as fit."""
+    def _batches(self, partition: int, unsplit: list[CoordinatorRecord]) -> Iterator[list[CoordinatorRecord]]:
+        """Split records that need not stay together into batches, as many to a batch as fit."""
         room = self._log.max_batch_size(partition) - _BATCH_MARGIN
-        records: list[Record] = []
+        records: list[CoordinatorRecord] = []
         size = 0
-        for record in wanted:
+        for record in unsplit:
             record_size = len(record.key_bytes()) + len(record.value_bytes() or b"") + 32
             if records and size + record_size > room:
                 yield records
@@ -401,7 +404,7 @@ class CoordinatorRuntime(Generic[S]):
             size += record_size
         yield records
 
-    def _build(self, records: list[Record], producer: Producer) -> bytes:
+    def _build(self, records: list[CoordinatorRecord], producer: TransactionProducer) -> bytes:
         transactional = producer.producer_id != NO_PRODUCER_ID
         builder = BatchBuilder(
             codec=self._codec,
@@ -418,7 +421,7 @@ class CoordinatorRuntime(Generic[S]):
     # -- loading and unloading
 
     def load(self, partition: int, leader_epoch: int) -> Iterator[None]:
-        """This broker became the leader: from now on the partition is loading, and each step of the iterator reads a slice of it."""
+        """This broker became the leader: the partition is loading from now on, and each step of the iterator reads a slice of it."""
         active = self._active.get(partition)
         if active is not None:
             active.epoch = max(active.epoch, leader_epoch)
@@ -433,7 +436,7 @@ class CoordinatorRuntime(Generic[S]):
         partition = active.partition
         try:
             offset = self._log.log_start_offset(partition)
-            unsliced = 0
+            records_in_slice = 0
             while offset < self._log.log_end_offset(partition):
                 begin = offset
                 try:
@@ -444,10 +447,10 @@ class CoordinatorRuntime(Generic[S]):
                     for batch in batches:
                         if batch.last_offset < offset:
                             continue
-                        unsliced += self._replay_batch(active, data, batch)
+                        records_in_slice += self._replay_batch(active, data, batch)
                         offset = batch.next_offset
-                        if unsliced >= RECORDS_PER_SLICE:
-                            unsliced = 0
+                        if records_in_slice >= RECORDS_PER_SLICE:
+                            records_in_slice = 0
                             yield
                             if self._active.get(partition) is not active:
                                 return
@@ -464,14 +467,14 @@ class CoordinatorRuntime(Generic[S]):
             if active.skipped > SKIPS_LOGGED_MAX:
                 log.error("Skipped %d records of %s-%d that cannot be read", active.skipped, self._topic, partition)
         except Exception as error:
-            # As Kafka does, requests hear NOT_COORDINATOR until the partition changes hands.
+            # As in Kafka, requests fail with NOT_COORDINATOR until the leader of the partition changes.
             log.error("Failed to load partition %d: %r", partition, error)
             if self._active.get(partition) is active:
                 self._drop(active)
                 self._failed.add(partition)
 
     def _skip_segment(self, active: _Active[S], offset: int, error: CorruptRecord) -> int:
-        """Passes over the rest of a segment that is cut or damaged, which counts as one record: nobody knows how many it held."""
+        """Skip the rest of a truncated or damaged segment. It counts as one record, because the number of lost records is unknown."""
         following = self._log.next_segment(active.partition, offset)
         self._count_skipped(active, 1)
         log.error(
@@ -485,8 +488,8 @@ class CoordinatorRuntime(Generic[S]):
         return following
 
     def _replay_batch(self, active: _Active[S], data: bytes, batch: Batch) -> int:
-        """Replays the records of a batch and gives how many there are. A record that cannot be read must not take all groups of the
-        partition with it: any client that may write to the topic can leave one there, and it stays there until compaction removes it."""
+        """Replay the records of a batch and return their number. An unreadable record must not make all groups of the partition
+        unavailable: any client with write access to the topic can produce one, and it stays there until compaction removes it."""
         try:
             records = read_records(data, batch)
         except Exception as error:
@@ -527,16 +530,16 @@ class CoordinatorRuntime(Generic[S]):
         active.skipped += count
         self.skipped_records += count
 
-    def decode(self, key: bytes | None, value: bytes | None) -> Record:
+    def decode(self, key: bytes | None, value: bytes | None) -> CoordinatorRecord:
         if key is None:
             raise ValueError("A coordinator's record without a key")
         record_type, parsed = self._record_types.read_key(key)
         if value is None:
-            return Record(record_type, parsed)
-        return Record(record_type, parsed, self._record_types.read_value(record_type, value), int.from_bytes(value[:2], "big"))
+            return CoordinatorRecord(record_type, parsed)
+        return CoordinatorRecord(record_type, parsed, self._record_types.read_value(record_type, value), int.from_bytes(value[:2], "big"))
 
     def unload(self, partition: int, leader_epoch: int | None = None) -> None:
-        """This broker is no leader of the partition any more (None: it is gone from here). What waits hears NOT_COORDINATOR."""
+        """This broker no longer leads the partition (None: its replica was deleted). Waiting requests fail with NOT_COORDINATOR."""
         active = self._active.get(partition)
         if active is None:
             self._failed.discard(partition)
@@ -555,7 +558,7 @@ class CoordinatorRuntime(Generic[S]):
         for active in list(self._active.values()):
             self._drop(active)
 
-    def _run_timer(self, partition: int, action: Callable[[], Result[None] | None]) -> None:
+    def _run_timer(self, partition: int, action: Callable[[], CoordinatorResult[None] | None]) -> None:
         active = self._active.get(partition)
         if active is None or not active.loaded:
             return
@@ -572,15 +575,15 @@ class CoordinatorRuntime(Generic[S]):
             if on_appended is not None:
                 on_appended(error)
             elif error is not None:
-                log.warning("What a timer of partition %d decided could not be written: %s", partition, error)
+                log.warning("The records of a timer of partition %d could not be written: %s", partition, error)
 
-        self._append(active, result, _Telling(finish), _TIMER_WRITE_TIMEOUT_MS, NOBODY)
+        self._append(active, result, _Notification(finish), _TIMER_WRITE_TIMEOUT_MS, NO_TRANSACTION)
 
 
 _TIMER_WRITE_TIMEOUT_MS: Final = 5_000
 
 
-def _complain(error: Exception) -> None:
+def _log_failure(error: Exception) -> None:
     if isinstance(error, RecordTooLarge):
         log.warning("The coordinator's records are larger than max.message.bytes of its topic: %s", error)
     elif not isinstance(error, KafkaError):

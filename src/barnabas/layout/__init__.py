@@ -1,1 +1,1 @@
-"""The layout of a data directory: for how many brokers it was made, and how its data is converted to another number of brokers."""
+"""The layout of a data directory: the number of brokers it was made for, and its conversion to another number of brokers."""

@@ -1,4 +1,4 @@
-"""What the metadata store says of a cluster, as far as a conversion changes it: topics, their replicas and leaders, some settings."""
+"""The part of the metadata store that a conversion changes: topics, their replicas and leaders, some settings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from barnabas.metadata.znodes.topics import PartitionState, TopicAssignment, dec
 class TopicImage:
     name: str
     assignment: TopicAssignment
-    states: Mapping[int, PartitionState]  # without partitions that no controller has heard of yet
+    states: Mapping[int, PartitionState]  # without partitions that no controller has handled yet
     config: Mapping[str, str] = field(default_factory=dict)
     is_being_deleted: bool = False
 
@@ -26,7 +26,7 @@ class TopicImage:
 class ClusterImage:
     cluster_id: str
     topics: Sequence[TopicImage]
-    broker_configs: Mapping[str, bytes] = field(default_factory=dict)  # by broker id; `<default>` is not among them
+    broker_configs: Mapping[str, bytes] = field(default_factory=dict)  # by broker id, without `<default>`
     has_reassignments: bool = False
 
 
@@ -49,11 +49,11 @@ async def read_image(tree: TreeClient) -> ClusterImage:
 async def _topic(tree: TreeClient, name: str, is_being_deleted: bool) -> TopicImage:
     assignment = decode_topic(name, await _data(tree, paths.topic(name)))
     numbers = sorted(assignment.partitions)
-    answers = await tree.handle([GetData(paths.topic_partition_state(name, number)) for number in numbers])
+    responses = await tree.handle([GetData(paths.topic_partition_state(name, number)) for number in numbers])
     states = {
-        number: decode_partition_state(name, number, answer.value.data)
-        for number, answer in zip(numbers, answers, strict=True)
-        if answer.error is None
+        number: decode_partition_state(name, number, response.value.data)
+        for number, response in zip(numbers, responses, strict=True)
+        if response.error is None
     }
     config = configs.decode_config(f"topics/{name}", await _data(tree, paths.config_entity(f"topics/{name}")))
     return TopicImage(name, assignment, states, config, is_being_deleted)
@@ -65,5 +65,5 @@ async def _data(tree: TreeClient, path: str) -> bytes | None:
 
 
 async def _children(tree: TreeClient, path: str) -> list[str]:
-    found = await tree.children(path)
-    return [] if found is None else found.names
+    children = await tree.children(path)
+    return [] if children is None else children.names

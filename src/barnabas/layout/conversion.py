@@ -1,8 +1,8 @@
-"""Carries a conversion out, on the disk and in the metadata store.
+"""Executes a conversion, on the disk and in the metadata store.
 
-Everything new is written beside the data first, and is not looked at by anybody. The journal is written last: before it nothing was begun,
-after it the conversion only goes forward. A process that is killed at any step leaves a directory on which no broker starts, or one that is
-as it was; running the conversion again finishes it. No log is copied: all renames are within one directory tree.
+Everything new is first written beside the data, where no broker reads it. The journal is written last: before that nothing has changed,
+after that the conversion only goes forward. A process that is killed at any step leaves a directory that is unchanged, or one on which no
+broker starts; running the conversion again completes it. No log is copied: all renames are within one directory tree.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from dataclasses import replace
 from typing import Final
 
 from barnabas.layout.errors import NotConvertible
-from barnabas.layout.inventory import Inventory
-from barnabas.layout.journal import NEW_DIR, OLD_DIR, Journal, decode, journal_of, new_dir, old_dir
+from barnabas.layout.inventory import LayoutInventory
+from barnabas.layout.journal import NEW_DIR, OLD_DIR, ConversionJournal, decode, journal_of, new_dir, old_dir
 from barnabas.layout.layout_file import LayoutFile
-from barnabas.layout.plan import NewNode, Plan
+from barnabas.layout.plan import ConversionPlan, NewNode
 from barnabas.storage.directory.checkpoints import OffsetCheckpoint
 from barnabas.storage.directory.clean_shutdown import CLEAN_SHUTDOWN_FILE, CleanShutdownFile
 from barnabas.storage.directory.log_dir import CONVERSION_DIR, CONVERSION_JOURNAL
@@ -27,7 +27,7 @@ _JOURNAL_BYTES_MAX: Final = 1024 * 1024 * 1024
 
 
 class Conversion:
-    """Of one data directory, whose lock the caller holds. `write_znodes` sets nodes of its metadata store, or makes them, durably."""
+    """The conversion of one data directory, whose lock the caller holds. `write_znodes` durably sets or creates znodes of its store."""
 
     def __init__(self, files: AnyFiles, data: str, write_znodes: Callable[[Sequence[tuple[str, bytes]]], None], now_ms: int) -> None:
         self._files = files
@@ -42,18 +42,20 @@ class Conversion:
         return self._files.exists(self._journal)
 
     def clean_up(self) -> None:
-        """Removes what a conversion left that was not begun, or was finished: without a journal there is nothing in it that counts."""
+        """Removes the files of a conversion that did not begin, or was completed: without a journal they have no effect."""
         assert not self.is_unfinished
         if self._files.exists(self._work):
             self._files.remove_tree(self._work)
             self._files.sync_dir(self._data)
 
-    def begin(self, plan: Plan, inventory: Inventory) -> None:
-        """Writes what is new, and the journal. Nothing of the old layout is touched."""
+    def begin(self, plan: ConversionPlan, inventory: LayoutInventory) -> None:
+        """Writes the new files, and the journal. The old layout is not changed."""
         self.clean_up()
-        self._refuse_what_is_in_the_way(journal_of(plan, inventory, ()))
+        self._check_targets_are_free(journal_of(plan, inventory, ()))
         for node in inventory.nodes:
-            self._files.make_dirs(self._path(old_dir(node) if plan.source.is_single else OLD_DIR))  # else it is renamed as a whole
+            self._files.make_dirs(
+                self._path(old_dir(node) if plan.source.is_single else OLD_DIR)
+            )  # else the directory is renamed as a whole
         written = [self._write_node(self._path(new_dir(node)), new) for node, new in plan.nodes.items()]
         if not plan.target.is_single:
             LayoutFile(self._files, self._work).write(plan.target)
@@ -61,8 +63,8 @@ class Conversion:
             self._files.sync_dir(directory)
         self._write(journal_of(plan, inventory, written[0]))
 
-    def finish(self) -> Journal:
-        """Carries out what the journal says and has not been done yet."""
+    def finish(self) -> ConversionJournal:
+        """Executes the remaining steps of the journal."""
         journal = decode(self._files.read_bytes(self._journal, _JOURNAL_BYTES_MAX), self._journal)
         while journal.phase < len(journal.phases):
             self._rename(journal.phases[journal.phase])
@@ -85,14 +87,14 @@ class Conversion:
             if self._files.is_dir(directory):
                 self._files.sync_dir(directory)
 
-    def _refuse_what_is_in_the_way(self, journal: Journal) -> None:
+    def _check_targets_are_free(self, journal: ConversionJournal) -> None:
         set_aside = {old for old, _ in journal.phases[0]}
         for _, new in journal.phases[-1]:
             if new not in set_aside and self._files.exists(self._path(new)):
                 raise NotConvertible(f"{self._path(new)} is not of these brokers, and is in the way: move it away, then convert again")
 
     def _write_node(self, directory: str, node: NewNode) -> list[str]:
-        """The names of the files that are written."""
+        """Returns the names of the files written."""
         self._files.make_dirs(directory)
         MetaPropertiesFile(self._files, directory).write(node.meta, self._now_ms)
         for name, offsets in node.checkpoints.items():
@@ -100,7 +102,7 @@ class Conversion:
         CleanShutdownFile(self._files, directory).write()
         return [META_PROPERTIES, *node.checkpoints, CLEAN_SHUTDOWN_FILE]
 
-    def _write(self, journal: Journal) -> None:
+    def _write(self, journal: ConversionJournal) -> None:
         self._files.write_atomically(self._journal, journal.encode())
 
     def _path(self, relative: str) -> str:

@@ -1,4 +1,4 @@
-"""The conversion of a data directory from beginning to end: under its lock, finishing first what an earlier run had to leave."""
+"""The conversion of a data directory from beginning to end: takes its lock, and first completes an interrupted earlier run."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from barnabas.layout.cluster_image import ClusterImage
 from barnabas.layout.conversion import Conversion
 from barnabas.layout.data_directory import DataDirectory, locked_data
 from barnabas.layout.errors import NotConvertible
-from barnabas.layout.inventory import Inventory
-from barnabas.layout.journal import Journal
+from barnabas.layout.inventory import LayoutInventory
+from barnabas.layout.journal import ConversionJournal
 from barnabas.layout.layout import Layout
-from barnabas.layout.plan import Plan, plan
+from barnabas.layout.plan import ConversionPlan, plan
 from barnabas.storage.disk.files import AnyFiles
 
 
@@ -25,15 +25,15 @@ class Store(Protocol):
         """Raises NotConvertible."""
 
     def write(self, znodes: Sequence[tuple[str, bytes]]) -> None:
-        """Sets each of the nodes, and makes those that are missing. Durable on return."""
+        """Sets each of the znodes, and creates those that are missing. Durable on return."""
 
 
 @dataclass(frozen=True)
-class Progress:
-    """Whom to tell what is about to be done, and what an earlier run had begun and is done now."""
+class ConversionProgress:
+    """Callbacks: `planned` before a conversion begins, `resumed` after an interrupted one is completed."""
 
-    planned: Callable[[Plan], None]
-    resumed: Callable[[Journal], None]
+    planned: Callable[[ConversionPlan], None]
+    resumed: Callable[[ConversionJournal], None]
 
 
 class Converter:
@@ -44,8 +44,8 @@ class Converter:
         self._random = random
         self._conversion = Conversion(files, path, store.write, now_ms)
 
-    def convert(self, target: Layout, progress: Progress, *, dry_run: bool = False) -> bool:
-        """False where nothing is left to do. Raises LayoutError and the errors of disk and store; after each it may be run again."""
+    def convert(self, target: Layout, progress: ConversionProgress, *, dry_run: bool = False) -> bool:
+        """Returns False if there is nothing to do. Raises LayoutError and the errors of disk and store; after each it may be run again."""
         if not self._files.is_dir(self._path):
             raise NotConvertible(f"{self._path} is not a directory: name the data directory of `barnabas up` with --data")
         with locked_data(self._files, self._path) as data:
@@ -61,9 +61,9 @@ class Converter:
             self._convert(data, source, target, progress, dry_run)
         return True
 
-    def _convert(self, data: DataDirectory, source: Layout, target: Layout, progress: Progress, dry_run: bool) -> None:
+    def _convert(self, data: DataDirectory, source: Layout, target: Layout, progress: ConversionProgress, dry_run: bool) -> None:
         with data.locked_nodes(source) as log_dirs:
-            inventory: Inventory = data.inventory(source, log_dirs, self._store.image())
+            inventory: LayoutInventory = data.inventory(source, log_dirs, self._store.image())
             decided = plan(inventory, target, self._random)
             progress.planned(decided)
             if not dry_run:

@@ -1,4 +1,4 @@
-"""A data directory that is locked for a conversion: what is in it, read through the locks that its brokers would take."""
+"""A data directory that is locked for a conversion, with the same locks that its brokers take."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from barnabas.errors import KafkaStorageError
 from barnabas.layout.cluster_image import ClusterImage
 from barnabas.layout.errors import DirectoryInUse, NotConvertible
-from barnabas.layout.inventory import FoundNode, Inventory, read_node
+from barnabas.layout.inventory import LayoutInventory, NodeInventory, read_node
 from barnabas.layout.layout import Layout, node_dir
 from barnabas.layout.layout_file import find_layout, node_numbers, used_nodes
 from barnabas.storage.directory.log_dir import LogDir, is_unused_log_dir
@@ -23,14 +23,14 @@ class DataDirectory:
 
     def layout(self) -> Layout:
         """Raises NotConvertible, WrongLayout."""
-        found = find_layout(self._files, self.path)
-        if found is None:
+        layout = find_layout(self._files, self.path)
+        if layout is None:
             raise NotConvertible(f"{self.path} has no data of `barnabas up`: name its directory with --data")
-        return found
+        return layout
 
     @contextmanager
     def locked_nodes(self, layout: Layout) -> Iterator[dict[int, LogDir]]:
-        """The log directory of each broker; of a single one the data directory, under number 0."""
+        """The log directory of each broker; for a single broker the data directory itself, under number 0."""
         with ExitStack() as cleanup:
             if layout.is_single:
                 yield {0: self._log_dir}
@@ -41,15 +41,15 @@ class DataDirectory:
                 cleanup.callback(log_dirs[number].release)
             yield log_dirs
 
-    def inventory(self, layout: Layout, log_dirs: dict[int, LogDir], image: ClusterImage) -> Inventory:
-        nodes: dict[int, FoundNode] = {}
+    def inventory(self, layout: Layout, log_dirs: dict[int, LogDir], image: ClusterImage) -> LayoutInventory:
+        nodes: dict[int, NodeInventory] = {}
         for number, log_dir in log_dirs.items():
             node = read_node(self._files, log_dir, number or None)
             nodes[node.node] = node
-        return Inventory(layout, image, nodes, self._leftovers())
+        return LayoutInventory(layout, image, nodes, self._leftovers())
 
     def _leftovers(self) -> list[int]:
-        """Directories of brokers that never came to hold anything: a start that failed made them."""
+        """The numbers of broker directories without logs, left by a failed start."""
         used = used_nodes(self._files, self.path)
         return [
             number
@@ -67,7 +67,7 @@ def _locked(files: AnyFiles, path: str) -> LogDir:
 
 @contextmanager
 def locked_data(files: AnyFiles, path: str) -> Iterator[DataDirectory]:
-    """Raises DirectoryInUse where a broker, or another conversion, has the directory."""
+    """Raises DirectoryInUse if a broker or another conversion has locked the directory."""
     log_dir = _locked(files, path)
     try:
         yield DataDirectory(files, log_dir)

@@ -1,4 +1,4 @@
-"""The metadata store of a data directory, opened for a moment to read it or to write to it. No broker has it open meanwhile."""
+"""The metadata store of a data directory, opened briefly to read or write it. No broker has it open meanwhile."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class EmbeddedStore:
-    """Its calls run an event loop of their own. They raise StoreUnusable."""
+    """Each call runs its own event loop. Raises StoreUnusable."""
 
     def __init__(self, path: str, now_ms: Callable[[], int]) -> None:
         self.path = path
@@ -31,12 +31,12 @@ class EmbeddedStore:
 
     def write(self, znodes: Sequence[tuple[str, bytes]]) -> None:
         async def set_all(tree: TreeClient) -> None:
-            answers = await tree.handle([SetData(path, data) for path, data in znodes])
-            for (path, data), answer in zip(znodes, answers, strict=True):
-                if isinstance(answer.error, NoNode):
+            responses = await tree.handle([SetData(path, data) for path, data in znodes])
+            for (path, data), response in zip(znodes, responses, strict=True):
+                if isinstance(response.error, NoNode):
                     await tree.create_recursive(path, data)
-                elif answer.error is not None:
-                    raise answer.error
+                elif response.error is not None:
+                    raise response.error
 
         asyncio.run(self._opened(set_all))
 

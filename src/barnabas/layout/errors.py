@@ -1,14 +1,14 @@
-"""Why a data directory cannot be served, or cannot be converted. The text is for the user and names what to do."""
+"""The reasons why a data directory cannot be used or converted. The text is for the user and names the fix."""
 
 from __future__ import annotations
 
 
 class LayoutError(Exception):
-    """The data directory is not what the command needs."""
+    """The data directory does not suit the command."""
 
 
 class WrongLayout(LayoutError):
-    """The directory was made for another number of brokers, or holds the data of several layouts, or a conversion of it is unfinished."""
+    """The directory was made for another number of brokers, holds the data of several layouts, or has an unfinished conversion."""
 
 
 class NotConvertible(LayoutError):
@@ -16,4 +16,4 @@ class NotConvertible(LayoutError):
 
 
 class DirectoryInUse(LayoutError):
-    """A broker runs on the directory."""
+    """A broker is running on the directory."""

@@ -1,6 +1,6 @@
-"""What is in the log directories of a data directory: whose they are, the logs, and what the checkpoints say of them.
+"""The contents of the log directories of a data directory: their brokers, the logs, and the checkpointed offsets.
 
-It reads and changes nothing. The caller holds the locks.
+Read-only. The caller holds the locks.
 """
 
 from __future__ import annotations
@@ -45,20 +45,20 @@ Offsets = Mapping[TopicPartition, int]
 
 
 @dataclass(frozen=True)
-class FoundLog:
+class LogInventory:
     topic_id: Uuid | None
     size: int  # bytes
     log_end_offset: int
-    latest_epoch: int  # the last leader epoch that wrote something; -1 if none is known
+    latest_epoch: int  # the last leader epoch in the log; -1 if it has none
 
 
 @dataclass(frozen=True)
-class FoundNode:
-    """`marked` are directories of logs that are stray or to be deleted."""
+class NodeInventory:
+    """`marked` are directories of logs that are stray or marked for deletion."""
 
     node: int
     meta: MetaProperties
-    logs: Mapping[TopicPartition, FoundLog]
+    logs: Mapping[TopicPartition, LogInventory]
     marked: Sequence[str] = ()
     files: Sequence[str] = ()  # of SMALL_FILES
     checkpoints: Mapping[str, Offsets] = field(default_factory=dict)
@@ -69,27 +69,27 @@ class FoundNode:
 
 
 @dataclass(frozen=True)
-class Inventory:
+class LayoutInventory:
     layout: Layout
     image: ClusterImage
-    nodes: Mapping[int, FoundNode]
-    leftovers: Sequence[int] = ()  # numbers of directories that are named as a broker's and hold no log
+    nodes: Mapping[int, NodeInventory]
+    leftovers: Sequence[int] = ()  # numbers of broker directories without logs
 
 
-def read_node(files: AnyFiles, log_dir: LogDir, number: int | None) -> FoundNode:
-    """`number` is what the name of the directory says; None for the data directory itself, whose broker may have any id."""
+def read_node(files: AnyFiles, log_dir: LogDir, number: int | None) -> NodeInventory:
+    """`number` is the number in the directory's name; None for the data directory itself, whose broker may have any id."""
     meta = log_dir.meta.read()
     assert meta is not None, "only directories with meta.properties are read"
     if number is not None and meta.node_id != number:
         raise NotConvertible(f"{log_dir.path} is of broker {meta.node_id} by its meta.properties: move it away, or give it back its name")
     if meta.node_id is None:
         raise NotConvertible(f"{log_dir.meta.path} names no broker.id: start the broker once and stop it with Ctrl-C")
-    found = log_dir.partition_dirs()
+    log_names = log_dir.partition_dirs()
     if number is not None:
-        _refuse_foreign(files, log_dir, found)
-    logs: dict[TopicPartition, FoundLog] = {}
+        _refuse_foreign(files, log_dir, log_names)
+    logs: dict[TopicPartition, LogInventory] = {}
     marked: list[str] = []
-    for name in found:
+    for name in log_names:
         partition = names.parse_partition_dir(name)
         assert partition is not None
         if name.endswith(names.FUTURE_DIR_SUFFIX):
@@ -100,10 +100,10 @@ def read_node(files: AnyFiles, log_dir: LogDir, number: int | None) -> FoundNode
             logs[partition] = read_log(files, f"{log_dir.path}/{name}")
     small = [name for name in SMALL_FILES if files.exists(f"{log_dir.path}/{name}")]
     checkpoints = {name: _offsets(files, f"{log_dir.path}/{name}") for name in CHECKPOINTS}
-    return FoundNode(meta.node_id, meta, logs, marked, small, checkpoints, log_dir.clean_shutdown.exists())
+    return NodeInventory(meta.node_id, meta, logs, marked, small, checkpoints, log_dir.clean_shutdown.exists())
 
 
-def read_log(files: AnyFiles, directory: str) -> FoundLog:
+def read_log(files: AnyFiles, directory: str) -> LogInventory:
     metadata = PartitionMetadataFile(files, f"{directory}/{names.PARTITION_METADATA}")
     try:
         topic_id = metadata.read().topic_id if metadata.exists() else None
@@ -111,13 +111,13 @@ def read_log(files: AnyFiles, directory: str) -> FoundLog:
     except CorruptCheckpoint as error:
         raise NotConvertible(f"{error}: restore this file, then convert again") from None
     size = sum(entry.size for entry in files.list_dir(directory))
-    return FoundLog(topic_id, size, read_log_end_offset(files, directory), latest_epoch)
+    return LogInventory(topic_id, size, read_log_end_offset(files, directory), latest_epoch)
 
 
-def _refuse_foreign(files: AnyFiles, log_dir: LogDir, found: Sequence[str]) -> None:
-    """The directory of a broker is renamed or removed as a whole; what is not of a broker must not go with it."""
+def _refuse_foreign(files: AnyFiles, log_dir: LogDir, log_names: Sequence[str]) -> None:
+    """The directory of a broker is renamed or removed as a whole; files of other programs must not go with it."""
     for entry in files.list_dir(log_dir.path):
-        if entry.name not in _KNOWN_FILES and entry.name not in found:
+        if entry.name not in _KNOWN_FILES and entry.name not in log_names:
             raise NotConvertible(f"{log_dir.path}/{entry.name} was not made by a broker: move it away, then convert again")
 
 

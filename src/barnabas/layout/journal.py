@@ -1,10 +1,10 @@
-"""The journal of a conversion: every rename and every znode that is still to be written, decided before the first of them is done.
+"""The journal of a conversion: all remaining renames and znode writes, decided before the first of them is executed.
 
-Once the journal is on disk the conversion goes forward only: a journal that is found is carried out to its end, and each of its steps may
-be done twice. Three phases of renames follow each other, each on disk before the next begins. First everything of the old layout goes to
-`old/`, so that the names of the new layout are free. Then the logs that are kept go to `new/`. Then `new/` goes to where the brokers look
-for it. No phase makes a name that it renames itself, so a source that is missing has been renamed already. Paths are relative to the data
-directory.
+Once the journal is on disk the conversion only goes forward: an existing journal is executed to its end, and each of its steps is
+idempotent. There are three phases of renames, each on disk before the next begins. First everything of the old layout is moved to `old/`,
+so that the names of the new layout are free. Then the logs to keep are moved to `new/`. Then the contents of `new/` are moved to their
+final places. No phase creates a name that it renames itself, so a missing source means that the rename is done. Paths are relative to the
+data directory.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from barnabas.layout.errors import WrongLayout
-from barnabas.layout.inventory import Inventory
+from barnabas.layout.inventory import LayoutInventory
 from barnabas.layout.layout import FIRST_NODE, Layout, node_dir
 from barnabas.layout.layout_file import LAYOUT_FILE
-from barnabas.layout.plan import Plan
+from barnabas.layout.plan import ConversionPlan
 from barnabas.storage.directory import names
 from barnabas.storage.directory.log_dir import CONVERSION_DIR
 
@@ -31,10 +31,10 @@ Phase = tuple[Rename, ...]
 
 
 @dataclass(frozen=True)
-class Journal:
+class ConversionJournal:
     source: Layout
     target: Layout
-    phase: int  # so many are done
+    phase: int  # the number of completed phases
     phases: Sequence[Phase]
     znodes: Sequence[tuple[str, bytes]]
 
@@ -50,13 +50,13 @@ class Journal:
         return json.dumps(content, ensure_ascii=False).encode()
 
 
-def decode(data: bytes, path: str) -> Journal:
-    """Raises WrongLayout: a journal is replaced as a whole, so one that cannot be read was damaged."""
+def decode(data: bytes, path: str) -> ConversionJournal:
+    """Raises WrongLayout: a journal is replaced atomically, so an unreadable one was damaged."""
     try:
         content: dict[str, Any] = json.loads(data)
         if content["version"] != VERSION:
             raise ValueError(f"version {content['version']} is not known")
-        return Journal(
+        return ConversionJournal(
             Layout(int(content["source"])),
             Layout(int(content["target"])),
             int(content["phase"]),
@@ -75,13 +75,13 @@ def new_dir(node: int) -> str:
     return f"{NEW_DIR}/{node}"
 
 
-def journal_of(plan: Plan, inventory: Inventory, new_files: Sequence[str]) -> Journal:
-    """`new_files` are the files that stand ready in the new directory of each broker, besides logs."""
+def journal_of(plan: ConversionPlan, inventory: LayoutInventory, new_files: Sequence[str]) -> ConversionJournal:
+    """`new_files` are the files, besides logs, that are ready in the new directory of each broker."""
     keep = tuple((f"{old_dir(move.source)}/{move.name}", f"{new_dir(move.target)}/{move.new_name}") for move in plan.moves)
-    return Journal(plan.source, plan.target, 0, (_set_aside(inventory), keep, _put_in_place(plan, new_files)), plan.znodes)
+    return ConversionJournal(plan.source, plan.target, 0, (_set_aside(inventory), keep, _put_in_place(plan, new_files)), plan.znodes)
 
 
-def _set_aside(inventory: Inventory) -> Phase:
+def _set_aside(inventory: LayoutInventory) -> Phase:
     renames: list[Rename] = [(node_dir(number), f"{OLD_DIR}/{node_dir(number)}") for number in inventory.leftovers]
     for node in inventory.nodes.values():
         if inventory.layout.is_single:
@@ -93,7 +93,7 @@ def _set_aside(inventory: Inventory) -> Phase:
     return tuple(renames)
 
 
-def _put_in_place(plan: Plan, new_files: Sequence[str]) -> Phase:
+def _put_in_place(plan: ConversionPlan, new_files: Sequence[str]) -> Phase:
     if plan.target.is_single:
         entries = [*(move.new_name for move in plan.moves), *new_files]
         return tuple((f"{new_dir(FIRST_NODE)}/{name}", name) for name in entries)

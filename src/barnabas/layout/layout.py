@@ -1,7 +1,7 @@
-"""Where a cluster of one process keeps its data, and what its size means for replication.
+"""The directories of a cluster that runs in one process, and the replication that its size allows.
 
-One broker has its logs in the data directory itself. Each of several has a directory in it, `broker-1` to `broker-N`. The metadata store is
-in the data directory either way.
+A single broker has its logs in the data directory itself. Each of several brokers has a directory in it, `broker-1` to `broker-N`. The
+metadata store is in the data directory in both cases.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Layout:
 
     @property
     def nodes(self) -> range:
-        """The ids of the brokers. The one broker of an adopted directory may have another id; see MetaProperties."""
+        """The ids of the brokers. The single broker of an adopted directory may have another id; see MetaProperties."""
         return range(FIRST_NODE, FIRST_NODE + self.brokers)
 
     @property
@@ -31,7 +31,7 @@ class Layout:
 
     @property
     def replication_factor(self) -> int:
-        """Of a topic that asks for no other."""
+        """The default replication factor of topics."""
         return min(REPLICAS_MAX, self.brokers)
 
     @property
@@ -40,7 +40,7 @@ class Layout:
         return max(1, self.replication_factor - 1)
 
     def node_dir(self, node: int) -> str:
-        """The log directory of a broker, relative to the data directory; empty where it is the data directory itself."""
+        """The log directory of a broker, relative to the data directory; empty if it is the data directory itself."""
         return "" if self.is_single else node_dir(node)
 
     def __str__(self) -> str:

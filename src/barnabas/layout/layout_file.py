@@ -1,6 +1,6 @@
-"""layout.properties: for how many brokers a data directory was made. A directory of one broker has none.
+"""layout.properties: the number of brokers that a data directory was made for. The directory of a single broker has no such file.
 
-The directories of the brokers do not tell by themselves: a first start may have been killed before the last of them was made.
+Counting the directories of the brokers is not enough: a first start may have been killed before the last of them was created.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ class LayoutFile:
         self.path = f"{directory}/{LAYOUT_FILE}"
 
     def read(self) -> Layout | None:
-        """None where there is no such file. Raises WrongLayout."""
+        """None if the file does not exist. Raises WrongLayout."""
         try:
-            found = parse_properties(read_text(self.files, self.path, _BYTES_MAX))
+            properties = parse_properties(read_text(self.files, self.path, _BYTES_MAX))
         except FileNotFoundError:
             return None
         except (CorruptCheckpoint, ValueError) as error:
             raise self._unreadable(str(error)) from None
-        brokers = found.get("brokers", "")
-        if found.get("version") != _VERSION or not brokers.isascii() or not brokers.isdigit() or int(brokers) < SEVERAL_MIN:
+        brokers = properties.get("brokers", "")
+        if properties.get("version") != _VERSION or not brokers.isascii() or not brokers.isdigit() or int(brokers) < SEVERAL_MIN:
             raise self._unreadable("version=1 and brokers=N were expected")
         return Layout(int(brokers))
 
@@ -49,7 +49,7 @@ class LayoutFile:
 
 
 def find_layout(files: AnyFiles, data: str) -> Layout | None:
-    """The layout of the data that is there; None where no broker has used the directory yet. Raises WrongLayout."""
+    """The layout of the existing data; None if no broker has used the directory yet. Raises WrongLayout."""
     if files.exists(f"{data}/{CONVERSION_DIR}/{CONVERSION_JOURNAL}"):
         raise WrongLayout(f"a conversion of {data} was interrupted; finish it with: barnabas convert --data {data} --brokers N")
     used = used_nodes(files, data)
@@ -63,28 +63,28 @@ def find_layout(files: AnyFiles, data: str) -> Layout | None:
         return Layout(1)
     if not used:
         return None
-    noted = LayoutFile(files, data).read()
-    return Layout(max(SEVERAL_MIN, used[-1], noted.brokers if noted is not None else 0))
+    recorded = LayoutFile(files, data).read()
+    return Layout(max(SEVERAL_MIN, used[-1], recorded.brokers if recorded is not None else 0))
 
 
 def node_numbers(files: AnyFiles, data: str) -> list[int]:
-    """Of the directories that are named as those of brokers, whatever is in them."""
+    """The numbers of the directories that are named like those of brokers, whatever they contain."""
     if not files.is_dir(data):
         return []
-    found = (names.NODE_DIR.fullmatch(entry.name) for entry in files.list_dir(data) if entry.is_dir)
-    return sorted(int(match[1]) for match in found if match is not None)
+    matches = (names.NODE_DIR.fullmatch(entry.name) for entry in files.list_dir(data) if entry.is_dir)
+    return sorted(int(match[1]) for match in matches if match is not None)
 
 
 def used_nodes(files: AnyFiles, data: str) -> list[int]:
-    """Of the brokers that have a log directory of their own in the data directory."""
+    """The numbers of the brokers that have a log directory of their own in the data directory."""
     return [number for number in node_numbers(files, data) if files.exists(f"{data}/{node_dir(number)}/{META_PROPERTIES}")]
 
 
-def require_layout(files: AnyFiles, data: str, wanted: Layout) -> None:
-    """Raises WrongLayout where the data is of another number of brokers: its topics would seem to be empty."""
-    found = find_layout(files, data)
-    if found is not None and found != wanted:
+def require_layout(files: AnyFiles, data: str, required: Layout) -> None:
+    """Raises WrongLayout if the data is of another number of brokers: its topics would seem to be empty."""
+    existing = find_layout(files, data)
+    if existing is not None and existing != required:
         raise WrongLayout(
-            f"{data} was made for {found}, not for {wanted.brokers}: name another directory with --data, or move the data with: "
-            f"barnabas convert --data {data} --brokers {wanted.brokers}"
+            f"{data} was made for {existing}, not for {required.brokers}: name another directory with --data, or move the data with: "
+            f"barnabas convert --data {data} --brokers {required.brokers}"
         )

@@ -1,4 +1,4 @@
-"""Where a log ends, found without opening it for writing: the last batch of the last segment, from the last entry of its index on."""
+"""Finds the log end offset without opening the log for writing: from the last batch of the last segment, near the last index entry."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _INDEX_BYTES_MAX: Final = 64 * 1024 * 1024
 
 
 def read_log_end_offset(files: AnyFiles, directory: str) -> int:
-    """Of a log that was closed cleanly. Damage ends the log before it."""
+    """The end offset of a log that was closed cleanly. Damage ends the log before it."""
     bases = sorted(
         offset
         for entry in files.list_dir(directory)
@@ -35,7 +35,7 @@ def read_log_end_offset(files: AnyFiles, directory: str) -> int:
 
 
 def _last_indexed(files: AnyFiles, directory: str, base: int, size: int) -> int:
-    """The position of a batch near the end of the segment; its beginning where the index does not tell."""
+    """The position of a batch near the end of the segment; 0 without a usable index."""
     path = names.segment_file(directory, base, names.INDEX_SUFFIX)
     if not files.exists(path):
         return 0

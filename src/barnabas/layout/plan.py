@@ -1,8 +1,8 @@
-"""How the data of one layout becomes that of another: which log goes to which broker, and what the metadata store says afterwards.
+"""Plans the conversion of one layout to another: which log goes to which broker, and the new contents of the metadata store.
 
-A decision in plain objects: nothing here reads or writes a file. The logs themselves are never changed. A partition keeps the replica of
-its leader, or else the longest of its ISR, and as many more as the new layout has room for. New replicas begin empty and outside the ISR;
-their brokers fetch them after the start, as in Kafka when a replication factor is raised. Leader epochs and the controller epoch only grow.
+Pure: nothing here reads or writes a file. The logs themselves are never changed. A partition keeps the replica of its leader, or else the
+longest of its ISR, and as many more as the new layout has brokers for. New replicas begin empty and outside the ISR; their brokers fetch
+them after the start, as in Kafka when a replication factor is raised. Leader epochs and the controller epoch only grow.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 
 from barnabas.layout.cluster_image import TopicImage
 from barnabas.layout.errors import NotConvertible
-from barnabas.layout.inventory import CHECKPOINTS, FoundLog, Inventory
+from barnabas.layout.inventory import CHECKPOINTS, LayoutInventory, LogInventory
 from barnabas.layout.layout import FIRST_NODE, Layout
 from barnabas.layout.replica_choice import Candidate, Placement, in_order_of_trust, keep, spread
 from barnabas.metadata import paths
@@ -35,15 +35,15 @@ from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
 
 MIN_IN_SYNC: Final = "min.insync.replicas"
-# Topics whose min.insync.replicas a broker sets when it makes them, by a setting that `barnabas up` chooses.
+# Topics whose min.insync.replicas the broker sets when it creates them, from a setting that `barnabas up` chooses.
 _COORDINATOR_TOPICS: Final = (TRANSACTION_STATE, SHARE_GROUP_STATE)
 _UNIQUE_BITS: Final = 128
 _START_ONCE: Final = "start {} once, stop with Ctrl-C, then convert again"
 
 
 @dataclass(frozen=True)
-class Move:
-    """A directory of a log, by the broker that has it and the broker that gets it."""
+class LogMove:
+    """The move of a log directory from one broker to another."""
 
     source: int
     name: str
@@ -58,10 +58,10 @@ class NewNode:
 
 
 @dataclass(frozen=True)
-class TopicChange:
+class TopicReplicaChange:
     name: str
     partitions: int
-    replicas: int  # of each partition, before
+    replicas: int  # of each partition, before the conversion
     new_replicas: int
 
 
@@ -70,29 +70,29 @@ class Amount:
     logs: int = 0
     size: int = 0  # bytes
 
-    def plus(self, log: FoundLog, times: int = 1) -> Amount:
+    def plus(self, log: LogInventory, times: int = 1) -> Amount:
         return Amount(self.logs + times, self.size + times * log.size)
 
 
 @dataclass(frozen=True)
-class Plan:
+class ConversionPlan:
     source: Layout
     target: Layout
     cluster_id: str
-    topics: Sequence[TopicChange]
-    moves: Sequence[Move]
+    topics: Sequence[TopicReplicaChange]
+    moves: Sequence[LogMove]
     nodes: Mapping[int, NewNode]
     znodes: Sequence[tuple[str, bytes]]
     moved: Amount  # by renaming
-    dropped: Amount  # replicas that there is no broker for any more
+    dropped: Amount  # replicas that the new layout has no broker for
     fetched: Amount  # by the brokers from each other, after the start
     remarks: Sequence[str] = ()
 
 
 @dataclass
 class _Draft:
-    moves: list[Move] = field(default_factory=list)
-    topics: list[TopicChange] = field(default_factory=list)
+    moves: list[LogMove] = field(default_factory=list)
+    topics: list[TopicReplicaChange] = field(default_factory=list)
     znodes: list[tuple[str, bytes]] = field(default_factory=list)
     checkpoints: defaultdict[int, dict[str, dict[TopicPartition, int]]] = field(default_factory=lambda: defaultdict(dict))
     moved: Amount = Amount()
@@ -100,15 +100,15 @@ class _Draft:
     fetched: Amount = Amount()
 
 
-def plan(inventory: Inventory, target: Layout, random: Random) -> Plan:
-    """Raises NotConvertible where anything acknowledged might be lost."""
+def plan(inventory: LayoutInventory, target: Layout, random: Random) -> ConversionPlan:
+    """Raises NotConvertible if an acknowledged record might be lost."""
     _refuse_unclean(inventory)
     draft = _Draft()
     for index, topic in enumerate(inventory.image.topics):
         _plan_topic(draft, inventory, topic, target, index)
     _plan_others(draft, inventory, target, random)
     _plan_broker_configs(draft, inventory, target)
-    return Plan(
+    return ConversionPlan(
         inventory.layout,
         target,
         inventory.image.cluster_id,
@@ -123,7 +123,7 @@ def plan(inventory: Inventory, target: Layout, random: Random) -> Plan:
     )
 
 
-def _refuse_unclean(inventory: Inventory) -> None:
+def _refuse_unclean(inventory: LayoutInventory) -> None:
     unclean = [node.node for node in inventory.nodes.values() if node.logs and not node.is_clean]
     if unclean:
         raise NotConvertible(f"broker {_listed(unclean)} was not stopped cleanly: {_START_ONCE.format(inventory.layout)}")
@@ -147,38 +147,38 @@ def _refuse_unclean(inventory: Inventory) -> None:
 # -- one topic
 
 
-def _plan_topic(draft: _Draft, inventory: Inventory, topic: TopicImage, target: Layout, index: int) -> None:
+def _plan_topic(draft: _Draft, inventory: LayoutInventory, topic: TopicImage, target: Layout, index: int) -> None:
     placements: dict[int, Placement] = {}
     for number in sorted(topic.assignment.partitions):
         partition = TopicPartition(topic.name, number)
         replicas = topic.assignment.partitions[number].replicas
-        found = _logs_of(inventory, topic, partition)
+        logs = _logs_of(inventory, topic, partition)
         factor = _factor(len(replicas), inventory.layout, target)
-        ordered = _ordered(inventory, topic, partition, found)
+        ordered = _ordered(inventory, topic, partition, logs)
         first = index + number
         if inventory.layout.is_single:
             placed = spread(ordered[0].node if ordered else None, factor, target.nodes, first)
         else:
             placed = keep(ordered, replicas, factor, target.nodes, first)
         placements[number] = placed
-        _plan_logs(draft, inventory, target, partition, found, placed)
+        _plan_logs(draft, inventory, target, partition, logs, placed)
         _plan_state(draft, partition, topic.states.get(number), replicas, placed)
     _plan_assignment(draft, topic, placements)
     _plan_topic_config(draft, inventory.layout, topic, target)
 
 
 def _factor(replicas: int, source: Layout, target: Layout) -> int:
-    """A topic that has as many replicas as its layout gives by default gets as many as the new one does. Others keep theirs."""
+    """A topic with the default replication factor of its layout gets that of the new layout. Other topics keep theirs."""
     return target.replication_factor if replicas == source.replication_factor else min(replicas, target.brokers)
 
 
-def _logs_of(inventory: Inventory, topic: TopicImage, partition: TopicPartition) -> dict[int, FoundLog]:
-    """By broker, without those of an earlier topic of that name."""
+def _logs_of(inventory: LayoutInventory, topic: TopicImage, partition: TopicPartition) -> dict[int, LogInventory]:
+    """The logs by broker, without those of an earlier topic of that name."""
     logs = {node.node: node.logs[partition] for node in inventory.nodes.values() if partition in node.logs}
-    return {node: log for node, log in logs.items() if _is_claimed(topic, partition, log)}
+    return {node: log for node, log in logs.items() if _belongs_to(topic, partition, log)}
 
 
-def _ordered(inventory: Inventory, topic: TopicImage, partition: TopicPartition, found: Mapping[int, FoundLog]) -> list[Candidate]:
+def _ordered(inventory: LayoutInventory, topic: TopicImage, partition: TopicPartition, logs: Mapping[int, LogInventory]) -> list[Candidate]:
     assigned = topic.assignment.partitions[partition.partition].replicas
     candidates = [
         Candidate(
@@ -187,7 +187,7 @@ def _ordered(inventory: Inventory, topic: TopicImage, partition: TopicPartition,
             log.latest_epoch,
             inventory.nodes[node].offset(REPLICATION_OFFSET_CHECKPOINT, partition) or 0,
         )
-        for node, log in found.items()
+        for node, log in logs.items()
         if node in assigned
     ]
     state = topic.states.get(partition.partition)
@@ -199,15 +199,20 @@ def _ordered(inventory: Inventory, topic: TopicImage, partition: TopicPartition,
 
 
 def _plan_logs(
-    draft: _Draft, inventory: Inventory, target: Layout, partition: TopicPartition, found: Mapping[int, FoundLog], placed: Placement
+    draft: _Draft,
+    inventory: LayoutInventory,
+    target: Layout,
+    partition: TopicPartition,
+    logs: Mapping[int, LogInventory],
+    placed: Placement,
 ) -> None:
     name = names.partition_dir_name(partition)
-    for node, log in found.items():
+    for node, log in logs.items():
         home = placed.homes.get(node)
         if home is None:
             draft.dropped = draft.dropped.plus(log)
             continue
-        draft.moves.append(Move(node, name, home, name))
+        draft.moves.append(LogMove(node, name, home, name))
         if inventory.layout.is_single or target.is_single or home != node:
             draft.moved = draft.moved.plus(log)
         for checkpoint in CHECKPOINTS:
@@ -215,13 +220,13 @@ def _plan_logs(
             if offset is not None:
                 draft.checkpoints[home].setdefault(checkpoint, {})[partition] = offset
     if placed.homes:
-        leader = found[next(iter(placed.homes))]
-        new = set(placed.replicas) - set(placed.homes.values()) - (set() if inventory.layout.is_single else set(found))
+        leader = logs[next(iter(placed.homes))]
+        new = set(placed.replicas) - set(placed.homes.values()) - (set() if inventory.layout.is_single else set(logs))
         draft.fetched = draft.fetched.plus(leader, len(new))
 
 
 def _plan_state(draft: _Draft, partition: TopicPartition, state: PartitionState | None, replicas: Sequence[int], placed: Placement) -> None:
-    """Where the brokers of a partition change, its state names the new ones in a new leader epoch."""
+    """If the replicas of a partition change, its new state has the new broker ids and a new leader epoch."""
     if state is None or (placed.replicas == tuple(replicas) and all(node == home for node, home in placed.homes.items())):
         return
     isr = tuple(placed.homes[node] for node in state.isr if node in placed.homes) or placed.replicas[:1]
@@ -234,8 +239,11 @@ def _plan_state(draft: _Draft, partition: TopicPartition, state: PartitionState 
 
 def _plan_assignment(draft: _Draft, topic: TopicImage, placements: Mapping[int, Placement]) -> None:
     changed = {number: ReplicaAssignment(placed.replicas) for number, placed in placements.items()}
-    before, after = (max((len(each.replicas) for each in found.values()), default=0) for found in (topic.assignment.partitions, changed))
-    draft.topics.append(TopicChange(topic.name, len(changed), before, after))
+    before, after = (
+        max((len(replica_assignment.replicas) for replica_assignment in assignments.values()), default=0)
+        for assignments in (topic.assignment.partitions, changed)
+    )
+    draft.topics.append(TopicReplicaChange(topic.name, len(changed), before, after))
     if changed != topic.assignment.partitions:
         draft.znodes.append((paths.topic(topic.name), encode_topic(replace(topic.assignment, partitions=changed))))
 
@@ -248,40 +256,40 @@ def _plan_topic_config(draft: _Draft, source: Layout, topic: TopicImage, target:
         draft.znodes.append((paths.config_entity(f"topics/{topic.name}"), configs.encode_config(changed)))
 
 
-# -- what is not of a topic
+# -- everything else
 
 
-def _plan_others(draft: _Draft, inventory: Inventory, target: Layout, random: Random) -> None:
-    """Stray logs, and logs that are marked for deletion, go along. A log that no topic claims becomes stray, as at a start."""
+def _plan_others(draft: _Draft, inventory: LayoutInventory, target: Layout, random: Random) -> None:
+    """Stray logs, and logs marked for deletion, are moved too. A log that belongs to no topic becomes stray, as at a start."""
     topics = {topic.name: topic for topic in inventory.image.topics}
     for node in inventory.nodes.values():
         home = node.node if node.node in target.nodes and not inventory.layout.is_single else FIRST_NODE
-        draft.moves += [Move(node.node, name, home, name) for name in node.marked]
+        draft.moves += [LogMove(node.node, name, home, name) for name in node.marked]
         for partition, log in node.logs.items():
-            if not _is_claimed(topics.get(partition.topic), partition, log):
+            if not _belongs_to(topics.get(partition.topic), partition, log):
                 stray = names.marked_dir_name(partition, f"{random.getrandbits(_UNIQUE_BITS):032x}", names.STRAY_DIR_SUFFIX)
-                draft.moves.append(Move(node.node, names.partition_dir_name(partition), home, stray))
+                draft.moves.append(LogMove(node.node, names.partition_dir_name(partition), home, stray))
 
 
-def _is_claimed(topic: TopicImage | None, partition: TopicPartition, log: FoundLog) -> bool:
+def _belongs_to(topic: TopicImage | None, partition: TopicPartition, log: LogInventory) -> bool:
     if topic is None or partition.partition not in topic.assignment.partitions:
         return False
     return topic.assignment.topic_id is None or log.topic_id in (None, topic.assignment.topic_id)
 
 
-def _plan_broker_configs(draft: _Draft, inventory: Inventory, target: Layout) -> None:
-    """The settings of a single broker become those of each of several. Those of brokers that go stay in the store, for their return."""
+def _plan_broker_configs(draft: _Draft, inventory: LayoutInventory, target: Layout) -> None:
+    """The settings of a single broker become those of each of several. The settings of removed brokers stay in the store."""
     for node in inventory.nodes if inventory.layout.is_single else ():
         data = inventory.image.broker_configs.get(str(node))
         if data is not None:
             draft.znodes += [(paths.config_entity(f"brokers/{new}"), data) for new in target.nodes if new != node]
 
 
-def _meta(inventory: Inventory, node: int, random: Random) -> MetaProperties:
-    """A broker that stays keeps the id of its directory; the first of several inherits that of the single one, and the other way round."""
+def _meta(inventory: LayoutInventory, node: int, random: Random) -> MetaProperties:
+    """A remaining broker keeps its directory id; the first of several inherits that of the single one, and the other way round."""
     first = next(iter(inventory.nodes.values()))
-    found = inventory.nodes.get(node) or (first if node == FIRST_NODE else None)
-    directory_id = found.meta.directory_id if found is not None and found.meta.directory_id is not None else Uuid.random(random)
+    existing = inventory.nodes.get(node) or (first if node == FIRST_NODE else None)
+    directory_id = existing.meta.directory_id if existing is not None and existing.meta.directory_id is not None else Uuid.random(random)
     return MetaProperties(first.meta.version, inventory.image.cluster_id, node, directory_id)
 
 
@@ -289,13 +297,13 @@ def _listed(nodes: Sequence[int]) -> str:
     return ", ".join(map(str, nodes))
 
 
-def _remarks(inventory: Inventory, draft: _Draft) -> list[str]:
+def _remarks(inventory: LayoutInventory, draft: _Draft) -> list[str]:
     remarks = []
-    few = {change.name: change.new_replicas for change in draft.topics}
+    new_replicas = {change.name: change.new_replicas for change in draft.topics}
     strict = [
         topic.name
         for topic in inventory.image.topics
-        if topic.name not in _COORDINATOR_TOPICS and int(topic.config.get(MIN_IN_SYNC, "1")) > few[topic.name]
+        if topic.name not in _COORDINATOR_TOPICS and int(topic.config.get(MIN_IN_SYNC, "1")) > new_replicas[topic.name]
     ]
     if strict:
         remarks.append(f"{MIN_IN_SYNC} of {', '.join(strict)} is more than its replicas afterwards; it counts as their number")

@@ -1,4 +1,4 @@
-"""Which replicas of one partition a conversion keeps, and on which broker each of them is afterwards."""
+"""Chooses the replicas of one partition that a conversion keeps, and the broker of each afterwards."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SYNC_FIRST: Final = "start the brokers as they were, wait until all replicas ar
 
 @dataclass(frozen=True)
 class Candidate:
-    """A replica that is on disk. The high watermark is the checkpointed one."""
+    """A replica on disk. `high_watermark` is the checkpointed one."""
 
     node: int
     log_end_offset: int
@@ -25,17 +25,17 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Placement:
-    """`homes` tells for each replica that is kept, by the broker that has it now, the broker that gets it. Other brokers among `replicas`
-    begin empty and fetch everything from the leader."""
+    """`homes` maps the current broker of each kept replica to its new broker. The other brokers among `replicas` begin empty and fetch
+    everything from the leader."""
 
     replicas: tuple[int, ...]
     homes: Mapping[int, int]
 
 
 def in_order_of_trust(partition: TopicPartition, state: PartitionState, candidates: Sequence[Candidate]) -> list[Candidate]:
-    """The leader first, if it is in sync; then the others of the ISR, the longest log first; then the rest. Raises NotConvertible where the
+    """The leader first, if it is in sync; then the rest of the ISR, the longest log first; then the others. Raises NotConvertible if the
     first of them may lack acknowledged records."""
-    is_in_sync = {each.node: each.node in state.isr for each in candidates}
+    is_in_sync = {candidate.node: candidate.node in state.isr for candidate in candidates}
     if not any(is_in_sync.values()):
         raise NotConvertible(
             f"no replica of {partition} is clean: its ISR is {_listed(state.isr)}, but there are logs of "
@@ -43,15 +43,15 @@ def in_order_of_trust(partition: TopicPartition, state: PartitionState, candidat
         )
     ordered = sorted(
         candidates,
-        key=lambda each: (
-            not is_in_sync[each.node],
-            each.node != state.leader,
-            -each.latest_epoch,
-            -each.log_end_offset,
-            each.node,
+        key=lambda candidate: (
+            not is_in_sync[candidate.node],
+            candidate.node != state.leader,
+            -candidate.latest_epoch,
+            -candidate.log_end_offset,
+            candidate.node,
         ),
     )
-    committed = max(each.high_watermark for each in candidates)
+    committed = max(candidate.high_watermark for candidate in candidates)
     if ordered[0].log_end_offset < committed:
         raise NotConvertible(
             f"no replica of {partition} is clean: that of broker {ordered[0].node} ends at {ordered[0].log_end_offset}, "
@@ -61,9 +61,9 @@ def in_order_of_trust(partition: TopicPartition, state: PartitionState, candidat
 
 
 def spread(source: int | None, factor: int, brokers: Sequence[int], first: int) -> Placement:
-    """For the only replica of a partition, or none: as many replicas as `factor` says, going round the brokers from number `first` on, so
-    that the preferred leaders of many partitions are spread. Where the first broker gets a replica, it gets the one that is there: it
-    starts first, and can lead before the others are up."""
+    """For a partition with one replica or none: `factor` replicas, round-robin over the brokers from number `first` on, so that the
+    preferred leaders of many partitions are spread. If the first broker gets a replica, it gets the existing one: it starts first, and
+    can lead before the others have started."""
     start = first % len(brokers)
     replicas = (*brokers[start:], *brokers[:start])[:factor]
     home = brokers[0] if brokers[0] in replicas else replicas[0]
@@ -71,9 +71,9 @@ def spread(source: int | None, factor: int, brokers: Sequence[int], first: int) 
 
 
 def keep(ordered: Sequence[Candidate], replicas: Sequence[int], factor: int, brokers: Sequence[int], first: int) -> Placement:
-    """Keeps as many replicas as `factor` says, the most trusted ones. A replica stays with its broker where that is possible; the others go
-    round the brokers that have none from number `first` on."""
-    kept = [each.node for each in ordered[:factor]]
+    """Keeps the `factor` most trusted replicas. A replica stays on its broker where possible; the others go to the brokers without one,
+    round-robin from number `first` on."""
+    kept = [candidate.node for candidate in ordered[:factor]]
     homes = {node: node for node in kept if node in brokers}
     start = first % len(brokers)
     free = [node for node in (*brokers[start:], *brokers[:start]) if node not in homes]

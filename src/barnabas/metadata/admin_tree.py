@@ -1,10 +1,9 @@
-"""Kafka's AdminZkClient: what administration writes into the tree, and how it finds out whether it may.
+"""Kafka's AdminZkClient: writes the changes of administration (topics, partitions, configs) to the metadata store.
 
-It stands between the admin requests of the broker (topics, partitions, configs) and the znodes. It only writes what is wanted; that it
-happens is the business of the controller and of the brokers, who watch. It never decides about the values of configs: those who know the
-settings check them before.
+The broker's handlers of admin requests call it. It only writes the znodes; the controller and the brokers watch them and carry the
+changes out. It never validates the values of configs: the callers do that first.
 
-Many at once is the normal case: a request may create a thousand topics, and they travel in one batch, each atomic with its config.
+Batches are the normal case: a request may create a thousand topics. They are written in one batch, each atomically with its config.
 """
 
 from __future__ import annotations
@@ -37,23 +36,23 @@ USER: Final = "users"
 IP: Final = "ips"
 _QUOTA_TYPES: Final = (CLIENT, USER, IP)
 
-Assignment = Mapping[int, tuple[int, ...]]  # partition -> brokers, the preferred leader first
+Assignment = Mapping[int, tuple[int, ...]]  # partition to broker ids, the preferred leader first
 
 
 class TopicAlreadyMarkedForDeletion(KafkaError):
-    """Somebody asked for the deletion before; for whoever asks again that is as good as having done it."""
+    """The topic was already marked for deletion; for the caller that is as good as a success."""
 
 
 @dataclass(frozen=True, slots=True)
-class NewTopic:
+class PlannedTopic:
     name: str
     assignment: Assignment
     config: Mapping[str, str] = field(default_factory=dict)
-    topic_id: Uuid | None = None  # None: a new one
+    topic_id: Uuid | None = None  # None: generate one
 
 
-class TopicNames:
-    """The topics there are, as one request saw them: it checks each new name against them and against the new ones before it."""
+class ExistingTopics:
+    """The existing topics, as read for one request: checks each new name against them and against the new names before it."""
 
     __slots__ = ("_marked", "_names", "_unified")
 
@@ -74,7 +73,7 @@ class TopicNames:
         return name in self._marked
 
     def check_new(self, name: str) -> None:
-        """That a topic of this name may be created."""
+        """Raises if a topic of this name may not be created."""
         topic_name.validate(name)
         if name in self._marked:
             raise TopicExists(f"Topic '{name}' is marked for deletion.")
@@ -98,9 +97,9 @@ class AdminTree:
         children = await self._tree.children(paths.TOPICS)
         return children.names if children is not None else []
 
-    async def topic_names(self) -> TopicNames:
+    async def topic_names(self) -> ExistingTopics:
         marked = await self._tree.children(paths.DELETE_TOPICS)
-        return TopicNames(await self.all_topics(), marked.names if marked is not None else [])
+        return ExistingTopics(await self.all_topics(), marked.names if marked is not None else [])
 
     async def topic_exists(self, name: str) -> bool:
         return await self._tree.exists(paths.topic(name)) is not None
@@ -112,13 +111,13 @@ class AdminTree:
         return (await self.topic_assignments([name])).get(name)
 
     async def topic_assignments(self, names: Sequence[str]) -> dict[str, TopicAssignment]:
-        """Those of the topics that there are."""
-        answers = await self._tree.handle([GetData(paths.topic(name)) for name in names])
-        found = {}
-        for name, answer in zip(names, answers, strict=True):
-            if not isinstance(answer.error, NoNode):
-                found[name] = decode_topic(name, answer.value.data)
-        return found
+        """The assignments of those of the topics that exist."""
+        responses = await self._tree.handle([GetData(paths.topic(name)) for name in names])
+        assignments = {}
+        for name, response in zip(names, responses, strict=True):
+            if not isinstance(response.error, NoNode):
+                assignments[name] = decode_topic(name, response.value.data)
+        return assignments
 
     async def create_topic(
         self,
@@ -129,38 +128,38 @@ class AdminTree:
         validate_only: bool = False,
         topic_id: Uuid | None = None,
     ) -> Uuid:
-        """Its id. Raises TopicExists, InvalidTopic or InvalidReplicaAssignment; the values of the config are not looked at."""
+        """Returns the topic id. Raises TopicExists, InvalidTopic or InvalidReplicaAssignment; config values are not validated."""
         (await self.topic_names()).check_new(name)
         validate_assignment(assignment)
         if validate_only:
             return topic_id or Uuid.ZERO
-        (created,) = await self.create_topics([NewTopic(name, assignment, config or {}, topic_id)])
+        (created,) = await self.create_topics([PlannedTopic(name, assignment, config or {}, topic_id)])
         if isinstance(created, KafkaError):
             raise created
         return created
 
-    async def create_topics(self, topics: Sequence[NewTopic], *, with_ids: bool = True) -> list[Uuid | KafkaError]:
-        """The ids, or why not, in order. Names and assignments were checked by the caller: see `TopicNames`, `validate_assignment`.
+    async def create_topics(self, topics: Sequence[PlannedTopic], *, with_ids: bool = True) -> list[Uuid | KafkaError]:
+        """The ids or errors, in order. The caller has validated names and assignments: see `ExistingTopics`, `validate_assignment`.
 
-        Without ids, as tools of older Kafkas make topics, the controller gives them theirs; the answer is then `Uuid.ZERO`.
+        Without ids, as tools of older Kafka versions create topics, the controller generates them later; the result is then `Uuid.ZERO`.
         """
         ids = [(topic.topic_id or Uuid.random(self._random)) if with_ids else Uuid.ZERO for topic in topics]
         requests = [_creation(topic, topic_id, config_exists=False) for topic, topic_id in zip(topics, ids, strict=True)]
-        answers = await self._tree.handle(requests)
+        responses = await self._tree.handle(requests)
         outcomes: list[Uuid | KafkaError] = []
-        for topic, topic_id, answer in zip(topics, ids, answers, strict=True):
-            if isinstance(answer.error, NodeExists):
-                outcomes.append(await self._create_with_known_config(topic, topic_id))
-            elif isinstance(answer.error, NoNode):
+        for topic, topic_id, response in zip(topics, ids, responses, strict=True):
+            if isinstance(response.error, NodeExists):
+                outcomes.append(await self._create_with_existing_config(topic, topic_id))
+            elif isinstance(response.error, NoNode):
                 await self._tree.ensure(paths.config_type(TOPIC))
                 await self._tree.ensure(paths.TOPICS)
                 outcomes.append(await self._create_again(topic, topic_id))
             else:
-                outcomes.append(_outcome(answer.error, topic, topic_id))
+                outcomes.append(_outcome(response.error, topic, topic_id))
         return outcomes
 
     async def delete_topic(self, name: str) -> None:
-        """Marks it: the controller does the rest. Raises UnknownTopicOrPartition or TopicAlreadyMarkedForDeletion."""
+        """Marks it for deletion by the controller. Raises UnknownTopicOrPartition or TopicAlreadyMarkedForDeletion."""
         if not await self.topic_exists(name):
             raise UnknownTopicOrPartition(f"Topic `{name}` to delete does not exist")
         try:
@@ -169,19 +168,19 @@ class AdminTree:
             raise TopicAlreadyMarkedForDeletion(f"topic {name} is already marked for deletion") from None
 
     async def delete_topics(self, names: Sequence[str]) -> None:
-        """Marks many that exist; one that is marked already stays so."""
-        answers = await self._tree.handle([Create(paths.delete_topic(name)) for name in names])
-        for answer in answers:
-            if answer.error is not None and not isinstance(answer.error, NodeExists):
-                raise answer.error
+        """Marks existing topics for deletion; one that is already marked is not an error."""
+        responses = await self._tree.handle([Create(paths.delete_topic(name)) for name in names])
+        for response in responses:
+            if response.error is not None and not isinstance(response.error, NodeExists):
+                raise response.error
 
     async def add_partitions(
         self, name: str, plan: Callable[[TopicAssignment], Assignment], *, validate_only: bool = False
     ) -> TopicAssignment:
-        """The topic with the partitions added that `plan` makes of what there is; whatever `plan` raises ends it.
+        """The topic with the partitions that `plan` adds to its current ones. Exceptions of `plan` are passed on.
 
-        It is written with the version that was read, so that a reassignment or another increase in between is never undone: it is
-        planned again.
+        The write is conditional on the version that was read, so that it never undoes a concurrent reassignment or increase: on a
+        conflict `plan` runs again.
         """
         while True:
             node = await self._tree.get(paths.topic(name))
@@ -201,35 +200,35 @@ class AdminTree:
             return changed
 
     async def fetch_config(self, entity_type: str, entity: str) -> dict[str, str]:
-        """What is set for the entity, empty if nothing. `entity` is sanitized: `T`, `0`, `<default>`, `alice/clients/c1`."""
+        """The config of the entity, empty if it has none. `entity` is sanitized: `T`, `0`, `<default>`, `alice/clients/c1`."""
         node = await self._tree.get(_config_path(entity_type, entity))
         return decode_config(f"{entity_type}/{entity}", node.data) if node is not None else {}
 
     async def fetch_configs(self, entity_type: str, entities: Sequence[str]) -> dict[str, dict[str, str]]:
-        """Of many in one batch; of one that is not there an empty one."""
-        answers = await self._tree.handle([GetData(_config_path(entity_type, entity)) for entity in entities])
-        found: dict[str, dict[str, str]] = {}
-        for entity, answer in zip(entities, answers, strict=True):
-            missing = isinstance(answer.error, NoNode)
-            found[entity] = {} if missing else decode_config(f"{entity_type}/{entity}", answer.value.data)
-        return found
+        """The configs of many entities in one batch; empty for an entity without one."""
+        responses = await self._tree.handle([GetData(_config_path(entity_type, entity)) for entity in entities])
+        entity_configs: dict[str, dict[str, str]] = {}
+        for entity, response in zip(entities, responses, strict=True):
+            missing = isinstance(response.error, NoNode)
+            entity_configs[entity] = {} if missing else decode_config(f"{entity_type}/{entity}", response.value.data)
+        return entity_configs
 
     async def fetch_all_configs(self, entity_type: str) -> dict[str, dict[str, str]]:
         return await self.fetch_configs(entity_type, await self._children(paths.config_type(entity_type)))
 
     async def change_topic_config(self, name: str, config: Mapping[str, str]) -> None:
-        """Replaces all that is set for the topic. The values were checked by the caller."""
+        """Replaces the whole config of the topic. The caller has validated the values."""
         topic_name.validate(name)
         if not await self.topic_exists(name):
             raise UnknownTopicOrPartition(f"Topic '{name}' does not exist.")
         await self.change_config(TOPIC, name, config)
 
     async def change_broker_config(self, broker_id: int | None, config: Mapping[str, str]) -> None:
-        """Of one broker, or with None the default of all."""
+        """Replaces the config of one broker, or with None the default of all brokers."""
         await self.change_config(BROKER, DEFAULT_ENTITY if broker_id is None else str(broker_id), config)
 
     async def change_config(self, entity_type: str, entity: str, config: Mapping[str, str]) -> None:
-        """Writes the config of an entity (sanitized name) and tells all brokers. An empty one of quotas takes its node away."""
+        """Writes the config of an entity (sanitized name) and notifies all brokers. An empty quota config deletes its znode."""
         if config or entity_type not in _QUOTA_TYPES or not await self._clean_quota_node(entity_type, entity):
             await self._tree.set_or_create(_config_path(entity_type, entity), encode_config(config))
         await self.notify_config_change(f"{entity_type}/{entity}")
@@ -242,21 +241,21 @@ class AdminTree:
             await self._tree.ensure(paths.CONFIG_CHANGES)
             await self._tree.create(path, encode_config_change(entity_path), CreateMode.PERSISTENT_SEQUENTIAL)
 
-    async def _create_with_known_config(self, topic: NewTopic, topic_id: Uuid) -> Uuid | KafkaError:
-        """For a topic whose config outlived an earlier topic of that name; if the topic itself exists, nothing is changed."""
-        (answer,) = await self._tree.handle([_creation(topic, topic_id, config_exists=True)])
-        if isinstance(answer.error, NoNode):  # it was not the config that existed
+    async def _create_with_existing_config(self, topic: PlannedTopic, topic_id: Uuid) -> Uuid | KafkaError:
+        """For a topic whose config outlived an earlier topic of that name. If the topic itself exists, nothing is changed."""
+        (response,) = await self._tree.handle([_creation(topic, topic_id, config_exists=True)])
+        if isinstance(response.error, NoNode):  # the existing node was not the config
             return TopicExists(f"Topic '{topic.name}' already exists.")
-        return _outcome(answer.error, topic, topic_id)
+        return _outcome(response.error, topic, topic_id)
 
-    async def _create_again(self, topic: NewTopic, topic_id: Uuid) -> Uuid | KafkaError:
-        (answer,) = await self._tree.handle([_creation(topic, topic_id, config_exists=False)])
-        if isinstance(answer.error, NodeExists):
-            return await self._create_with_known_config(topic, topic_id)
-        return _outcome(answer.error, topic, topic_id)
+    async def _create_again(self, topic: PlannedTopic, topic_id: Uuid) -> Uuid | KafkaError:
+        (response,) = await self._tree.handle([_creation(topic, topic_id, config_exists=False)])
+        if isinstance(response.error, NodeExists):
+            return await self._create_with_existing_config(topic, topic_id)
+        return _outcome(response.error, topic, topic_id)
 
     async def _clean_quota_node(self, entity_type: str, entity: str) -> bool:
-        """Takes away the node of an entity that has nothing below it, and of a user's client also what only held it."""
+        """Deletes the node of an entity without children; for a user's client also the parents that held nothing else."""
         path = _config_path(entity_type, entity)
         if await self._children(path):
             return False
@@ -274,7 +273,7 @@ class AdminTree:
 
 
 def validate_assignment(assignment: Assignment) -> None:
-    """The same number of different brokers for partitions 0, 1, 2 …"""
+    """Raises unless partitions 0, 1, 2 … have the same number of replicas, on different brokers."""
     if len({len(replicas) for replicas in assignment.values()}) != 1:
         raise InvalidReplicaAssignment("All partitions should have the same number of replicas")
     if any(len(set(replicas)) != len(replicas) for replicas in assignment.values()):
@@ -283,8 +282,8 @@ def validate_assignment(assignment: Assignment) -> None:
         raise InvalidReplicaAssignment("partitions should be a consecutive 0-based integer sequence")
 
 
-def _creation(topic: NewTopic, topic_id: Uuid, *, config_exists: bool) -> Multi:
-    """The config first: the controller must find it when it hears of the topic."""
+def _creation(topic: PlannedTopic, topic_id: Uuid, *, config_exists: bool) -> Multi:
+    """The config first: it must exist when the controller sees the topic."""
     config_path, config = _config_path(TOPIC, topic.name), encode_config(topic.config)
     partitions = {partition: ReplicaAssignment(tuple(replicas)) for partition, replicas in topic.assignment.items()}
     return Multi(
@@ -299,8 +298,8 @@ def _config_path(entity_type: str, entity: str) -> str:
     return paths.config_entity(f"{entity_type}/{entity}")
 
 
-def _outcome(error: TreeError | None, topic: NewTopic, topic_id: Uuid) -> Uuid | KafkaError:
-    """What the tree itself could not do is not the client's fault: UNKNOWN_SERVER_ERROR."""
+def _outcome(error: TreeError | None, topic: PlannedTopic, topic_id: Uuid) -> Uuid | KafkaError:
+    """An error of the metadata store itself is not the client's fault: UNKNOWN_SERVER_ERROR."""
     if error is None:
         return topic_id
     if isinstance(error, NodeExists):

@@ -1,8 +1,8 @@
-"""One broker's hold on the tree: typed calls, handlers that outlive a watch, and a new session when the old one expired.
+"""A broker's client of the metadata store: typed calls, handlers that outlive a watch, and a new session when the old one expired.
 
-It is what Kafka's ZooKeeperClient is to KafkaZkClient. A handler is registered for a path first; from then on every GetData or Exists
-(children: GetChildren) of that path leaves a watch, so whoever hears of a change and reads again is listening again, with no gap between.
-It starts no task and keeps no clock: that a session expired is told to `on_expired`, and the owner then awaits `reinitialize()`.
+It corresponds to Kafka's ZooKeeperClient below KafkaZkClient. A handler is registered for a path first; from then on every GetData or
+Exists (for children: GetChildren) of that path leaves a watch. So a handler that reads again after a change is watching again, without a
+gap. This class starts no task and keeps no clock: when a session expires it calls `on_expired`, and the owner then awaits `reinitialize()`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ R = TypeVar("R")
 
 
 class ZNodeChangeHandler(Protocol):
-    """Hears of one node. It should only note the event and return: it runs inside the commit of whoever made the change."""
+    """Called for changes of one znode. It should only note the event and return: it runs inside the commit of the change."""
 
     @property
     def path(self) -> str: ...
@@ -68,11 +68,11 @@ class StateChangeHandler(Protocol):
     def name(self) -> str: ...
 
     async def before_initializing_session(self) -> None:
-        """The old session is gone with its ephemerals: the controller resigns here."""
+        """The old session has ended, with its ephemeral nodes: the controller resigns here."""
         ...
 
     async def after_initializing_session(self) -> None:
-        """A new session is open, without ephemerals and without watches: register the broker, read and watch everything again."""
+        """A new session is open, without ephemeral nodes and watches: register the broker, read and watch everything again."""
         ...
 
 
@@ -87,7 +87,7 @@ class TreeClient:
 
     @property
     def trouble(self) -> StoreTrouble | None:
-        """Why changes cannot be kept at the moment, where the tree is kept on a disk of this machine."""
+        """Why the store cannot save changes at the moment, if it is on a disk of this machine."""
         return self._tree.trouble if isinstance(self._tree, Kept) else None
 
     @property
@@ -107,7 +107,7 @@ class TreeClient:
             self._session = None
 
     async def reinitialize(self) -> None:
-        """A new session for an expired one. Handlers stay registered; what they watched is watched again when it is read again."""
+        """Opens a new session in place of an expired one. Handlers stay registered; their watches return with the next reads."""
         if self._session is not None and self._session.is_alive:
             return
         for handler in list(self._state_change_handlers.values()):
@@ -117,7 +117,7 @@ class TreeClient:
             await _guarded(handler.name, handler.after_initializing_session)
 
     def register_change_handler(self, handler: ZNodeChangeHandler) -> None:
-        """Local: the watch is left by the next GetData or Exists of the path. Only Exists can watch a node that is not there."""
+        """Local: the next GetData or Exists of the path leaves the watch. Only Exists can watch a missing node."""
         self._change_handlers[handler.path] = handler
 
     def unregister_change_handler(self, path: str) -> None:
@@ -136,13 +136,13 @@ class TreeClient:
         self._state_change_handlers.pop(name, None)
 
     async def handle(self, requests: Sequence[Request[R]]) -> list[Response[R]]:
-        """Many at once; reads of paths that have a handler leave a watch. Their own `watch` is not asked."""
+        """Many requests at once; reads of paths with a handler leave a watch. The requests' own `watch` is ignored."""
         if self._session is None:
             return [Response(request, None, SessionExpired("/", "There is no session with the metadata tree")) for request in requests]
         return await self._session.handle([self._watching(request) for request in requests])
 
     async def get(self, path: str) -> NodeData | None:
-        """Data and stat, or None if there is no such node; in that case no watch is left, use `exists` for that."""
+        """Data and stat, or None if the node does not exist; then no watch is left, use `exists` for that."""
         try:
             return await self._one(GetData(path))
         except NoNode:
@@ -161,7 +161,7 @@ class TreeClient:
         return await self._one(Create(path, data, mode))
 
     async def create_recursive(self, path: str, data: bytes | None = None) -> None:
-        """The node and the parents that are missing, which hold nothing. Raises NodeExists if the node itself was there."""
+        """Creates the node and its missing parents, which get no data. Raises NodeExists if the node itself existed."""
         try:
             await self._one(Create(path, data))
         except NoNode:
@@ -169,18 +169,18 @@ class TreeClient:
             await self._one(Create(path, data))
 
     async def ensure(self, path: str) -> None:
-        """That the node is there, with its parents; if somebody else made it in the meantime that is as good."""
+        """Creates the node and its parents unless they exist. A concurrent creation by another client is not an error."""
         try:
             await self.create_recursive(path)
         except NodeExists:
             pass
 
-    async def ensure_all(self, wanted: Sequence[str]) -> None:
-        """That all of these nodes are there, with their parents, in one go."""
-        all_paths = dict.fromkeys(each for path in wanted for each in paths.with_ancestors(path))
-        for answer in await self.handle([Create(path) for path in all_paths]):
-            if answer.error is not None and not isinstance(answer.error, NodeExists):
-                raise answer.error
+    async def ensure_all(self, node_paths: Sequence[str]) -> None:
+        """Creates all of these nodes and their parents unless they exist, in one batch."""
+        all_paths = dict.fromkeys(ancestor for path in node_paths for ancestor in paths.with_ancestors(path))
+        for response in await self.handle([Create(path) for path in all_paths]):
+            if response.error is not None and not isinstance(response.error, NodeExists):
+                raise response.error
 
     async def set_data(self, path: str, data: bytes | None, version: int = MATCH_ANY_VERSION) -> Stat:
         return await self._one(SetData(path, data, version))
@@ -192,7 +192,7 @@ class TreeClient:
             await self.create_recursive(path, data)
 
     async def delete(self, path: str, version: int = MATCH_ANY_VERSION) -> bool:
-        """Whether there was something to delete."""
+        """Returns whether the node existed."""
         try:
             await self._one(Delete(path, version))
         except NoNode:
@@ -200,18 +200,18 @@ class TreeClient:
         return True
 
     async def delete_recursive(self, path: str) -> bool:
-        """The node and all below it, children first, level by level in one batch each. Not atomic, as in Kafka."""
+        """Deletes the node and all below it, children first, one batch per level. Not atomic, as in Kafka."""
         levels = [[path]]
         while levels[-1]:
-            answers = await self.handle([GetChildren(each) for each in levels[-1]])
-            found = zip(levels[-1], answers, strict=True)
-            levels.append([f"{each}/{name}" for each, answer in found if answer.error is None for name in answer.value.names])
+            responses = await self.handle([GetChildren(parent) for parent in levels[-1]])
+            answered = zip(levels[-1], responses, strict=True)
+            levels.append([f"{parent}/{name}" for parent, response in answered if response.error is None for name in response.value.names])
         deleted = False
         for level in reversed(levels):
-            for answer in await self.handle([Delete(each) for each in level]):
-                if answer.error is not None and not isinstance(answer.error, NoNode):
-                    raise answer.error
-                deleted = answer.error is None
+            for response in await self.handle([Delete(node_path) for node_path in level]):
+                if response.error is not None and not isinstance(response.error, NoNode):
+                    raise response.error
+                deleted = response.error is None
         return deleted
 
     async def multi(self, operations: Sequence[Operation]) -> list[Created | Stat | None]:
@@ -250,7 +250,7 @@ class TreeClient:
 
 
 async def _guarded(name: str, step: Callable[[], Awaitable[None]]) -> None:
-    """One handler that fails must not keep the others from their new session."""
+    """A failing handler must not keep the others from their new session."""
     try:
         await step()
     except Exception:

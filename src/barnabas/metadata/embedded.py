@@ -1,8 +1,8 @@
-"""The embedded store: the metadata tree of one process in one SQLite file, for a laptop, a broker alone, or brokers in one process.
+"""The embedded metadata store: the tree of one process in one SQLite file, for a single broker or several brokers in one process.
 
-The file is a journal with a memory: reads never touch it, every commit is one SQLite transaction that is synced before anything is answered
-(WAL, synchronous=FULL), and opening reads it once. Ephemeral nodes are never in it, so a dead process leaves none behind.
-It must never be shared between processes: it is locked from opening to closing, and by the kernel, so a killed process leaves no lock.
+Reads never touch the file. Every commit is one SQLite transaction that is synced before any response (WAL, synchronous=FULL), and opening
+reads the file once. Ephemeral nodes are never in it, so a dead process leaves none behind. Processes must never share the file: it is
+locked from opening to closing, by a lock of the kernel, which a killed process cannot leave behind.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from typing import Final
 from barnabas.file_modes import FILE_MODE
 from barnabas.metadata.errors import NoNode, StoreFailure, StoreUnusable
 from barnabas.metadata.local import EPOCH_BITS, LocalTree
-from barnabas.metadata.nodes import Image, Limits, Nodes
+from barnabas.metadata.nodes import Image, Limits, ZNodes
 
-APPLICATION_ID: Final = 0x42524E42  # "BRNB" in the header of the file, so that `file` and we know it
+APPLICATION_ID: Final = 0x42524E42  # "BRNB" in the header of the file, which identifies it, also for `file`
 SCHEMA_VERSION: Final = 1
-WAL_BYTES_MAX: Final = 16 * 1024 * 1024  # what stays of the WAL after a checkpoint; a greater one is cut back to this
+WAL_BYTES_MAX: Final = 16 * 1024 * 1024  # a checkpoint truncates a larger WAL to this size
 WAL_CHECKPOINT_PAGES: Final = 1000
-FREE_PAGES_KEPT: Final = 1000  # more free pages than this are given back to the disk when the file is opened
+FREE_PAGES_KEPT: Final = 1000  # opening the file returns more free pages than this to the disk
 
-# `creates` counts children ever made. WITHOUT ROWID: the rows stand in the order of their paths, parents before children.
+# `creates` counts the children ever created. WITHOUT ROWID: the rows are in the order of their paths, parents before children.
 _SCHEMA: Final = """
 CREATE TABLE node (
     path TEXT PRIMARY KEY, data BLOB, version INTEGER NOT NULL, creates INTEGER NOT NULL,
@@ -38,7 +38,7 @@ _COLUMNS: Final = "path, data, version, creates, czxid, mzxid, pzxid, ctime, mti
 
 
 def open_embedded(path: str, now_ms: Callable[[], int], limits: Limits | None = None) -> LocalTree:
-    """The tree kept in the file `path`, made if it is not there. Raises StoreUnusable, with a text that names the file and the fix."""
+    """The tree in the file `path`, which is created if it is missing. Raises StoreUnusable with a text that names the file and the fix."""
     try:
         journal = SqliteJournal(path)
     except sqlite3.Error as error:
@@ -52,11 +52,11 @@ def open_embedded(path: str, now_ms: Callable[[], int], limits: Limits | None = 
 
 
 def _make_private(path: str) -> None:
-    """Makes the file where there is none, because SQLite makes it readable for others. The WAL gets the permissions of the file.
+    """Creates the file if it is missing, because SQLite would create it readable by others. The WAL gets the same permissions.
 
     A file that exists must not be opened here: closing it would release the lock that SQLite has on it in this process.
     """
-    with suppress(OSError):  # SQLite tells what is wrong with the path
+    with suppress(OSError):  # SQLite reports what is wrong with the path
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, FILE_MODE))
 
 
@@ -66,12 +66,13 @@ class SqliteJournal:
         _make_private(path)
         self._database = sqlite3.connect(path, timeout=0, isolation_level=None)
         try:
-            # Exclusive before the first access: the lock is taken once and kept, and the WAL needs no shared memory file.
+            # Exclusive before the first access: the lock is taken once and kept, and the WAL needs no shared-memory file.
             self._database.execute("PRAGMA locking_mode = EXCLUSIVE")
             self._is_new = self._recognize()
-            self._database.execute("PRAGMA auto_vacuum = INCREMENTAL")  # heeded only while the file is empty
+            self._database.execute("PRAGMA auto_vacuum = INCREMENTAL")  # takes effect only while the file is empty
             self._database.execute("PRAGMA journal_mode = WAL")
             self._database.execute("PRAGMA synchronous = FULL")
+            self._database.execute("PRAGMA fullfsync = ON")  # macOS: also out of the cache of the drive
             self._database.execute(f"PRAGMA journal_size_limit = {WAL_BYTES_MAX}")
             self._database.execute(f"PRAGMA wal_autocheckpoint = {WAL_CHECKPOINT_PAGES}")
             self._database.execute("PRAGMA temp_store = MEMORY")
@@ -79,15 +80,15 @@ class SqliteJournal:
             self._database.close()
             raise
 
-    def load(self, limits: Limits) -> tuple[Nodes, int]:
-        """All nodes, and the epoch of this life: greater than that of any before, also of one that wrote nothing."""
+    def load(self, limits: Limits) -> tuple[ZNodes, int]:
+        """All nodes, and an epoch that is greater than that of every earlier opening, including those that wrote nothing."""
         self._database.execute("BEGIN IMMEDIATE")
         if self._is_new:
             self._make_tables()
-        nodes = Nodes(limits)
+        nodes = ZNodes(limits)
         last_zxid = 0
         collecting = gc.isenabled()
-        gc.disable()  # nothing is garbage yet: the collector would walk the growing tree again and again
+        gc.disable()  # nothing is garbage yet: the collector would traverse the growing tree again and again
         try:
             for path, *image in self._database.execute(f"SELECT {_COLUMNS} FROM node ORDER BY path"):
                 nodes.load(path, (*image, 0))
@@ -101,7 +102,7 @@ class SqliteJournal:
         self._database.execute("COMMIT")
         (free_pages,) = self._database.execute("PRAGMA freelist_count").fetchone()
         if free_pages > FREE_PAGES_KEPT:
-            self._database.executescript("PRAGMA incremental_vacuum")  # `execute` would free one page only
+            self._database.executescript("PRAGMA incremental_vacuum")  # `execute` would free only one page
         return nodes, epoch
 
     def commit(self, written: Sequence[tuple[str, Image]], deleted: Sequence[str]) -> None:
@@ -114,7 +115,7 @@ class SqliteJournal:
             self._database.executemany(f"INSERT OR REPLACE INTO node ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
             execute("COMMIT")
         except sqlite3.Error as error:
-            with suppress(sqlite3.Error):  # SQLite may have rolled back by itself, or be past helping: the first error is the one to tell
+            with suppress(sqlite3.Error):  # SQLite may have rolled back by itself, or fail again: the first error is the one to report
                 execute("ROLLBACK")
             raise StoreFailure(
                 "/", f"The metadata store {self._path} could not keep a change: {error}. Check the disk's space and health"
@@ -124,7 +125,7 @@ class SqliteJournal:
         self._database.close()  # checkpoints and removes the WAL
 
     def _recognize(self) -> bool:
-        """Whether the file is new. Refuses one that is not ours, or is newer than this program, before anything in it is changed."""
+        """Whether the file is new. Rejects a file of another program or a newer version before anything in it is changed."""
         (tables,) = self._database.execute("SELECT count(*) FROM sqlite_schema").fetchone()
         (application_id,) = self._database.execute("PRAGMA application_id").fetchone()
         (version,) = self._database.execute("PRAGMA user_version").fetchone()
@@ -139,7 +140,7 @@ class SqliteJournal:
         return False
 
     def _make_tables(self) -> None:
-        """Inside the first transaction, so that a store is either new or whole."""
+        """Runs inside the first transaction, so that a store is either new or complete."""
         for statement in filter(str.strip, _SCHEMA.split(";")):
             self._database.execute(statement)
         self._database.execute(f"PRAGMA application_id = {APPLICATION_ID}")

@@ -1,14 +1,14 @@
 """ZooKeeper's errors as exceptions, each with ZooKeeper's code.
 
-A store answers with them, the controller and the broker decide by them. They never reach a client of the broker as they are:
-whoever asked the tree turns them into Kafka's errors.
+A metadata store returns them to the controller and the broker. They never reach a client of the broker as they are: the code that sent the
+request turns them into Kafka's errors.
 """
 
 from __future__ import annotations
 
 
 class TreeError(Exception):
-    """A request that the tree refused. `operation` is the place of the refused operation inside a multi, else None."""
+    """A failed request to the metadata store. `operation` is the index of the failed operation inside a multi, else None."""
 
     code: int = -1
 
@@ -19,19 +19,19 @@ class TreeError(Exception):
 
 
 class StoreFailure(TreeError):
-    """SYSTEMERROR: the store could not keep a change (a full or broken disk); nothing of it was applied."""
+    """SYSTEMERROR: the store could not save a change (a full or broken disk); no part of it was applied."""
 
     code = -1
 
 
 class ConnectionLoss(TreeError):
-    """The outcome is unknown. Only a remote store answers this, and only after its own retries."""
+    """The outcome is unknown. Only a remote store returns this, and only after its own retries."""
 
     code = -4
 
 
 class BadArguments(TreeError):
-    """A path that is not one, or a request beyond the limits of the tree."""
+    """An invalid path, or a request beyond the limits of the tree."""
 
     code = -8
 
@@ -69,10 +69,10 @@ class AuthFailed(TreeError):
 
 
 class QuotaExceeded(TreeError):
-    """The tree holds as many nodes, or the session as many watches, as its limits allow."""
+    """The tree has reached its limit of nodes, or the session its limit of watches."""
 
     code = -125
 
 
 class StoreUnusable(Exception):
-    """The store cannot be opened: another process has it, or it is not ours, or it is damaged. The text names file and fix."""
+    """The store cannot be opened: another process uses it, it belongs to another program, or it is damaged. Names the file and the fix."""

@@ -1,8 +1,8 @@
-"""A tree inside this process: nodes in memory, a journal that makes writes durable, sessions for the brokers of the process, watches.
+"""A metadata store inside this process: nodes in memory, a journal that makes writes durable, watches, sessions for the process's brokers.
 
-Reads never leave memory. Writes are decided in memory, then committed to the journal, and only then seen, answered and told to watchers;
-if the journal refuses, memory goes back. It runs on one thread, the event loop's, and never waits for anything but the journal.
-A session lives as long as it is not closed or expired: there is no heartbeat that could be missed inside one process.
+Reads never leave memory. Writes are decided in memory, then committed to the journal; only then are they visible, answered and sent to
+watchers. If the journal fails, the change in memory is undone. Everything runs on the thread of the event loop and waits for nothing but
+the journal. A session lives until it is closed or expired: inside one process no heartbeat can be missed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol, cast
 
 from barnabas.metadata.errors import BadArguments, SessionExpired, StoreFailure, TreeError
-from barnabas.metadata.nodes import Image, Limits, Node, Nodes, Transaction, check_path, touched_paths
+from barnabas.metadata.nodes import Image, Limits, TreeTransaction, ZNode, ZNodes, check_path, touched_paths
 from barnabas.metadata.tree import (
     Check,
     Children,
@@ -35,30 +35,30 @@ from barnabas.metadata.tree import (
     WatchedEvent,
     Watcher,
 )
-from barnabas.metadata.watches import Watches
+from barnabas.metadata.watches import WatchTable
 
 log = logging.getLogger(__name__)
 
-EPOCH_BITS: Final = 32  # a zxid is, as in ZooKeeper, an epoch (here: a life of the store) and a counter in it
+EPOCH_BITS: Final = 32  # a zxid is, as in ZooKeeper, an epoch (here: one opening of the store) and a counter in it
 
 
 _READS: Final = frozenset({Exists, GetData, GetChildren})
 
 
-class Journal(Protocol):
-    """What outlives the process."""
+class TreeJournal(Protocol):
+    """The durable part of the tree."""
 
-    path: str  # empty where nothing does
+    path: str  # empty if nothing is durable
 
     def commit(self, written: Sequence[tuple[str, Image]], deleted: Sequence[str]) -> None:
-        """All of it is durable on return; raises StoreFailure if none of it is kept."""
+        """All changes are durable on return; raises StoreFailure if none of them is saved."""
         ...
 
     def close(self) -> None: ...
 
 
 class NoJournal:
-    """For the simulator and for tests: the tree is gone with the object."""
+    """For the simulator and for tests: nothing is durable."""
 
     path = ""
 
@@ -68,14 +68,14 @@ class NoJournal:
 
 
 class LocalTree:
-    """`epoch` must be greater than in any earlier life of the same nodes, so that zxids, and with them broker epochs, only grow."""
+    """`epoch` must be greater than in any earlier opening of the same nodes, so that zxids, and with them broker epochs, only grow."""
 
-    def __init__(self, now_ms: Callable[[], int], journal: Journal | None = None, nodes: Nodes | None = None, epoch: int = 1) -> None:
+    def __init__(self, now_ms: Callable[[], int], journal: TreeJournal | None = None, nodes: ZNodes | None = None, epoch: int = 1) -> None:
         self._now_ms = now_ms
         self.trouble: StoreTrouble | None = None
-        self._journal: Journal = journal if journal is not None else NoJournal()
-        self._nodes = nodes if nodes is not None else Nodes(Limits())
-        self._watches = Watches(self._nodes.limits.watches_max)
+        self._journal: TreeJournal = journal if journal is not None else NoJournal()
+        self._nodes = nodes if nodes is not None else ZNodes(Limits())
+        self._watches = WatchTable(self._nodes.limits.watches_max)
         self._sessions: dict[int, LocalSession] = {}
         self._events: deque[tuple[LocalSession, WatchedEvent]] = deque()
         self._delivering = False
@@ -89,7 +89,7 @@ class LocalTree:
 
     @property
     def node_count(self) -> int:
-        """With the root."""
+        """The number of nodes, including the root."""
         return len(self._nodes)
 
     @property
@@ -118,7 +118,7 @@ class LocalTree:
         self._journal.close()
 
     def end_session(self, session: LocalSession, expired: bool = False) -> None:
-        """Its watches go, then its ephemerals, which the others hear of. An expired session is told so, a closed one asked for it."""
+        """Removes its watches, then its ephemeral nodes, which triggers other watches. An expired session gets SESSION_EXPIRED."""
         if self._sessions.pop(session.session_id, None) is None:
             return
         self._watches.forget(session.session_id)
@@ -130,7 +130,7 @@ class LocalTree:
             try:
                 self._commit([transaction], undo=False)
             except StoreFailure as failure:
-                # Ephemerals are not in the journal; only their parents' counters could not be kept, until the next write to them.
+                # Ephemeral nodes are not in the journal; only their parents' counters are not saved, until the next write to them.
                 log.warning("The end of session 0x%x could not be written: %s", session.session_id, failure)
         self._deliver()
 
@@ -138,10 +138,10 @@ class LocalTree:
         return session.session_id in self._sessions
 
     def handle(self, session: LocalSession, requests: Sequence[Request[R_co]]) -> list[Response[R_co]]:
-        """Writes that stand in a row share one commit; a read first commits what stands before it."""
+        """Consecutive writes share one commit; a read first commits the writes before it."""
         responses: list[Response[R_co]] = []
-        pending: list[Transaction] = []
-        uncommitted = 0  # where in `responses` the pending writes begin
+        pending: list[TreeTransaction] = []
+        uncommitted = 0  # the index in `responses` of the first pending write
         for request in requests:
             if type(request) in _READS:
                 self._commit_pending(pending, responses, uncommitted)
@@ -173,18 +173,18 @@ class LocalTree:
                 self._watches.watch_children(request.path, session_id)
             return Children(sorted(node.children or ()), node.stat())
         assert isinstance(request, Exists)
-        found = self._nodes.get(request.path)
-        if found is None:
+        node_or_none = self._nodes.get(request.path)
+        if node_or_none is None:
             check_path(request.path)
         if request.watch:
             self._watches.watch_data(request.path, session_id)
-        return None if found is None else found.stat()
+        return None if node_or_none is None else node_or_none.stat()
 
-    def _missing(self, path: str) -> Node:
+    def _missing(self, path: str) -> ZNode:
         check_path(path)
         return self._nodes.require(path)
 
-    def _write(self, session: LocalSession, request: Request[R_co], pending: list[Transaction]) -> Response[R_co]:
+    def _write(self, session: LocalSession, request: Request[R_co], pending: list[TreeTransaction]) -> Response[R_co]:
         transaction = self._begin(session.session_id)
         try:
             if not self.is_open(session):
@@ -196,7 +196,7 @@ class LocalTree:
         pending.append(transaction)
         return Response(request, cast("R_co", result))
 
-    def _change(self, transaction: Transaction, request: Request[object]) -> object:
+    def _change(self, transaction: TreeTransaction, request: Request[object]) -> object:
         if isinstance(request, (Create, SetData, Delete, Check)):
             return transaction.apply(request)
         if not isinstance(request, Multi):
@@ -212,11 +212,11 @@ class LocalTree:
                 raise
         return results
 
-    def _begin(self, session_id: int) -> Transaction:
+    def _begin(self, session_id: int) -> TreeTransaction:
         self._zxid += 1
-        return Transaction(self._nodes, session_id, self._zxid, self._now_ms())
+        return TreeTransaction(self._nodes, session_id, self._zxid, self._now_ms())
 
-    def _commit_pending(self, pending: list[Transaction], responses: list[Response[R_co]], uncommitted: int) -> None:
+    def _commit_pending(self, pending: list[TreeTransaction], responses: list[Response[R_co]], uncommitted: int) -> None:
         if not pending:
             return
         try:
@@ -227,19 +227,19 @@ class LocalTree:
                     responses[at] = Response(responses[at].request, None, failure)
         pending.clear()
 
-    def _commit(self, transactions: list[Transaction], undo: bool = True) -> None:
+    def _commit(self, transactions: list[TreeTransaction], undo: bool = True) -> None:
         written: list[tuple[str, Image]] = []
         deleted: list[str] = []
         for path in touched_paths(transactions):
             node = self._nodes.get(path)
-            if node is None or node.ephemeral_owner:  # an ephemeral is never in the journal, but may stand where a node was that is
+            if node is None or node.ephemeral_owner:  # an ephemeral node is never in the journal, but may replace one that is
                 deleted.append(path)
             else:
                 written.append((path, node.image()))
         try:
             if written or deleted:
                 self._journal.commit(written, deleted)
-                self._note_kept()
+                self._note_saved()
         except StoreFailure as failure:
             self._note_trouble(failure)
             if undo:
@@ -251,17 +251,17 @@ class LocalTree:
         self._queue_events(transactions)
 
     def _note_trouble(self, failure: StoreFailure) -> None:
-        """Logged when it begins: until it ends every change is refused, and whoever asked for it is told."""
+        """Logged once, when the trouble begins: until it ends every change fails, and its caller receives the error."""
         if self.trouble is None:
             log.error("%s. Until then topics, configs and leaders cannot be changed", failure)
         self.trouble = StoreTrouble(self._journal.path, str(failure))
 
-    def _note_kept(self) -> None:
+    def _note_saved(self) -> None:
         if self.trouble is not None:
             log.warning("The metadata store %s keeps changes again", self._journal.path)
             self.trouble = None
 
-    def _queue_events(self, transactions: list[Transaction]) -> None:
+    def _queue_events(self, transactions: list[TreeTransaction]) -> None:
         if self._watches.is_empty:
             return
         for transaction in transactions:
@@ -270,7 +270,7 @@ class LocalTree:
                     self._events.append((self._sessions[session_id], event))
 
     def _deliver(self) -> None:
-        """A watcher may ask and write again; what that causes is delivered after it, never inside it."""
+        """A watcher may send requests; the events they cause are delivered after it returns, never inside it."""
         if self._delivering:
             return
         self._delivering = True
@@ -301,7 +301,7 @@ class LocalSession:
         return self._tree.handle(self, requests)
 
     def handle_now(self, requests: Sequence[Request[R_co]]) -> list[Response[R_co]]:
-        """The same without `await`, for tools that work on the embedded store and nothing else."""
+        """`handle` without `await`, for tools that work on the embedded store only."""
         return self._tree.handle(self, requests)
 
     async def close(self) -> None:
@@ -311,7 +311,7 @@ class LocalSession:
         self._tree.end_session(self)
 
     def expire(self) -> None:
-        """As if the store had not heard of the owner for too long. Inside one process only the simulator and tests have a reason to."""
+        """Expires the session, as after missed heartbeats. Used by the simulator and tests."""
         self._tree.end_session(self, expired=True)
 
     def notify(self, event: WatchedEvent) -> None:

@@ -1,7 +1,7 @@
-"""The nodes in memory: ZooKeeper's rules for creating, setting, deleting and checking, and the way back.
+"""The znodes in memory: ZooKeeper's rules for creating, setting, deleting and checking, with undo.
 
-This is where a write is decided, before a store makes it durable. A `Transaction` changes the nodes at once and remembers how each looked
-before, so that a refused multi, or a commit that the disk refused, can be undone. It touches no disk, clock or watch.
+A write is decided here before a store makes it durable. A transaction changes the nodes at once and remembers the previous state of each,
+so that a failed multi, or a failed commit, can be undone. This module uses no disk, clock or watch.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ ROOT: Final = "/"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one tree may hold. ZooKeeper's own limit is jute.maxbuffer, on path and data of a node together."""
+    """The limits of one tree. ZooKeeper's own limit is jute.maxbuffer, on path and data of a node together."""
 
     node_bytes_max: int = 0xFFFFF
-    operations_max: int = 100_000  # in one multi; over ZooKeeper keep a multi below jute.maxbuffer too
+    operations_max: int = 100_000  # in one multi; with ZooKeeper a multi must also stay below jute.maxbuffer
     nodes_max: int = 1_000_000
     watches_max: int = 1_000_000  # of one session
 
 
-# How a node looked: data, version, creates, czxid, mzxid, pzxid, ctime, mtime, ephemeral owner.
+# The state of a node: data, version, creates, czxid, mzxid, pzxid, ctime, mtime, ephemeral owner.
 Image = tuple["bytes | None", int, int, int, int, int, int, int, int]
 
 
-class Node:
-    """`creates` counts the children ever made here. It numbers sequential nodes, and the cversion follows from it."""
+class ZNode:
+    """`creates` counts the children ever created here. It numbers sequential nodes, and the cversion derives from it."""
 
     __slots__ = ("children", "creates", "ctime", "czxid", "data", "ephemeral_owner", "mtime", "mzxid", "pzxid", "version")
 
@@ -76,24 +76,24 @@ class Node:
 
     def stat(self) -> Stat:
         count = len(self.children) if self.children else 0
-        # Every child ever made that is not here was deleted: creates + deletes = creates + (creates - count).
+        # Every child ever created that is missing now was deleted: creates + deletes = creates + (creates - count).
         cversion = 2 * self.creates - count
         return Stat(self.czxid, self.mzxid, self.pzxid, self.ctime, self.mtime, self.version, cversion, self.ephemeral_owner, count)
 
 
-class Nodes:
+class ZNodes:
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self._nodes: dict[str, Node] = {ROOT: Node((None, 0, 0, 0, 0, 0, 0, 0, 0))}
+        self._nodes: dict[str, ZNode] = {ROOT: ZNode((None, 0, 0, 0, 0, 0, 0, 0, 0))}
         self._ephemerals: dict[int, dict[str, None]] = {}
 
     def __len__(self) -> int:
         return len(self._nodes)
 
-    def get(self, path: str) -> Node | None:
+    def get(self, path: str) -> ZNode | None:
         return self._nodes.get(path)
 
-    def require(self, path: str) -> Node:
+    def require(self, path: str) -> ZNode:
         node = self._nodes.get(path)
         if node is None:
             raise NoNode(path)
@@ -103,7 +103,7 @@ class Nodes:
         return list(self._ephemerals.get(session_id, ()))
 
     def load(self, path: str, image: Image) -> None:
-        """Puts in a node as the store kept it; parents come before their children. Raises NoNode if the parent is missing."""
+        """Adds a node that was read from the store; parents come before their children. Raises NoNode if the parent is missing."""
         if path == ROOT:
             self._nodes[ROOT].restore(image)
             return
@@ -111,7 +111,7 @@ class Nodes:
         self.put(path, image)
 
     def put(self, path: str, image: Image) -> None:
-        node = self._nodes[path] = Node(image)
+        node = self._nodes[path] = ZNode(image)
         parent_path, _, name = path.rpartition("/")
         parent = self._nodes[parent_path or ROOT]
         if parent.children is None:
@@ -133,12 +133,12 @@ class Nodes:
                 del self._ephemerals[node.ephemeral_owner]
 
 
-class Transaction:
-    """One write: its operations under one zxid. `touched` holds each node it changed as it was before, None if it was not there."""
+class TreeTransaction:
+    """One write: its operations under one zxid. `touched` maps each changed path to its previous state, None if it did not exist."""
 
     __slots__ = ("_nodes", "_now_ms", "_session_id", "_zxid", "changes", "touched")
 
-    def __init__(self, nodes: Nodes, session_id: int, zxid: int, now_ms: int) -> None:
+    def __init__(self, nodes: ZNodes, session_id: int, zxid: int, now_ms: int) -> None:
         self._nodes = nodes
         self._session_id = session_id
         self._zxid = zxid
@@ -147,7 +147,7 @@ class Transaction:
         self.changes: list[tuple[EventType, str]] = []
 
     def apply(self, operation: Operation) -> Created | Stat | None:
-        """Makes one change, or raises the error that ZooKeeper would answer and leaves this operation's nodes as they were."""
+        """Applies one operation, or raises ZooKeeper's error and leaves the nodes of this operation unchanged."""
         if isinstance(operation, Create):
             return self._create(operation)
         if isinstance(operation, SetData):
@@ -180,7 +180,7 @@ class Transaction:
 
     def _create(self, operation: Create) -> Created:
         path, data, mode = operation.path, operation.data, operation.mode
-        plain = mode is CreateMode.PERSISTENT  # nearly all are, and asking an enum for its bits takes a third of a microsecond
+        plain = mode is CreateMode.PERSISTENT  # nearly always, and reading the bits of an enum takes a third of a microsecond
         sequential = not plain and mode.is_sequential
         self._check_path(path + "0" if sequential else path)
         self._check_size(path, data)
@@ -200,7 +200,7 @@ class Transaction:
         self.touched.setdefault(path, None)
         zxid, now_ms = self._zxid, self._now_ms
         owner = self._session_id if not plain and mode.is_ephemeral else 0
-        # A node that begins has no child yet: its pzxid is its own czxid, as in ZooKeeper.
+        # A new node has no child yet: its pzxid is its own czxid, as in ZooKeeper.
         self._nodes.put(path, (data, 0, 0, zxid, zxid, zxid, now_ms, now_ms, owner))
         parent.creates += 1
         parent.pzxid = zxid
@@ -238,19 +238,19 @@ class Transaction:
         parent.pzxid = self._zxid
         self.changes.append((EventType.NODE_DELETED, path))
 
-    def _versioned(self, path: str, version: int) -> Node:
+    def _versioned(self, path: str, version: int) -> ZNode:
         self._check_path(path)
         node = self._nodes.require(path)
         if version not in (MATCH_ANY_VERSION, node.version):
             raise BadVersion(path, f"BadVersion for {path}: expected {version}, it is {node.version}")
         return node
 
-    def _remember(self, path: str, node: Node) -> None:
+    def _remember(self, path: str, node: ZNode) -> None:
         if path not in self.touched:
             self.touched[path] = node.image()
 
     def _check_path(self, path: str) -> None:
-        if self._nodes.get(path) is None:  # a path that exists was checked when it was made
+        if self._nodes.get(path) is None:  # an existing path was checked when it was created
             check_path(path)
 
     def _check_size(self, path: str, data: bytes | None) -> None:
@@ -267,6 +267,6 @@ def check_path(path: str) -> None:
         raise BadArguments(path, f"Invalid path {path[:200]!r}: {fault}")
 
 
-def touched_paths(transactions: Iterable[Transaction]) -> list[str]:
-    """Every path the transactions changed, once, in the order of the first change."""
+def touched_paths(transactions: Iterable[TreeTransaction]) -> list[str]:
+    """Every path that the transactions changed, once, in the order of the first change."""
     return list(dict.fromkeys(path for transaction in transactions for path in transaction.touched))

@@ -1,6 +1,6 @@
-"""Where Kafka keeps what: the paths of its znodes, as Kafka 3.9 in ZooKeeper mode uses them, and the one that is ours.
+"""The paths of Kafka's znodes, as Kafka 3.9 in ZooKeeper mode uses them, and those that only Barnabas uses.
 
-Names that may hold any character (users, client ids) stand in a path in their sanitized form; see `znodes.configs`.
+Names that may contain any character (users, client ids) are in a path in their sanitized form; see `znodes.configs`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CONFIG: Final = "/config"
 CONFIG_CHANGES: Final = "/config/changes"
 CONFIG_CHANGE_PREFIX: Final = "config_change_"
 CONFIG_TYPES: Final = ("topics", "clients", "users", "brokers", "ips")
-# Kafka has them since KRaft and by these names; in the tree only we keep them, and make their nodes when they are needed.
+# Kafka has these names only in KRaft mode. Barnabas keeps them in the metadata store, too, and creates their nodes on demand.
 LATER_CONFIG_TYPES: Final = ("client-metrics", "groups")
 
 ADMIN: Final = "/admin"
@@ -51,11 +51,11 @@ DELEGATION_TOKENS: Final = "/delegation_token/tokens"
 DELEGATION_TOKEN_CHANGES: Final = "/delegation_token/token_changes"
 DELEGATION_TOKEN_CHANGE_PREFIX: Final = "token_change_"
 
-# Ours. An Apache Kafka broker in the same cluster stops when /feature holds a feature that it does not know.
+# Not Kafka's. An Apache Kafka broker in the same cluster stops when /feature holds a feature that it does not support.
 BARNABAS: Final = "/barnabas"
 BARNABAS_FEATURES: Final = "/barnabas/features"
 
-# What a broker makes at its start, in Kafka's order; the parents come with them.
+# The znodes that a broker creates at its start, in Kafka's order; their parents are created with them.
 PERSISTENT_PATHS: Final = (
     CONSUMERS,
     BROKER_IDS,
@@ -69,7 +69,7 @@ PERSISTENT_PATHS: Final = (
     *(f"{CONFIG}/{entity_type}" for entity_type in CONFIG_TYPES),
 )
 
-# Trees that Kafka closes to others with zookeeper.set.acl=true, and those in them that others may not even read.
+# The paths that Kafka protects with zookeeper.set.acl=true, and those among them that others may not even read.
 SECURE_ROOT_PATHS: Final = (
     ADMIN,
     BROKERS,
@@ -94,7 +94,7 @@ SENSITIVE_ROOT_PATHS: Final = (f"{CONFIG}/users", f"{CONFIG}/brokers", DELEGATIO
 
 
 def is_sensitive(path: str) -> bool:
-    """Whether the node may hold secrets and must not be readable by everybody."""
+    """Whether the node may hold secrets and must not be world-readable."""
     return path.startswith(SENSITIVE_ROOT_PATHS)
 
 
@@ -149,7 +149,7 @@ def consumer_offset(group: str, name: str, partition: int) -> str:
 
 
 def with_ancestors(path: str) -> list[str]:
-    """A path and those above it, without the root, from the top down."""
+    """A path and its ancestors, without the root, from the top down."""
     parts = path.split("/")[1:]
     return ["/" + "/".join(parts[:count]) for count in range(1, len(parts) + 1)]
 
@@ -159,7 +159,7 @@ def parent(path: str) -> str:
 
 
 def sequence_number(path: str) -> int:
-    """The ten digits that the tree put behind the name of a sequential node; notifications are handled in this order."""
+    """The ten digits at the end of the name of a sequential node; notifications are handled in this order."""
     digits = path[-SEQUENCE_DIGITS:]
     if len(digits) < SEQUENCE_DIGITS or not digits.isdecimal():
         raise ValueError(f"{path} is not the path of a sequential node: it does not end in {SEQUENCE_DIGITS} digits")
@@ -168,15 +168,15 @@ def sequence_number(path: str) -> int:
 
 SEQUENCE_DIGITS: Final = 10
 
-# What ZooKeeper refuses in a path: control characters, surrogates (so all beyond U+FFFF), private use, specials; empty names, `.` and `..`.
+# Invalid in ZooKeeper's paths: control characters, surrogates (so all beyond U+FFFF), private use, specials; empty names, `.` and `..`.
 _FORBIDDEN: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff\U00010000-\U0010ffff]|//|/\.{1,2}(?:/|\Z)")
 
 
 def fault_in(path: str) -> str | None:
-    """What is wrong with a path by ZooKeeper's rules, or None."""
+    """The reason why a path is invalid by ZooKeeper's rules, or None."""
     if not path.startswith("/"):
         return "a path begins with /"
     if path.endswith("/") and path != "/":
         return "a path does not end with /"
-    found = _FORBIDDEN.search(path)
-    return None if found is None else f"{found.group()!r} at {found.start()} is not allowed in a path"
+    match = _FORBIDDEN.search(path)
+    return None if match is None else f"{match.group()!r} at {match.start()} is not allowed in a path"

@@ -1,8 +1,8 @@
-"""Which brokers hold the replicas of new partitions: Kafka's assignReplicasToBrokers, with and without racks.
+"""Assigns the replicas of new partitions to brokers: Kafka's assignReplicasToBrokers, with and without racks.
 
-First replicas go round the brokers from a random one on; the others follow with a shift that grows with every round, so that two brokers
-do not share all their partitions. With racks the brokers stand in an order that alternates racks, and a rack that has none yet comes first.
-Randomness is given; nothing here knows the tree.
+The first replicas are assigned round-robin from a random broker on; the others follow with a shift that grows with every round, so that two
+brokers do not share all their partitions. With racks the brokers are ordered so that racks alternate, and a rack without a replica comes
+first. The random source is passed in; nothing here reads the metadata store.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from barnabas.errors import InvalidPartitions, InvalidReplicationFactor, KafkaEr
 
 
 class IncompleteRacks(KafkaError):
-    """Some brokers say in which rack they stand and some do not. UNKNOWN_SERVER_ERROR, as Kafka's AdminOperationException is."""
+    """Some brokers have a rack and some do not. UNKNOWN_SERVER_ERROR, as Kafka's AdminOperationException."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ def assign_replicas_to_brokers(
     fixed_start_index: int = -1,
     start_partition_id: int = -1,
 ) -> dict[int, tuple[int, ...]]:
-    """Replicas by partition, leader first. Negative indexes mean: a random start, and partition 0 first."""
+    """Replicas by partition, leader first. Negative values mean a random start index, and partition 0 first."""
     if partitions <= 0:
         raise InvalidPartitions("Number of partitions must be larger than 0.")
     if replication_factor <= 0:
@@ -59,14 +59,14 @@ def assign_replicas_to_brokers(
 
 
 def without_partial_racks(brokers: Sequence[BrokerMetadata]) -> list[BrokerMetadata]:
-    """Kafka's RackAwareMode.Safe: racks count only where every broker has one."""
+    """Kafka's RackAwareMode.Safe: racks are used only if every broker has one."""
     if all(broker.rack is not None for broker in brokers):
         return list(brokers)
     return [BrokerMetadata(broker.id) for broker in brokers]
 
 
 def rack_alternated(racks: Mapping[int, str]) -> list[int]:
-    """Brokers in turns of one from each rack, racks by name: {0: a, 1: a, 2: b} gives 0, 2, 1."""
+    """One broker from each rack in turn, racks by name: {0: a, 1: a, 2: b} gives 0, 2, 1."""
     by_rack: dict[str, list[int]] = {}
     for broker in sorted(racks):
         by_rack.setdefault(racks[broker], []).append(broker)
@@ -83,7 +83,7 @@ def _racks(brokers: Sequence[BrokerMetadata]) -> dict[int, str] | None:
 
 
 def _spread(order: Sequence[int], leader_index: int, shift: int, replication_factor: int) -> tuple[int, ...]:
-    followers = (order[_replica_index(leader_index, shift, each, len(order))] for each in range(replication_factor - 1))
+    followers = (order[_replica_index(leader_index, shift, follower, len(order))] for follower in range(replication_factor - 1))
     return (order[leader_index], *followers)
 
 

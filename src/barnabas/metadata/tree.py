@@ -1,19 +1,19 @@
-"""The metadata tree: what the controller and the brokers may ask of it, and what they get back.
+"""The interface of the metadata store: the requests of the controller and the brokers, and their responses.
 
 It is ZooKeeper's model, as Kafka uses it: versioned nodes, ephemeral and sequential ones, one-shot watches, atomic multis with checks,
-and sessions that take their ephemerals with them. Nothing here knows where the nodes are kept.
+and sessions that end with their ephemeral nodes. Nothing here depends on where the nodes are stored.
 
-Why `handle(requests)` and why awaited: there will be two kinds of store. The embedded one answers from memory at once; ZooKeeper answers
-over a network, and at a failover the controller reads thousands of nodes, which must travel pipelined and not one by one. So every call
-takes a list of requests and gives the responses in the same order, as Kafka's ZooKeeperClient.handleRequests does, and it is awaited.
-On the embedded store the coroutine never suspends: it costs a fraction of a microsecond, makes no task, and behaves under the simulator
-like a plain call. A refused request is a value in its response and does not stop the others; only a multi stands and falls as one.
+Why `handle(requests)` is awaited and takes a list: there are two kinds of store. The embedded one responds from memory at once. ZooKeeper
+responds over a network, and at a failover the controller reads thousands of nodes, which must be pipelined. So every call takes a list of
+requests and returns the responses in the same order, as Kafka's ZooKeeperClient.handleRequests does, and it is awaited. On the embedded
+store the coroutine never suspends: it costs a fraction of a microsecond, creates no task, and behaves under the simulator like a plain
+call. A failed request is a value in its response and does not stop the others; only a multi succeeds or fails as a whole.
 
 What a store promises
-- The writes of one `handle` are made in order. Each is atomic; they are durable when `handle` returns, those in a row at one sync.
-- A session sees an event before it sees, in any response, the change that caused it.
+- The writes of one `handle` are made in order. Each is atomic; all are durable when `handle` returns, consecutive ones with one sync.
+- A session receives an event before it sees, in any response, the change that caused it.
 - A watch is one-shot and belongs to its session; `client.TreeClient` has the handlers that outlive the event.
-- ZooKeeper's access lists do not appear: a store that has them derives them from the path (`paths.is_sensitive`), as Kafka does.
+- ZooKeeper's ACLs do not appear: a store that has them derives them from the path (`paths.is_sensitive`), as Kafka does.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from barnabas.metadata.errors import TreeError
 
 R_co = TypeVar("R_co", covariant=True)
 
-MATCH_ANY_VERSION: Final = -1  # as expected version: whatever it is
+MATCH_ANY_VERSION: Final = -1  # as expected version
 
 
 class CreateMode(IntEnum):
@@ -48,7 +48,7 @@ class CreateMode(IntEnum):
 
 
 class Stat(NamedTuple):
-    """A node's history. A zxid numbers a committed write; it grows over the whole life of the tree, restarts included."""
+    """The history of a node. A zxid numbers a committed write; it grows over the whole life of the tree, restarts included."""
 
     czxid: int  # the write that created the node; of /brokers/ids/N it is the broker epoch
     mzxid: int  # the write that last set its data
@@ -57,12 +57,12 @@ class Stat(NamedTuple):
     mtime: int
     version: int  # how often the data was set
     cversion: int  # how often a child was created or deleted
-    ephemeral_owner: int  # the session it vanishes with; 0 = none
+    ephemeral_owner: int  # the session whose end deletes the node; 0 = none
     num_children: int
 
 
 class Created(NamedTuple):
-    path: str  # with the ten digits, if it is sequential
+    path: str  # with the ten digits, for a sequential node
     stat: Stat
 
 
@@ -77,7 +77,7 @@ class Children(NamedTuple):
 
 
 class Request(Generic[R_co]):
-    """One question or change; R is what a good response holds."""
+    """One read or write; R is the result of a successful response."""
 
     __slots__ = ()
 
@@ -104,7 +104,7 @@ class Delete(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class Check(Request[None]):
-    """That a node exists and has this version. Kafka's guard: the controller checks its epoch with every write."""
+    """Checks that a node exists and has this version. The controller checks its epoch with every write, as in Kafka."""
 
     path: str
     version: int = MATCH_ANY_VERSION
@@ -115,15 +115,15 @@ Operation = Create | SetData | Delete | Check
 
 @dataclass(frozen=True, slots=True)
 class Multi(Request["list[Created | Stat | None]"]):
-    """All operations or none. When one is refused the error says which (`operation`). Of a node made in a multi only path and zxids
-    are sure to be told."""
+    """All operations or none. On failure the error says which one failed (`operation`). Of a node created in a multi, only path and
+    zxids are certain to be returned."""
 
     operations: Sequence[Operation]
 
 
 @dataclass(frozen=True, slots=True)
 class Exists(Request["Stat | None"]):
-    """The stat, or None. A watch stays also on a node that is not there yet."""
+    """The stat, or None. A watch is also left on a missing node."""
 
     path: str
     watch: bool = False
@@ -131,7 +131,7 @@ class Exists(Request["Stat | None"]):
 
 @dataclass(frozen=True, slots=True)
 class GetData(Request[NodeData]):
-    """On a missing node NoNode, and no watch."""
+    """A missing node gives NoNode, and no watch."""
 
     path: str
     watch: bool = False
@@ -139,7 +139,7 @@ class GetData(Request[NodeData]):
 
 @dataclass(frozen=True, slots=True)
 class GetChildren(Request[Children]):
-    """On a missing node NoNode, and no watch."""
+    """A missing node gives NoNode, and no watch."""
 
     path: str
     watch: bool = False
@@ -153,7 +153,7 @@ class Response(Generic[R_co]):
 
     @property
     def value(self) -> R_co:
-        """What was asked for; raises the error if the request was refused."""
+        """The result; raises the error if the request failed."""
         if self.error is not None:
             raise self.error
         return cast("R_co", self.result)
@@ -176,7 +176,7 @@ Watcher = Callable[[WatchedEvent], None]
 
 
 class Session(Protocol):
-    """One broker's standing with the tree. Its ephemerals vanish when it is closed or expires."""
+    """One broker's session with the metadata store. Its ephemeral nodes are deleted when it is closed or expires."""
 
     @property
     def session_id(self) -> int: ...
@@ -185,14 +185,14 @@ class Session(Protocol):
     def is_alive(self) -> bool: ...
 
     async def handle(self, requests: Sequence[Request[R_co]]) -> list[Response[R_co]]:
-        """The responses in the order of the requests. After the session's end each is SessionExpired."""
+        """The responses in the order of the requests. After the end of the session each has the error SessionExpired."""
         ...
 
     async def close(self) -> None: ...
 
 
 class StoreTrouble(NamedTuple):
-    """Why the last change could not be kept, and in which file."""
+    """Why the last change could not be saved, and in which file."""
 
     path: str
     reason: str
@@ -200,18 +200,18 @@ class StoreTrouble(NamedTuple):
 
 @runtime_checkable
 class Kept(Protocol):
-    """A tree that is kept on a disk of this machine."""
+    """A store on a disk of this machine."""
 
     @property
     def trouble(self) -> StoreTrouble | None:
-        """None while changes can be kept."""
+        """None while changes can be saved."""
 
 
 class Tree(Protocol):
     async def open_session(self, watcher: Watcher) -> Session:
-        """`watcher` gets every event of this session, in order, one at a time; what it raises is logged."""
+        """`watcher` receives every event of this session, in order, one at a time; its exceptions are logged."""
         ...
 
     async def close(self) -> None:
-        """Ends all sessions and lets go of the store."""
+        """Ends all sessions and closes the store."""
         ...

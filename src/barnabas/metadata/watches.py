@@ -1,7 +1,7 @@
-"""Who waits for a change of which node: ZooKeeper's one-shot watches.
+"""The one-shot watches of ZooKeeper: which sessions watch which node.
 
-Data watches are left by GetData and Exists, child watches by GetChildren; a change uses up those that it concerns. The table only says
-who is to hear of it: delivering is the store's part, after the change is durable.
+GetData and Exists leave data watches, GetChildren leaves child watches; a change removes the watches that it triggers. The table only
+returns the sessions to notify. The store delivers the events, after the change is durable.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from barnabas.metadata import paths
 from barnabas.metadata.errors import QuotaExceeded
 from barnabas.metadata.tree import EventType, WatchedEvent
 
-_Table = dict[str, dict[int, None]]  # by path, the sessions; dicts for their order
+_Table = dict[str, dict[int, None]]  # path to session ids; dicts for their order
 
 
-class Watches:
+class WatchTable:
     def __init__(self, watches_max: int) -> None:
         self._watches_max = watches_max
         self._data: _Table = {}
@@ -43,11 +43,11 @@ class Watches:
                 del table[path]
 
     def trigger(self, change: EventType, path: str) -> Iterator[tuple[int, WatchedEvent]]:
-        """The sessions to tell about a change of a node, each at most once per event, and what."""
-        concerned = self._take(self._data, False, path)
+        """The sessions to notify of a change of a node, each at most once per event, with the event."""
+        sessions = self._take(self._data, False, path)
         if change is EventType.NODE_DELETED:
-            concerned |= self._take(self._children, True, path)
-        for session_id in concerned:
+            sessions |= self._take(self._children, True, path)
+        for session_id in sessions:
             yield session_id, WatchedEvent(change, path)
         if change is not EventType.NODE_DATA_CHANGED:
             parent = paths.parent(path)
@@ -55,17 +55,17 @@ class Watches:
                 yield session_id, WatchedEvent(EventType.NODE_CHILDREN_CHANGED, parent)
 
     def _watch(self, table: _Table, is_child: bool, path: str, session_id: int) -> None:
-        mine = self._of_session.setdefault(session_id, {})
-        if len(mine) >= self._watches_max and (is_child, path) not in mine:
-            raise QuotaExceeded(path, f"Session 0x{session_id:x} holds {len(mine)} watches, its limit")
-        mine[is_child, path] = None
+        session_watches = self._of_session.setdefault(session_id, {})
+        if len(session_watches) >= self._watches_max and (is_child, path) not in session_watches:
+            raise QuotaExceeded(path, f"Session 0x{session_id:x} holds {len(session_watches)} watches, its limit")
+        session_watches[is_child, path] = None
         table.setdefault(path, {})[session_id] = None
 
     def _take(self, table: _Table, is_child: bool, path: str) -> dict[int, None]:
         sessions = table.pop(path, {})
         for session_id in sessions:
-            mine = self._of_session[session_id]
-            del mine[is_child, path]
-            if not mine:
+            session_watches = self._of_session[session_id]
+            del session_watches[is_child, path]
+            if not session_watches:
                 del self._of_session[session_id]
         return sessions

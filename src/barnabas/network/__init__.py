@@ -1,1 +1,1 @@
-"""Sockets and frames: the front door of the broker. It knows bytes and order, and nothing of messages."""
+"""The network layer of the broker: sockets and frames. It handles bytes and their order, and does not parse messages."""

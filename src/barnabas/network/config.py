@@ -1,6 +1,6 @@
-"""The settings of the network layer, a plain value: the broker's config makes one and gives it to the server.
+"""The settings of the network layer, a plain value that the broker makes from its configuration.
 
-Names follow Kafka's, which stand beside them; what has no name in Kafka has none because Kafka decides it in code.
+The comments give Kafka's setting. A field without one is a constant in Kafka.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ UNLIMITED: Final = -1
 
 @dataclass(frozen=True)
 class ListenerLimits:
-    """What one listener may take, set with the prefix `listener.name.<name>.`"""
+    """The limits of one listener, set with the prefix `listener.name.<name>.`"""
 
     max_connections: int = INT_MAX  # max.connections
     max_connection_creation_rate: int = INT_MAX  # max.connection.creation.rate, connections a second
@@ -24,22 +24,22 @@ class ListenerLimits:
 @dataclass(frozen=True)
 class NetworkConfig:
     socket_request_max_bytes: int = 104857600  # socket.request.max.bytes
-    socket_send_buffer_bytes: int = 102400  # socket.send.buffer.bytes, -1 = what the system gives
-    socket_receive_buffer_bytes: int = 102400  # socket.receive.buffer.bytes, -1 = what the system gives
+    socket_send_buffer_bytes: int = 102400  # socket.send.buffer.bytes, -1 = the default of the operating system
+    socket_receive_buffer_bytes: int = 102400  # socket.receive.buffer.bytes, -1 = the default of the operating system
     socket_listen_backlog_size: int = 50  # socket.listen.backlog.size
     queued_max_requests: int = 500  # queued.max.requests, of the data plane
     queued_max_request_bytes: int = UNLIMITED  # queued.max.request.bytes, of the data plane
-    receiving_max_bytes: int = 536870912  # barnabas.requests.receiving.max.bytes, of requests that are not whole yet
+    receiving_max_bytes: int = 536870912  # barnabas.requests.receiving.max.bytes, of requests that have not arrived completely
     control_plane_queued_max_requests: int = 20  # a constant in Kafka
     connections_max_idle_ms: int = 600000  # connections.max.idle.ms, negative = never
     max_connections: int = INT_MAX  # max.connections
     max_connections_per_ip: int = INT_MAX  # max.connections.per.ip
     max_connections_per_ip_overrides: Mapping[str, int] = field(default_factory=dict)  # max.connections.per.ip.overrides
     max_connection_creation_rate: int = INT_MAX  # max.connection.creation.rate, connections a second
-    listener_limits: Mapping[str, ListenerLimits] = field(default_factory=dict)  # by the name of the listener
+    listener_limits: Mapping[str, ListenerLimits] = field(default_factory=dict)  # by listener name
 
-    pipelined_requests_max: int = 5  # as max.in.flight.requests.per.connection of a Java producer: more would only wait there
-    receive_buffer_bytes: int = 262144  # one for all connections, and the most that a muted one keeps unread
-    write_high_water_bytes: int = 65536  # what may wait for a peer to read before no more of its requests are taken
-    linger_ms: int = 10000  # how long a closed connection may still send what it owes
+    pipelined_requests_max: int = 5  # as max.in.flight.requests.per.connection of a Java producer, which sends no more
+    receive_buffer_bytes: int = 262144  # shared by all connections, and the most that a muted connection keeps unread
+    write_high_water_bytes: int = 65536  # unsent response bytes of a connection before it is muted
+    linger_ms: int = 10000  # how long a closed connection may still send pending responses
     tls_handshake_timeout_ms: int = 30000

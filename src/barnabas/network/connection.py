@@ -1,9 +1,9 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""One connection: bytes in, whole frames to the dispatcher, responses out in the order of the requests.
+"""One connection: receives bytes, passes whole frames to the dispatcher, sends responses in the order of the requests.
 
-It stands between the event loop and the dispatcher, which it is given. One request is in process at a time, except that those the
-dispatcher calls pipelinable (Produce) are handed over up to a bound. It must never read on for a peer that is at a bound, is throttled or
-does not take its responses; and no fault of a peer or of the dispatcher may reach another connection.
+The layer between the event loop and the dispatcher. One request is in process at a time, except that requests the dispatcher calls
+pipelinable (Produce) are dispatched up to a bound. The connection must never read on while the peer is at a bound, is throttled or does not
+read its responses; and an error of a peer or of the dispatcher must never affect another connection.
 """
 
 from __future__ import annotations
@@ -26,37 +26,37 @@ from barnabas.network.request_gate import RequestGate
 from barnabas.network.streamed import UNSENDABLE, Buffer, ResponseStream, discard
 from barnabas.protocol.slices import Streamed
 
-# A peer that sends many small frames at once gets so many of them handled before others have their turn.
+# The number of small frames that a connection handles before others get their turn.
 FRAMES_PER_TURN: Final = 64
 
-# Large requests of all connections of a listener receive about so many bytes in one iteration of the loop, in pieces of the second size.
-# A socket can hold tens of megabytes, and copying one takes about 0.3 ms.
+# In one iteration of the loop the large requests of all connections of a listener receive about this many bytes, in pieces of the second
+# size. A socket can hold tens of megabytes, and copying one takes about 0.3 ms.
 RECEIVED_PER_TURN: Final = 2 << 20
 RECEIVED_AT_ONCE: Final = 256 << 10
 
-# Writing one buffer is so much cheaper than writing many that it pays to copy them together, up to this size.
+# Up to this size, joining the buffers is cheaper than writing many.
 JOIN_BYTES_MAX: Final = 16384
 
-# What takes longer in one turn is said to the dispatcher: everybody else has waited meanwhile.
+# A longer turn is reported to the dispatcher, because all other connections have waited meanwhile.
 TURN_BUDGET_NS: Final = 50_000_000
 
-# So many pieces of a streamed response for a peer that takes them at once, before others have their turn.
+# The number of pieces of a streamed response for a fast peer before others get their turn.
 PIECES_PER_TURN: Final = 4
 
-# Why a connection is muted: it is heard again when none of these is left.
+# The reasons to mute a connection. It is unmuted when none is left.
 AT_BOUND: Final = 1  # its next request has to wait for one in process
-WRITES_FULL: Final = 2  # it does not read its responses
-THROTTLED: Final = 4  # a quota says so
+WRITES_FULL: Final = 2  # the peer does not read its responses
+THROTTLED: Final = 4  # by a quota
 QUEUE_FULL: Final = 8  # queued.max.requests of the plane is reached
-TURN_OVER: Final = 16  # others have their turn
-CLOSING: Final = 32  # nothing more is taken, for good
-STREAMING: Final = 64  # a response is being read while it is sent
+TURN_OVER: Final = 16  # other connections have their turn
+CLOSING: Final = 32  # permanent: nothing more is read
+STREAMING: Final = 64  # a response is being streamed from disk
 
 _log = logging.getLogger(__name__)
 
 
 class Transport(Protocol):
-    """What is used of asyncio's transports, from which those of uvloop do not derive."""
+    """The part of asyncio's transports that is used; uvloop's transports do not derive from asyncio's."""
 
     def write(self, data: bytes) -> None: ...
     def writelines(self, list_of_data: Sequence[Buffer]) -> None: ...
@@ -71,7 +71,7 @@ class Transport(Protocol):
 
 
 class ConnectionContext:
-    """What the connections of one listener share."""
+    """The objects that all connections of one listener share."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class ConnectionContext:
         metrics: ListenerMetrics,
         idle: IdleConnections[Connection],
         receive_view: memoryview,
-        loop: Any,  # an asyncio.AbstractEventLoop, or one that is simulated: compiled code insists on the classes it is told
+        loop: Any,  # an asyncio.AbstractEventLoop, or a simulated one: compiled code would check the class
         monotonic_ms: Callable[[], int],
         opened: Callable[[Connection], None],
         closed: Callable[[Connection], None],
@@ -105,7 +105,7 @@ class ConnectionContext:
         self._received_in_turn = 0
 
     def is_turn_over(self, received: int) -> bool:
-        """Counts bytes of a large request. Whether this iteration of the loop has received enough of them."""
+        """Counts received bytes of large requests. Returns whether this iteration of the loop has received enough of them."""
         if self._received_in_turn == 0:
             self.loop.call_soon(self._begin_turn)
         self._received_in_turn += received
@@ -116,10 +116,10 @@ class ConnectionContext:
 
 
 class Connection:
-    """The protocol object of its transport: an `asyncio.BufferedProtocol` in all but name, since a compiled class cannot derive from it.
+    """The protocol object of its transport. It works like an `asyncio.BufferedProtocol`, from which a compiled class cannot derive.
 
-    `remote_ip` is the address the quotas counted, as long as `is_counted`. `session` belongs to the dispatcher: who is at the other end,
-    and how far that is proven."""
+    `remote_ip` is the address in the quotas, while `is_counted`. `session` belongs to the dispatcher: the identity of the peer and the
+    state of its authentication."""
 
     __slots__ = (
         "_awaits_peer",
@@ -156,9 +156,9 @@ class Connection:
         self.throttled_until_ms = 0
         self._transport: Transport | None = None
         self._frames = FrameReader(context.config.socket_request_max_bytes)
-        self._held: bytes | None = None  # a frame that was cut and may not be handed over yet
-        self._in_place = False  # the loop receives into a frame
-        self._holds_memory = False  # of a request that arrives
+        self._held: bytes | None = None  # a whole frame that may not be dispatched yet
+        self._in_place = False  # whether the loop receives into a frame
+        self._holds_memory = False  # whether `receive_memory` counts an arriving request
         self._in_flight: list[Exchange] = []
         self._muted = 0
         self._is_reading = True
@@ -166,13 +166,13 @@ class Connection:
         self._corked = False
         self._out: list[Buffer] = []
         self._out_size = 0
-        self._stream: ResponseStream | None = None  # what has to go out before anything else may
+        self._stream: ResponseStream | None = None  # must be sent before any other response
         self._reads_piece = False
-        self._direct: DirectSocket | None = None  # what a stream is sent by, where files can be sent as they are
-        self._awaits_peer = False  # the loop tells when the direct socket takes more
+        self._direct: DirectSocket | None = None  # sends the stream with sendfile, where possible
+        self._awaits_peer = False  # whether the loop calls back when the direct socket is writable
         self._throttle_timer: asyncio.TimerHandle | None = None
 
-    # What others may ask of it
+    # Public interface
 
     @property
     def listener_name(self) -> str:
@@ -180,7 +180,7 @@ class Connection:
 
     @property
     def in_process(self) -> int:
-        """How many of its requests have been handed over and not been answered in their turn."""
+        """The number of requests that are dispatched and whose responses are not sent yet."""
         return len(self._in_flight)
 
     @property
@@ -189,7 +189,7 @@ class Connection:
 
     @property
     def is_reading(self) -> bool:
-        """Whether the loop takes bytes from the peer. A muted connection stops it when the first bytes come that it may not look at."""
+        """Whether the loop reads from the peer. A muted connection stops reading when the first bytes arrive that it may not handle."""
         return self._is_reading
 
     @property
@@ -197,18 +197,18 @@ class Connection:
         return self._transport is not None and not self._transport.is_closing()
 
     def extra_info(self, name: str) -> Any:
-        """What asyncio's transports tell: `peername`, `peercert`, `ssl_object` …"""
+        """The extra info of asyncio's transport: `peername`, `peercert`, `ssl_object` …"""
         return None if self._transport is None else self._transport.get_extra_info(name)
 
     def throttle(self, until_ms: int) -> None:
-        """Mutes the connection until then, by the clock of the server; responses go out all the same."""
+        """Mutes the connection until then, by the clock of the server. Responses are still sent."""
         self.throttled_until_ms = max(self.throttled_until_ms, until_ms)
         if self._throttle_timer is None and self._transport is not None:
             self._muted |= THROTTLED
             self._wait_for_throttle()
 
     def close(self) -> None:
-        """Takes nothing more and closes when what has been answered is sent, or when the peer has not taken it for `linger_ms`."""
+        """Reads no more, and closes when the pending responses are sent, or when the peer has not read them for `linger_ms`."""
         self._muted |= CLOSING
         self._held = None
         self._frames.clear()
@@ -224,13 +224,13 @@ class Connection:
             self.context.loop.call_later(self.context.config.linger_ms / 1000, self.abort)
 
     def close_when_answered(self) -> None:
-        """Takes nothing more; lets the requests in process be answered, then closes."""
+        """Reads no more, and closes when the requests in process are answered."""
         self._muted |= CLOSING
         if not self._in_flight:
             self.close()
 
     def stop_receiving(self) -> None:
-        """Others need the memory of the request that has been arriving here for longest."""
+        """Closes because the memory of arriving requests is full, and the request of this connection has been arriving for longest."""
         _log.warning(
             "Closing connection %s on listener %s: its request has been arriving for longest, and requests that arrive hold more than "
             "barnabas.requests.receiving.max.bytes",
@@ -240,25 +240,25 @@ class Connection:
         self.context.metrics.connections_closed_invalid += 1
         self._holds_memory = False
         self._muted |= CLOSING
-        self.context.loop.call_soon(self.abort)  # the loop may be about to read from this very connection
+        self.context.loop.call_soon(self.abort)  # the loop may be about to read from this connection
 
     def abort(self) -> None:
-        """Closes at once, and drops what has not been sent."""
+        """Closes at once, and drops unsent bytes."""
         self._muted |= CLOSING
         if self._transport is not None:
             self._transport.abort()
 
-    # What the loop calls
+    # Called by the loop
 
     def connection_made(self, transport: Transport) -> None:
         self._transport = transport
         transport.set_write_buffer_limits(high=self.context.write_high_water_bytes)
         self.context.metrics.connections += 1
-        self._show_life()
+        self._note_activity()
         self.context.opened(self)
 
     def eof_received(self) -> bool:
-        """Whether to go on writing to a peer that has closed its side: as Kafka, no."""
+        """Whether to go on writing to a peer that has closed its side: no, as in Kafka."""
         return False
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -278,7 +278,7 @@ class Connection:
         self.context.closed(self)
 
     def get_buffer(self, size_hint: int) -> memoryview:
-        # One buffer serves all connections: between this call and buffer_updated the loop turns to no other.
+        # All connections share one buffer: between this call and buffer_updated the loop serves no other connection.
         room = self._frames.room()
         self._in_place = room is not None
         if room is not None and not self._muted & CLOSING:
@@ -290,12 +290,12 @@ class Connection:
         self.context.metrics.bytes_in += size
         if self._muted & CLOSING:
             return
-        self._show_life()
+        self._note_activity()
         if self._in_place:
             is_turn_over = self.context.is_turn_over(size)
             if self._frames.received(size):
                 self._release_memory()
-                self.context.loop.call_soon(self._resume)  # the frame is whole, and cannot be taken before the loop lets go of it
+                self.context.loop.call_soon(self._resume)  # the frame is complete, and can be taken once the loop has released it
             elif is_turn_over:
                 self._end_turn()
             if self._muted:
@@ -308,14 +308,14 @@ class Connection:
         self._muted |= WRITES_FULL
 
     def resume_writing(self) -> None:
-        self._show_life()
+        self._note_activity()
         if self._stream is not None:
             self._muted &= ~WRITES_FULL
             self._send_pieces()
         else:
             self._unmute(WRITES_FULL)
 
-    # What the gate and the exchanges call
+    # Called by the gate and the exchanges
 
     def gate_opened(self) -> None:
         self._muted &= ~QUEUE_FULL
@@ -326,7 +326,7 @@ class Connection:
         self.context.gate.leave(size)
 
     def answered(self) -> None:
-        """One of its exchanges has been answered: sends the responses whose turn has come."""
+        """One of its exchanges has been answered: sends the responses that are next in order."""
         if self._transport is None:
             return
         in_flight = self._in_flight
@@ -339,7 +339,7 @@ class Connection:
                 self.close()
                 return
         if not self._corked:
-            self._show_life()
+            self._note_activity()
             self._flush()
         if self._muted & CLOSING:
             self.close_when_answered()
@@ -347,18 +347,18 @@ class Connection:
             self._unmute(AT_BOUND)
 
     def pipelining_resumed(self) -> None:
-        """The last of its exchanges may be followed by another again, before it is answered."""
+        """The last of its exchanges may be followed by another before it is answered, again."""
         if self._muted & AT_BOUND:
             self._unmute(AT_BOUND)
 
-    # The way of a frame
+    # The path of a frame
 
     def _take_turn(self) -> None:
-        """Hands over what may be handed over, sends what was answered at once in one write, and reads on or stops reading."""
+        """Dispatches the allowed frames, sends immediate responses in one write, and resumes or pauses reading."""
         started_ns = perf_counter_ns()
         self._corked = True
         try:
-            self._hand_over_frames(started_ns)
+            self._dispatch_frames(started_ns)
         except Exception as error:
             self._give_up(error)
         self._corked = False
@@ -378,7 +378,7 @@ class Connection:
             self._holds_memory = False
             self.context.receive_memory.release(self)
 
-    def _hand_over_frames(self, now_ns: int) -> None:
+    def _dispatch_frames(self, now_ns: int) -> None:
         context = self.context
         dispatcher, gate, in_flight = context.dispatcher, context.gate, self._in_flight
         for _ in range(FRAMES_PER_TURN):
@@ -406,7 +406,7 @@ class Connection:
         self._end_turn()
 
     def _end_turn(self) -> None:
-        """Others are served before this connection goes on, in the next iteration of the loop."""
+        """Other connections are served before this one continues, in the next iteration of the loop."""
         self._muted |= TURN_OVER
         self.context.loop.call_soon(self._unmute, TURN_OVER)
 
@@ -415,7 +415,7 @@ class Connection:
         self._muted |= reason
 
     def _give_up(self, error: Exception) -> None:
-        """The peer or the dispatcher did what may not be: this connection goes, and no other is touched."""
+        """The peer or the dispatcher failed: closes this connection, and no other is affected."""
         metrics, listener = self.context.metrics, self.context.listener_name
         if isinstance(error, (InvalidFrame, KafkaError)):
             metrics.connections_closed_invalid += 1
@@ -426,7 +426,7 @@ class Connection:
         self.close()
 
     def _steer_reading(self) -> None:
-        """Reading stops only when there is something that may not be handled: one request at a time costs no system call for it."""
+        """Reading pauses only when bytes arrive that may not be handled: one request at a time costs no extra system call."""
         if self._transport is None or self._transport.is_closing():
             return
         should_read = not (self._muted and (self._held is not None or self._frames.unread))
@@ -438,7 +438,8 @@ class Connection:
                 self._transport.pause_reading()
 
     def _unmute(self, reason: int) -> None:
-        """Goes on in a turn of its own, never inside the call of whoever answered: that may be in the middle of another's request."""
+        """Continues in a turn of its own, never inside the call that completed an exchange: that may be in the middle of another
+        request."""
         if self._muted & reason:
             self._muted &= ~reason
             if not self._muted and not self._resume_scheduled:
@@ -452,13 +453,13 @@ class Connection:
 
     def _wait_for_throttle(self) -> None:
         self._throttle_timer = None
-        left_ms = self.throttled_until_ms - self.context.monotonic_ms()
-        if left_ms > 0:
-            self._throttle_timer = self.context.loop.call_later(left_ms / 1000, self._wait_for_throttle)
+        remaining_ms = self.throttled_until_ms - self.context.monotonic_ms()
+        if remaining_ms > 0:
+            self._throttle_timer = self.context.loop.call_later(remaining_ms / 1000, self._wait_for_throttle)
         else:
             self._unmute(THROTTLED)
 
-    # The way of a response
+    # The path of a response
 
     def _send(self, buffers: Sequence[Buffer | Streamed]) -> None:
         self.context.metrics.responses += 1
@@ -472,7 +473,7 @@ class Connection:
                 return
             out.append(buffer)
             self._out_size += len(buffer)
-        # Held back to be one write with others, but never more than the transport itself may hold: only it knows that a peer is slow.
+        # Collected to be written together, up to the transport's own limit: only the transport detects a slow peer.
         if self._out_size >= self.context.write_high_water_bytes:
             self._flush()
 
@@ -489,10 +490,10 @@ class Connection:
         else:
             self._transport.writelines(out)
 
-    # The way of a response that is read while it is sent
+    # The path of a streamed response
 
     def _begin_stream(self, parts: Sequence[Buffer | Streamed]) -> None:
-        """Together with what was held back before it. Until its end nothing more is taken from the peer."""
+        """Includes the responses collected before it. Until its end nothing more is read from the peer."""
         if self._transport is None or self._transport.is_closing():
             discard(parts)
             return
@@ -504,7 +505,7 @@ class Connection:
         self._send_pieces()
 
     def _send_pieces(self) -> None:
-        """As many as the peer takes; goes on when it has taken them, when a piece has come from the disk, or after a turn of the others."""
+        """Sends as many as the peer accepts. Continues when the peer is writable, when a piece is read from disk, or in a later turn."""
         stream = self._stream
         if stream is None or self._reads_piece or self._awaits_peer:
             return
@@ -522,14 +523,14 @@ class Connection:
                     self._end_stream()
                     return
         except ConnectionError:
-            self.abort()  # the peer is gone, as the loop is about to tell
+            self.abort()  # the peer has disconnected, and the loop is about to report it
         except (OSError, ValueError) as error:
             self._stream_failed(error)
         else:
             self.context.loop.call_soon(self._send_pieces)
 
     def _send_directly(self, stream: ResponseStream) -> int:
-        """Past the transport, if that has nothing left to send before it."""
+        """Bypasses the transport, unless the transport still has bytes to send."""
         if self._direct is None or self._transport is None or self._transport.get_write_buffer_size():
             return UNSENDABLE
         sent = stream.send(self._direct)
@@ -538,24 +539,24 @@ class Connection:
         return sent
 
     def _send_read(self, stream: ResponseStream) -> bool:
-        """One piece through the transport. False if it comes from the disk only later."""
+        """Sends one piece through the transport. False if it has to be read from disk first."""
         pieces = stream.take()
         if pieces:
             self._write_pieces(pieces)
         elif not stream.is_empty:
             self._reads_piece = True
-            stream.take_later(self._piece_came)
+            stream.take_later(self._piece_read)
             return False
         return True
 
     def _wait_for_peer(self) -> None:
         assert self._direct is not None
         self._awaits_peer = True
-        self.context.loop.add_writer(self._direct.descriptor, self._peer_took)
+        self.context.loop.add_writer(self._direct.descriptor, self._peer_writable)
 
-    def _peer_took(self) -> None:
+    def _peer_writable(self) -> None:
         self._stop_waiting()
-        self._show_life()
+        self._note_activity()
         self._send_pieces()
 
     def _stop_waiting(self) -> None:
@@ -568,9 +569,9 @@ class Connection:
             self.context.metrics.bytes_out += sum(map(len, pieces))
             self._transport.writelines(pieces)
 
-    def _piece_came(self, piece: bytes | None, error: Exception | None) -> None:
+    def _piece_read(self, piece: bytes | None, error: Exception | None) -> None:
         self._reads_piece = False
-        if self._stream is None:  # the connection has ended meanwhile
+        if self._stream is None:  # the connection was closed meanwhile
             return
         if piece is None:
             self._stream_failed(error)
@@ -584,14 +585,14 @@ class Connection:
     def _end_stream(self) -> None:
         self._stream = None
         self._close_direct()
-        self._show_life()
+        self._note_activity()
         if self._muted & CLOSING:
             self.close_when_answered()
         else:
             self._unmute(STREAMING)
 
     def _stream_failed(self, error: Exception | None) -> None:
-        """Half a frame has been sent, and nothing can come after it."""
+        """Half a frame has been sent, so nothing can follow it."""
         self._drop_stream()
         self.context.metrics.connections_closed_failed += 1
         _log.warning("Closing connection %s on listener %s in the middle of a response: %s", self.id, self.context.listener_name, error)
@@ -614,5 +615,5 @@ class Connection:
             exchange.abandon()
         self._in_flight.clear()
 
-    def _show_life(self) -> None:
+    def _note_activity(self) -> None:
         self.context.idle.active(self, self.context.monotonic_ms())

@@ -1,7 +1,7 @@
-"""Who may connect: `max.connections`, `max.connections.per.ip` with its overrides, `max.connection.creation.rate`; some also per listener.
+"""The connection quotas: `max.connections`, `max.connections.per.ip` with its overrides, `max.connection.creation.rate`.
 
-A listener asks for each connection it has taken from the kernel, and obeys: go on, hang up, or keep it waiting and take no other meanwhile.
-It is a plain object: time, address and listener are given, nothing is closed and nothing waits here.
+A listener calls `admit` for each connection that it has accepted, and opens it, closes it, or keeps it waiting and accepts no other
+meanwhile. This is a plain object: time, address and listener are arguments, and it neither closes nor waits.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _NO_LIMITS: Final = ListenerLimits()
 class Verdict(Enum):
     ACCEPT = "accept"
     REJECT = "reject"
-    DELAY = "delay"  # go on after `delay_ms`
-    WAIT = "wait"  # ask again when a connection has been released
+    DELAY = "delay"  # open it after `delay_ms`
+    WAIT = "wait"  # call `admit` again when a connection has been released
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ _NO_SLOT: Final = Admission(Verdict.WAIT, reason="max.connections is reached")
 
 
 class ConnectionQuotas:
-    """Counts the connections it admitted until they are released. The inter-broker listener, if there are others beside it, is above
-    `max.connections` of the broker: a broker flooded by clients must not lose its place in the cluster."""
+    """Counts the connections it admitted until they are released. The inter-broker listener, if there are others, is exempt from
+    `max.connections` of the broker: a broker flooded by clients must not be cut off from the cluster."""
 
     def __init__(self, config: NetworkConfig, inter_broker_listener: str = "") -> None:
         self.total = 0
@@ -50,10 +50,10 @@ class ConnectionQuotas:
         self.reconfigure(config)
 
     def reconfigure(self, config: NetworkConfig) -> None:
-        """Takes new limits. Connections that are open stay, except that `exceeded` may now name some."""
+        """Sets new limits. Open connections stay, but `exceeded` may now be true."""
         self.max_connections = config.max_connections
         self._max_per_ip = config.max_connections_per_ip
-        self._per_ip_overrides = {normalised_ip(ip): most for ip, most in config.max_connections_per_ip_overrides.items()}
+        self._per_ip_overrides = {normalised_ip(ip): max_per_ip for ip, max_per_ip in config.max_connections_per_ip_overrides.items()}
         self._listener_limits: Mapping[str, ListenerLimits] = config.listener_limits
         self._broker_rate.rate = config.max_connection_creation_rate
         for name, bucket in self._listener_rates.items():
@@ -64,14 +64,14 @@ class ConnectionQuotas:
         self._listener_rates[listener] = TokenBucket(self._limits(listener).max_connection_creation_rate)
 
     def admit(self, monotonic_ms: int, ip: str, listener: str) -> Admission:
-        """Decides about a new connection. Accepted and delayed ones are counted, and have to be released when they have ended."""
+        """Decides about a new connection. Accepted and delayed connections are counted, and must be released when they end."""
         if not self.has_slot(listener):
             return _NO_SLOT
-        most = self._per_ip_overrides.get(ip, self._max_per_ip)
-        if self._per_ip.get(ip, 0) >= most:
+        max_per_ip = self._per_ip_overrides.get(ip, self._max_per_ip)
+        if self._per_ip.get(ip, 0) >= max_per_ip:
             return Admission(
                 Verdict.REJECT,
-                reason=f"Rejected connection from {ip}, address already has the configured maximum of {most} connections: "
+                reason=f"Rejected connection from {ip}, address already has the configured maximum of {max_per_ip} connections: "
                 "raise max.connections.per.ip or add the address to max.connections.per.ip.overrides",
             )
         self.total += 1
@@ -83,9 +83,9 @@ class ConnectionQuotas:
         return Admission(Verdict.DELAY, delay_ms, "max.connection.creation.rate is reached") if delay_ms else _ACCEPTED
 
     def release(self, ip: str, listener: str) -> None:
-        left = self._per_ip[ip] - 1
-        if left:
-            self._per_ip[ip] = left
+        remaining = self._per_ip[ip] - 1
+        if remaining:
+            self._per_ip[ip] = remaining
         else:
             del self._per_ip[ip]
         self._per_listener[listener] -= 1
@@ -97,7 +97,7 @@ class ConnectionQuotas:
         return self.is_protected(listener) or self.total < self.max_connections
 
     def exceeded(self, listener: str) -> bool:
-        """Whether this listener should close its quietest connection, to make room that the inter-broker listener has taken."""
+        """Whether this listener should close its least recently active connection, because the inter-broker listener exceeds the limit."""
         return self.total > self.max_connections and not self.is_protected(listener)
 
     def connections_of(self, ip: str) -> int:
@@ -107,7 +107,7 @@ class ConnectionQuotas:
         return self._per_listener[listener]
 
     def is_protected(self, listener: str) -> bool:
-        """Whether it is the inter-broker listener, beside others."""
+        """Whether it is the inter-broker listener, and not the only one."""
         return listener == self._inter_broker_listener and len(self._per_listener) > 1
 
     def _limits(self, listener: str) -> ListenerLimits:
@@ -115,7 +115,7 @@ class ConnectionQuotas:
 
 
 class TokenBucket:
-    """So many a second, and a second's worth at once. Who finds it empty is still let through, after the delay it names."""
+    """Allows `rate` a second, and a second's worth at once. A connection that finds it empty is delayed, not rejected."""
 
     def __init__(self, rate: int) -> None:
         self.rate = rate
@@ -123,7 +123,7 @@ class TokenBucket:
         self._as_of_ms = 0
 
     def take(self, monotonic_ms: int) -> int:
-        """Takes one and tells how long to wait for it, in milliseconds."""
+        """Takes one token and returns the time to wait for it, in milliseconds."""
         if self.rate >= INT_MAX:
             self._taken = 0.0
             return 0
@@ -139,7 +139,7 @@ class TokenBucket:
 
 
 def normalised_ip(ip: str) -> str:
-    """One spelling for each address; an IPv4 address that came through an IPv6 socket is an IPv4 address. A host name stays as it is."""
+    """One spelling for each address; an IPv4-mapped IPv6 address becomes IPv4. A host name is returned unchanged."""
     try:
         address = ip_address(ip.partition("%")[0])
     except ValueError:

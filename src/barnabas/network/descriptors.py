@@ -1,7 +1,7 @@
-"""Whether there are descriptors for another connection: the listeners ask before they let one in.
+"""Decides whether there are enough descriptors for another connection.
 
-The system gives the lowest number that is free. So the number of a socket that was just accepted says how many descriptors the process has
-at the least, whoever opened them: files, connections of another broker in the same process, libraries. Nothing has to be counted.
+The kernel assigns the lowest free number. So the number of a socket that was just accepted is a lower bound of the descriptors that the
+process has open, whether files, connections of another broker in the same process, or libraries opened them. Nothing has to be counted.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ LOG_INTERVAL_MS: Final = 60_000  # between two lines about the same shortage
 
 
 class DescriptorGuard:
-    """`limit` is what the process may open, `reserve` what connections must leave. `held_back` tells how many of the files' share are not
-    open at the moment, `make_room` closes some files beyond that share and gives how many."""
+    """`limit` is the process's limit of descriptors, `reserve` the number that connections must leave free. `held_back` returns how many
+    of the files' share are not open at the moment, `make_room` closes some files beyond that share and returns their number."""
 
     def __init__(
         self,
@@ -36,12 +36,12 @@ class DescriptorGuard:
         return self.limit >= INT_MAX
 
     def admits(self, descriptor: int, *, is_broker: bool = False) -> bool:
-        """Whether the connection with this descriptor may stay. Another broker's may use half of the reserve, too: a broker flooded by
-        clients must not lose its place in the cluster."""
+        """Whether the connection with this descriptor may stay. The connection of another broker may use half of the reserve, too: a
+        broker flooded by clients must not be cut off from the cluster."""
         if self.is_unlimited:
             return True
-        most = self.limit - (self.reserve // 2 if is_broker else self.reserve + self._held_back())
-        return descriptor < most or self._make_room() > 0
+        allowed = self.limit - (self.reserve // 2 if is_broker else self.reserve + self._held_back())
+        return descriptor < allowed or self._make_room() > 0
 
     def should_log(self, monotonic_ms: int) -> bool:
         if self._logged_at_ms is not None and monotonic_ms - self._logged_at_ms < LOG_INTERVAL_MS:

@@ -1,9 +1,9 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""The socket of a connection, written past its transport: this is how the kernel sends a file that never comes into memory.
+"""The socket of a connection, written past its transport: the kernel sends a file with sendfile, without copying it to memory.
 
-The event loop's transports know no sendfile, and own their descriptor. So a second descriptor of the same socket is opened for as long as a
-response is streamed, which the loop lets us wait on. It must be used only while the transport holds nothing back, or bytes would change
-places; and never on a TLS connection, where what is sent is not what is in the file.
+The transports of the event loop have no sendfile and own their descriptor. So a second descriptor of the same socket is opened while a
+response is streamed, and the loop watches that one. It must be used only while the transport has nothing left to send, or bytes would be
+reordered; and never on a TLS connection, where the bytes of the file must be encrypted.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ import socket
 from collections.abc import Sequence
 from typing import Any, Final
 
-# What comes next belongs to the same packet: a few bytes of header do not wake the reader on their own.
-MORE_TO_COME: Final[int] = getattr(socket, "MSG_MORE", 0)
+from barnabas import system
+
+# The next bytes belong to the same packet: a few bytes of header do not wake the reader on their own.
+MORE_TO_COME: Final[int] = system.MSG_MORE
 
 
 class DirectSocket:
@@ -25,14 +27,14 @@ class DirectSocket:
         self.descriptor = self._socket.fileno()
 
     def send(self, buffers: Sequence[bytes | bytearray | memoryview], *, more: bool) -> int:
-        """How much of them was taken, 0 where the peer has to be waited for."""
+        """Returns the number of bytes that the kernel accepted, 0 if the socket is not writable."""
         try:
             return self._socket.sendmsg(buffers, (), MORE_TO_COME if more else 0)
         except BlockingIOError:
             return 0
 
     def send_file(self, descriptor: int, position: int, size: int) -> int:
-        """How much of it was taken, 0 where the peer has to be waited for."""
+        """Returns the number of bytes that the kernel accepted, 0 if the socket is not writable."""
         try:
             sent = os.sendfile(self.descriptor, descriptor, position, size)
         except BlockingIOError:
@@ -46,8 +48,8 @@ class DirectSocket:
 
 
 def of_transport(transport: Any) -> DirectSocket | None:
-    """None where bytes must go through the transport: it speaks TLS, or there is no socket, or no descriptor left to open."""
-    if transport.get_extra_info("sslcontext") is not None:
+    """None if the bytes must go through the transport: it uses TLS, or there is no sendfile, no socket, or no descriptor left."""
+    if not system.HAS_SENDFILE or transport.get_extra_info("sslcontext") is not None:
         return None
     its_socket = transport.get_extra_info("socket")
     if its_socket is None:

@@ -1,4 +1,4 @@
-"""The event loop a broker runs on: uvloop's, or asyncio's own where there is no uvloop; and what each asks of sockets and protocols."""
+"""The event loop of a broker: uvloop's, or asyncio's if uvloop is not installed; and the adapters each needs for sockets and protocols."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """As `asyncio.run`, on the fastest loop there is."""
+    """Like `asyncio.run`, on the fastest available loop."""
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         return runner.run(main)
 
@@ -28,19 +28,19 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
 
 
 def new_socket(loop: asyncio.AbstractEventLoop, family: int) -> socket.socket:
-    """One of the system's, or of the world that a simulated loop lives in."""
+    """A socket of the system, or of the simulation if the loop is a simulated one."""
     make = getattr(loop, "new_socket", socket.socket)
     made: socket.socket = make(family, socket.SOCK_STREAM)
     return made
 
 
 def protocol_of(connection: Connection, loop: asyncio.AbstractEventLoop) -> Any:
-    """The connection as the protocol object that the loop takes."""
+    """The connection as the protocol object that the loop accepts."""
     return _Derived(connection) if isinstance(loop, asyncio.BaseEventLoop) else connection
 
 
 class _Derived(asyncio.BufferedProtocol):
-    """asyncio's own loop gives buffers only to what derives from its class; uvloop asks whether it has the methods."""
+    """asyncio's own loop passes buffers only to subclasses of BufferedProtocol; uvloop only checks for the methods."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection

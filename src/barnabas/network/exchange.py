@@ -1,7 +1,7 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""A request and its answer to come, and the interface of what answers it.
+"""A request with its pending response, and the interface of the dispatcher that answers it.
 
-This is all the rest of the broker sees of the network: frames come through `Dispatcher.dispatch`, responses go back through the `Exchange`.
+The rest of the broker uses only this of the network layer: frames arrive through `Dispatcher.dispatch`, responses leave through `Exchange`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from barnabas.protocol.slices import Streamed
 
 
 class Peer(Protocol):
-    """The connection a request came by, as far as whoever answers may know it. `session` belongs to the dispatcher: who is at the other
-    end, and how far that is proven."""
+    """The connection of a request, as the dispatcher sees it. `session` belongs to the dispatcher: the identity of the peer and the state
+    of its authentication."""
 
     id: str
     remote_ip: str
@@ -25,7 +25,7 @@ class Peer(Protocol):
     def listener_name(self) -> str: ...
 
     def extra_info(self, name: str) -> Any:
-        """What asyncio's transports tell: `peername`, `peercert`, `ssl_object` …"""
+        """The extra info of asyncio's transport: `peername`, `peercert`, `ssl_object` …"""
 
     def request_left_queue(self, size: int) -> None: ...
 
@@ -35,20 +35,21 @@ class Peer(Protocol):
 
 
 class Dispatcher(Protocol):
-    """What requests are handed to. It runs on the loop: it answers the exchange at once, or keeps it and answers later."""
+    """Receives the requests. It runs on the loop: it answers the exchange at once, or keeps it and answers later."""
 
     def is_pipelinable(self, frame: bytes) -> bool:
-        """Whether this request may be handed over while another such one of its connection is in process. Looks at the first bytes only."""
+        """Whether this request may be dispatched while another pipelinable one of its connection is in process. Reads only the header."""
 
     def dispatch(self, exchange: Exchange, frame: bytes) -> None:
-        """Handles a request. What it raises closes the connection: a KafkaError with one line in the log, anything else with its trace."""
+        """Handles a request. An exception closes the connection: a KafkaError logs one line, any other its traceback."""
 
     def took_long(self, taken_ns: int) -> None:
-        """The turn of a connection that has just ended took so long; the last requests that were dispatched are to blame."""
+        """A turn of a connection took this long; the last dispatched requests are the cause."""
 
 
 class Exchange:
-    """One request and its answer to come. Exactly one of `respond`, `no_response` and `close_connection` has to be called, at any time."""
+    """One request with its pending response. Exactly one of `respond`, `no_response` and `close_connection` has to be called, at any
+    time."""
 
     __slots__ = ("_in_queue", "_is_abandoned", "closes", "connection", "is_pipelinable", "received_ns", "response", "size")
 
@@ -58,13 +59,13 @@ class Exchange:
         self.is_pipelinable = is_pipelinable
         self.received_ns = received_ns  # of time.perf_counter_ns
         self.response: Sequence[Buffer | Streamed] | None = None
-        self.closes = False  # the connection, after the response
+        self.closes = False  # whether to close the connection after the response
         self._in_queue = True
         self._is_abandoned = False
 
     def respond(self, buffers: Sequence[Buffer | Streamed], close: bool = False) -> None:
-        """Sends the response, a whole frame with its size, when those before it have been sent; then closes the connection, if asked to.
-        The buffers must not change afterwards; streamed parts are read as the peer takes them, and let go whatever happens."""
+        """Sends the response, a whole frame with its size, after all earlier responses; then closes the connection if `close`. The
+        buffers must not change afterwards. Streamed parts are read as the peer accepts them, and closed in any case."""
         if self.response is not None:
             raise RuntimeError(f"A request of {self.connection.id} was answered twice")
         self.response = buffers
@@ -76,26 +77,26 @@ class Exchange:
             self.connection.answered()
 
     def no_response(self) -> None:
-        """The request is done and the peer expects nothing: Produce with acks=0."""
+        """The request is done and the peer expects no response: Produce with acks=0."""
         self.respond(())
 
     def close_connection(self) -> None:
-        """Closes the connection in this request's turn: how a peer that expects no response learns of an error."""
+        """Closes the connection in the order of the responses: this reports an error to a peer that expects no response."""
         self.respond((), close=True)
 
     def abandon(self) -> None:
-        """The connection has ended: there is nobody to send the response to, which may have come or not."""
+        """The connection has ended: discards the response, whether it exists already or not."""
         self._is_abandoned = True
         if self.response is not None:
             discard(self.response)
 
     def hold_next(self) -> None:
-        """The next request of the connection is not handed over before `release_next` is called, or this one is answered: it would
-        overtake this one, whose work takes some turns of the loop."""
+        """The next request of the connection is not dispatched until `release_next` is called or this one is answered: it would overtake
+        this one, whose work takes several turns of the loop."""
         self.is_pipelinable = False
 
     def release_next(self) -> None:
-        """What order matters for is done; this request may still wait for replicas while the next is handled."""
+        """The part whose order matters is done; this request may still wait for replicas while the next one is handled."""
         if not self.is_pipelinable and self.response is None:
             self.is_pipelinable = True
             if not self._is_abandoned:

@@ -1,9 +1,9 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""Cuts what a peer sends into frames: four bytes of size, then as many bytes.
+"""Splits the bytes of a peer into frames: four bytes of size, then as many bytes.
 
-A connection feeds it each run of bytes as it stands in the receive buffer of the loop, takes the whole frames out, and lets it keep the
-rest before that buffer is used again; the bulk of a large frame is received right where it will be read. A size is judged before a byte
-of the frame is kept, and memory grows only with what has arrived.
+A connection feeds it the received bytes in the receive buffer of the loop, takes the whole frames, and lets it copy the rest before that
+buffer is reused; most of a large frame is received directly into its final place. The size is checked before a byte of the frame is kept,
+and memory grows only with the bytes received.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from typing import Final
 
 SIZE_PREFIX: Final = 4
 
-# From so many missing bytes on, a frame is received in place: below, a copy is cheaper than a call of the system for it alone.
+# A frame that misses at least this many bytes is received in place: below, a copy is cheaper than a system call of its own.
 IN_PLACE_MIN: Final = 65536
 
-# Room for a frame is made as it comes, for so many times what has come: enough to be made in few steps, too little to be worth an attack.
+# Grow the buffer to at most 4× the bytes received: few steps for a real frame, and a forged length cannot force a large allocation.
 ROOM_FACTOR: Final = 4
 
 _size_at = Struct(">i").unpack_from
 
 
 class InvalidFrame(Exception):
-    """A size no request may have: what follows cannot be understood, so the connection has to go."""
+    """A size that no request may have. The rest of the stream cannot be parsed, so the connection is closed."""
 
 
 class FrameReader:
@@ -37,14 +37,14 @@ class FrameReader:
         self._data: memoryview | bytes = b""
         self._at = 0
         self._end = 0
-        # A frame that has not come whole. BytesIO gives its bytes away without copying them once more.
+        # A frame that has not arrived completely. BytesIO returns its bytes without another copy.
         self._partial: BytesIO | None = None
         self._missing = 0
-        self._room: memoryview | None = None  # of the partial frame, for what is received in place
+        self._room: memoryview | None = None  # the free part of the partial frame, to receive into
 
     @property
     def unread(self) -> int:
-        """How many bytes have come and have not been looked at; those of a frame that is received in place among them."""
+        """The number of bytes received and not taken, including those of a frame that is received in place."""
         fed = self._end - self._at
         if self._partial is not None and (self._room is not None or self._missing == 0):
             return fed + self._partial.tell()
@@ -52,13 +52,13 @@ class FrameReader:
 
     @property
     def held(self) -> int:
-        """Bytes of memory that a frame holds which has not come whole, with the room for what follows."""
+        """The bytes of memory that an incomplete frame holds, including the free room."""
         if self._partial is None:
             return 0
         return self._partial.tell() + (0 if self._room is None else len(self._room))
 
     def room(self) -> memoryview | None:
-        """Where the next bytes of the stream should be received, to be told of by `received`; None: anywhere, to be fed."""
+        """The buffer for the next bytes of the stream, to be followed by `received`; None: any buffer, to be followed by `feed`."""
         if self._missing < IN_PLACE_MIN:
             return None if self._missing == 0 else self._room
         if self._room is None and self._partial is not None:
@@ -66,7 +66,8 @@ class FrameReader:
         return self._room
 
     def received(self, size: int) -> bool:
-        """So many bytes have come in the room that was given. Whether the frame is whole: it may be taken when the room is let go."""
+        """The buffer from `room` has received `size` bytes. Returns whether the frame is complete; it may be taken once the buffer is
+        released."""
         room, partial = self._room, self._partial
         assert room is not None and partial is not None
         partial.seek(size, SEEK_CUR)
@@ -75,7 +76,7 @@ class FrameReader:
         return self._missing == 0
 
     def feed(self, data: memoryview) -> None:
-        """Gives it the next bytes of the stream. They are not copied: take the frames, then call `keep_rest`."""
+        """Feeds the next bytes of the stream. They are not copied: take the frames, then call `keep_rest`."""
         if self._at < self._end:
             joined = bytes(self._data[self._at :]) + data
             self._data, self._end = joined, len(joined)
@@ -103,7 +104,7 @@ class FrameReader:
         return None
 
     def keep_rest(self) -> None:
-        """Copies what has not been read, because the bytes that were fed are about to be overwritten."""
+        """Copies the unread bytes, because the buffer that was fed is about to be overwritten."""
         if self._at == self._end:
             self._data = b""
             self._at = self._end = 0
@@ -116,12 +117,12 @@ class FrameReader:
         self._partial, self._missing, self._room = None, 0, None
 
     def _make_room(self, partial: BytesIO) -> memoryview:
-        come = partial.tell()
-        room = min(self._missing, ROOM_FACTOR * come + IN_PLACE_MIN)
-        partial.seek(come + room - 1)
+        received = partial.tell()
+        room = min(self._missing, ROOM_FACTOR * received + IN_PLACE_MIN)
+        partial.seek(received + room - 1)
         partial.write(b"\0")
-        partial.seek(come)
-        return partial.getbuffer()[come:]
+        partial.seek(received)
+        return partial.getbuffer()[received:]
 
     def _finish_partial(self, partial: BytesIO) -> bytes | None:
         if self._room is not None:
@@ -141,7 +142,7 @@ _TLS_HANDSHAKE: Final = b"\x16\x03"
 
 
 def _complaint(size: int, max_bytes: int) -> str:
-    """What is wrong, in Kafka's words, and what to do about it."""
+    """The error in Kafka's words, and the fix."""
     start = size.to_bytes(SIZE_PREFIX, "big", signed=True)
     if start in _HTTP_METHODS:
         return f"Invalid receive (size = {size}): it begins with {start.decode()!r} like HTTP; this port speaks Kafka's protocol"

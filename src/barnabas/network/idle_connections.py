@@ -1,7 +1,7 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""Which connections have been quiet for too long (`connections.max.idle.ms`), and which has been so for longest.
+"""The connections by their last activity: which ones have been idle for longer than `connections.max.idle.ms`, and which for longest.
 
-The server tells it of every sign of life and asks when to look again; it decides, and closes nothing itself.
+The server reports all activity and asks for the next expiry. This class closes nothing itself.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ C = TypeVar("C", bound=Hashable)
 
 
 class IdleConnections(Generic[C]):
-    """Connections in the order of their last sign of life. A negative `max_idle_ms` lets all live."""
+    """Connections in the order of their last activity. A negative `max_idle_ms` disables expiry."""
 
     def __init__(self, max_idle_ms: int) -> None:
         self.max_idle_ms = max_idle_ms
@@ -37,18 +37,18 @@ class IdleConnections(Generic[C]):
         return iter(self._last_active_ms)
 
     def expired(self, monotonic_ms: int) -> list[C]:
-        """Those that have been quiet for the full time, the quietest first."""
+        """The connections that have been idle for the full time, the longest idle first."""
         if self.max_idle_ms < 0:
             return []
-        found = []
+        idle = []
         for connection, last_active_ms in self._last_active_ms.items():
             if last_active_ms + self.max_idle_ms > monotonic_ms:
                 break
-            found.append(connection)
-        return found
+            idle.append(connection)
+        return idle
 
     def next_expiry_ms(self) -> int | None:
-        """When the next connection will have been quiet for too long; None when that cannot happen."""
+        """When the next connection will have been idle for too long; None if none will."""
         if self.max_idle_ms < 0 or not self._last_active_ms:
             return None
         return next(iter(self._last_active_ms.values())) + self.max_idle_ms

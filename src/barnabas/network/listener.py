@@ -1,7 +1,7 @@
-"""One listening socket: takes connections from the kernel, asks the quotas, and makes each a `Connection` of its own.
+"""One listening socket: accepts connections, applies the quotas, and makes each a `Connection`.
 
-It accepts by hand instead of through `loop.create_server`, so that it can stop accepting: while a quota keeps a connection waiting, the
-next ones stay in the kernel's backlog, as with Kafka's acceptor. It must never hold more than one that has not been admitted.
+It accepts by itself instead of through `loop.create_server`, so that it can stop accepting: while a quota keeps a connection waiting, the
+next ones stay in the kernel's backlog, as with Kafka's acceptor. It must never hold more than one connection that is not admitted.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from barnabas.network.connection_quotas import ConnectionQuotas, Verdict, normal
 from barnabas.network.descriptors import DescriptorGuard
 from barnabas.network.event_loop import new_socket, protocol_of
 
-ACCEPTS_PER_TURN: Final = 20  # so many new connections before the open ones have their turn
-_RETRY_SECONDS: Final = 0.5  # after the system has refused us a descriptor
+ACCEPTS_PER_TURN: Final = 20  # new connections before the open ones get their turn
+_RETRY_SECONDS: Final = 0.5  # after the system has refused a descriptor
 
 _log = logging.getLogger(__name__)
 
 
 class Listener:
-    """Bound by `open_listening_socket`, it accepts nothing before `start_accepting`. It releases in the quotas what it has admitted."""
+    """Bound by `open_listening_socket`; accepts nothing before `start_accepting`. It releases in the quotas what it has admitted."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Listener:
         self._tls = tls
         self._descriptors = descriptors
         self._accepting = False
-        self._waiting: tuple[socket.socket, Any] | None = None  # with its address, the one connection the quotas keep waiting for a slot
+        self._waiting: tuple[socket.socket, Any] | None = None  # the one connection that waits for a slot of the quotas, with its address
         self._timer: asyncio.TimerHandle | None = None
         self._opening: dict[asyncio.Task[None], Connection] = {}
         self._next_index = 0
@@ -58,7 +58,7 @@ class Listener:
 
     @property
     def is_accepting(self) -> bool:
-        """False also while a quota makes it pause."""
+        """False also while a quota pauses it."""
         return self._accepting
 
     def start_accepting(self) -> None:
@@ -67,7 +67,7 @@ class Listener:
             self.context.loop.add_reader(self._listening.fileno(), self._accept)
 
     def slot_freed(self) -> None:
-        """A connection has ended somewhere: the one that waits, if any, may try again."""
+        """A connection has ended on some listener: retries the one that waits, if any."""
         if self._waiting is not None and self._quotas.has_slot(self.name) and self._has_room(self._lowest_free()):
             accepted, address = self._waiting
             self._waiting = None
@@ -77,13 +77,13 @@ class Listener:
             self._admit(accepted, address)
 
     def release(self, connection: Connection) -> None:
-        """The connection has ended, or never came to be: the quotas count it no more."""
+        """The connection has ended, or was never established: the quotas no longer count it."""
         if connection.is_counted:
             connection.is_counted = False
             self._quotas.release(connection.remote_ip, self.name)
 
     async def close(self) -> None:
-        """Stops listening, and ends the connections that have not been opened; open ones are not its business any more."""
+        """Stops listening, and ends the connections that are not established yet; it does not close open ones."""
         self._pause()
         self._listening.close()
         if self._timer is not None:
@@ -92,7 +92,7 @@ class Listener:
             self._waiting[0].close()
             self._waiting = None
         for task, connection in self._opening.items():
-            if not connection.is_open:  # one that is made already is not to be torn from under the loop, it ends as any other does
+            if not connection.is_open:  # an established one must not be cancelled inside the loop; it ends like any other
                 task.cancel()
         if self._opening:
             await asyncio.wait(self._opening)
@@ -128,7 +128,7 @@ class Listener:
         return free
 
     def _await_room(self, accepted: socket.socket, address: Any) -> None:
-        """Accepts nothing before a connection has ended, or something else has given its descriptors back."""
+        """Accepts nothing until a connection has ended, or other descriptors are closed."""
         self.context.metrics.connections_delayed += 1
         self._waiting = (accepted, address)
         self._pause()
@@ -150,7 +150,7 @@ class Listener:
             self._timer = self.context.loop.call_later(_RETRY_SECONDS, self._look_for_room)
 
     def _no_descriptor(self, error: OSError) -> None:
-        """The kernel would tell of the waiting connection again at once: it gets a moment to close some."""
+        """The kernel would report the waiting connection again at once: pauses, so that some can be closed."""
         _log.error(
             "Listener %s cannot accept a connection: %s; raise the limit of open files (ulimit -n) or lower max.connections",
             self.name,
@@ -180,7 +180,7 @@ class Listener:
             task.add_done_callback(self._opening.pop)
 
     async def _open(self, connection: Connection, accepted: socket.socket, delay_seconds: float) -> None:
-        """Configures the socket and, if there is TLS, shakes hands; the loop then makes the connection."""
+        """Configures the socket and, with TLS, performs the handshake; the loop then calls connection_made."""
         context = self.context
         timeout = context.config.tls_handshake_timeout_ms / 1000 if self._tls is not None else None
         try:
@@ -197,7 +197,7 @@ class Listener:
             self.release(connection)
 
     def _connection_id(self, accepted: socket.socket, ip: str, port: int) -> str:
-        """Kafka's form. The index keeps apart two connections of one port, of which the first has ended with requests in process."""
+        """Kafka's format. The index distinguishes two connections from one port, of which the first ended with requests in process."""
         local = accepted.getsockname()
         index = self._next_index
         self._next_index = 0 if index == INT_MAX else index + 1
@@ -214,7 +214,7 @@ class Listener:
 
 
 async def open_listening_socket(endpoint: EndPoint, config: NetworkConfig, loop: asyncio.AbstractEventLoop) -> socket.socket:
-    """Binds and listens; an empty host is every address, of IPv6 too where there is any. Raises OSError with the address and what to do."""
+    """Binds and listens; an empty host means all addresses, IPv4 and IPv6. Raises OSError with the address and the fix."""
     try:
         family, address = await _resolve(endpoint, loop)
         listening = new_socket(loop, family)
@@ -225,7 +225,7 @@ async def open_listening_socket(endpoint: EndPoint, config: NetworkConfig, loop:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
             listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if not endpoint.host else 1)
-        # Accepted sockets inherit it, and only if it is set before can the window grow beyond 64 KB.
+        # Accepted sockets inherit it. The window can grow beyond 64 KB only if it is set before `listen`.
         if config.socket_receive_buffer_bytes >= 0:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, config.socket_receive_buffer_bytes)
         listening.bind(address)
@@ -237,7 +237,7 @@ async def open_listening_socket(endpoint: EndPoint, config: NetworkConfig, loop:
 
 
 def _lowered(accepted: socket.socket) -> socket.socket:
-    """The same connection with the lowest descriptor that is free: by its number the next one is judged."""
+    """The same connection with the lowest free descriptor, because the next one is judged by its number."""
     try:
         lower = accepted.dup()
     except OSError:
@@ -257,9 +257,9 @@ def configure_accepted(accepted: socket.socket, config: NetworkConfig) -> None:
 async def _resolve(endpoint: EndPoint, loop: asyncio.AbstractEventLoop) -> tuple[int, tuple[str, int]]:
     if not endpoint.host:
         return (socket.AF_INET6, ("::", endpoint.port)) if socket.has_dualstack_ipv6() else (socket.AF_INET, ("0.0.0.0", endpoint.port))
-    found = await loop.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
-    # A name with addresses of both kinds is the IPv4 one, as Java takes it.
-    family, _, _, _, address = min(found, key=lambda entry: entry[0] != socket.AF_INET)
+    addresses = await loop.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
+    # Of a name with addresses of both families the IPv4 one is used, as in Java.
+    family, _, _, _, address = min(addresses, key=lambda entry: entry[0] != socket.AF_INET)
     return family, address  # type: ignore[return-value]
 
 

@@ -1,11 +1,11 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""What the network layer counts: plain attributes, raised where it happens and read by whoever shows them."""
+"""The counters of the network layer: plain attributes, incremented where an event happens and read by the metrics reporter."""
 
 from __future__ import annotations
 
 
 class ListenerMetrics:
-    """Counters of one listener since it started; `connections` is what is open now."""
+    """Counters of one listener since it started; `connections` is the number open now."""
 
     __slots__ = (
         "busy_ns",
@@ -31,11 +31,11 @@ class ListenerMetrics:
         self.connections_delayed = 0  # by max.connections or max.connection.creation.rate
         self.connections_closed_idle = 0  # by connections.max.idle.ms
         self.connections_closed_excess = 0  # by max.connections, to make room for another broker
-        self.connections_closed_invalid = 0  # a frame or message that cannot be understood
-        self.connections_closed_failed = 0  # an error in what handles requests
+        self.connections_closed_invalid = 0  # for a frame or message that cannot be parsed
+        self.connections_closed_failed = 0  # for an error in a request handler
         self.handshakes_failed = 0
         self.requests = 0
         self.responses = 0
         self.bytes_in = 0
         self.bytes_out = 0
-        self.busy_ns = 0  # in handling what was received: over a time, what is missing from it is NetworkProcessorAvgIdlePercent
+        self.busy_ns = 0  # spent on handling received bytes: the rest of an interval is NetworkProcessorAvgIdlePercent

@@ -1,8 +1,8 @@
-"""The memory of requests that are still arriving, of all connections together.
+"""The memory of requests that are still arriving, on all connections together.
 
-A large request is received in room that grows with what has come of it, up to socket.request.max.bytes: a hundred peers that send most of a
-request and then nothing would hold 10 GB. When the bound is passed, the connection is closed whose request has been arriving for longest:
-that of a well-behaved client is whole within moments.
+A large request is received into a buffer that grows with the bytes received, up to socket.request.max.bytes: a hundred peers that send most
+of a request and then nothing would hold 10 GB. When the limit is exceeded, the connection whose request has been arriving for longest is
+closed: the request of a well-behaved client is complete within moments.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Protocol
 
 class Receiver(Protocol):
     def stop_receiving(self) -> None:
-        """Close, without waiting for the rest of the request."""
+        """Close the connection without waiting for the rest of the request."""
 
 
 class ReceiveMemory:
-    """`used` is the sum of what the receivers hold."""
+    """`used` is the sum of the bytes that the receivers hold."""
 
     __slots__ = ("_held", "limit", "times_full", "used")
 
@@ -24,10 +24,10 @@ class ReceiveMemory:
         self.limit = limit
         self.used = 0
         self.times_full = 0
-        self._held: dict[Receiver, int] = {}  # the one whose request began first stands first
+        self._held: dict[Receiver, int] = {}  # in the order in which the requests began
 
     def hold(self, receiver: Receiver, size: int) -> None:
-        """The request that arrives on this connection holds so many bytes now. A single one may be larger than the limit."""
+        """The request arriving on this connection now holds `size` bytes. A single one may be larger than the limit."""
         self.used += size - self._held.get(receiver, 0)
         self._held[receiver] = size
         while self.used > self.limit and len(self._held) > 1:
@@ -37,5 +37,5 @@ class ReceiveMemory:
             oldest.stop_receiving()
 
     def release(self, receiver: Receiver) -> None:
-        """The request is whole, or its connection is closed."""
+        """The request is complete, or its connection is closed."""
         self.used -= self._held.pop(receiver, 0)

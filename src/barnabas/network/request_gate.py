@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""The bound on requests that have been taken in and not been answered: `queued.max.requests` and `queued.max.request.bytes` of one plane.
+"""The bound on unanswered requests: `queued.max.requests` and `queued.max.request.bytes` of one plane.
 
-A connection asks before it hands a request over; when the bound is reached it waits here, muted, and is called in its turn.
-Data plane and control plane have a gate each, so that a flood of the one never keeps the other waiting.
+A connection calls `enter` before it dispatches a request. When the bound is reached the connection is muted, waits here, and is called back
+in order. Data plane and control plane have a gate each, so that a flood on one never delays the other.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Protocol
 from barnabas.network.config import UNLIMITED
 
 
-class Waiting(Protocol):
+class GateWaiter(Protocol):
     def gate_opened(self) -> None:
-        """There is room again: ask once more."""
+        """There may be room again: call `enter` once more."""
 
 
 class RequestGate:
-    """`defer` runs a call after the current one, as `loop.call_soon` does: whoever frees a place must not run somebody else's request."""
+    """`defer` runs a callback after the current one, as `loop.call_soon` does: a request that leaves must not run another one."""
 
     def __init__(self, max_requests: int, max_bytes: int, defer: Callable[[Callable[[], None]], object]) -> None:
         self.max_requests = max_requests
@@ -28,7 +28,7 @@ class RequestGate:
         self.request_bytes = 0
         self.times_full = 0
         self._defer = defer
-        self._waiting: dict[Waiting, None] = {}
+        self._waiting: dict[GateWaiter, None] = {}
         self._calling = False
 
     @property
@@ -37,14 +37,14 @@ class RequestGate:
 
     @property
     def is_full(self) -> bool:
-        # As with Kafka's memory pool, the request that passes the bound in bytes is still let in: otherwise a large one might wait forever.
+        # As with Kafka's memory pool, the request that exceeds the bound in bytes still enters: otherwise a large one might wait forever.
         return self.requests >= self.max_requests or (self.max_bytes != UNLIMITED and self.request_bytes >= self.max_bytes)
 
-    def enter(self, visitor: Waiting, size: int) -> bool:
-        """Takes a place for a request of `size` bytes, or puts the visitor on the list of those who wait."""
+    def enter(self, waiter: GateWaiter, size: int) -> bool:
+        """Takes a place for a request of `size` bytes, or adds the waiter to the list and returns False."""
         if self.requests >= self.max_requests or (self.max_bytes != UNLIMITED and self.is_full):
             self.times_full += 1
-            self._waiting[visitor] = None
+            self._waiting[waiter] = None
             return False
         self.requests += 1
         self.request_bytes += size
@@ -57,21 +57,21 @@ class RequestGate:
             self._calling = True
             self._defer(self._call_waiting)
 
-    def forget(self, visitor: Waiting) -> None:
-        """The visitor has gone and must not be called."""
-        self._waiting.pop(visitor, None)
+    def forget(self, waiter: GateWaiter) -> None:
+        """The waiter's connection has closed and must not be called."""
+        self._waiting.pop(waiter, None)
 
     def _call_waiting(self) -> None:
-        """Calls as many as there are places; one that finds the gate full again is back at the end of the list."""
+        """Calls as many waiters as there are places; one that finds the gate full again is appended to the list."""
         self._calling = False
-        for visitor in list(self._waiting)[: self._places()]:
+        for waiter in list(self._waiting)[: self._places()]:
             if self.is_full:
                 break
-            # Somebody called before may have taken this one's connection down.
-            if visitor in self._waiting:
-                del self._waiting[visitor]
-                visitor.gate_opened()
-        # Whoever was called may have taken no place, having closed or been muted for another reason: the next one gets it.
+            # A waiter called before may have closed this one's connection.
+            if waiter in self._waiting:
+                del self._waiting[waiter]
+                waiter.gate_opened()
+        # A called waiter may have taken no place, because it was closed or muted for another reason: the next one gets the place.
         if self._waiting and not self.is_full and not self._calling:
             self._calling = True
             self._defer(self._call_waiting)

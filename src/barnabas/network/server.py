@@ -1,7 +1,7 @@
 """Kafka's SocketServer: the listeners of a broker, their connections, and the bounds they share.
 
-It is given a dispatcher and endpoints. Starting has two steps, so that the ports are known and taken before the first request is let in;
-stopping has two as well, so that what is in process is answered before the door closes.
+It receives a dispatcher and endpoints. Starting has two steps, so that the ports are bound before the first request is accepted; stopping
+has two as well, so that the requests in process are answered before the connections close.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from barnabas.network.metrics import ListenerMetrics
 from barnabas.network.receive_memory import ReceiveMemory
 from barnabas.network.request_gate import RequestGate
 
-_ABORT_TIMEOUT_MS: Final = 5000  # for the loop to tell of connections that were cut off
+_ABORT_TIMEOUT_MS: Final = 5000  # for the loop to report aborted connections
 
 _log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ def monotonic_ms() -> int:
 
 
 class SocketServer:
-    """To be made on the loop it will run on. `monotonic_ms` is the clock of idle times, throttling and creation rates."""
+    """Must be created on the loop it runs on. `monotonic_ms` is the clock of idle times, throttling and creation rates."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class SocketServer:
         self.control_plane = RequestGate(config.control_plane_queued_max_requests, UNLIMITED, self._loop.call_soon)
         self.receive_memory = ReceiveMemory(config.receiving_max_bytes)
         self._receive_view = memoryview(bytearray(config.receive_buffer_bytes))
-        self._connections: dict[Connection, None] = {}  # in the order in which they came
+        self._connections: dict[Connection, None] = {}  # in the order in which they were opened
         self._all_closed: asyncio.Event = asyncio.Event()
         self._all_closed.set()
         self._idle_timer: asyncio.TimerHandle | None = None
@@ -72,11 +72,11 @@ class SocketServer:
         return list(self._connections)
 
     def port(self, listener_name: str) -> int:
-        """The port a listener is bound to, also where the endpoint asked for any."""
+        """The port a listener is bound to, also if the endpoint's port is 0."""
         return self.listeners[listener_name].port
 
     async def start(self, endpoints: Sequence[EndPoint], tls: Mapping[str, ssl.SSLContext] | None = None) -> None:
-        """Binds every listener; `tls` has the contexts of those with SSL, by listener name. Clients may connect and are not served yet."""
+        """Binds every listener; `tls` has the contexts of SSL listeners by name. Clients can connect but are not served yet."""
         try:
             for endpoint in endpoints:
                 await self._add_listener(endpoint, (tls or {}).get(endpoint.listener_name))
@@ -85,7 +85,7 @@ class SocketServer:
             raise
 
     def start_processing_requests(self) -> None:
-        """Lets clients in: first the control plane, then the other brokers, then everybody."""
+        """Starts accepting: first on the control plane, then from the other brokers, then from all clients."""
         for listener in sorted(self.listeners.values(), key=self._rank):
             listener.start_accepting()
             _log.info("Listening on %s, port %d", listener.endpoint, listener.port)
@@ -95,7 +95,7 @@ class SocketServer:
             await listener.close()
 
     async def shutdown(self, timeout_ms: int) -> bool:
-        """Stops accepting and reading, lets requests in process be answered for so long, and closes. False if some were cut off."""
+        """Stops accepting and reading, waits up to `timeout_ms` for the requests in process, and closes. False if some were aborted."""
         self._is_shutting_down = True
         await self.stop_accepting()
         for connection in self.connections:
@@ -111,13 +111,13 @@ class SocketServer:
         return is_clean
 
     def reconfigure_quotas(self, config: NetworkConfig) -> None:
-        """Takes new limits for connections; the other settings are read at the start."""
+        """Sets new limits for connections; the other settings are read only at the start."""
         self.quotas.reconfigure(config)
         self._close_excess_connections()
         self._slot_freed()
 
     def close_idle_connections(self) -> None:
-        """Closes those that have been quiet for too long. One that waits for its response is not quiet: it is we who are."""
+        """Closes connections that have been idle for too long. One that waits for its response is not idle."""
         monotonic_ms = self._monotonic_ms()
         for connection in self.idle.expired(monotonic_ms):
             if connection.in_process:
@@ -180,18 +180,20 @@ class SocketServer:
             listener.slot_freed()
 
     def _close_excess_connections(self) -> None:
-        """Where max.connections was passed for the sake of the inter-broker listener, the quietest connection of another one goes."""
+        """If the inter-broker listener has exceeded max.connections, closes the least recently active connections of other listeners."""
         excess = self.quotas.total - self.quotas.max_connections
         if excess <= 0:
             return
-        candidates = (each for each in self.idle.least_recently_active() if self.quotas.exceeded(each.context.listener_name))
-        for connection in [each for each, _ in zip(candidates, range(excess), strict=False)]:
+        candidates = (
+            connection for connection in self.idle.least_recently_active() if self.quotas.exceeded(connection.context.listener_name)
+        )
+        for connection in [candidate for candidate, _ in zip(candidates, range(excess), strict=False)]:
             connection.context.metrics.connections_closed_excess += 1
             _log.info("Closing connection %s, the quietest one: max.connections is exceeded", connection.id)
             connection.abort()
 
     def _watch_idle(self) -> None:
-        """Sets the timer to when the quietest connection would have been quiet for too long."""
+        """Sets the timer to the expiry of the longest idle connection."""
         expiry_ms = self.idle.next_expiry_ms()
         if expiry_ms is not None and self._idle_timer is None and not self._is_shutting_down:
             self._idle_timer = self._loop.call_later(max(0, expiry_ms - self._monotonic_ms()) / 1000, self.close_idle_connections)

@@ -1,9 +1,9 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""A response that is sent as its peer takes it: its parts in order, of which those on disk go out in pieces.
+"""A response that is sent as its peer accepts it: its parts in order; parts on disk are sent in pieces.
 
-Where it can, a piece goes from the page cache to the socket and never comes into memory. Elsewhere a connection asks for the next run of
-bytes whenever its peer has taken those before, so that a slow reader costs one piece of memory and not a whole response. What has been
-begun must be emptied or cleared: its sources keep files open.
+Where possible a piece goes from the page cache to the socket without being copied to memory. Otherwise the connection reads the next piece
+whenever its peer has accepted the previous one, so that a slow reader costs one piece of memory and not a whole response. A stream must be
+emptied or cleared: its sources keep files open.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from barnabas.network.direct_socket import DirectSocket
 from barnabas.protocol.slices import Streamed
 
 PIECE_BYTES: Final = 262144
-SENT_PIECE_BYTES: Final = 1048576  # of what is not read, and costs no memory
-BUFFERS_AT_ONCE: Final = 64  # far below what a system takes in one call
+SENT_PIECE_BYTES: Final = 1048576  # of a piece that is not read, and so costs no memory
+BUFFERS_AT_ONCE: Final = 64  # far below the limit of one system call
 UNSENDABLE: Final = -1
 
 Buffer = bytes | bytearray | memoryview
 
 
 class ResponseStream:
-    """Parts that wait to be sent, one frame or several."""
+    """Parts to be sent, of one frame or several."""
 
     __slots__ = ("_at", "_parts")
 
     def __init__(self, parts: Iterable[Buffer | Streamed]) -> None:
         self._parts = deque(parts)
-        self._at = 0  # how much of the first part has been taken
+        self._at = 0  # how many bytes of the first part are taken
 
     @property
     def is_empty(self) -> bool:
@@ -40,7 +40,7 @@ class ResponseStream:
         self._parts.extend(parts)
 
     def take(self) -> list[Buffer]:
-        """The next bytes, about a piece; nothing where they have to be waited for. Raises what the source raises."""
+        """The next bytes, about a piece; empty if they have to be read from disk first. Raises the errors of the source."""
         taken: list[Buffer] = []
         room = PIECE_BYTES
         while self._parts and room > 0:
@@ -61,16 +61,16 @@ class ResponseStream:
         return taken
 
     def send(self, direct: DirectSocket) -> int:
-        """Sends the next bytes, up to a piece, without reading those on disk. Gives how many the peer took, 0 if it has to be waited for,
-        UNSENDABLE if they have to be read first. Raises what the file or the socket raises."""
+        """Sends the next bytes, up to a piece, without reading those on disk. Returns how many the kernel accepted, 0 if the socket is not
+        writable, UNSENDABLE if they have to be read first. Raises the errors of the file or the socket."""
         part = self._parts[0]
         if not isinstance(part, Streamed):
             return self._send_buffers(direct)
         size = min(part.size - self._at, SENT_PIECE_BYTES)
-        found = part.source.in_file(self._at, size)
-        if found is None:
+        location = part.source.in_file(self._at, size)
+        if location is None:
             return UNSENDABLE
-        descriptor, position = found
+        descriptor, position = location
         sent = direct.send_file(descriptor, position, size)
         self._advance(part, sent)
         return sent
@@ -82,23 +82,23 @@ class ResponseStream:
                 break
             buffers.append(memoryview(part)[self._at :] if self._at and not buffers else part)
         sent = direct.send(buffers, more=len(buffers) < len(self._parts))
-        left = sent
+        unaccounted = sent
         for buffer in buffers:
-            if left < len(buffer):
-                self._at += left
+            if unaccounted < len(buffer):
+                self._at += unaccounted
                 return sent
-            left -= len(buffer)
+            unaccounted -= len(buffer)
             self._parts.popleft()
             self._at = 0
         return sent
 
     def take_later(self, on_done: Callable[[bytes | None, Exception | None], None]) -> None:
-        """Reads what `take` would have had to wait for. Nothing else may be taken before it is told."""
+        """Reads the bytes that `take` could not return at once. Nothing else may be taken before `on_done` is called."""
         part = self._parts[0]
         assert isinstance(part, Streamed)
 
         def done(piece: bytes | None, error: Exception | None) -> None:
-            if piece is not None and self._parts:  # else it was cleared meanwhile
+            if piece is not None and self._parts:  # else the stream was cleared meanwhile
                 self._advance(part, len(piece))
             on_done(piece, error)
 
@@ -117,7 +117,7 @@ class ResponseStream:
 
 
 def discard(parts: Iterable[Buffer | Streamed]) -> None:
-    """These will not be sent: what they would have been read from is let go."""
+    """These parts will not be sent: closes their sources."""
     for part in parts:
         if isinstance(part, Streamed):
             part.source.close()

@@ -68,7 +68,7 @@ _OF_CONTROL: Final = frozenset({api_keys.LEADER_AND_ISR, api_keys.STOP_REPLICA, 
 _HEADER_SIZE_MIN: Final = 8  # key, version and correlation id stand first in every header
 
 
-class Request:
+class RequestFrame:
     """A frame whose header has been read. `reader` stands at the message, which is parsed only when its turn comes."""
 
     __slots__ = ("api", "version", "correlation_id", "client_id", "reader")  # noqa: RUF023 - in the order of the constructor
@@ -120,7 +120,7 @@ def frame_size(data: bytes | bytearray | memoryview, at: int, max_bytes: int = R
     return size
 
 
-def parse_request(frame: bytes) -> Request:
+def parse_request(frame: bytes) -> RequestFrame:
     """The header of a frame, without its size prefix; raises MalformedMessage for what no client of this broker may send."""
     if len(frame) < _HEADER_SIZE_MIN:
         raise MalformedMessage(f"A request of {len(frame)} bytes is too short for a header")
@@ -135,7 +135,7 @@ def parse_request(frame: bytes) -> Request:
     header_version = api.request_header_version(version)
     reader = Reader(frame)
     header = RequestHeader.read(reader, header_version)
-    return Request(api, version, header.correlation_id, header.client_id or "", reader)
+    return RequestFrame(api, version, header.correlation_id, header.client_id or "", reader)
 
 
 def request_frame(message: Message, api: Api, version: int, correlation_id: int, client_id: str | None) -> list[bytes | memoryview]:

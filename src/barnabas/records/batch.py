@@ -1,9 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""The header of one batch, whatever its format.
+"""The header of one batch of any format.
 
-A log, a produce request and a fetch response are all the same thing: batches one after another. This module finds where each begins and
-ends and reads its header, never its records. It is the innermost loop of the broker: appending, fetching, recovering and
-replicating touch a batch only through here.
+A log, a produce request and a fetch response all consist of batches one after another. This module finds where each begins and ends and
+reads its header, never its records. It is the innermost loop of the broker: appends, fetches, recovery and replication all use it.
 
 Layout of format v2 (big endian; v0 and v1 share the first 12 bytes and the place of the magic byte):
 
@@ -53,10 +52,10 @@ SEQUENCE_MAX: Final = 2**31 - 1
 
 
 class Batch:
-    """A batch header, and where the batch stands in the bytes it was read from.
+    """A batch header, and the position of the batch in the bytes from which it was read.
 
     In formats v0 and v1 a "batch" is one entry: a single record, or a wrapper whose value holds compressed records. Its offset is that of
-    its last record, so `base_offset` equals `last_offset` there, and `count` is -1 where only a deep look would tell.
+    its last record, so `base_offset` equals `last_offset`. `count` is -1 for a wrapper, whose records are counted only by decompressing.
     """
 
     def __init__(
@@ -123,7 +122,7 @@ class Batch:
 
     @property
     def delete_horizon_ms(self) -> i64:
-        """When the tombstones in this batch may go; -1 while compaction has not said (then the field is the base timestamp)."""
+        """When the tombstones in this batch may be removed; -1 until compaction sets it (until then the field is the base timestamp)."""
         if self.magic >= MAGIC_V2 and self.attributes & DELETE_HORIZON_BIT:
             return self.base_timestamp
         return NO_TIMESTAMP
@@ -144,11 +143,11 @@ def increment_sequence(sequence: i64, increment: i64) -> i64:
 
 
 def entry_size(data: bytes, at: i64, end: i64) -> i64:
-    """The size of the entry at `at`, log overhead included; 0 if `end` cuts it short.
+    """The size of the entry at `at`, log overhead included; 0 if the entry is not complete before `end`.
 
-    Raises CorruptRecord for a length no format allows or an unknown magic, before anything is allocated for it.
+    Raises CorruptRecord for a length that no format allows or an unknown magic, before anything is allocated for it.
     """
-    if at + LOG_OVERHEAD + 5 > end:  # the magic byte must be there too
+    if at + LOG_OVERHEAD + 5 > end:  # the magic byte is needed too
         return 0
     length: i64 = i64(read_i32_be(data, at + 8))
     magic: i64 = data[at + MAGIC_AT]
@@ -169,7 +168,7 @@ def entry_size(data: bytes, at: i64, end: i64) -> i64:
 
 
 def read_batch(data: bytes, at: i64, size: i64) -> Batch:
-    """The header of the entry at `at`, whose size `entry_size` gave."""
+    """The header of the entry at `at`, with the size that `entry_size` returned."""
     base_offset: i64 = read_i64_be(data, at)
     magic: i64 = data[at + MAGIC_AT]
     if magic == MAGIC_V2:
@@ -212,24 +211,24 @@ def read_batch(data: bytes, at: i64, size: i64) -> Batch:
 
 
 def read_batches(data: bytes, start: i64 = 0, end: i64 = -1) -> list[Batch]:
-    """Every complete batch in `data[start:end]`; a tail cut short is left out, as readers of a fetch response must."""
-    found, damage = read_intact_batches(data, start, end)
+    """Every complete batch in `data[start:end]`; an incomplete last one is left out, as readers of a fetch response must do."""
+    batches, damage = read_intact_batches(data, start, end)
     if damage is not None:
         raise damage
-    return found
+    return batches
 
 
 def read_intact_batches(data: bytes, start: i64 = 0, end: i64 = -1) -> tuple[list[Batch], CorruptRecord | None]:
-    """The same up to the first header that makes no sense, and what is wrong with that one: what comes before it is still good."""
+    """The batches before the first damaged header, and the error for that header; None if no header is damaged."""
     stop: i64 = end if end >= 0 else len(data)
-    found: list[Batch] = []
+    batches: list[Batch] = []
     at: i64 = start
     while True:
         try:
             size = entry_size(data, at, stop)
         except CorruptRecord as damage:
-            return found, damage
+            return batches, damage
         if size == 0:
-            return found, None
-        found.append(read_batch(data, at, size))
+            return batches, None
+        batches.append(read_batch(data, at, size))
         at += size

@@ -1,9 +1,9 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""Builds batches: the mirror of the reader, and Kafka's MemoryRecordsBuilder byte for byte.
+"""Builds batches, byte for byte as Kafka's MemoryRecordsBuilder does.
 
-Producers, coordinators, compaction and format conversion write through here. An uncompressed batch is exactly what Kafka would have
-written from the same records; a compressed one differs only in what the codec library makes of the same bytes. A builder never reorders
-or drops a record: what it cannot express it refuses.
+Producers, coordinators, compaction and format conversion use it. An uncompressed batch is exactly the one that Kafka would write from the
+same records; a compressed one differs only by the codec library. A builder never reorders or drops a record: it rejects one that the format
+cannot express.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ from barnabas.records.record import Header, Record
 OFFSET_DELTA_MAX: Final = 2**31 - 1
 RECORD_SIZE_MAX: Final = 2**31 - 1
 
-# Kafka's allowance for a codec that does a little worse than the ratio it was seen to reach.
+# Kafka's margin for a codec that compresses a little less than its estimated ratio.
 _RATIO_MARGIN: Final = 1.05
 _NO_HEADERS: Final = b"\x00"
 
-# What one record is made from: timestamp, key, value, headers.
+# The arguments of one record: timestamp, key, value, headers.
 RecordTuple = tuple[int, bytes | None, bytes | None, Sequence[Header]]
 
 
 class BatchBuilder:
     """Collects records, then builds one batch of them (or, uncompressed before v2, one entry for each).
 
-    The base timestamp is the first record's, unless a delete horizon takes its place. `last_offset`, `max_timestamp` and
-    `offset_of_max_timestamp` tell what went in.
+    The base timestamp is that of the first record, or the delete horizon if there is one. `last_offset`, `max_timestamp` and
+    `offset_of_max_timestamp` describe the records so far.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class BatchBuilder:
         if magic > MAGIC_V0 and timestamp_type != CREATE_TIME and timestamp_type != LOG_APPEND_TIME:
             raise ValueError("TimestampType must be set for magic >= 0")
         if magic < MAGIC_V2:
-            _refuse_what_old_formats_lack(magic, codec, transactional, control, delete_horizon_ms)
+            _check_old_format(magic, codec, transactional, control, delete_horizon_ms)
         self.magic = magic
         self.codec = codec
         self.base_offset = base_offset
@@ -94,7 +94,7 @@ class BatchBuilder:
         self.control = control
         self.delete_horizon_ms = delete_horizon_ms
         self.level = level
-        self.estimated_ratio: float = 1.0  # compressed to uncompressed, as the owner has seen it in earlier batches
+        self.estimated_ratio: float = 1.0  # compressed to uncompressed size, which the owner sets from earlier batches
         self.count: i64 = 0
         self.last_offset: i64 = base_offset - 1
         self.max_timestamp: i64 = NO_TIMESTAMP
@@ -104,7 +104,7 @@ class BatchBuilder:
 
     @property
     def header_size(self) -> i64:
-        """The bytes around the records: a v2 header, the wrapper of an older compressed set, or none."""
+        """The size of the bytes around the records: a v2 header, the wrapper of an older compressed set, or 0."""
         if self.magic >= MAGIC_V2:
             return HEADER_SIZE_V2
         if self.codec == NONE:
@@ -122,11 +122,11 @@ class BatchBuilder:
         return self.header_size + int(len(self._body) * self.estimated_ratio * _RATIO_MARGIN)
 
     def append(self, timestamp: i64, key: bytes | None, value: bytes | None, headers: Sequence[Header] = ()) -> None:
-        """Add a record at the next offset."""
+        """Adds a record at the next offset."""
         self.append_at(self.last_offset + 1, timestamp, key, value, headers)
 
     def append_at(self, offset: i64, timestamp: i64, key: bytes | None, value: bytes | None, headers: Sequence[Header] = ()) -> None:
-        """Add a record at `offset`, which may leave a gap but never step back."""
+        """Adds a record at `offset`, which may leave a gap but must be higher than the last."""
         self._check(offset, timestamp)
         if self.magic >= MAGIC_V2:
             self._write_record(offset, timestamp, key, value, _encode_headers(headers) if headers else _NO_HEADERS)
@@ -136,7 +136,7 @@ class BatchBuilder:
             self._write_entry(offset, timestamp, key, value)
 
     def append_record(self, record: Record, offset: i64 = -1) -> None:
-        """Add a record read from another batch, at its own offset unless `offset` is given; its headers are copied as they stand."""
+        """Adds a record of another batch, at its own offset unless `offset` is given; its headers are copied as bytes."""
         at: i64 = offset if offset >= 0 else record.offset
         if self.magic < MAGIC_V2 or record.header_count == 0:
             self.append_at(at, record.timestamp, record.key, record.value, record.headers)
@@ -149,7 +149,7 @@ class BatchBuilder:
         self._write_record(at, record.timestamp, record.key, record.value, headers.getvalue())
 
     def build(self, last_offset: i64 = -1) -> bytes:
-        """The finished bytes; none without records. `last_offset` keeps the end of a batch whose last records are gone."""
+        """The finished bytes; empty without records. `last_offset` keeps the end of a batch whose last records were removed."""
         self._check_producer_state()
         if self.count == 0:
             return b""
@@ -200,7 +200,7 @@ class BatchBuilder:
         self._written(offset, timestamp)
 
     def _write_entry(self, offset: i64, timestamp: i64, key: bytes | None, value: bytes | None) -> None:
-        # Format v1 made inner offsets relative, so that a broker can renumber a wrapper without opening it.
+        # Format v1 has relative inner offsets, so that a broker can assign offsets to a wrapper without decompressing it.
         relative: bool = self.magic == MAGIC_V1 and self.codec != NONE
         stamped: i64 = self.log_append_time if self.timestamp_type == LOG_APPEND_TIME else timestamp
         write_entry(self._body, self.magic, offset - self.base_offset if relative else offset, stamped, self._time_bit(), key, value)
@@ -268,7 +268,7 @@ def encode_batch(
     base_sequence: i64 = NO_SEQUENCE,
     leader_epoch: i64 = NO_LEADER_EPOCH,
 ) -> bytes:
-    """A v2 batch around `body`: its records, already compressed if `attributes` say so."""
+    """A v2 batch with the records in `body`, which are already compressed if `attributes` name a codec."""
     checked = BytesWriter()  # the part of the header that the checksum covers
     write_i16_be(checked, i16(attributes))
     write_i32_be(checked, i32(last_offset - base_offset))
@@ -290,11 +290,11 @@ def encode_batch(
 
 
 def write_u32_be(out: BytesWriter, value: i64) -> None:
-    """Append an unsigned 32-bit integer; librt writes signed ones."""
+    """Appends an unsigned 32-bit integer; librt writes signed ones."""
     write_i32_be(out, i32(value - 0x100000000 if value >= 0x80000000 else value))
 
 
-def _refuse_what_old_formats_lack(magic: i64, codec: i64, transactional: bool, control: bool, delete_horizon_ms: i64) -> None:
+def _check_old_format(magic: i64, codec: i64, transactional: bool, control: bool, delete_horizon_ms: i64) -> None:
     if transactional:
         raise ValueError(f"Transactional records are not supported for magic {magic}")
     if control:

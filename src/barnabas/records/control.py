@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""Control records: what the broker writes into a log for itself, and consumers never hand to the application.
+"""Control records: records that brokers write into a log and that consumers do not pass to the application.
 
-The key of a control record names its type; the value depends on the type. Here stand the markers that end a transaction, and the names of
-the types KRaft adds, so that a log of Kafka's can be read and dumped. A type unknown here is not an error: newer brokers may have more.
+The key of a control record holds its type; the value depends on the type. This module has the markers that end a transaction, and the names
+of the types that KRaft adds, so that a log of Kafka can be read and dumped. An unknown type is not an error: newer brokers may have more.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _MARKER_SIZE: Final = 6
 
 
 class EndTxnMarker:
-    """How a transaction ended, and the epoch of the coordinator that said so."""
+    """How a transaction ended, and the epoch of the coordinator that ended it."""
 
     def __init__(self, committed: bool, coordinator_epoch: i64) -> None:
         self.committed = committed
@@ -69,7 +69,7 @@ def end_txn_marker(
     base_offset: i64 = 0,
     leader_epoch: i64 = NO_LEADER_EPOCH,
 ) -> bytes:
-    """A control batch of one record that commits or aborts what the producer wrote before it."""
+    """A control batch of one record that commits or aborts the open transaction of the producer."""
     if producer_id == NO_PRODUCER_ID:
         raise ValueError("End transaction marker requires a valid producerId")
     builder = BatchBuilder(
@@ -98,7 +98,7 @@ def control_key(control_type: i64) -> bytes:
 
 
 def parse_control_type(record: Record) -> int:
-    """The type a control record's key names; UNKNOWN for one this code has not heard of."""
+    """The type in the key of a control record; UNKNOWN for a type that is not listed here."""
     key_at: i64 = record.key_at
     if record.key_size < _KEY_SIZE:
         raise InvalidRecord(
@@ -115,7 +115,7 @@ def parse_control_type(record: Record) -> int:
 
 
 def parse_end_txn_marker(record: Record) -> EndTxnMarker:
-    """The marker in a control record of type COMMIT or ABORT. A newer version may append fields, which are left unread."""
+    """The marker in a control record of type COMMIT or ABORT. Fields that a newer version appends are ignored."""
     control_type = parse_control_type(record)
     if control_type != COMMIT and control_type != ABORT:
         raise InvalidRecord(f"Invalid control record type for end transaction marker{CONTROL_TYPE_NAMES[control_type]}")

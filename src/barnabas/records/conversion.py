@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""Carries records from one message format to another.
+"""Converts records from one message format to another.
 
-A broker converts down for consumers that know only older formats (as Kafka's RecordsUtil), and up for producers that send them. Offsets,
-keys, values and codecs are kept. What an older format has no place for is dropped: headers, control batches, producer fields and, in v0,
+A broker converts down for consumers that support only older formats (as Kafka's RecordsUtil), and up for producers that send them. Offsets,
+keys, values and codecs are kept. Fields that an older format lacks are dropped: headers, control batches, producer fields and, in v0,
 timestamps.
 """
 
@@ -23,8 +23,8 @@ from barnabas.records.record import Record
 def down_convert(data: bytes, to_magic: int, first_offset: int = 0) -> bytes:
     """Every whole batch of `data` in a format no newer than `to_magic`.
 
-    A consumer that asks from the middle of an uncompressed v2 batch gets nothing below `first_offset`: before v2 each such record is a
-    batch of its own, and some clients rely on the first being the one they asked for.
+    A consumer that fetches from the middle of an uncompressed v2 batch gets no record below `first_offset`: before v2 each such record is
+    a separate batch, and some clients rely on the first being the one they requested.
     """
     converted: list[bytes] = []
     for batch in read_batches(data):
@@ -33,7 +33,7 @@ def down_convert(data: bytes, to_magic: int, first_offset: int = 0) -> bytes:
 
 
 def down_convert_batch(data: bytes, batch: Batch, to_magic: int, first_offset: int = 0) -> bytes:
-    """One batch for `down_convert`; empty when nothing of it can be expressed."""
+    """One batch for `down_convert`; empty if the older format can express nothing of it."""
     if to_magic < MAGIC_V2:
         if batch.is_control:
             return b""
@@ -46,9 +46,9 @@ def down_convert_batch(data: bytes, batch: Batch, to_magic: int, first_offset: i
 
 
 def up_convert(data: bytes, to_magic: int = MAGIC_V2) -> bytes:
-    """Every whole batch of `data` in a format no older than `to_magic`; records without a timestamp keep none.
+    """Every whole batch of `data` in a format no older than `to_magic`; records without a timestamp still have none.
 
-    A compressed wrapper becomes one batch. Entries that stand alone are gathered, since a batch for each would be mostly header.
+    A compressed wrapper becomes one batch. Plain entries are joined, because a batch for each would be mostly header.
     """
     converted: list[bytes] = []
     for run in _runs(read_batches(data), to_magic):
@@ -61,7 +61,7 @@ def up_convert(data: bytes, to_magic: int = MAGIC_V2) -> bytes:
 
 
 def convert(records: Iterable[Record], builder: BatchBuilder) -> bytes:
-    """The records as the batch of a fresh `builder`, numbered anew from its base offset: what a leader does with what it is sent."""
+    """The records as the batch of a new `builder`, with new offsets from its base offset on, as a leader assigns them."""
     offset: i64 = builder.base_offset
     for record in records:
         _append(builder, record, offset)
@@ -81,9 +81,9 @@ def _records_of(data: bytes, batches: list[Batch]) -> Iterator[Record]:
 
 
 def _rebuild(records: Iterator[Record], source: Batch, magic: i64) -> bytes:
-    """One batch of format `magic` with the codec and the kind of time of `source`, every record at its old offset; empty without any.
+    """One batch of format `magic` with the codec and the timestamp type of `source`, every record at its old offset; empty without records.
 
-    A small batch may unfold into millions of records: no more than one of them is held at a time.
+    A small batch may decompress into millions of records, so only one of them is in memory at a time.
     """
     first = next(records, None)
     if first is None:
@@ -113,7 +113,7 @@ def _append(builder: BatchBuilder, record: Record, offset: i64) -> None:
 
 
 def _runs(batches: list[Batch], to_magic: i64) -> Iterator[list[Batch]]:
-    """Batches that become one: plain entries next to each other with the same kind of time, anything else alone."""
+    """Groups of batches that become one: neighbouring plain entries with the same timestamp type; any other batch is alone."""
     run: list[Batch] = []
     for batch in batches:
         if run and not _joins(run, batch, to_magic):

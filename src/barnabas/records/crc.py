@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
 """The checksums of batches: CRC-32C of a v2 batch from its attributes on, CRC-32 of a v0 or v1 entry from its magic byte on.
 
-Base offset and leader epoch stand before the checked bytes, so a leader stamps them without touching the checksum. Nothing is read from a
-batch before it has passed here, except its header.
+Base offset and leader epoch are before the checked bytes, so a leader sets them without changing the checksum. Only the header of a batch
+is read before its checksum is verified.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from barnabas.records.batch import HEADER_SIZE_V2, LOG_OVERHEAD, MAGIC_AT, MAGIC
 
 CHECKED_FROM_V2: Final = 21
 
-# google_crc32c takes only `bytes`, so what it checks is copied first: a copy of this size is still in the cache when it is read.
+# google_crc32c accepts only `bytes`, so the checked bytes are copied: a copy of this size is still in the CPU cache when it is read.
 _CHUNK: Final = 65536
 
 
@@ -28,7 +28,7 @@ def crc32c(data: bytes, start: i64, end: i64) -> i64:
 
 
 def extend_crc32c(crc: i64, data: bytes, start: i64, end: i64) -> i64:
-    """The CRC-32C of what `crc` was computed from, followed by `data[start:end]`."""
+    """The CRC-32C of the bytes that gave `crc`, followed by `data[start:end]`."""
     if end - start <= 2 * _CHUNK:
         return i64(google_crc32c.extend(crc, data[start:end]))
     at: i64 = start
@@ -47,7 +47,7 @@ def crc32(data: bytes, start: i64, end: i64) -> i64:
 
 
 def batch_crc(data: bytes, batch: Batch) -> i64:
-    """The checksum the batch should carry, by the rule of its format."""
+    """The checksum that the batch should have, by the rule of its format."""
     if batch.magic >= MAGIC_V2:
         return crc32c(data, batch.at + CHECKED_FROM_V2, batch.end)
     return crc32(data, batch.at + MAGIC_AT, batch.end)
@@ -58,7 +58,7 @@ def is_valid(data: bytes, batch: Batch) -> bool:
 
 
 def ensure_valid(data: bytes, batch: Batch) -> None:
-    """Raise CorruptRecord unless the batch carries the checksum of its bytes."""
+    """Raises CorruptRecord unless the batch has the checksum of its bytes."""
     if batch.magic >= MAGIC_V2 and batch.size < HEADER_SIZE_V2:
         raise CorruptRecord(
             f"Record batch is corrupt (the size {batch.size} is smaller than the minimum allowed overhead {HEADER_SIZE_V2})"

@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""Message formats v0 and v1: entries with a CRC-32 of their own, and wrappers whose value is a compressed set of entries.
+"""Message formats v0 and v1: entries with a CRC-32 each, and wrappers whose value is a compressed set of entries.
 
-Logs older than Kafka 0.11 are made of these; the reader hands them here and gets the same `Record` as from a v2 batch. Whether an outer
-entry's checksum holds is asked of `crc` before; those of inner entries are checked here, since nothing else ever sees them.
+Logs older than Kafka 0.11 consist of them. The reader gets the same `Record` from this module as from a v2 batch. The caller verifies the
+checksum of an outer entry with `crc`; this module verifies those of inner entries, because no other code sees them.
 
 Layout of an entry (big endian):
 
@@ -51,7 +51,7 @@ def read_records(data: bytes, batch: Batch, limit: int = DECOMPRESSED_SIZE_MAX) 
 
 
 def each_record(data: bytes, batch: Batch, limit: int = DECOMPRESSED_SIZE_MAX) -> Iterator[Record]:
-    """The record of a plain entry, or the records in a wrapper with the offsets and timestamps that readers are to see."""
+    """The record of a plain entry, or the records in a wrapper with the offsets and timestamps for readers."""
     if batch.attributes & CODEC_MASK == 0:
         yield _read_entry(data, batch.at, batch.end, batch.base_offset, batch.max_timestamp, batch.timestamp_type)
         return
@@ -59,14 +59,14 @@ def each_record(data: bytes, batch: Batch, limit: int = DECOMPRESSED_SIZE_MAX) -
 
 
 def inner_records(inner: bytes, batch: Batch) -> Iterator[Record]:
-    """The records in a wrapper, from what `wrapped_entries` gave."""
+    """The records in a wrapper, from the result of `wrapped_entries`."""
     shift: i64 = _shift(inner, batch)
     timestamp_type: i64 = batch.timestamp_type
     at: i64 = 0
     end: i64 = len(inner)
     while True:
         size: i64 = entry_size(inner, at, end)
-        if size == 0:  # a last entry cut short is left out, as Kafka does
+        if size == 0:  # an incomplete last entry is left out, as Kafka does
             break
         check_inner(inner, at, size, batch.magic)
         timestamp: i64 = NO_TIMESTAMP
@@ -95,7 +95,7 @@ def wrapped_entries(data: bytes, batch: Batch, limit: int = DECOMPRESSED_SIZE_MA
 
 
 def wrapped_value(data: bytes, batch: Batch) -> bytes:
-    """The value of a wrapper, which is compressed."""
+    """The compressed value of a wrapper."""
     if batch.codec == ZSTD:
         raise InvalidRecord(f"Invalid wrapper compressionType found in legacy deep record iterator {batch.magic}")
     wrapper = _read_entry(data, batch.at, batch.end, batch.base_offset, batch.max_timestamp, batch.timestamp_type)
@@ -106,14 +106,14 @@ def wrapped_value(data: bytes, batch: Batch) -> bytes:
 
 
 def base_offset(data: bytes, batch: Batch) -> i64:
-    """The offset of the first record: a wrapper carries only that of its last, so it is opened."""
+    """The offset of the first record. A wrapper holds only that of its last, so it is decompressed."""
     if batch.attributes & CODEC_MASK == 0:
         return batch.base_offset
     return next(each_record(data, batch)).offset
 
 
 def write_entry(out: BytesWriter, magic: i64, offset: i64, timestamp: i64, attributes: i64, key: bytes | None, value: bytes | None) -> None:
-    """Append one entry; format v0 has no place for the timestamp and drops it."""
+    """Appends one entry. Format v0 has no timestamp: it is dropped."""
     if magic != MAGIC_V0 and magic != MAGIC_V1:
         raise ValueError(f"Invalid magic value {magic}")
     if timestamp < 0 and timestamp != NO_TIMESTAMP:
@@ -154,7 +154,7 @@ def _read_entry(data: bytes, at: i64, end: i64, offset: i64, timestamp: i64, tim
 
 
 def _nullable_size(data: bytes, at: i64, end: i64, offset: i64) -> tuple[i64, i64]:
-    """The size at `at` and where its bytes begin; both lie before `end`. Anything negative is null, as Kafka reads it."""
+    """The size at `at` and the position of its bytes, checked to be before `end`. A negative size means null, as in Kafka."""
     if at + 4 > end or end > len(data):
         raise CorruptRecord(f"The message at offset {offset} ends before its key and value do")
     size: i64 = i64(read_i32_be(data, at))
@@ -178,9 +178,9 @@ def check_inner(inner: bytes, at: i64, size: i64, wrapper_magic: i64) -> None:
 
 
 def _shift(inner: bytes, batch: Batch) -> i64:
-    """Inner offsets of v1 count from the first record of the set; the wrapper knows the offset of its last. What to add to them."""
+    """The number to add to inner offsets: those of v1 are relative to the first record, and the wrapper has the offset of the last."""
     wrapper_offset: i64 = batch.last_offset
-    if batch.magic != MAGIC_V1 or wrapper_offset == 0:  # some versions of librdkafka left it 0 in what they produced
+    if batch.magic != MAGIC_V1 or wrapper_offset == 0:  # some versions of librdkafka produce wrappers with offset 0
         return 0
     last: i64 = 0
     at: i64 = 0

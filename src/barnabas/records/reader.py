@@ -1,9 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""The records of a batch: where each key, value and header stands, checked before anyone relies on it.
+"""Reads the records of a batch: the positions of each key, value and header, checked.
 
-This is the way of consumers, coordinators, compaction and tools; the broker's own hot paths never come here. The checks are those of
-Kafka's readers, with their texts. No size is believed before it is compared with the bytes that are there, and nothing is copied out of a
-batch until it is asked for.
+Consumers, coordinators, compaction and tools use it; the broker's hot paths do not. The checks and their error texts are those of Kafka's
+readers. Every size is compared with the available bytes before it is used, and nothing is copied out of a batch before a caller reads it.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ from barnabas.records.record import Record
 
 
 def read_records(data: bytes, batch: Batch, limit: int = DECOMPRESSED_SIZE_MAX) -> list[Record]:
-    """Every record of `batch`, which stands in `data`; `limit` bounds the bytes a compressed batch may unfold into."""
+    """Every record of `batch`, which is in `data`; `limit` is the most bytes into which a compressed batch may decompress."""
     return list(each_record(data, batch, limit))
 
 
 def each_record(data: bytes, batch: Batch, limit: int = DECOMPRESSED_SIZE_MAX) -> Iterator[Record]:
-    """The same one by one: a batch of a hostile client may unfold into millions."""
+    """As `read_records`, one by one: a batch of a hostile client may hold millions."""
     if batch.magic < MAGIC_V2:
         yield from legacy.each_record(data, batch, limit)
         return
@@ -49,7 +48,7 @@ def each_record(data: bytes, batch: Batch, limit: int = DECOMPRESSED_SIZE_MAX) -
 
 
 def records_in(body: bytes, start: i64, end: i64, batch: Batch) -> Iterator[Record]:
-    """The v2 records of `batch`, from the bytes that `records_body` gave."""
+    """The v2 records of `batch`, from the bytes that `records_body` returned."""
     count: i64 = batch.count
     timestamp_type: i64 = batch.timestamp_type
     at: i64 = start
@@ -64,7 +63,7 @@ def records_in(body: bytes, start: i64, end: i64, batch: Batch) -> Iterator[Reco
 
 
 def check_record(body: bytes, at: i64, end: i64, batch: Batch, index: i64) -> None:
-    """Raises what is wrong, in Kafka's words, with the v2 record number `index` of a batch, which begins at `at`."""
+    """Raises Kafka's error for the damaged v2 record number `index` of a batch, which begins at `at`."""
     if index == batch.count:
         if at != end:
             raise InvalidRecord("Incorrect declared batch size, records still remaining in file")
@@ -80,7 +79,7 @@ def records_of(data: bytes) -> Iterator[Record]:
 
 
 def records_body(data: bytes, batch: Batch, limit: int = DECOMPRESSED_SIZE_MAX) -> tuple[bytes, i64, i64]:
-    """The bytes the v2 records of `batch` stand in, decompressed where need be, and where the first begins and the last ends."""
+    """The bytes that hold the v2 records of `batch`, decompressed, with the start of the first and the end of the last."""
     start: i64 = batch.at + HEADER_SIZE_V2
     end: i64 = batch.at + batch.size
     if end > len(data) or start > end:
@@ -93,7 +92,7 @@ def records_body(data: bytes, batch: Batch, limit: int = DECOMPRESSED_SIZE_MAX) 
 
 
 def skip_headers(body: bytes, at: i64, count: i64, end: i64) -> i64:
-    """Check `count` headers from `at` on and give the position after them."""
+    """Checks `count` headers from `at` on; returns the position after them."""
     position: i64 = at
     left: i64 = count
     while left > 0:
@@ -128,7 +127,7 @@ def _record_size(body: bytes, at: i64, end: i64) -> tuple[i64, i64]:
 
 def _read_record(body: bytes, at: i64, size: i64, end: i64, batch: Batch, timestamp_type: i64) -> Record:
     try:
-        # The first byte holds attributes, none of which has a meaning yet.
+        # The first byte holds attributes, which are not used in this format.
         timestamp_delta, position = read_varlong(body, at + 1)
         offset_delta, position = read_varint(body, position)
         key_size, key_at = read_varint(body, position)

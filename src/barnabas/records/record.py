@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""One record inside a batch: positions first, bytes when asked.
+"""One record of a batch.
 
-A `Record` remembers where its key, value and headers stand in the (decompressed) bytes of its batch and copies none of them
-until they are asked for.
+A `Record` holds the positions of its key, value and headers in the (decompressed) bytes of its batch. It copies them only when its
+properties are read.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Header = tuple[str, bytes | None]
 
 
 class Record:
-    """A record of any format. A size of -1 stands for null, as on the wire."""
+    """A record of any format. A size of -1 means null, as on the wire."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class Record:
 
     @property
     def headers(self) -> list[Header]:
-        found: list[Header] = []
+        headers: list[Header] = []
         at: i64 = self.headers_at
         for _ in range(self.header_count):
             size, at = read_varint(self.data, at)
@@ -73,8 +73,8 @@ class Record:
             at += size
             size, at = read_varint(self.data, at)
             if size < 0:
-                found.append((name, None))
+                headers.append((name, None))
             else:
-                found.append((name, self.data[at : at + size]))
+                headers.append((name, self.data[at : at + size]))
                 at += size
-        return found
+        return headers

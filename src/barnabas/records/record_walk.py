@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""One pass over the v2 records of a batch, without making an object of any of them.
+"""One pass over the v2 records of a batch, without creating objects.
 
-The validator takes this walk for every batch a producer sends, so it is the innermost loop of an append. It learns just what can be wrong
-with a record as a whole; when something is, the validator asks the reader, which says what in Kafka's words.
+The validator does this for every batch of a producer, so it is the innermost loop of an append. The walk only detects that a record is
+damaged; the validator then gets the error in Kafka's words from the reader.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from barnabas.records.reader import skip_headers
 _BODY_SIZE_MIN: Final = 6
 _SIZE_SIZE_MAX: Final = 5
 
-# So many headers may a producer give a record. Kafka knows no bound; a consumer in Java would need gigabytes for a batch of more.
+# The most headers that a record of a producer may have. Kafka has no bound; a consumer in Java would need gigabytes for a batch of more.
 HEADERS_MAX: Final = 100_000
 
 
 class WalkFault(CorruptRecord):
-    """The record number `index` of a batch, which begins at `at`, is damaged, or does not end where it must."""
+    """Record number `index` of a batch, which begins at `at`, is damaged, or does not end where it must."""
 
     def __init__(self, index: int, at: int) -> None:
         super().__init__("a record is damaged")
@@ -34,9 +34,9 @@ class WalkFault(CorruptRecord):
 
 
 def slice_end(body: bytes, start: i64, end: i64, index: i64, count: i64, size: i64) -> tuple[i64, i64]:
-    """Where a walk from record `index` at `start` on may pause after `size` bytes: the position of a record, and its index.
+    """Where a walk from record `index` at `start` on may pause after about `size` bytes: the position of a record, and its index.
 
-    Looks at the sizes of records only; where one makes no sense there is no pause, so that the walk comes to it.
+    Reads only the sizes of records. At an invalid size there is no pause, so that the walk reaches and reports it.
     """
     at: i64 = start
     while index < count and at - start < size:
@@ -51,9 +51,9 @@ def slice_end(body: bytes, start: i64, end: i64, index: i64, count: i64, size: i
 
 
 def walk_start(body: bytes, end: i64, count: i64, size_max: i64) -> None:
-    """Check the records that stand whole in `body[:end]`, the beginning of `count` of them, of which none is larger than `size_max`.
+    """Checks the complete records in `body[:end]`, which is the beginning, or all, of `count` records of at most `size_max` bytes each.
 
-    Raises as `walk_records` does, also where all have been and more bytes follow. What stands there may be all there is.
+    Raises as `walk_records` does, also if bytes follow the last of `count` records.
     """
     at: i64 = 0
     whole: i64 = 0
@@ -71,10 +71,10 @@ def walk_start(body: bytes, end: i64, count: i64, size_max: i64) -> None:
 
 
 def walk_records(body: bytes, start: i64, end: i64, count: i64, first: i64 = 0) -> tuple[i64, i64, i64, i64]:
-    """Check that `body[start:end]` is exactly the records of a batch from number `first` on to before number `count`.
+    """Checks that `body[start:end]` is exactly the records of a batch from number `first` up to, but without, number `count`.
 
-    Gives the least and the greatest timestamp delta, how many records have no key, and how many have another offset delta than their
-    place in the batch. Raises WalkFault for any fault of structure, and TooManyHeaders.
+    Returns the least and the greatest timestamp delta, how many records have no key, and how many have an offset delta that differs from
+    their number. Raises WalkFault for any fault of structure, and TooManyHeaders.
     """
     try:
         return _walk(body, start, end, count, first)
@@ -85,7 +85,7 @@ def walk_records(body: bytes, start: i64, end: i64, count: i64, first: i64 = 0) 
 
 
 def _fault(body: bytes, start: i64, end: i64, count: i64, first: i64) -> WalkFault:
-    """Where the fault is: to note it on the way would take a fifth of the time of every walk."""
+    """Searches the fault in a second walk: tracking the position in the first would take a fifth of the time of every walk."""
     at: i64 = start
     index: i64 = first
     while index < count:
@@ -112,7 +112,7 @@ def _walk(body: bytes, start: i64, end: i64, count: i64, first: i64) -> tuple[i6
     size: i64 = 0
     delta: i64 = 0
     while index < count:
-        # Varints of one and two bytes are decoded in place, from one look at two bytes (at least the header count follows each of them);
+        # Varints of one and two bytes are decoded inline, from one read of two bytes (at least the header count follows each of them);
         # calls to `read_varint` would take half of the time of the whole walk.
         word = i64(read_i16_le(body, at))
         if word & 0x80 == 0:

@@ -1,7 +1,7 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""Finding a record by offset or by time among batches, without decoding them.
+"""Finds the batch that contains an offset, without decoding records.
 
-These are the loops behind every fetch: an index says roughly where, and these walk headers from there to the batch.
+Every fetch uses this loop: the index gives a position before the batch, and the loop walks headers from there.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from barnabas.records.batch import HEADER_SIZE_V2, LOG_OVERHEAD, MAGIC_AT, MAGIC
 def seek_offset(data: bytes, target: i64, remaining: i64) -> tuple[i64, i64, i64]:
     """Walks the headers in `data` to the first batch whose last offset is at least `target`.
 
-    `data` need not hold whole batches, only headers: `remaining` says how many bytes the file has from the start of `data` on.
-    Gives (position in data, batch size, last offset). A size of 0 means not found yet: go on reading at that position, unless it
-    leaves no room for another batch.
+    `data` need not hold whole batches, only headers: `remaining` is the number of bytes of the file from the start of `data` on.
+    Returns (position in data, batch size, last offset). A size of 0 means not found yet: the caller reads on at that position, unless
+    it leaves no room for another batch.
     """
     at: i64 = 0
     held: i64 = len(data)

@@ -1,6 +1,7 @@
-"""Plays histories of a cluster, one for each seed, and says which went wrong: `python -m barnabas.simulation --seeds 0-999 --jobs 2`.
+"""Plays histories of a simulated cluster, one for each seed, and prints those that went wrong:
+`python -m barnabas.simulation --seeds 0-999 --jobs 2`.
 
-A history that goes wrong is printed with its seed, which plays it again exactly.
+A failed history is printed with its seed, which replays it exactly.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
-from barnabas.simulation.histories import Outcome, play
+from barnabas.simulation.histories import HistoryOutcome, play
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -22,11 +23,11 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--faults", type=int, default=4, help="in each history; default: %(default)s")
     parser.add_argument("--jobs", type=int, default=1, help="so many processes share the seeds; default: %(default)s")
     parser.add_argument("--log", action="store_true", help="show what the brokers log")
-    given = parser.parse_args(arguments)
-    first, _, last = given.seeds.partition("-")
+    options = parser.parse_args(arguments)
+    first, _, last = options.seeds.partition("-")
     seeds = range(int(first), int(last or first) + 1)
     began, failed, steps = time.monotonic(), 0, 0
-    for outcome in _outcomes(seeds, given.faults, given.jobs, given.log):
+    for outcome in _outcomes(seeds, options.faults, options.jobs, options.log):
         steps += outcome.steps
         if outcome.wrong:
             failed += 1
@@ -35,8 +36,8 @@ def main(arguments: Sequence[str]) -> int:
     return 1 if failed else 0
 
 
-def _outcomes(seeds: range, faults: int, jobs: int, shows_log: bool) -> Iterator[Outcome]:
-    """In the order of the seeds."""
+def _outcomes(seeds: range, faults: int, jobs: int, shows_log: bool) -> Iterator[HistoryOutcome]:
+    """The outcomes in the order of the seeds."""
     if jobs <= 1:
         _set_up_log(shows_log)
         yield from (play(seed, faults) for seed in seeds)

@@ -1,7 +1,7 @@
-"""Applications in a simulated cluster, on the real clients: one that writes in transactions, and a group that reads what was committed.
+"""Applications in a simulated cluster, on the real clients: a transactional producer, and a group that reads committed records.
 
-They run on the clocks and the chance of their world. Like `workload` they note what they were told and what they saw; what contradicts
-itself at once is told in `wrong`, the rest is compared with the logs at the end.
+They use the clocks and the random source of their world. Like `workload` they record the responses they received and the records they
+read. A contradiction that shows at once goes to `wrong`; the rest is compared with the logs at the end.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ POLL_S: Final = 1.0
 COMMIT_S: Final = 15.0
 CLOSE_S: Final = 3.0
 RETRY_S: Final = 0.2
-LIFE_S: Final = (5.0, 40.0)  # of a member of the group, before it leaves and comes back as another
+LIFE_S: Final = (5.0, 40.0)  # of a member of the group, before it leaves and another one joins
 ABORTED_EVERY: Final = 4
 AT_ONCE: Final = 4  # transactions that follow each other without a pause
-REBALANCE_S: Final = 60.0  # at most, for all members of a group to join
+REBALANCE_S: Final = 60.0  # the upper bound for all members of a group to join
 
-# Shorter than real ones, as a history is.
+# Shorter than real timeouts, because a history is short.
 _COMMON: Final[dict[str, object]] = {
     "enable.metrics.push": False,
     "request.timeout.ms": 4_000,
@@ -61,7 +61,7 @@ _CLASSIC: Final[dict[str, object]] = {"session.timeout.ms": 6_000, "heartbeat.in
 
 
 class ApplicationEnvironment:
-    """What makes a client one of a simulated world."""
+    """Makes clients that use the clock and the random source of a simulated world."""
 
     def __init__(self, servers: str, clock: Clock, random: Random) -> None:
         self.servers = servers
@@ -86,11 +86,11 @@ class ApplicationEnvironment:
 
 
 class Ending(Enum):
-    """Of a transaction, as far as its producer knows."""
+    """The end of a transaction, as its producer received it."""
 
     ABORTED = "aborted"
     COMMITTED = "committed"
-    UNKNOWN = "unknown"  # it was to be committed, and nobody has said what became of that
+    UNKNOWN = "unknown"  # the commit was sent, and no response arrived
 
 
 def values_of_transaction(number: int, partitions: int) -> list[bytes]:
@@ -98,8 +98,8 @@ def values_of_transaction(number: int, partitions: int) -> list[bytes]:
 
 
 class TransactionalWriter:
-    """Transaction after transaction, each with a record for every partition of a topic; one in four is taken back. It begins some of them
-    at once when the last is ended, while markers may still be on their way. `wrong` are errors that no fault is a reason for."""
+    """Runs one transaction after the other, each with a record for every partition of a topic; one in four is aborted. Some begin
+    immediately after the last one ended, while its markers may still be in flight. `wrong` holds errors that no fault explains."""
 
     def __init__(self, environment: ApplicationEnvironment, topic: str, partitions: int) -> None:
         self.endings: dict[int, Ending] = {}
@@ -111,7 +111,7 @@ class TransactionalWriter:
 
     async def write(self, count: int, pause_s: float) -> None:
         for number in range(count):
-            self.endings[number] = Ending.ABORTED  # unless it comes to more
+            self.endings[number] = Ending.ABORTED  # until a commit is sent
             try:
                 await self._transact(number)
             except KafkaError:
@@ -121,8 +121,8 @@ class TransactionalWriter:
         await self._give_up()
 
     async def settle(self) -> None:
-        """Ends what the last producer may have left open. By itself it times out, but by the clock of the broker that began it: one that
-        was ahead then has to come to that time again."""
+        """Ends the transaction that the last producer may have left open. Its timeout is measured by the clock of the broker where it
+        began: if that clock was ahead then, the timeout passes only when the corrected clock reaches that time again."""
         while True:
             try:
                 self._producer = self._environment.producer("writer")
@@ -137,16 +137,16 @@ class TransactionalWriter:
         producer = self._producer
         if producer is None:
             producer = self._producer = self._environment.producer("writer")
-            await producer.init_transactions()  # what an earlier one has left open is settled
+            await producer.init_transactions()  # ends the transaction that an earlier producer left open
         producer.begin_transaction()
         sent = [
             await producer.send(self._topic, value, partition=partition)
             for partition, value in enumerate(values_of_transaction(number, self._partitions))
         ]
         try:
-            for each in sent:
-                await each
-        except InvalidTxnState as error:  # a transaction that was aborted meanwhile, because it took too long, has another epoch
+            for future in sent:
+                await future
+        except InvalidTxnState as error:  # a transaction aborted by timeout would have another epoch
             self.wrong.append(f"a record of transaction {number} was refused as one that is not open: {error}")
             raise
         if number % ABORTED_EVERY == ABORTED_EVERY - 1:
@@ -167,33 +167,33 @@ class TransactionalWriter:
 
 @dataclass
 class GroupNotes:
-    """What the members of a group have seen: records by their offsets, the furthest offsets of which a commit was answered, and who
-    owned which partition in which generation."""
+    """What the members of a group have observed: records by offset, the highest offsets whose commit succeeded, and the owner of each
+    partition in each generation."""
 
     read: dict[TopicPartition, dict[int, bytes]] = field(default_factory=dict)
     committed: dict[TopicPartition, int] = field(default_factory=dict)
     owners: dict[tuple[int, TopicPartition], str] = field(default_factory=dict)
     wrong: list[str] = field(default_factory=list)
 
-    def owns(self, member: str, generation: int, partitions: Collection[TopicPartition]) -> None:
+    def note_owner(self, member: str, generation: int, partitions: Collection[TopicPartition]) -> None:
         for partition in partitions:
             owner = self.owners.setdefault((generation, partition), member)
             if owner != member:
                 self.wrong.append(f"{partition} belongs to {owner} and to {member} in generation {generation}")
 
-    def saw(self, partition: TopicPartition, offset: int, value: bytes) -> None:
-        known = self.read.setdefault(partition, {}).setdefault(offset, value)
-        if known != value:
-            self.wrong.append(f"{known!r} was read at {offset} of {partition}, and later {value!r}")
+    def note_read(self, partition: TopicPartition, offset: int, value: bytes) -> None:
+        earlier = self.read.setdefault(partition, {}).setdefault(offset, value)
+        if earlier != value:
+            self.wrong.append(f"{earlier!r} was read at {offset} of {partition}, and later {value!r}")
 
-    def found(self, partition: TopicPartition, offset: int | None, at_least: int | None) -> None:
-        """An offset that was asked for, or committed, when others had been answered before."""
+    def note_committed(self, partition: TopicPartition, offset: int | None, at_least: int | None) -> None:
+        """An offset that was fetched or committed, after a commit of `at_least` had succeeded."""
         if at_least is not None and (offset is None or offset < at_least):
             self.wrong.append(f"the offset of {partition} was committed as {at_least}, and later is {offset}")
 
 
 class Member(ConsumerRebalanceListener):
-    """Reads as one of a group and commits what it has read. From time to time it leaves, or is gone without a word, and comes back."""
+    """Reads as a member of a group and commits what it has read. From time to time it leaves, or stops without leaving, and joins again."""
 
     def __init__(
         self, environment: ApplicationEnvironment, group_id: str, protocol: str, name: str, topics: Sequence[str], notes: GroupNotes
@@ -224,14 +224,14 @@ class Member(ConsumerRebalanceListener):
             try:
                 records = await consumer.poll(POLL_S)
                 for record in records:
-                    self._notes.saw(TopicPartition(record.topic, record.partition), record.offset, record.value or b"")
+                    self._notes.note_read(TopicPartition(record.topic, record.partition), record.offset, record.value or b"")
                 if records:
-                    known = dict(self._notes.committed)
+                    committed = dict(self._notes.committed)
                     offsets = records.next_offsets()
                     await consumer.commit_sync(offsets, COMMIT_S)
-                    for partition, each in offsets.items():
-                        self._notes.found(partition, each.offset, known.get(partition))
-                        self._notes.committed[partition] = max(each.offset, self._notes.committed.get(partition, 0))
+                    for partition, metadata in offsets.items():
+                        self._notes.note_committed(partition, metadata.offset, committed.get(partition))
+                        self._notes.committed[partition] = max(metadata.offset, self._notes.committed.get(partition, 0))
             except KafkaError:
                 await asyncio.sleep(RETRY_S)
 
@@ -239,12 +239,12 @@ class Member(ConsumerRebalanceListener):
         consumer = self._consumer
         if consumer is None or not partitions:
             return
-        self._notes.owns(f"{self._name}-{self._lives}", consumer.group_metadata().generation_id, partitions)
-        known = dict(self._notes.committed)
+        self._notes.note_owner(f"{self._name}-{self._lives}", consumer.group_metadata().generation_id, partitions)
+        committed = dict(self._notes.committed)
         try:
-            found = await consumer.committed(sorted(partitions))
+            fetched = await consumer.committed(sorted(partitions))
         except KafkaError:
             return
         for partition in partitions:
-            offset = found.get(partition)
-            self._notes.found(partition, None if offset is None else offset.offset, known.get(partition))
+            offset = fetched.get(partition)
+            self._notes.note_committed(partition, None if offset is None else offset.offset, committed.get(partition))

@@ -1,4 +1,4 @@
-"""What a cluster has promised, compared with what it holds. Each check gives sentences about what is wrong; none means that all is well."""
+"""Compares what a cluster has promised with what it holds. Each check returns sentences about violations; an empty list means none."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def log_bytes(log: Log) -> bytes:
-    """All batches of a log, as they stand in its files."""
+    """All batches of a log, as stored in its files."""
     return b"".join(segment.file.pread(segment.size, 0) for segment in log.segments)
 
 
@@ -32,7 +32,7 @@ def log_of(broker: SimulatedBroker, partition: TopicPartition) -> Log | None:
 
 
 def all_promises_kept(held: Iterable[tuple[int, bytes]], promises: Promises) -> list[str]:
-    """Every acknowledged value is there once, at its offset and in the order in which it was sent; what was read is still there."""
+    """Every acknowledged value is stored once, at its offset and in the order it was sent; every value read is still stored."""
     by_offset = dict(held)
     places: dict[bytes, list[int]] = {}
     for offset, value in by_offset.items():
@@ -40,16 +40,16 @@ def all_promises_kept(held: Iterable[tuple[int, bytes]], promises: Promises) -> 
     wrong = [f"{value!r} was refused with error {error}" for value, error in promises.refused]
     last = -1
     for value, offset in promises.acknowledged:
-        found = places.get(value, [])
-        if not found:
+        offsets = places.get(value, [])
+        if not offsets:
             wrong.append(f"{value!r} was acknowledged at {offset} and is lost")
-        elif len(found) > 1:
-            wrong.append(f"{value!r} is there {len(found)} times, at {found}")
-        elif offset >= 0 and found[0] != offset:
-            wrong.append(f"{value!r} was acknowledged at {offset} and is at {found[0]}")
-        elif found[0] <= last:
-            wrong.append(f"{value!r} is at {found[0]}, before what was sent before it")
-        last = max(last, found[0] if found else last)
+        elif len(offsets) > 1:
+            wrong.append(f"{value!r} is there {len(offsets)} times, at {offsets}")
+        elif offset >= 0 and offsets[0] != offset:
+            wrong.append(f"{value!r} was acknowledged at {offset} and is at {offsets[0]}")
+        elif offsets[0] <= last:
+            wrong.append(f"{value!r} is at {offsets[0]}, before what was sent before it")
+        last = max(last, offsets[0] if offsets else last)
     for offset, value in promises.read.items():
         if by_offset.get(offset) != value:
             wrong.append(f"{value!r} was read at {offset}, where now is {by_offset.get(offset)!r}")
@@ -67,16 +67,16 @@ def replicas_agree(cluster: SimulatedCluster, partition: TopicPartition) -> list
     return [f"{partition} on broker {number} differs from the others" for number, data in contents.items() if data != first]
 
 
-class Watch:
-    """What must hold at any moment: no epoch of a partition has two leaders; after what a broker was told of the leader of a partition it
-    is told nothing older; and no controller writes into the tree when the next has begun. To be asked to look again and again while a
-    history runs."""
+class ClusterWatch:
+    """Invariants that hold at any moment: no leader epoch of a partition has two leaders; the leader epoch in a broker's metadata cache
+    never decreases; no controller writes to the metadata store after the next one was elected. `look` has to be called again and again
+    while a history runs."""
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
         self._leaders: dict[tuple[TopicPartition, int], int] = {}
-        self._told: dict[tuple[int, TopicPartition], tuple[ProcessLoop | None, int]] = {}
-        self._terms: dict[int, int] = {}  # by controller epoch: the write that began it
+        self._cached_epochs: dict[tuple[int, TopicPartition], tuple[ProcessLoop | None, int]] = {}
+        self._terms: dict[int, int] = {}  # controller epoch to the zxid of the write that began it
         self.wrong: list[str] = []
 
     def look(self) -> None:
@@ -84,11 +84,11 @@ class Watch:
         for number, broker in self._cluster.brokers.items():
             if broker.broker is None:
                 continue
-            for partition, found in list(broker.broker.replica_manager.online.items()):
-                if found.is_leader:
-                    known = self._leaders.setdefault((partition, found.leader_epoch), number)
-                    if known != number:
-                        self._complain(f"{partition} is led by {known} and {number} in epoch {found.leader_epoch}")
+            for partition, hosted in list(broker.broker.replica_manager.online.items()):
+                if hosted.is_leader:
+                    leader = self._leaders.setdefault((partition, hosted.leader_epoch), number)
+                    if leader != number:
+                        self._complain(f"{partition} is led by {leader} and {number} in epoch {hosted.leader_epoch}")
                 self._look_at_metadata(broker, partition)
 
     def _look_at_tree(self) -> None:
@@ -104,10 +104,10 @@ class Watch:
         state = broker.broker.metadata_cache.partition_info(*partition)
         if state is None:
             return
-        process, epoch = self._told.get((broker.id, partition), (None, -1))
+        process, epoch = self._cached_epochs.get((broker.id, partition), (None, -1))
         if process is broker.process and state.leader_epoch < epoch:
             self._complain(f"{broker.host} knew the leader of {partition} in epoch {epoch}, and now that in epoch {state.leader_epoch}")
-        self._told[broker.id, partition] = (broker.process, state.leader_epoch)
+        self._cached_epochs[broker.id, partition] = (broker.process, state.leader_epoch)
 
     def _complain(self, what: str) -> None:
         if what not in self.wrong:
@@ -115,17 +115,17 @@ class Watch:
 
 
 class EnoughReplicas:
-    """Whatever is acknowledged is on min.insync.replicas replicas at that moment, whether their brokers run or not."""
+    """Every acknowledged record is on min.insync.replicas replicas at that moment, whether their brokers are running or not."""
 
     def __init__(self, cluster: SimulatedCluster, min_insync_replicas: int) -> None:
         self._cluster = cluster
-        self._least = min_insync_replicas
+        self._min_insync_replicas = min_insync_replicas
         self.wrong: list[str] = []
 
     def acknowledged(self, partition: TopicPartition, offset: int) -> None:
-        having = [number for number, broker in self._cluster.brokers.items() if self._end(broker, partition) > offset]
-        if len(having) < self._least:
-            self.wrong.append(f"offset {offset} of {partition} was acknowledged when only {having} had it")
+        replicas = [number for number, broker in self._cluster.brokers.items() if self._end(broker, partition) > offset]
+        if len(replicas) < self._min_insync_replicas:
+            self.wrong.append(f"offset {offset} of {partition} was acknowledged when only {replicas} had it")
 
     def _end(self, broker: SimulatedBroker, partition: TopicPartition) -> int:
         log = log_of(broker, partition)
@@ -133,24 +133,24 @@ class EnoughReplicas:
 
 
 def all_know_the_same(cluster: SimulatedCluster) -> list[str]:
-    """What every broker tells its clients is what stands in the tree."""
+    """The metadata cache of every broker equals the metadata store."""
     wrong = []
     for partition in cluster.partitions():
         state = cluster.state_of(partition)
         for broker in cluster.brokers.values():
-            known = None if broker.broker is None else broker.broker.metadata_cache.partition_info(*partition)
-            if state is None or known is None:
-                wrong.append(f"{broker.host} knows {known} of {partition}, of which the tree has {state}")
-            elif (known.leader, known.leader_epoch) != (state.leader, state.leader_epoch):
+            cached = None if broker.broker is None else broker.broker.metadata_cache.partition_info(*partition)
+            if state is None or cached is None:
+                wrong.append(f"{broker.host} knows {cached} of {partition}, of which the tree has {state}")
+            elif (cached.leader, cached.leader_epoch) != (state.leader, state.leader_epoch):
                 wrong.append(
-                    f"{broker.host} takes {known.leader} for the leader of {partition} in epoch {known.leader_epoch}, "
+                    f"{broker.host} takes {cached.leader} for the leader of {partition} in epoch {cached.leader_epoch}, "
                     f"where {state.leader} leads in epoch {state.leader_epoch}"
                 )
     return wrong
 
 
 def accounts_are_right(cluster: SimulatedCluster) -> list[str]:
-    """The bytes that each broker has counted for its groups are those that their members hold, added up."""
+    """The bytes that each broker has counted for its groups are the sum of what their members hold."""
     wrong = []
     for broker in cluster.brokers.values():
         service = None if broker.broker is None or broker.server is None else broker.server.groups
@@ -167,12 +167,12 @@ def _bytes_of(group: Group) -> int:
         size += sum(PENDING_MEMBER_BYTES + len(member_id) for member_id in group.pending_join_members)
         return size + sum(member.size for member in group.members.values())
     assert isinstance(group, ConsumerGroup)
-    size += sum(REGEX_BYTES + len(regex) + REGEX_TOPIC_BYTES * len(found.topics) for regex, found in group.resolved_regexes.items())
+    size += sum(REGEX_BYTES + len(regex) + REGEX_TOPIC_BYTES * len(resolved.topics) for regex, resolved in group.resolved_regexes.items())
     return size + sum(member.size for member in group.members.values())
 
 
 def committed_values(data: bytes) -> tuple[list[tuple[int, bytes]], list[int]]:
-    """What a reader of committed records sees of a log, and the producers whose transactions are open at its end."""
+    """The records that a read_committed consumer sees in a log, and the producers whose transactions are open at its end."""
     visible: list[tuple[int, bytes]] = []
     pending: dict[int, list[tuple[int, bytes]]] = {}
     for batch in read_batches(data):
@@ -188,7 +188,7 @@ def committed_values(data: bytes) -> tuple[list[tuple[int, bytes]], list[int]]:
 
 
 def transactions_are_whole(contents: Sequence[bytes], endings: Mapping[int, Ending]) -> list[str]:
-    """Each transaction is there in all partitions or in none, and as its producer was told. `contents` are the logs of its partitions."""
+    """Each transaction is stored in all partitions or in none, as its producer was informed. `contents` are the logs of its partitions."""
     seen = []
     wrong = []
     for partition, data in enumerate(contents):
@@ -198,16 +198,16 @@ def transactions_are_whole(contents: Sequence[bytes], endings: Mapping[int, Endi
         wrong += [f"partition {partition} has an open transaction of producer {producer}" for producer in pending]
         seen.append(frozenset(values))
     for number, ending in endings.items():
-        there = [value in seen[partition] for partition, value in enumerate(values_of_transaction(number, len(contents)))]
-        if len(set(there)) > 1:
-            wrong.append(f"transaction {number}, {ending.value}, is there in part: {there}")
-        elif (ending is Ending.COMMITTED and not there[0]) or (ending is Ending.ABORTED and there[0]):
-            wrong.append(f"transaction {number} was {ending.value} and is {'there' if there[0] else 'not there'}")
+        is_stored = [value in seen[partition] for partition, value in enumerate(values_of_transaction(number, len(contents)))]
+        if len(set(is_stored)) > 1:
+            wrong.append(f"transaction {number}, {ending.value}, is there in part: {is_stored}")
+        elif (ending is Ending.COMMITTED and not is_stored[0]) or (ending is Ending.ABORTED and is_stored[0]):
+            wrong.append(f"transaction {number} was {ending.value} and is {'there' if is_stored[0] else 'not there'}")
     return wrong
 
 
 def group_saw(notes: GroupNotes, contents: Mapping[TopicPartition, bytes]) -> list[str]:
-    """A group of readers of committed records has seen all of them, and nothing else."""
+    """A group of read_committed consumers has read all committed records, and nothing else."""
     wrong = list(notes.wrong)
     for partition, data in contents.items():
         visible = dict(committed_values(data)[0])
@@ -220,11 +220,11 @@ def group_saw(notes: GroupNotes, contents: Mapping[TopicPartition, bytes]) -> li
 
 
 def in_sync(cluster: SimulatedCluster, partition: TopicPartition) -> Mapping[int, frozenset[int]]:
-    """What each broker that thinks it leads takes for the in-sync replicas."""
-    found = {}
+    """The in-sync replicas according to each broker that considers itself the leader."""
+    isr_by_leader = {}
     for number, broker in cluster.brokers.items():
         if broker.broker is not None:
             hosted = broker.broker.replica_manager.partition(partition)
             if hosted is not None and hosted.is_leader:
-                found[number] = hosted.isr.committed
-    return found
+                isr_by_leader[number] = hosted.isr.committed
+    return isr_by_leader

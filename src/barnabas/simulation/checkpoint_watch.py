@@ -1,4 +1,4 @@
-"""Whether brokers checkpoint what they should: rules that hold at any moment of a history, whatever goes wrong meanwhile."""
+"""Checks the high watermark checkpoints of brokers: rules that hold at any moment of a history, whatever faults happen."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ WRITTEN_WITHIN_S: Final = 10.0  # several times replica.high.watermark.checkpoin
 
 
 class CheckpointWatch:
-    """A broker that has partitions checkpoints their high watermarks again and again, whatever its wall clock says. The checkpointed high
-    watermark of a partition stays as it was loaded until the broker has become leader or follower of it. To be asked to look again and
+    """A broker with partitions checkpoints their high watermarks periodically, whatever its wall clock shows. The checkpointed high
+    watermark of a partition keeps the loaded value until the broker has become its leader or follower. `look` has to be called again and
     again while a history runs."""
 
     def __init__(self, cluster: SimulatedCluster) -> None:
@@ -41,7 +41,7 @@ class CheckpointWatch:
 
 
 class _Life:
-    """A broker between two ends of its process."""
+    """A broker during the life of one process."""
 
     def __init__(self, broker: SimulatedBroker) -> None:
         self.broker = broker
@@ -54,7 +54,7 @@ class _Life:
     def look(self, now: float, is_paused: Callable[[ProcessLoop], bool]) -> None:
         process = self.broker.process
         if process is None or process is not self._process:
-            # What is on the disk while no process runs is what the next one loads.
+            # The next process loads what is on the disk while no process runs.
             self._had_role.clear()
             self._loaded = self._written()
         self._process = process
@@ -67,7 +67,7 @@ class _Life:
         self._last_written = written
 
     def overwritten(self) -> list[tuple[TopicPartition, int, int | None]]:
-        """Each partition whose high watermark changed before its time, with what it was and what it is."""
+        """Each partition whose checkpointed high watermark changed before the broker had a role, with the old and the new value."""
         if self.broker.broker is None:
             return []
         log_manager, written = self.broker.broker.replica_manager.log_manager, self._written()
@@ -75,7 +75,7 @@ class _Life:
             (partition, before, written.get(partition))
             for partition, before in self._loaded.items()
             if partition not in self._had_role
-            and log_manager.get(partition) is not None  # it is not a log without a topic, nor on a disk that failed
+            and log_manager.get(partition) is not None  # neither a log without a topic nor a log on a failed disk
             and written.get(partition) != before
         ]
 
@@ -84,6 +84,6 @@ class _Life:
             return OffsetCheckpoint(self.broker.files, f"{LOG_DIR}/{REPLICATION_OFFSET_CHECKPOINT}").read()
 
     def _writes(self) -> int:
-        """The number of its last write."""
+        """The number of the last checkpoint write."""
         log_dirs = {} if self.broker.broker is None else self.broker.broker.replica_manager.log_manager.dirs
         return log_dirs[LOG_DIR].high_watermarks.last_written if LOG_DIR in log_dirs else 0

@@ -1,6 +1,6 @@
-"""A client of a simulated cluster: finds leaders, asks them, and tries again elsewhere until it is answered. It knows a few requests only.
+"""A client of a simulated cluster: finds leaders, sends requests to them, and retries until it gets a response. It supports few APIs.
 
-Every attempt has its time: what a cut link or a dead broker keeps is given up and asked again, as real clients do.
+Every attempt has a timeout: a request that a cut link or a dead broker swallows is abandoned and sent again, as real clients do.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ METADATA_VERSION: Final = 12
 Address = tuple[str, int]
 
 
-class Connection(asyncio.Protocol):
-    """One request at a time."""
+class SimulatedConnection(asyncio.Protocol):
+    """Handles one request at a time."""
 
     def __init__(self) -> None:
         self.is_open = True
@@ -38,7 +38,7 @@ class Connection(asyncio.Protocol):
         self._correlation_id = 0
 
     @classmethod
-    async def to(cls, host: str, port: int) -> Connection:
+    async def to(cls, host: str, port: int) -> SimulatedConnection:
         _, connection = await asyncio.get_running_loop().create_connection(cls, host, port)
         return connection
 
@@ -69,12 +69,12 @@ class Connection(asyncio.Protocol):
 
 
 class SimulatedClient:
-    """`brokers` are the addresses to begin with."""
+    """`brokers` are the bootstrap addresses."""
 
     def __init__(self, brokers: Sequence[Address]) -> None:
-        self.denied: list[tuple[float, str]] = []  # topics that a broker had never heard of, and when it said so
+        self.denied: list[tuple[float, str]] = []  # times and topics of UNKNOWN_TOPIC_OR_PARTITION responses
         self._bootstrap = list(brokers)
-        self._connections: dict[Address, Connection] = {}
+        self._connections: dict[Address, SimulatedConnection] = {}
         self._brokers: dict[int, Address] = {}
         self._leaders: dict[tuple[str, int], int] = {}
         self._epochs: dict[tuple[str, int], int] = {}
@@ -94,34 +94,34 @@ class SimulatedClient:
     async def _ask(self, address: Address, request: Message, version: int) -> Any:
         connection = self._connections.get(address)
         if connection is None or not connection.is_open:
-            connection = self._connections[address] = await Connection.to(*address)
+            connection = self._connections[address] = await SimulatedConnection.to(*address)
         return await connection.ask(request, version)
 
-    async def ask_anybody(self, request: Message, version: int) -> Any:
+    async def ask_any_broker(self, request: Message, version: int) -> Any:
         while True:
-            known = list(dict.fromkeys([*self._brokers.values(), *self._bootstrap]))
+            addresses = list(dict.fromkeys([*self._brokers.values(), *self._bootstrap]))
             self._next += 1
             try:
-                return await self.ask(known[self._next % len(known)], request, version)
+                return await self.ask(addresses[self._next % len(addresses)], request, version)
             except (OSError, TimeoutError):
                 await asyncio.sleep(RETRY_S)
 
     async def refresh(self, topic: str) -> None:
-        """What is known of the cluster, and of a topic if one is named."""
-        wanted = [MetadataRequestTopic(name=topic)] if topic else []
-        answer = await self.ask_anybody(MetadataRequest(wanted, allow_auto_topic_creation=False), METADATA_VERSION)
+        """Refreshes the metadata of the cluster, and of a topic if one is named."""
+        topics = [MetadataRequestTopic(name=topic)] if topic else []
+        answer = await self.ask_any_broker(MetadataRequest(topics, allow_auto_topic_creation=False), METADATA_VERSION)
         self._controller = answer.controller_id
-        self._brokers = {each.node_id: (each.host, each.port) for each in answer.brokers}
+        self._brokers = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
         for described in answer.topics:
             if described.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 self.denied.append((asyncio.get_running_loop().time(), topic))
             for partition in described.partitions:
                 key = (topic, partition.partition_index)
-                if partition.leader_epoch >= self._epochs.get(key, -1):  # who was cut off tells of leaders of long ago
+                if partition.leader_epoch >= self._epochs.get(key, -1):  # a broker that was cut off returns old leaders
                     self._leaders[key], self._epochs[key] = partition.leader_id, partition.leader_epoch
 
     async def leader(self, topic: str, partition: int) -> Address:
-        """As far as this client knows; after `forget` it asks."""
+        """The address from the client's metadata; after `forget` it is refreshed."""
         while (address := self._brokers.get(self._leaders.get((topic, partition), -1))) is None:
             await self.refresh(topic)
             if self._brokers.get(self._leaders.get((topic, partition), -1)) is None:
@@ -129,14 +129,14 @@ class SimulatedClient:
         return address
 
     def epoch(self, topic: str, partition: int) -> int:
-        """In which the leader leads, or -1."""
+        """The epoch of the leader, or -1."""
         return self._epochs.get((topic, partition), -1)
 
     def forget(self, topic: str, partition: int) -> None:
         self._leaders.pop((topic, partition), None)
 
     async def create_topic(self, name: str, partitions: int, replicas: int, configs: dict[str, str] | None = None) -> None:
-        wanted = CreatableTopic(
+        new_topic = CreatableTopic(
             name, partitions, replicas, configs=[CreatableTopicConfig(key, value) for key, value in (configs or {}).items()]
         )
         while True:
@@ -144,7 +144,7 @@ class SimulatedClient:
             address = self._brokers.get(self._controller)
             if address is not None:
                 try:
-                    answer = await self.ask(address, CreateTopicsRequest([wanted], 10_000), 5)
+                    answer = await self.ask(address, CreateTopicsRequest([new_topic], 10_000), 5)
                     if answer.topics[0].error_code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
                         return
                 except (OSError, TimeoutError):
@@ -152,20 +152,18 @@ class SimulatedClient:
             await asyncio.sleep(RETRY_S)
 
     async def elect_preferred_leader(self, partition: TopicPartition) -> None:
-        """Asked once, whatever comes of it."""
-        wanted = elect_leaders_request.TopicPartitions(partition.topic, [partition.partition])
-        await self._ask_controller(elect_leaders_request.ElectLeadersRequest(0, [wanted], 2_000), 2)
+        """Sends one request and ignores its outcome."""
+        topic = elect_leaders_request.TopicPartitions(partition.topic, [partition.partition])
+        await self._ask_controller(elect_leaders_request.ElectLeadersRequest(0, [topic], 2_000), 2)
 
     async def reassign(self, partition: TopicPartition, replicas: Sequence[int]) -> bool:
-        """Whether the controller has taken it on."""
-        wanted = reassignments.ReassignableTopic(
-            partition.topic, [reassignments.ReassignablePartition(partition.partition, list(replicas))]
-        )
-        answer = await self._ask_controller(reassignments.AlterPartitionReassignmentsRequest(2_000, topics=[wanted]), 0)
+        """Returns whether the controller accepted the reassignment."""
+        topic = reassignments.ReassignableTopic(partition.topic, [reassignments.ReassignablePartition(partition.partition, list(replicas))])
+        answer = await self._ask_controller(reassignments.AlterPartitionReassignmentsRequest(2_000, topics=[topic]), 0)
         return answer is not None and not answer.error_code and not answer.responses[0].partitions[0].error_code
 
     async def _ask_controller(self, request: Message, version: int) -> Any:
-        """None where there is no controller, or no answer."""
+        """None if there is no controller, or no response."""
         try:
             await self.refresh("")
             address = self._brokers.get(self._controller)

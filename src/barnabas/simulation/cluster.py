@@ -1,7 +1,7 @@
-"""Brokers in a simulated world: each a process with a disk of its own, all on one metadata tree.
+"""Brokers in a simulated world: each is a process with a disk of its own, and all share one metadata store.
 
-What survives what: a process that crashes leaves its disk as the next process finds it, a machine that loses power leaves what was synced;
-its session with the tree ends when the tree has not heard of it for the session timeout.
+When a process crashes, the next process finds its disk unchanged. When a machine loses power, only synced data is certain to survive. The
+session with the metadata store ends when the store has received nothing from the broker for the session timeout.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from barnabas.topic_partition import TopicPartition
 PORT: Final = 9092
 LOG_DIR: Final = "/data"
 SHORTAGES: Final = frozenset({errno.EMFILE, errno.ENFILE})
-RESTART_S: Final = 1.0  # after a start that failed
+RESTART_S: Final = 1.0  # after a failed start
 _SETTINGS: Final = {
     "log.dirs": LOG_DIR,
     "offsets.topic.num.partitions": "3",
     "transaction.state.log.num.partitions": "3",
     "group.initial.rebalance.delay.ms": "0",
-    "num.recovery.threads.per.data.dir": "1",  # in turn: there are no threads here
+    "num.recovery.threads.per.data.dir": "1",  # a simulation has no threads
 }
 
 
@@ -54,7 +54,7 @@ class SimulatedClock(Clock):
 
 
 class NoThreads(Executor):
-    """The loop runs what would go to threads; whoever goes past the loop is wrong here."""
+    """The loop runs the work of threads as callbacks. Code that bypasses the loop gets an error."""
 
     def submit(self, *_: Any, **__: Any) -> Any:
         raise RuntimeError("There are no threads in a simulation")
@@ -71,7 +71,7 @@ class SimulatedBroker:
         self.server: BrokerServer | None = None
         self.is_serving = False
         self.tree: SimulatedTree | None = None
-        self.held: dict[TopicPartition, int] = {}  # where its logs ended when it was ended itself
+        self.held: dict[TopicPartition, int] = {}  # the log end offsets when its process ended
         self._cluster = cluster
         self._settings = settings
 
@@ -81,16 +81,16 @@ class SimulatedBroker:
 
     @property
     def broker(self) -> Broker | None:
-        """Its parts, as soon as it has any."""
+        """The broker object, once the server has created it."""
         return None if self.server is None else getattr(self.server, "broker", None)
 
     def start(self) -> None:
-        """Returns when it serves."""
+        """Returns when the broker serves requests."""
         self.process = self._new_process()
         self.process.run_until_complete(self._started(self.process))
 
     def start_soon(self) -> None:
-        """Others go on meanwhile, and whatever it needs may be missing for a while: one that ends by that is started again."""
+        """Starts while the other processes run on, and something it needs may be missing for a while. A failed start is repeated."""
         if self.process is not None:
             return
         self.process = self._new_process()
@@ -100,7 +100,7 @@ class SimulatedBroker:
         return ProcessLoop(self._cluster.world, self._cluster.network, self.host, self.address, self.clock_offset_s)
 
     def set_clock(self, offset_s: float) -> None:
-        """The wall clock of its machine is set, to so much ahead of the right time. Monotonic time goes on as before."""
+        """Sets the wall clock of its machine to `offset_s` ahead of the correct time. Monotonic time is not affected."""
         self._cluster.world.note("clock", self.host, offset_s)
         self.clock_offset_s = offset_s
         if self.process is not None:
@@ -136,7 +136,7 @@ class SimulatedBroker:
         return server
 
     def _give_up(self, process: ProcessLoop) -> None:
-        """It has said that it cannot go on, its disk being of no use: what runs it would end it."""
+        """The server has reported a fatal error, such as a failed disk: a process supervisor would end it."""
         if self.process is process:
             self._cluster.world.note("gave up", self.host)
             if self.files.refusals and self.files.refusals <= SHORTAGES:
@@ -144,13 +144,13 @@ class SimulatedBroker:
             self.kill()
 
     def stop(self) -> None:
-        """Cleanly."""
+        """Stops the broker cleanly."""
         assert self.process is not None and self.server is not None
         self.process.run_until_complete(self.server.shutdown())
         self._end(self.process)
 
     def stop_soon(self) -> None:
-        """The same while others go on; it may be killed before it has come to an end."""
+        """Stops cleanly while the other processes run on; the broker may be killed before it has stopped."""
         assert self.process is not None and self.server is not None
         self.is_serving = False
         process = self.process
@@ -164,13 +164,13 @@ class SimulatedBroker:
             self._end(process)
 
     def kill(self) -> None:
-        """As SIGKILL does."""
+        """Ends the process as SIGKILL does."""
         assert self.process is not None
         self._end(self.process)
         self.files = self.files.process_crash()
 
     def lose_power(self) -> None:
-        """What was not synced may be lost."""
+        """Ends the process; data that was not synced may be lost."""
         assert self.process is not None
         self._end(self.process)
         self.held = {}
@@ -185,13 +185,13 @@ class SimulatedBroker:
 
 
 class SimulatedCluster:
-    """`settings` are of all its brokers."""
+    """`settings` apply to all its brokers."""
 
     def __init__(self, seed: int, brokers: int = 1, settings: Mapping[str, str] | None = None) -> None:
         self.world = World(seed)
         self.network = SimulatedNetwork(self.world)
         self.tree = LocalTree(lambda: int(self.world.now * 1000))
-        self._session: LocalSession | None = None  # of those who look on
+        self._session: LocalSession | None = None  # of the checkers
         self.tree_address = self.network.add_host(HOST)
         factor = str(min(3, brokers))
         self.replication = {
@@ -201,23 +201,23 @@ class SimulatedCluster:
             "transaction.state.log.min.isr": str(max(1, min(3, brokers) - 1)),
             "zookeeper.session.timeout.ms": str(int(SESSION_TIMEOUT_S * 1000)),
         }
-        self.wrong: list[str] = []  # what its brokers must never do
+        self.wrong: list[str] = []  # actions that brokers must never take
         self.brokers = {number: SimulatedBroker(self, number, settings or {}) for number in range(1, brokers + 1)}
 
     def state_of(self, partition: TopicPartition) -> PartitionState | None:
-        """As it stands in the tree."""
+        """The state in the metadata store."""
         return self.written_state_of(partition)[0]
 
     def written_state_of(self, partition: TopicPartition) -> tuple[PartitionState | None, int]:
-        """The same, and which write it came by."""
-        found = self._read(GetData(paths.topic_partition_state(*partition)))
-        return (None, -1) if found is None else (decode_partition_state(*partition, found.data), found.stat.mzxid)
+        """The state, and the zxid of the write that set it."""
+        znode = self._read(GetData(paths.topic_partition_state(*partition)))
+        return (None, -1) if znode is None else (decode_partition_state(*partition, znode.data), znode.stat.mzxid)
 
     @property
     def controller_epoch(self) -> tuple[int, int]:
-        """As it stands in the tree, and which write it came by."""
-        found = self._read(GetData(paths.CONTROLLER_EPOCH))
-        return (0, -1) if found is None else (decode_controller_epoch(found.data), found.stat.mzxid)
+        """The epoch in the metadata store, and the zxid of the write that set it."""
+        znode = self._read(GetData(paths.CONTROLLER_EPOCH))
+        return (0, -1) if znode is None else (decode_controller_epoch(znode.data), znode.stat.mzxid)
 
     def leader_of(self, partition: TopicPartition) -> SimulatedBroker | None:
         state = self.state_of(partition)
@@ -225,33 +225,33 @@ class SimulatedCluster:
 
     @property
     def controller(self) -> SimulatedBroker | None:
-        found = self._read(GetData(paths.CONTROLLER))
-        return None if found is None else self.brokers.get(decode_controller(found.data).broker_id)
+        znode = self._read(GetData(paths.CONTROLLER))
+        return None if znode is None else self.brokers.get(decode_controller(znode.data).broker_id)
 
     def depose_controller(self) -> None:
-        """As an operator does who deletes its node: its session goes on, and it hears of it like everybody else."""
+        """Deletes the controller's znode, as an operator can: its session lives on, and the controller learns of it by its watch."""
         self._read(Delete(paths.CONTROLLER))
 
     @property
     def registered(self) -> list[int]:
-        found = self._read(GetChildren(paths.BROKER_IDS))
-        return [] if found is None else sorted(map(int, found.names))
+        children = self._read(GetChildren(paths.BROKER_IDS))
+        return [] if children is None else sorted(map(int, children.names))
 
     def partitions(self) -> list[TopicPartition]:
-        """Of all topics that are in the tree."""
+        """The partitions of all topics in the metadata store."""
         topics = self._read(GetChildren(paths.TOPICS))
-        found = []
+        all_partitions = []
         for topic in [] if topics is None else sorted(topics.names):
             partitions = self._read(GetChildren(paths.topic_partitions(topic)))
-            found += [] if partitions is None else [TopicPartition(topic, number) for number in sorted(map(int, partitions.names))]
-        return found
+            all_partitions += [] if partitions is None else [TopicPartition(topic, number) for number in sorted(map(int, partitions.names))]
+        return all_partitions
 
     def _read(self, request: Request[R_co]) -> R_co | None:
         if self._session is None or not self._session.is_alive:
             self._session = self.tree.open_session_now(lambda _: None)
-        (answer,) = self._session.handle_now([request])
-        return answer.value if answer.error is None else None
+        (response,) = self._session.handle_now([request])
+        return response.value if response.error is None else None
 
     def process(self, name: str) -> ProcessLoop:
-        """Another process, on a host of its own: a client."""
+        """A process on a host of its own, for clients."""
         return ProcessLoop(self.world, self.network, name, self.network.add_host(name))

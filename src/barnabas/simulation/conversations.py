@@ -1,7 +1,7 @@
-"""Who has asked whom and was not answered, read off the wire: every request of every client and broker, whatever it is made of.
+"""Finds requests without a response by reading the wire: all requests of all clients and brokers, whatever code sends them.
 
-On one connection answers come in the order of the requests, one for each: it is enough to count frames. Who stands behind another that
-waits, as a heartbeat behind a member that joins, cannot be answered yet.
+On one connection there is one response per request, in the order of the requests, so counting frames is enough. A request behind
+another that waits, such as a heartbeat behind a JoinGroup, cannot get its response yet.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ class Conversations:
             self._given_up += [given_up] if given_up is not None else []
 
     def unanswered(self, since: float, longer_than_s: float) -> list[Unanswered]:
-        """What was asked since then and is still waited for, or was given up by who had asked, after so long."""
-        waiting = [each for conversation in self._open if (each := conversation.waiting()) is not None]
-        return [each for each in (*self._given_up, *waiting) if each.asked_at >= since and each.waited_s > longer_than_s]
+        """Requests sent since `since` that still wait, or that the client abandoned, after more than `longer_than_s`."""
+        waiting = [request for conversation in self._open if (request := conversation.waiting()) is not None]
+        return [request for request in (*self._given_up, *waiting) if request.asked_at >= since and request.waited_s > longer_than_s]
 
 
 class Conversation:
-    """One connection."""
+    """The requests and responses of one connection."""
 
     def __init__(self, conversations: Conversations, world: World, client: str, server: str) -> None:
         self._conversations = conversations
@@ -57,36 +57,36 @@ class Conversation:
         self._requests = Frames()
         self._responses = Frames()
         self._waiting: deque[int] = deque()  # API keys
-        self._first_since = 0.0  # when the first of them had nobody before it any more
+        self._first_since = 0.0  # when the first of them became the first
 
-    def asked(self, data: bytes) -> None:
+    def client_sent(self, data: bytes) -> None:
         for frame in self._requests.cut(data):
             if not self._waiting:
                 self._first_since = self._world.now
             self._waiting.append(int.from_bytes(frame[:2], "big"))
 
-    def answered(self, data: bytes) -> None:
+    def server_sent(self, data: bytes) -> None:
         for _ in self._responses.cut(data):
-            self._waiting.popleft()  # raises where there was nothing to answer
+            self._waiting.popleft()  # raises if no request waits
             self._first_since = self._world.now
 
     def waiting(self) -> Unanswered | None:
-        """The first that waits for its answer."""
+        """The first request that waits for its response."""
         if not self._waiting:
             return None
         return Unanswered(APIS[self._waiting[0]].name, self._between, self._first_since, self._world.now - self._first_since)
 
     def closed_by_client(self) -> None:
-        """It does not want to know any more."""
+        """The client gives up its waiting requests."""
         self._conversations.end(self, self.waiting())
 
     def closed_by_server(self) -> None:
-        """That is an answer too."""
+        """Closing counts as the response."""
         self._conversations.end(self, None)
 
 
 class Frames:
-    """Whole frames of a stream of bytes, by their sizes in front."""
+    """Splits a stream of bytes into frames, by the size in front of each."""
 
     def __init__(self) -> None:
         self._uncut = b""

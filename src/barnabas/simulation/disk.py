@@ -1,7 +1,7 @@
-"""A disk in memory with the surface of `barnabas.storage.disk.files`, that forgets, tears and refuses as real ones do.
+"""A disk in memory with the interface of `barnabas.storage.disk.files`, which loses, tears and rejects writes as real disks do.
 
-Storage code runs on it unchanged. `crash` gives the disk as a machine finds it when it comes up again, `process_crash` as the next process
-finds it. Everything follows from the calls and the random.Random that is given: no clock, no hash order, no thread.
+Storage code runs on it unchanged. `crash` returns the disk as a machine finds it after a crash, `process_crash` as the next process finds
+it. Everything is determined by the calls and the random.Random passed in: there is no clock, no hash order, no thread.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
 from barnabas.simulation.inode import Inode
-from barnabas.simulation.namespace import Journal, Link, MakeDir, NameChange, Names, RemoveDir, Rename, Unlink, os_error
+from barnabas.simulation.namespace import LinkFile, MakeDir, NameChange, NameJournal, Namespace, RemoveDir, Rename, Unlink, os_error
 from barnabas.storage.disk.disk import READ_BYTES_MAX, Buffer, DirEntry, write_atomically
 
 FREE_BYTES: Final = 2**60  # of a disk without a capacity
@@ -25,43 +25,43 @@ Kind = Literal["create", "write", "truncate", "read", "read_nowait", "sync", "re
 NEEDS_DESCRIPTOR: Final[frozenset[Kind]] = frozenset({"create", "write", "truncate", "read", "read_nowait", "sync", "sync_dir"})
 
 
-class Event(NamedTuple):
-    """Something the disk is asked to do; numbered from 1 on."""
+class DiskEvent(NamedTuple):
+    """One operation of the disk; numbered from 1 on."""
 
     number: int
     kind: Kind
     path: str
-    size: int = 0  # of a read or write; what a truncation leaves
+    size: int = 0  # of a read or write; the remaining size after a truncation
 
 
 class SimulatedCrash(BaseException):
-    """The process is gone. No handler may stop it, and whatever runs on the way out changes nothing any more."""
+    """The process has ended. No handler may stop the exception, and code that runs while it propagates changes nothing on the disk."""
 
 
 @dataclass(slots=True)
 class Fault:
-    predicate: Callable[[Event], bool]
+    predicate: Callable[[DiskEvent], bool]
     error: int
     times: int | None
 
 
 class SimulatedFiles:
     def __init__(self, clock: Callable[[], int] = lambda: 0, capacity: int | None = None) -> None:
-        self.clock = clock  # milliseconds, for times of modification
+        self.clock = clock  # milliseconds, for modification times
         self.capacity = capacity
         self.events = 0
-        self.refusals: set[int] = set()  # the errors that were raised, by number
-        self._names = Names()
-        self._journal = Journal(self._names.copy())
+        self.refusals: set[int] = set()  # the errno values raised so far
+        self._names = Namespace()
+        self._journal = NameJournal(self._names.copy())
         self._faults: list[Fault] = []
         self._halt_at: int | None = None
         self._locked: set[str] = set()
         self._used = 0
 
-    # -- what may go wrong
+    # -- faults
 
-    def fail_when(self, predicate: Callable[[Event], bool], error: int = errno.EIO, times: int | None = None) -> None:
-        """Refuses what the predicate picks, so many times or until `heal`. A refused write has written half; EAGAIN suits `read_nowait`."""
+    def fail_when(self, predicate: Callable[[DiskEvent], bool], error: int = errno.EIO, times: int | None = None) -> None:
+        """Fails the operations that match, `times` times or until `heal`. A failed write has written half; EAGAIN suits `read_nowait`."""
         self._faults.append(Fault(predicate, error, times))
 
     def fail_next(self, kind: Kind, error: int = errno.EIO) -> None:
@@ -72,7 +72,7 @@ class SimulatedFiles:
 
     @contextmanager
     def without_faults(self) -> Generator[None, None, None]:
-        """For those who look on: what they read is not refused, and no fault is used up by it."""
+        """For checkers: their reads do not fail and use up no fault."""
         faults, self._faults = self._faults, []
         try:
             yield
@@ -80,34 +80,35 @@ class SimulatedFiles:
             self._faults = faults
 
     def halt_at(self, number: int) -> None:
-        """Raises SimulatedCrash instead of doing the event with this number and any after it."""
+        """Raises SimulatedCrash instead of executing the event with this number or any later one."""
         self._halt_at = number
 
     def crash(self, rng: random.Random) -> SimulatedFiles:
-        """The disk after a machine crash at this moment; this one stays as it is, so that many crashes of one moment can be tried."""
+        """The disk after a machine crash at this moment. This object is unchanged, so that many crashes at one moment can be tried."""
         survivor = SimulatedFiles(self.clock, self.capacity)
         names = self._journal.after(rng.randint(0, len(self._journal.changes)))
         files = {path: names.files[path].after_crash(path, rng) for path in sorted(names.files)}
-        survivor._adopt(Names(files, names.dirs), Journal(Names(dict(files), set(names.dirs))))
+        survivor._adopt(Namespace(files, names.dirs), NameJournal(Namespace(dict(files), set(names.dirs))))
         return survivor
 
     def process_crash(self) -> SimulatedFiles:
-        """The disk as the next process finds it: all that was written is there, and what was not synced is still at risk."""
+        """The disk as the next process finds it: all writes are present, and unsynced ones can still be lost."""
         survivor = SimulatedFiles(self.clock, self.capacity)
         copies: dict[int, Inode] = {}
         durable = _copy_names(self._journal.durable, copies)
         changes = [
-            Link(change.path, _copy_inode(change.inode, copies)) if isinstance(change, Link) else change for change in self._journal.changes
+            LinkFile(change.path, _copy_inode(change.inode, copies)) if isinstance(change, LinkFile) else change
+            for change in self._journal.changes
         ]
-        survivor._adopt(_copy_names(self._names, copies), Journal(durable, changes))
+        survivor._adopt(_copy_names(self._names, copies), NameJournal(durable, changes))
         return survivor
 
-    def _adopt(self, names: Names, journal: Journal) -> None:
+    def _adopt(self, names: Namespace, journal: NameJournal) -> None:
         self._names = names
         self._journal = journal
         self._used = sum(len(inode.content) for inode in names.files.values())
 
-    # -- the surface of Files
+    # -- the interface of Files
 
     def open(self, path: str, *, create: bool = False, truncate: bool = False, writable: bool = True) -> SimulatedFile:
         name = _normal(path)
@@ -119,7 +120,7 @@ class SimulatedFiles:
             self._names.check_parent(name)
             self.act("create", name)
             inode = Inode(name, self.clock())
-            self._change_names(Link(name, inode))
+            self._change_names(LinkFile(name, inode))
         file = SimulatedFile(self, inode, path, writable)
         if truncate and file.size:
             file.truncate(0)
@@ -147,7 +148,7 @@ class SimulatedFiles:
         return [self._entry(child) for child in self._names.children(path)]
 
     def shut_out_others(self, path: str) -> bool:
-        """There are none."""
+        """There are no other users."""
         return False
 
     def make_dirs(self, path: str) -> None:
@@ -237,14 +238,14 @@ class SimulatedFiles:
             raise os_error(errno.ENOENT, path)
         return FREE_BYTES if self.capacity is None else max(0, self.capacity - self._used)
 
-    # -- what SimulatedFile asks for
+    # -- used by SimulatedFile
 
     def act(self, kind: Kind, path: str, size: int = 0) -> None:
-        """Everything the disk does passes here first, and may be refused."""
+        """Every operation of the disk calls this first; it raises if the operation fails."""
         self.events += 1
         if self._halt_at is not None and self.events >= self._halt_at:
             raise SimulatedCrash(f"halted before event {self.events}: {kind} {path}")
-        event = Event(self.events, kind, path, size)
+        event = DiskEvent(self.events, kind, path, size)
         for fault in self._faults:
             if fault.times != 0 and fault.predicate(event):
                 if fault.times is not None:
@@ -253,7 +254,7 @@ class SimulatedFiles:
                 raise os_error(fault.error, path)
 
     def write_inode(self, inode: Inode, path: str, data: bytes, position: int) -> None:
-        """Writes all of it, or the part that a real disk may have written before it gave up."""
+        """Writes all data, or the part that a real disk may have written before it failed."""
         written = len(data)
         error: OSError | None = None
         try:
@@ -301,7 +302,7 @@ class SimulatedFiles:
 
 
 class SimulatedFile:
-    """Tracks its own size, as `File` does, so that two of one path show the same trouble."""
+    """Tracks its own size, as `File` does, so that two handles of one path show the same problems."""
 
     def __init__(self, disk: SimulatedFiles, inode: Inode, path: str, writable: bool) -> None:
         self.path = path
@@ -346,7 +347,7 @@ class SimulatedFile:
             return None
 
     def cached_descriptor(self, size: int, position: int) -> int:
-        return -1  # there is no kernel here that could send it
+        return -1  # sendfile needs a real descriptor
 
     def _read(self, kind: Literal["read", "read_nowait"], size: int, position: int) -> bytes:
         if size < 0 or position < 0:
@@ -389,7 +390,7 @@ class SimulatedFile:
             raise ValueError(f"{self.path} is closed")
         if writing and not self._writable:
             raise os_error(errno.EBADF, self.path)
-        # A real file would not find its way back once its descriptor was evicted.
+        # A real file could not be reopened once its descriptor was evicted.
         assert self._inode.path in (self._name, None), f"{self.path} is now {self._inode.path}, and its file was not told"
 
 
@@ -408,12 +409,12 @@ def _normal(path: str) -> str:
     return posixpath.normpath("/" + path.lstrip("/"))
 
 
-def _copy_names(names: Names, copies: dict[int, Inode]) -> Names:
-    return Names({path: _copy_inode(inode, copies) for path, inode in names.files.items()}, set(names.dirs))
+def _copy_names(names: Namespace, copies: dict[int, Inode]) -> Namespace:
+    return Namespace({path: _copy_inode(inode, copies) for path, inode in names.files.items()}, set(names.dirs))
 
 
 def _copy_inode(inode: Inode, copies: dict[int, Inode]) -> Inode:
-    """The same copy for the same inode: the names before and after the journal share them."""
+    """The same copy for the same inode: the names before and after the journal share inodes."""
     if id(inode) not in copies:
         copies[id(inode)] = inode.copy()
     return copies[id(inode)]

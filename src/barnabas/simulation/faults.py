@@ -1,8 +1,8 @@
-"""What goes wrong in a history: single faults, and plots, which are several of them in an order that has broken replicated logs before.
+"""The faults of a history: single faults, and plots, which are sequences of faults that have broken replicated logs before.
 
-A plot is a generator that does something and yields how long to wait before it goes on. What it may do is bounded by what Kafka promises
-to survive: a broker loses power only while another has everything that was acknowledged and is left alone until the first is in sync again
-(`keeper`), and nobody is elected out of sync.
+A plot is a generator that acts and yields how long to wait before it continues. It stays within what Kafka promises to survive: a broker
+loses power only while another one (`keeper`) has all acknowledged records and is spared until the first is in sync again, and no leader is
+elected from outside the ISR.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from typing import Any, Final
 
 from barnabas.simulation.client import SimulatedClient
 from barnabas.simulation.cluster import SimulatedBroker, SimulatedCluster
-from barnabas.simulation.disk import NEEDS_DESCRIPTOR, Event
+from barnabas.simulation.disk import NEEDS_DESCRIPTOR, DiskEvent
 from barnabas.topic_partition import TopicPartition
 
-SLEEP_S: Final = (0.5, 10.0)  # longer than a session lasts, or shorter
+SLEEP_S: Final = (0.5, 10.0)  # shorter or longer than the session timeout
 SLOW_S: Final = (0.05, 0.8)  # the delay of a slow link
-LOST: Final = (0.1, 0.4)  # the share of what is lost once on a bad link
+LOST: Final = (0.1, 0.4)  # the share of messages that a bad link loses once
 SLOW_DISK_S: Final = 1.5
-# Ahead by less than the longest producer.id.expiration.ms (24.8 days): beyond it a producer is forgotten, and rightly.
+# Ahead by less than the longest producer.id.expiration.ms (24.8 days): beyond it a broker correctly forgets a producer.
 CLOCK_STEPS_S: Final = (-3600.0, 20 * 86_400.0)
 _WRITING: Final = frozenset({"write", "sync", "create"})
 
 Plot = Generator[float, None, None]
 
 
-class Faults:
-    """`partitions` are those that clients use; `in_clients` runs something in the process of the clients, and does not wait for it."""
+class FaultInjector:
+    """`partitions` are those that clients use; `in_clients` starts a coroutine in the clients' process and does not wait for it."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Faults:
         self._in_clients = in_clients
 
     def plot(self) -> Plot:
-        """Something that can happen now."""
+        """A random plot that is possible now."""
         plots: list[tuple[int, Callable[[], Plot]]] = [
             (6, self._single),
             (3, self._follower_lags_and_leader_goes),
@@ -59,7 +59,7 @@ class Faults:
             (2, self._answers_are_lost),
             (2, self._leader_is_cut_off),
             (3, self._controller_is_deposed),
-            (2, self._controller_hears_late),
+            (2, self._controller_learns_late),
             (2, self._coordinator_goes),
             (4, self._markers_come_late),
             (3, self._power_is_lost),
@@ -71,7 +71,7 @@ class Faults:
         return chosen()
 
     def note_in_sync(self) -> None:
-        """All replicas have everything: what was lost with the power is made good."""
+        """All replicas have everything: the records that were lost with the power are replicated again."""
         self.lost_power = self.keeper = None
 
     def heal(self) -> None:
@@ -95,12 +95,12 @@ class Faults:
     def _single(self) -> Plot:
         running = self._free()
         choices: list[Callable[[], None]] = [self.heal, self._cut_some, self._elect, self._reassign]
-        choices += [lambda each=each: self.start(each) for each in self._stopped()] * 3
+        choices += [lambda stopped=stopped: self.start(stopped) for stopped in self._stopped()] * 3
         if running:
             broker = self._random.choice(running)
-            does = [self._kill, self._kill, self._stop, self._sleep, self._expire, self._break_off, self._slow_disk, self._bad_disk]
-            does.append(self._no_descriptors)
-            choices += [lambda each=each: each(broker) for each in does]  # type: ignore[misc]
+            faults = [self._kill, self._kill, self._stop, self._sleep, self._expire, self._break_off, self._slow_disk, self._bad_disk]
+            faults.append(self._no_descriptors)
+            choices += [lambda fault=fault: fault(broker) for fault in faults]  # type: ignore[misc]
         self._random.choice(choices)()
         yield 0
 
@@ -143,33 +143,33 @@ class Faults:
         self.heal()
 
     def _leader_is_cut_off(self) -> Plot:
-        """From everybody but its clients, for whom it goes on to be the leader."""
+        """From all brokers and the metadata store, but not from its clients, which still use it as the leader."""
         leader = self._cluster.leader_of(self._any_partition())
         if leader is None or not self._may(leader):
             return
         self._note(f"cut off {leader.id}, but not from its clients")
         self._cluster.network.cut_both_ways(leader.address, self._cluster.tree_address)
-        for each in self._cluster.brokers.values():
-            if each is not leader:
-                self._cluster.network.cut_both_ways(leader.address, each.address)
+        for broker in self._cluster.brokers.values():
+            if broker is not leader:
+                self._cluster.network.cut_both_ways(leader.address, broker.address)
         yield self._random.uniform(4, 12)
         self._random.choice([self.heal, self._nothing])()
 
     def _controller_is_deposed(self) -> Plot:
-        """While what it has said to one of the brokers is still on its way."""
+        """While its control requests to one of the brokers are delayed."""
         controller = self._cluster.controller
         if controller is None or not self._may(controller):
             return
-        others = [each for each in self._cluster.brokers.values() if each is not controller]
-        deaf = self._random.choice(others)
-        self._note(f"cut {controller.id} to {deaf.id}")
-        self._cluster.network.cut(controller.address, deaf.address)
+        others = [broker for broker in self._cluster.brokers.values() if broker is not controller]
+        cut_off = self._random.choice(others)
+        self._note(f"cut {controller.id} to {cut_off.id}")
+        self._cluster.network.cut(controller.address, cut_off.address)
         yield self._random.uniform(0, 0.5)
-        other = next(each for each in others if each is not deaf)
-        does: list[Callable[[], None]] = [self._elect, self._reassign]
+        other = next(broker for broker in others if broker is not cut_off)
+        actions: list[Callable[[], None]] = [self._elect, self._reassign]
         if self._may(other):
-            does += [lambda: self._kill(other)] * 2
-        self._random.choice(does)()
+            actions += [lambda: self._kill(other)] * 2
+        self._random.choice(actions)()
         yield self._random.uniform(0.2, 7)
         if self._may(controller):
             self._random.choice([self._expire, self._expire, self._sleep, self._kill])(controller)
@@ -178,14 +178,14 @@ class Faults:
         yield self._random.uniform(0, 3)
         self.heal()
 
-    def _controller_hears_late(self) -> Plot:
-        """That it is none any more: for a while it goes on, beside the next."""
+    def _controller_learns_late(self) -> Plot:
+        """The controller learns late that it was deposed: for a while it acts beside the next controller."""
         controller = self._cluster.controller
         if controller is None:
             return
         self._slow(self._cluster.tree_address, controller.address)
         self._random.choice([self._elect, self._reassign, self._nothing])()
-        followers = [each for each in self._free() if each is not controller]
+        followers = [broker for broker in self._free() if broker is not controller]
         if followers:
             self._random.choice([self._break_off, self._sleep, self._kill])(self._random.choice(followers))
         yield self._random.uniform(0, 4)
@@ -197,9 +197,9 @@ class Faults:
         self._start_all()
 
     def _coordinator_goes(self) -> Plot:
-        """While it is cut off from a leader, or has only just begun to tell it something."""
+        """While it is cut off from a leader, or has only just begun to send markers to it."""
         coordinator = self._any_coordinator()
-        others = [each for each in self._cluster.brokers.values() if each is not coordinator]
+        others = [broker for broker in self._cluster.brokers.values() if broker is not coordinator]
         if coordinator is None:
             return
         other = self._random.choice(others)
@@ -211,7 +211,7 @@ class Faults:
         self._start_all()
 
     def _markers_come_late(self) -> Plot:
-        """Some of them, and some of what a leader asks the coordinator: the next transaction begins while the last is being ended."""
+        """Some markers and some verification requests are delayed: the next transaction begins while the last one is ending."""
         coordinator = self._any_coordinator()
         if coordinator is None:
             return
@@ -222,7 +222,7 @@ class Faults:
         self.heal()
 
     def _power_is_lost(self) -> Plot:
-        """By one broker; perhaps by the controller or a leader, perhaps when the controller is gone too."""
+        """One broker loses power, perhaps the controller or a leader, perhaps while the controller fails too."""
         pair = self._may_lose_power()
         if pair is None:
             return
@@ -257,16 +257,16 @@ class Faults:
         self._start_all()
 
     def _clock_is_wrong(self) -> Plot:
-        """Of a machine, perhaps from the start of its broker on, and is set right later. The broker may end soon after, and come back."""
+        """The wall clock of a machine is wrong, perhaps from the start of its broker on, and corrected later. The broker may restart."""
         free = self._free()
         if not free:
             return
         broker = self._random.choice(free)
-        begins_with_it = self._random.random() < 0.5
-        if begins_with_it:
+        restarts = self._random.random() < 0.5
+        if restarts:
             self._kill(broker)
         self._set_clock(broker, self._random.choice(CLOCK_STEPS_S))
-        if begins_with_it:
+        if restarts:
             self.start(broker)
         yield self._random.uniform(0.5, 12)
         self._set_clock(broker, 0.0)
@@ -315,37 +315,37 @@ class Faults:
         broker.process.thread_s_max = SLOW_DISK_S
 
     def _bad_disk(self, broker: SimulatedBroker) -> None:
-        """Its next writes fail: the broker gives up, as one does that has no other disk."""
+        """The next writes fail: the broker shuts down, because it has no other log directory."""
         reason, times = self._random.choice([errno.EIO, errno.ENOSPC]), self._random.randint(1, 3)
         after = broker.files.events + self._random.randint(0, 60)
         self._note(f"{errno.errorcode[reason]} on the disk of {broker.id}")
 
-        def fails(event: Event) -> bool:
+        def fails(event: DiskEvent) -> bool:
             return event.number > after and event.kind in _WRITING
 
         broker.files.fail_when(fails, reason, times)
 
     def _no_descriptors(self, broker: SimulatedBroker) -> None:
-        """For a while it can open nothing, with clients holding all descriptors that the process may have."""
+        """For a while the broker can open no file, because clients hold all descriptors that the process may have."""
         reason, times = self._random.choice([errno.EMFILE, errno.ENFILE]), self._random.randint(1, 60)
         after = broker.files.events + self._random.randint(0, 60)
         self._note(f"{errno.errorcode[reason]} for {broker.id}, {times} times")
 
-        def fails(event: Event) -> bool:
+        def fails(event: DiskEvent) -> bool:
             return event.number > after and event.kind in NEEDS_DESCRIPTOR
 
         broker.files.fail_when(fails, reason, times)
 
     def _cut_some(self) -> None:
-        """One direction between two places, or both, or all that leads to and from one of them."""
+        """Cuts one direction between two hosts, or both, or all links of one host."""
         brokers = [broker.address for broker in self._cluster.brokers.values() if broker.id != self.keeper]
         one = self._random.choice(brokers)
         places = [*brokers, self._cluster.tree_address, self._clients_address]
-        others = [each for each in places if each != one]
+        others = [address for address in places if address != one]
         if self._random.random() < 0.2:
             self._note(f"cut off {one}")
-            for each in others:
-                self._cluster.network.cut_both_ways(one, each)
+            for address in others:
+                self._cluster.network.cut_both_ways(one, address)
         else:
             self._random.choice([self._cut, self._cut_back, self._cut_both_ways, self._slow])(one, self._random.choice(others))
 
@@ -378,7 +378,7 @@ class Faults:
         self._in_clients(self._new_client().elect_preferred_leader(partition))
 
     def _reassign(self) -> None:
-        """To all brokers in another order, which may have another preferred leader; or to all but one."""
+        """To all brokers in another order, which may change the preferred leader; or to all but one."""
         partition = self._random.choice(self._partitions)
         replicas = self._random.sample(list(self._cluster.brokers), self._random.choice([len(self._cluster.brokers), 2]))
         if self.lost_power is None:
@@ -394,9 +394,9 @@ class Faults:
             self.start(broker)
 
     def _nothing(self) -> None:
-        """It stays as it is until something else comes."""
+        """The state remains until the next plot."""
 
-    # What can happen to whom
+    # The brokers to which a fault may happen
 
     def _may(self, broker: SimulatedBroker) -> bool:
         return broker.is_running and broker.id != self.keeper
@@ -408,12 +408,12 @@ class Faults:
         return [broker for broker in self._cluster.brokers.values() if not broker.is_running]
 
     def _may_lose_power(self) -> tuple[SimulatedBroker, SimulatedBroker] | None:
-        """A broker, and another that has everything; only if all is well between the keeper and the rest."""
+        """A broker, and another that has all records; None unless every partition is healthy on the keeper."""
         if self.lost_power is not None or self._an_isr_is_undecided():
             return None
         self.heal()
         registered = self._cluster.registered
-        states = [self._cluster.state_of(each) for each in self._cluster.partitions()]
+        states = [self._cluster.state_of(partition) for partition in self._cluster.partitions()]
         keepers = [
             broker
             for broker in self._free()
@@ -426,14 +426,14 @@ class Faults:
         return (self._random.choice(others), keeper) if others else None
 
     def _any_coordinator(self) -> SimulatedBroker | None:
-        coordinators = [each for each in self._cluster.partitions() if each not in self._partitions]
+        coordinators = [partition for partition in self._cluster.partitions() if partition not in self._partitions]
         return self._cluster.leader_of(self._random.choice(coordinators)) if coordinators else None
 
     def _an_isr_is_undecided(self) -> bool:
-        """Whether a leader has proposed another set of in-sync replicas. The proposal may be written when the leader has lost its power,
-        and leave out whoever has everything."""
+        """Whether a leader has proposed another ISR. The proposal may be written after the leader lost power, and may exclude a replica
+        that has all records."""
         running = [broker.broker for broker in self._cluster.brokers.values() if broker.broker is not None]
-        return any(found.isr.proposed is not None for broker in running for found in broker.replica_manager.online.values())
+        return any(partition.isr.proposed is not None for broker in running for partition in broker.replica_manager.online.values())
 
     def _any_partition(self) -> TopicPartition:
         return self._random.choice(self._cluster.partitions())

@@ -1,7 +1,8 @@
-"""Histories of a cluster under faults: clients go on while brokers are killed, sleep, lose power and are cut off; then all is healed, and
-everything that was promised is looked for.
+"""Histories of a cluster under faults: clients run while brokers are killed, sleep, lose power and are cut off; then all faults are healed,
+and the checkers compare what was promised with what is stored.
 
-A seed decides everything. There are writers and readers of one topic, transactions in another, and a group that reads what those committed.
+The seed determines everything. There are writers and readers of one topic, transactions in another, and a group that reads the committed
+ones.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from typing import Any, Final
 
 from barnabas.simulation.applications import REBALANCE_S, ApplicationEnvironment, GroupNotes, Member, TransactionalWriter
 from barnabas.simulation.checkers import (
+    ClusterWatch,
     EnoughReplicas,
-    Watch,
     accounts_are_right,
     all_know_the_same,
     all_promises_kept,
@@ -32,8 +33,8 @@ from barnabas.simulation.checkpoint_watch import CheckpointWatch
 from barnabas.simulation.client import SimulatedClient
 from barnabas.simulation.cluster import PORT, SimulatedClock, SimulatedCluster
 from barnabas.simulation.conversations import Unanswered
-from barnabas.simulation.faults import Faults
-from barnabas.simulation.workload import Promises, Reader, Writer
+from barnabas.simulation.faults import FaultInjector
+from barnabas.simulation.workload import PartitionReader, PartitionWriter, Promises
 from barnabas.simulation.world import Stuck
 from barnabas.topic_partition import TopicPartition
 
@@ -44,33 +45,33 @@ BROKERS: Final = 3
 MEMBERS: Final = 2
 MIN_INSYNC_REPLICAS: Final = 2
 LOOK_S: Final = 0.1
-FAULTS_TOLD_MAX: Final = 20
+FAULTS_SHOWN_MAX: Final = 20
 SETTLED_WITHIN_S: Final = 300.0
 SETTLED_LOOK_S: Final = 0.5
-ANSWERED_WITHIN_S: Final = 3.5  # less than clients wait, but for those that leave
-# Shorter than real ones: a history has more of everything in the same time.
+ANSWERED_WITHIN_S: Final = 3.5  # less than the clients' timeouts, except those of a closing client
+# Shorter than real timeouts: more happens in the same time.
 _SETTINGS: Final = {
     "replica.lag.time.max.ms": "3000",
     "replica.fetch.wait.max.ms": "1000",
     "replica.fetch.backoff.ms": "200",
-    "replica.fetch.response.max.bytes": "300",  # a few batches: who is behind stays behind for a while
+    "replica.fetch.response.max.bytes": "300",  # a few batches: a follower that lags keeps lagging for a while
     "replica.fetch.max.bytes": "200",
     "replica.high.watermark.checkpoint.interval.ms": "1000",
-    # What compares wall time with timestamps does nothing in these histories, however wrong a clock is.
+    # Code that compares wall-clock time with timestamps is switched off, so that a wrong clock does not matter.
     "log.retention.ms": "-1",
     "offsets.retention.minutes": str(2**31 - 1),
     "producer.id.expiration.ms": str(2**31 - 1),
     "log.message.timestamp.after.max.ms": str(2**63 - 1),
     "min.insync.replicas": str(MIN_INSYNC_REPLICAS),
     "unclean.leader.election.enable": "false",
-    "add.partitions.to.txn.retry.backoff.max.ms": "20",  # so long EndTxn waits for markers before it is answered
+    "add.partitions.to.txn.retry.backoff.max.ms": "20",  # how long EndTxn waits for markers before its response
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "2000",
     "group.min.session.timeout.ms": "1000",
 }
 
 
 @dataclass
-class Outcome:
+class HistoryOutcome:
     seed: int
     acknowledged: int
     committed: int
@@ -80,10 +81,10 @@ class Outcome:
     wrong: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        told = "\n  ".join([*self.events, *self.wrong[:FAULTS_TOLD_MAX]])
+        details = "\n  ".join([*self.events, *self.wrong[:FAULTS_SHOWN_MAX]])
         return (
             f"seed {self.seed}: {self.acknowledged} records acknowledged, {self.committed} transactions committed, {len(self.wrong)} faults"
-            f"\n  {told}\nto see it again, with what the brokers log: python -m barnabas.simulation --seeds {self.seed} --log"
+            f"\n  {details}\nto see it again, with what the brokers log: python -m barnabas.simulation --seeds {self.seed} --log"
         )
 
 
@@ -92,15 +93,17 @@ class History:
         self.cluster = SimulatedCluster(seed, BROKERS, {**_SETTINGS, **(settings or {})})
         self.world = self.cluster.world
         self.partitions = [TopicPartition(TOPIC, number) for number in range(partitions)]
-        self.promises = {each: Promises() for each in self.partitions}
+        self.promises = {partition: Promises() for partition in self.partitions}
         self.transactions = [TopicPartition(TRANSACTIONS, number) for number in range(partitions)]
         self.group = GroupNotes()
         self.clients = self.cluster.process("clients")
-        self._asked: list[asyncio.Task[object]] = []  # of the cluster, by its operators
-        self.faults = Faults(self.cluster, [*self.partitions, *self.transactions], self.clients.host, self._client, self._ask)
+        self._admin_tasks: list[asyncio.Task[object]] = []  # requests of operators
+        self.faults = FaultInjector(
+            self.cluster, [*self.partitions, *self.transactions], self.clients.host, self._client, self._start_admin_task
+        )
         self._servers = [(broker.host, PORT) for broker in self.cluster.brokers.values()]
-        self._asking: list[SimulatedClient] = []
-        self._watch = Watch(self.cluster)
+        self._clients: list[SimulatedClient] = []
+        self._watch = ClusterWatch(self.cluster)
         self._checkpoints = CheckpointWatch(self.cluster)
         self._enough = EnoughReplicas(self.cluster, MIN_INSYNC_REPLICAS)
         servers = ",".join(f"{host}:{port}" for host, port in self._servers)
@@ -108,22 +111,22 @@ class History:
         self._transactional = TransactionalWriter(self._environment, TRANSACTIONS, partitions)
         self._writers: list[asyncio.Task[None]] = []
         self._members: list[asyncio.Task[None]] = []
-        self._created_at = math.inf  # when all brokers knew of the topics
+        self._created_at = math.inf  # when all brokers had the topics in their metadata
         self._quiet_since = math.inf  # when everything was healed and running
 
     def begin(self, records: int, pause_s: float, transactions: int = 0) -> None:
-        """Brokers, topics with as many replicas, a writer and a reader for each partition of one, and a group that reads the other."""
+        """Starts brokers, topics with a replica on each, a writer and a reader per partition of one topic, and a group for the other."""
         for broker in self.cluster.brokers.values():
             broker.start()
         self.cluster.network.kernel.call_later(LOOK_S, self._look)
         for topic in (TOPIC, TRANSACTIONS):
             self.clients.run_until_complete(self._client().create_topic(topic, len(self.partitions), BROKERS))
-        self._wait_until(self._all_know_the_topics)
+        self._wait_until(self._metadata_is_current)
         self._created_at = self.world.now
-        for number, each in enumerate(self.partitions):
-            writer = Writer(self._client(), *each, self.promises[each], f"w{number}", self._acknowledged)
+        for number, partition in enumerate(self.partitions):
+            writer = PartitionWriter(self._client(), *partition, self.promises[partition], f"w{number}", self._acknowledged)
             self._writers.append(self.clients.create_task(writer.write(records, pause_s)))
-            self.clients.create_task(Reader(self._client(), *each, self.promises[each]).read())
+            self.clients.create_task(PartitionReader(self._client(), *partition, self.promises[partition]).read())
         if transactions:
             self._writers.append(self.clients.create_task(self._transactional.write(transactions, 2 * pause_s)))
             protocol = self.world.random.choice(["classic", "consumer"])
@@ -138,52 +141,52 @@ class History:
                 self.world.run_for(wait_s)
                 self._note_recovered()
 
-    def end(self) -> Outcome:
-        """Heals everything, waits until all is written and all replicas have it, and compares."""
+    def end(self) -> HistoryOutcome:
+        """Heals all faults, waits until everything is written and replicated, and compares."""
         self.faults.heal()
         wrong: list[str] = []
         try:
             self._wait_until(self._all_serve)
             self._quiet_since = self.world.now
-            self._wait_until(self._all_asked)
+            self._wait_until(self._admin_tasks_are_done)
             self.clients.run_until_complete(self._assign_to_all())
             self._wait_until(self._all_is_written)
             if self.faults.clocks_were_set and self._members:
                 self.clients.run_until_complete(self._transactional.settle())
             self._wait_until(self._is_settled)
             self.world.run_for(2.0)
-            self._wait_until(self._all_know_the_topics)  # the controller may be about to give leaders back
+            self._wait_until(self._metadata_is_current)  # the controller may be about to elect preferred leaders
         except Exception as stuck:
             wrong.append(f"{type(stuck).__name__}: {stuck}; {self._described()}")
         wrong += self._compare()
-        acknowledged = sum(len(each.acknowledged) for each in self.promises.values())
+        acknowledged = sum(len(promises.acknowledged) for promises in self.promises.values())
         committed = sum(len(committed_values(data)[0]) for data in self._contents(self.transactions).values()) // len(self.transactions)
-        outcome = Outcome(self.world.seed, acknowledged, committed, self.world.steps, self.world.trace, self.faults.events, wrong)
+        outcome = HistoryOutcome(self.world.seed, acknowledged, committed, self.world.steps, self.world.trace, self.faults.events, wrong)
         self.world.end()
         return outcome
 
-    def _all_know_the_topics(self) -> bool:
+    def _metadata_is_current(self) -> bool:
         return not all_know_the_same(self.cluster)
 
     def _all_serve(self) -> bool:
-        """Those that do not run, or were just about to stop, are started."""
+        """Starts the brokers that do not run or were about to stop."""
         for broker in self.cluster.brokers.values():
             self.faults.start(broker)
         return all(broker.is_serving for broker in self.cluster.brokers.values())
 
-    def _all_asked(self) -> bool:
-        """What operators have asked for must not come after what is asked for now."""
-        return all(task.done() for task in self._asked)
+    def _admin_tasks_are_done(self) -> bool:
+        """A late request of an operator must not follow the reassignment that comes next."""
+        return all(task.done() for task in self._admin_tasks)
 
-    def _wait_until(self, is_so: Callable[[], bool]) -> None:
+    def _wait_until(self, condition: Callable[[], bool]) -> None:
         deadline = self.world.now + SETTLED_WITHIN_S
-        while not is_so():
+        while not condition():
             if self.world.now > deadline:
-                raise Stuck(f"seed {self.world.seed}: {is_so.__name__} did not come within {SETTLED_WITHIN_S:g} s")
+                raise Stuck(f"seed {self.world.seed}: {condition.__name__} did not come within {SETTLED_WITHIN_S:g} s")
             self.world.run_for(SETTLED_LOOK_S)
 
     async def _assign_to_all(self) -> None:
-        """Reassignments may have left partitions with fewer replicas."""
+        """Reassignments may have left partitions with fewer replicas: assigns them to all brokers."""
         admin = self._client()
         for partition in (*self.partitions, *self.transactions):
             while not await admin.reassign(partition, list(self.cluster.brokers)):
@@ -195,8 +198,8 @@ class History:
         for task in (*self._writers, *self._members):
             if task.done() and not task.cancelled() and (error := task.exception()) is not None:
                 wrong.append(f"a client failed: {error!r}")
-        wrong += [f"{each}, and nothing was broken" for each in self._unanswered()]
-        for client in self._asking:
+        wrong += [f"{request}, and nothing was broken" for request in self._unanswered()]
+        for client in self._clients:
             wrong += [f"a broker denied that there is {topic} at {at:.3f}" for at, topic in client.denied if at > self._created_at]
         wrong += all_know_the_same(self.cluster)
         wrong += accounts_are_right(self.cluster)
@@ -206,7 +209,7 @@ class History:
             for broker in self.cluster.brokers.values():
                 log = log_of(broker, partition)
                 held = [] if log is None else values_of(log_bytes(log))
-                wrong += [f"{partition} on {broker.host}: {each}" for each in all_promises_kept(held, self.promises[partition])]
+                wrong += [f"{partition} on {broker.host}: {violation}" for violation in all_promises_kept(held, self.promises[partition])]
         wrong += self._transactional.wrong
         contents = self._contents(self.transactions)
         wrong += transactions_are_whole(list(contents.values()), self._transactional.endings)
@@ -214,25 +217,25 @@ class History:
         return wrong
 
     def _unanswered(self) -> list[Unanswered]:
-        """By anybody, since everything was healed and running. Who joins a group may have to wait for the others."""
-        found = self.cluster.network.conversations.unanswered(self._quiet_since, ANSWERED_WITHIN_S)
-        return [each for each in found if each.waited_s > REBALANCE_S or each.api not in ("JoinGroup", "SyncGroup")]
+        """Requests without a response since everything was healed and running. JoinGroup may have to wait for other members."""
+        requests = self.cluster.network.conversations.unanswered(self._quiet_since, ANSWERED_WITHIN_S)
+        return [request for request in requests if request.waited_s > REBALANCE_S or request.api not in ("JoinGroup", "SyncGroup")]
 
     def _contents(self, partitions: list[TopicPartition]) -> dict[TopicPartition, bytes]:
-        """Of the first replica: whether the others have the same is another question."""
-        found = {}
+        """The log of the first replica; another check compares the replicas."""
+        contents = {}
         for partition in partitions:
             log = next(filter(None, (log_of(broker, partition) for broker in self.cluster.brokers.values())), None)
-            found[partition] = b"" if log is None else log_bytes(log)
-        return found
+            contents[partition] = b"" if log is None else log_bytes(log)
+        return contents
 
     def _client(self) -> SimulatedClient:
         client = SimulatedClient(self._servers)
-        self._asking.append(client)
+        self._clients.append(client)
         return client
 
-    def _ask(self, asking: Coroutine[Any, Any, object]) -> None:
-        self._asked.append(self.clients.create_task(asking))
+    def _start_admin_task(self, request: Coroutine[Any, Any, object]) -> None:
+        self._admin_tasks.append(self.clients.create_task(request))
 
     def _look(self) -> None:
         self._watch.look()
@@ -243,7 +246,7 @@ class History:
         if self.faults.lost_power is None:
             self._enough.acknowledged(partition, offset)
 
-    # What is known
+    # Progress
 
     def _note_recovered(self) -> None:
         lost = self.faults.lost_power
@@ -251,7 +254,7 @@ class History:
             self.faults.note_in_sync()
 
     def _all_in_sync(self) -> bool:
-        """Every replica of every partition, as the tree has it and as its leader sees it."""
+        """Whether every replica of every partition is in the ISR, in the metadata store and on the leader."""
         for partition in self.cluster.partitions():
             state = self.cluster.state_of(partition)
             leaders = in_sync(self.cluster, partition)
@@ -280,18 +283,18 @@ class History:
         )
 
     def _described(self) -> str:
-        told = []
+        lines = []
         for number, broker in self.cluster.brokers.items():
             if broker.broker is None:
-                told.append(f"{number}: {'starting' if broker.is_running else 'not running'}")
+                lines.append(f"{number}: {'starting' if broker.is_running else 'not running'}")
                 continue
             online = broker.broker.replica_manager.online
-            told += [f"{number}: {found!r}" for key, found in online.items() if key in self.partitions or key in self.transactions]
-        return "; ".join(told)
+            lines += [f"{number}: {partition!r}" for key, partition in online.items() if key in self.partitions or key in self.transactions]
+        return "; ".join(lines)
 
 
-def play(seed: int, faults: int = 4, records: int = 50, pause_s: float = 0.4, transactions: int = 20) -> Outcome:
-    """One history from its beginning to its end."""
+def play(seed: int, faults: int = 4, records: int = 50, pause_s: float = 0.4, transactions: int = 20) -> HistoryOutcome:
+    """Plays one history from its beginning to its end."""
     history = History(seed)
     history.begin(records, pause_s, transactions)
     history.run(faults)

@@ -1,7 +1,7 @@
-"""The content of a simulated file: what a reader sees now, and what a machine crash may leave of it.
+"""The content of a simulated file: what a reader sees now, and what may remain of it after a machine crash.
 
-A write reaches the device whole, in pieces or not at all, in any order, until a sync has returned. After a sync that failed nobody
-knows what became of the writes before it, and a later sync that succeeds does not bring them back: that is how Linux behaves.
+Until a sync returns, a write reaches the device whole, in pieces or not at all, in any order. After a failed sync the fate of the earlier
+writes is unknown, and a later successful sync does not restore them: that is how Linux behaves.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ PAGE_BYTES: Final = 4096
 
 
 class Fate(enum.Enum):
-    """What a crash does to one write that was not synced."""
+    """The effect of a crash on one unsynced write."""
 
     KEPT = enum.auto()
     LOST = enum.auto()
     ZEROS = enum.auto()  # the size reached the device, the data did not
-    PAGES = enum.auto()  # some pages of it
-    TORN = enum.auto()  # only its beginning; the last surviving write only
+    PAGES = enum.auto()  # some of its pages
+    TORN = enum.auto()  # only its beginning; only for the last surviving write
 
 
 class Certainty(enum.Enum):
     PENDING = enum.auto()
-    DOOMED = enum.auto()  # a sync failed over it: it may be lost although a later sync succeeds
+    DOOMED = enum.auto()  # a sync failed after it: it may be lost although a later sync succeeds
     SYNCED = enum.auto()
 
 
@@ -41,10 +41,10 @@ class Change:
 
 @dataclass(slots=True, eq=False)
 class Inode:
-    path: str | None  # None once it has no name left
+    path: str | None  # None once its last name is removed
     modified_ms: int = 0
     content: bytearray = field(default_factory=bytearray)
-    certain: bytes = b""  # what the device holds without any of the changes
+    certain: bytes = b""  # the content of the device without any of the changes
     changes: list[Change] = field(default_factory=list)
 
     def write(self, data: bytes, position: int) -> None:
@@ -75,16 +75,16 @@ class Inode:
         return Inode(self.path, self.modified_ms, bytearray(self.content), self.certain, changes)
 
     def after_crash(self, path: str, rng: random.Random) -> Inode:
-        """A file as it is found after the machine went down: durable, whatever it has become."""
+        """The file after a machine crash; its content, whatever survived, is durable."""
         content = bytearray(self.certain)
         last_uncertain = max((n for n, change in enumerate(self.changes) if change.certainty is not Certainty.SYNCED), default=-1)
-        # All or nothing of the uncertain is as likely as a mixture: a long list would otherwise never survive or vanish as a whole.
-        mood = rng.choice([*Fate, None, None])
+        # All or none of the uncertain changes is as likely as a mixture: a long list would otherwise never survive or vanish as a whole.
+        common_fate = rng.choice([*Fate, None, None])
         for number, change in enumerate(self.changes):
             if change.certainty is Certainty.SYNCED:
                 _apply(content, change)
                 continue
-            fate = mood or rng.choice(list(Fate))
+            fate = common_fate or rng.choice(list(Fate))
             if fate is Fate.TORN and number != last_uncertain:
                 fate = Fate.KEPT
             _apply_as(content, change, fate, rng)

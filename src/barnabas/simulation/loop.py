@@ -1,7 +1,7 @@
-"""The event loop of one simulated process: asyncio's interface over the clock, the chance and the network of a `World`.
+"""The event loop of one simulated process: asyncio's interface over the clock, the random source and the network of a `World`.
 
-The real broker, coordinators and clients run on it unchanged. A process that crashes stops between two callbacks: what it had asked for
-never happens, what it had sent may still arrive. It must never touch a real clock, thread or socket; whoever tries gets an error.
+The real broker, coordinators and clients run on it unchanged. A process that crashes stops between two callbacks: its scheduled callbacks
+never run, its sent messages may still arrive. The loop must never use a real clock, thread or socket; code that tries to gets an error.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from barnabas.simulation.network import SimulatedNetwork
     from barnabas.simulation.sockets import SimulatedSocket
 
-THREAD_S_MAX: Final = 0.002  # how long what is given to a thread takes, at most
+THREAD_S_MAX: Final = 0.002  # the longest duration of a call in a thread
 CLOSE_ATTEMPTS_MAX: Final = 100
 
 
 class Handle(asyncio.TimerHandle):
-    """Something a process asked for, now or at a time."""
+    """A callback that a process has scheduled, for now or for a time."""
 
     def __init__(
         self, process: ProcessLoop, when: float, callback: Callable[..., object], args: tuple[Any, ...], context: contextvars.Context | None
@@ -37,7 +37,7 @@ class Handle(asyncio.TimerHandle):
 
     @property
     def name(self) -> str:
-        """What the trace calls it: never with an address in it."""
+        """The name in the trace. It must never contain a memory address."""
         callback: Any = self._what
         name: str | None = getattr(callback, "__qualname__", None)
         if name is None and hasattr(callback, "func"):  # of a partial
@@ -46,8 +46,8 @@ class Handle(asyncio.TimerHandle):
 
 
 class ProcessLoop:
-    """An `asyncio.AbstractEventLoop` in what is used of it, see `as_loop`. `clock_offset_s` is by how much the wall clock of its
-    machine is ahead; monotonic time is `time()`."""
+    """Implements the part of `asyncio.AbstractEventLoop` that is used, see `as_loop`. `clock_offset_s` is by how much the wall clock of
+    its machine is ahead; `time()` is the monotonic clock."""
 
     def __init__(self, world: World, network: SimulatedNetwork, name: str, host: str, clock_offset_s: float = 0.0) -> None:
         self.world = world
@@ -59,16 +59,16 @@ class ProcessLoop:
         self.ready: deque[Handle] = deque()
         self.is_alive = True
         self._tasks_made = 0
-        self._tasks: set[asyncio.Task[Any]] = set()  # also those of a process that crashed: nothing of them may run when they are collected
+        self._tasks: set[asyncio.Task[Any]] = set()  # kept after a crash, too: no code of them may run at garbage collection
         self._exception_handler: Callable[[asyncio.AbstractEventLoop, dict[str, Any]], object] | None = None
         world.add(self)
 
     @property
     def as_loop(self) -> asyncio.AbstractEventLoop:
-        """For those who ask for the whole interface, of which most has no meaning here."""
+        """The loop, typed for callers that need the whole interface; most of it is not implemented."""
         return cast("asyncio.AbstractEventLoop", self)
 
-    # Its life
+    # Life cycle
 
     def run(self, handle: Handle) -> None:
         if handle.cancelled():
@@ -80,7 +80,7 @@ class ProcessLoop:
             events._set_running_loop(None)
 
     def crash(self) -> None:
-        """Ends it between two callbacks. Its connections are reset, as by the kernel of a machine that goes on."""
+        """Ends the process between two callbacks. Its connections are reset, as by the kernel of a machine that runs on."""
         self.is_alive = False
         self.ready.clear()
         self.world.remove(self)
@@ -88,17 +88,17 @@ class ProcessLoop:
         self.world.note("crash", self.name)
 
     def sleep(self, seconds: float) -> None:
-        """As under SIGSTOP: its clocks go on and it does not."""
+        """Like SIGSTOP: its clocks run on, and no callback runs."""
         self.world.pause(self)
         self.network.kernel.call_later(seconds, self.world.resume, self)
 
-    def bury(self) -> None:
-        """After the history: lets go of what never came to its end, and whatever that does now is of no interest."""
+    def dispose(self) -> None:
+        """After the history: closes unfinished tasks and ignores what they do then."""
         self.is_alive = False
-        hook, sys.unraisablehook = sys.unraisablehook, lambda _: None  # for those that would not be closed
+        hook, sys.unraisablehook = sys.unraisablehook, lambda _: None  # for coroutines that cannot be closed
         events._set_running_loop(self.as_loop)
         try:
-            while self._tasks:  # what is closed may begin to clean up after itself, in tasks of its own
+            while self._tasks:  # closing a task may start cleanup tasks
                 task = self._tasks.pop()
                 task._log_destroy_pending = False  # type: ignore[attr-defined]
                 _close(task.get_coro())
@@ -107,7 +107,7 @@ class ProcessLoop:
             sys.unraisablehook = hook
 
     def run_until_complete(self, future: Any) -> Any:
-        """Lets the whole world go on until this is done."""
+        """Runs the whole world until this is done."""
         task = self._ensure(future)
         self.world.run_until(task.done)
         return task.result()
@@ -141,7 +141,7 @@ class ProcessLoop:
         return handle
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """Those are left out when their time comes."""
+        """Cancelled handles are skipped when they are due."""
 
     def create_future(self) -> asyncio.Future[Any]:
         return asyncio.Future(loop=self.as_loop)
@@ -154,7 +154,7 @@ class ProcessLoop:
         return task
 
     def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
-        """A thread is a callback that comes a little later."""
+        """Runs the call as a callback after a short random delay, in place of a thread."""
         future = self.create_future()
 
         def run() -> None:
@@ -216,7 +216,7 @@ class ProcessLoop:
 
     def add_reader(self, fd: Any, callback: Callable[..., Any], *args: Any) -> None:
         self.network.by_number(fd).on_readable = (callback, args)
-        self.network.by_number(fd).tell_readable()
+        self.network.by_number(fd).notify_readable()
 
     def remove_reader(self, fd: Any) -> bool:
         self.network.by_number(fd).on_readable = None
@@ -238,14 +238,14 @@ class ProcessLoop:
     async def connect_accepted_socket(self, protocol_factory: Any, sock: Any, **options: Any) -> Any:
         protocol = protocol_factory()
         transport = sock.attach(protocol)
-        made = self.create_future()  # the protocol knows its transport before anybody else does
+        made = self.create_future()  # connection_made is called before this method returns
         self.call_soon(made.set_result, None)
         await made
         return transport, protocol
 
 
 def _close(coroutine: Any) -> None:
-    """Until it has really ended: what it does about that may wait for something again."""
+    """Closes it repeatedly, because its cleanup may wait again."""
     for _ in range(CLOSE_ATTEMPTS_MAX):
         try:
             coroutine.close()

@@ -1,7 +1,7 @@
 """The names on a simulated disk, and the journal of the changes to them that are not durable yet.
 
-Directory operations reach the device in the order in which they were made, as on a journaling file system: a crash keeps the first so many
-of them. Errors are those of POSIX, in the same cases as on a real disk.
+Directory operations reach the device in the order in which they were made, as on a journaling file system: a crash keeps a prefix of them.
+Errors are those of POSIX, in the same cases as on a real disk.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Rename(NamedTuple):
     dst: str
 
 
-class Link(NamedTuple):
+class LinkFile(NamedTuple):
     path: str
     inode: Inode
 
@@ -36,29 +36,29 @@ class RemoveDir(NamedTuple):
     path: str
 
 
-NameChange = Rename | Link | Unlink | MakeDir | RemoveDir
+NameChange = Rename | LinkFile | Unlink | MakeDir | RemoveDir
 
 
-class Names:
-    """A tree of directories, flat: whole paths to inodes."""
+class Namespace:
+    """A tree of directories, stored flat: whole paths to inodes."""
 
     def __init__(self, files: dict[str, Inode] | None = None, dirs: set[str] | None = None) -> None:
         self.files = {} if files is None else files
         self.dirs = {"/"} if dirs is None else dirs
 
-    def copy(self) -> Names:
-        return Names(dict(self.files), set(self.dirs))
+    def copy(self) -> Namespace:
+        return Namespace(dict(self.files), set(self.dirs))
 
     def children(self, path: str) -> list[str]:
         return sorted(other for other in (*self.files, *self.dirs) if other != "/" and posixpath.dirname(other) == path)
 
     def inside(self, path: str) -> list[str]:
-        """The files in a directory and below it; for the path of a file itself."""
+        """The files in a directory and below it; for the path of a file, the file itself."""
         return [path] if path in self.files else [other for other in self.files if other.startswith(path + "/")]
 
     def apply(self, change: NameChange) -> None:
         match change:
-            case Link(path, inode):
+            case LinkFile(path, inode):
                 self.files[path] = inode
             case Unlink(path):
                 del self.files[path]
@@ -79,7 +79,7 @@ class Names:
             self.dirs.remove(path)
             self.dirs.add(dst + path[len(src) :])
 
-    # -- what POSIX would refuse
+    # -- the errors of POSIX
 
     def file(self, path: str) -> Inode:
         self.check_parent(path)
@@ -123,23 +123,23 @@ class Names:
             raise os_error(errno.ENOTEMPTY, src)
 
 
-class Journal:
-    """The changes since the last that is durable."""
+class NameJournal:
+    """The changes that are not durable yet."""
 
-    def __init__(self, durable: Names, changes: list[NameChange] | None = None) -> None:
+    def __init__(self, durable: Namespace, changes: list[NameChange] | None = None) -> None:
         self.durable = durable
         self.changes = [] if changes is None else changes
 
     def sync(self, directory: str) -> None:
-        """Makes the last change in this directory durable, and with it all that were made before."""
+        """Makes the last change in this directory durable, and with it all earlier changes."""
         touching = [n for n, change in enumerate(self.changes) if directory in _directories(change)]
         kept = touching[-1] + 1 if touching else 0
         for change in self.changes[:kept]:
             self.durable.apply(change)
         del self.changes[:kept]
 
-    def after(self, kept: int) -> Names:
-        """The names if the first `kept` changes have reached the device."""
+    def after(self, kept: int) -> Namespace:
+        """The names after the first `kept` changes have reached the device."""
         names = self.durable.copy()
         for change in self.changes[:kept]:
             names.apply(change)

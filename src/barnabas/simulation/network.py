@@ -1,8 +1,8 @@
 """A network that delays, holds back and cuts: simulated hosts, sockets and connections between the processes of a world.
 
-It keeps TCP's promises and no others: bytes of one direction arrive in order or not at all, in pieces of any size; a peer that does not
-read makes its sender wait; who is cut off hears nothing, in one direction or both, until the link is healed. What happens at which end is
-the sockets' part (`sockets`); here is the way between.
+It guarantees what TCP guarantees and no more: bytes of one direction arrive in order or not at all, in pieces of any size; a peer that does
+not read makes its sender wait; over a cut link nothing arrives, in one direction or both, until the link is healed. `sockets` implements
+the endpoints; this module implements the transfer between them.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from barnabas.simulation.sockets import SimulatedSocket
     from barnabas.simulation.world import World
 
-DELAY_S: Final = (0.0001, 0.002)  # the least and the most, unless told otherwise
-RESENT_S: Final = (0.05, 0.4)  # how much later comes what was lost once
+DELAY_S: Final = (0.0001, 0.002)  # the default minimum and maximum
+RESENT_S: Final = (0.05, 0.4)  # the additional delay of a retransmission
 LOCAL_DELAY_S: Final = (0.00001, 0.0001)
 LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", ""})
 
 
 class Lane:
-    """One direction of one connection: whatever is sent first arrives first."""
+    """One direction of one connection: messages arrive in the order they were sent."""
 
     def __init__(self, network: SimulatedNetwork, source: str, target: str) -> None:
         self._network = network
@@ -36,11 +36,11 @@ class Lane:
         self._held: deque[tuple[ProcessLoop, Callable[..., None], tuple[Any, ...]]] = deque()
 
     def send(self, arrive: Callable[..., None], *args: Any) -> None:
-        """What happens there does not depend on whether somebody runs there."""
+        """Runs `arrive` at the target host, whether or not a process is running there."""
         self.send_to(self._network.kernel, arrive, *args)
 
     def send_to(self, process: ProcessLoop, arrive: Callable[..., None], *args: Any) -> None:
-        """The same for a process, which does it itself."""
+        """Like `send`, but `arrive` runs in a process."""
         if self._held or self._network.is_cut(self._source, self._target):
             self._held.append((process, arrive, args))
             self._network.holding(self)
@@ -49,7 +49,7 @@ class Lane:
         process.call_at(self._last_arrival, arrive, *args)
 
     def maybe_release(self) -> bool:
-        """Sends what was held back, if the link is whole again."""
+        """Sends the held messages if the link is no longer cut."""
         if self._network.is_cut(self._source, self._target):
             return False
         held, self._held = self._held, deque()
@@ -61,7 +61,7 @@ class Lane:
 class SimulatedNetwork:
     def __init__(self, world: World) -> None:
         self.world = world
-        self.kernel = ProcessLoop(world, self, "network", "")  # runs what arrives; the ends hear of it in their own processes
+        self.kernel = ProcessLoop(world, self, "network", "")  # runs arrivals; endpoints process them in their own processes
         self.listening: dict[tuple[str, int], SimulatedSocket] = {}
         self.conversations = Conversations(world)
         self._names: dict[str, str] = {}
@@ -75,7 +75,7 @@ class SimulatedNetwork:
     # Hosts and links
 
     def add_host(self, name: str) -> str:
-        """Its address."""
+        """Adds a host and returns its address."""
         return self._names.setdefault(name, f"10.0.0.{len(self._names) + 1}")
 
     def address_of(self, name: str, process: ProcessLoop) -> str:
@@ -91,11 +91,11 @@ class SimulatedNetwork:
         self._delays[source, target] = (least_s, most_s)
 
     def set_loss(self, source: str, target: str, share: float) -> None:
-        """This share of what is sent is lost and sent again. It holds up what follows it on its connection, and no other connection."""
+        """This share of the messages is lost and retransmitted. It delays what follows on its connection, and no other connection."""
         self._losses[source, target] = share
 
     def cut(self, source: str, target: str) -> None:
-        """Nothing that is sent from one address to the other arrives from now on. What is on its way does."""
+        """Nothing sent from one address to the other arrives from now on. Messages in flight still arrive."""
         self.world.note("cut", source, target)
         self._cuts.add((source, target))
 
@@ -104,7 +104,7 @@ class SimulatedNetwork:
         self.cut(other, one)
 
     def heal(self) -> None:
-        """All links, which are as fast as before. What was held back is sent on."""
+        """Restores all links and their speed. Held messages are sent."""
         self.world.note("heal")
         self._cuts.clear()
         self._delays.clear()
@@ -144,14 +144,14 @@ class SimulatedNetwork:
         return self._last_port
 
     def break_off(self, process: ProcessLoop) -> None:
-        """All connections of a process."""
+        """Breaks all connections of a process."""
         self.world.note("break off", process.name)
-        for each in list(self._sockets.values()):
-            if each.process is process:
-                process.call_soon(each.break_off)
+        for endpoint in list(self._sockets.values()):
+            if endpoint.process is process:
+                process.call_soon(endpoint.break_off)
 
     def process_ended(self, process: ProcessLoop) -> None:
-        """Its kernel lives on and resets what it had open."""
-        for each in self._sockets.values():
-            if each.process is process:
-                each.reset()
+        """The kernel of the process's machine runs on and resets its connections."""
+        for endpoint in self._sockets.values():
+            if endpoint.process is process:
+                endpoint.reset()

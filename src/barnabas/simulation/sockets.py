@@ -1,7 +1,7 @@
-"""The ends of simulated connections: listening sockets, connected ones, and the transports that asyncio's protocols are given.
+"""The endpoints of simulated connections: listening sockets, connected ones, and the transports that asyncio's protocols receive.
 
-A transport sends as much as its peer has room for and keeps the rest, up to the limits at which it asks its protocol to pause; the peer's
-room grows back when its protocol has taken what came.
+A transport sends as much as its peer's window allows and buffers the rest. Above the high-water mark it pauses its protocol. The window
+grows again when the peer's protocol has consumed data.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from barnabas.simulation.network import Lane, SimulatedNetwork
 
 WINDOW_BYTES: Final = 262_144
 HIGH_WATER_BYTES: Final = 65_536
-TAKEN_BYTES: Final = WINDOW_BYTES // 4  # the sender hears of that much room at once
-SPLIT_CHANCE: Final = 0.2  # that bytes written together arrive in two pieces
+TAKEN_BYTES: Final = WINDOW_BYTES // 4  # the receiver announces consumed bytes in steps of this size
+SPLIT_CHANCE: Final = 0.2  # the probability that bytes written together arrive in two pieces
 
 Buffer = bytes | bytearray | memoryview
 
 
 class SimulatedSocket:
-    """What the code under test uses of `socket.socket`."""
+    """The part of `socket.socket` that the code under test uses."""
 
     def __init__(self, network: SimulatedNetwork, process: ProcessLoop, number: int) -> None:
         self.network = network
@@ -39,8 +39,8 @@ class SimulatedSocket:
         self._peer: SimulatedSocket | None = None
         self._lane: Lane | None = None
         self._conversation: Conversation | None = None
-        self._has_asked = False  # it is the client's end
-        self._unattached: list[tuple[Callable[..., None], tuple[Any, ...]]] = []  # what came before there was a protocol
+        self._has_asked = False  # whether this is the client's end
+        self._unattached: list[tuple[Callable[..., None], tuple[Any, ...]]] = []  # messages that arrived before there was a protocol
         self._is_closed = False
 
     def fileno(self) -> int:
@@ -72,7 +72,7 @@ class SimulatedSocket:
         assert accepted._peer_name is not None
         return accepted, accepted._peer_name
 
-    def tell_readable(self) -> None:
+    def notify_readable(self) -> None:
         if self.on_readable is not None and self._accepted:
             callback, args = self.on_readable
             self.process.call_soon(callback, *args)
@@ -83,28 +83,28 @@ class SimulatedSocket:
         self._peer_name = target
         self._lane = Lane(self.network, self.process.host, target[0])
         connected: asyncio.Future[None] = self.process.create_future()
-        self._lane.send(self._knock, target, connected)
+        self._lane.send(self._arrive_connect, target, connected)
         await connected
 
-    def _knock(self, target: tuple[str, int], connected: asyncio.Future[None]) -> None:
-        """Arrives at the other host, where somebody listens or nobody does."""
+    def _arrive_connect(self, target: tuple[str, int], connected: asyncio.Future[None]) -> None:
+        """Runs at the target host, which may or may not have a listening socket."""
         listening = self.network.listening.get(target)
         back = Lane(self.network, target[0], self.process.host)
         if listening is None or not listening.process.is_alive:
-            back.send(self._answer, connected, ConnectionRefusedError(errno.ECONNREFUSED, f"Nobody listens at {target}"))
+            back.send(self._complete_connect, connected, ConnectionRefusedError(errno.ECONNREFUSED, f"Nobody listens at {target}"))
             return
         accepted = self.network.socket(listening.process)
         accepted._name, accepted._peer_name = target, self._name
         accepted._peer, self._peer = self, accepted
         accepted._lane = back
-        self._has_asked = True
+        self._is_client = True
         self._conversation = accepted._conversation = self.network.conversations.begin(self.process.name, listening.process.name)
         listening._accepted.append(accepted)
-        listening.tell_readable()
-        back.send(self._answer, connected, None)
+        listening.notify_readable()
+        back.send(self._complete_connect, connected, None)
 
-    def _answer(self, connected: asyncio.Future[None], error: OSError | None) -> None:
-        def tell() -> None:
+    def _complete_connect(self, connected: asyncio.Future[None], error: OSError | None) -> None:
+        def complete() -> None:
             if connected.done():
                 return
             if error is None:
@@ -112,7 +112,7 @@ class SimulatedSocket:
             else:
                 connected.set_exception(error)
 
-        self.process.call_soon(tell)
+        self.process.call_soon(complete)
 
     def attach(self, protocol: Any) -> SimulatedTransport:
         self.transport = SimulatedTransport(self, protocol)
@@ -123,7 +123,7 @@ class SimulatedSocket:
         return self.transport
 
     def send(self, what: str, *args: Any) -> None:
-        """Something for the other end: "data", "taken", "end" or "reset"."""
+        """Sends a message to the other end: "data", "taken", "end" or "reset"."""
         if self._peer is not None and self._lane is not None:
             self._note(what, *args)
             self._lane.send_to(self._peer.process if self._peer.process.is_alive else self.network.kernel, self._peer.arrive, what, *args)
@@ -131,11 +131,11 @@ class SimulatedSocket:
     def _note(self, what: str, *args: Any) -> None:
         conversation = self._conversation
         assert conversation is not None
-        if what == "data" and self._has_asked:
-            conversation.asked(args[0])
+        if what == "data" and self._is_client:
+            conversation.client_sent(args[0])
         elif what == "data":
-            conversation.answered(args[0])
-        elif what != "taken" and self._has_asked:
+            conversation.server_sent(args[0])
+        elif what != "taken" and self._is_client:
             conversation.closed_by_client()
         elif what != "taken":
             conversation.closed_by_server()
@@ -155,13 +155,13 @@ class SimulatedSocket:
         self.transport.arrived(what, *args)
 
     def reset(self) -> None:
-        """As a kernel does for a process that is gone."""
+        """As a kernel does for a process that has ended."""
         if not self._is_closed:
             self.close()
             self.send("reset")
 
     def break_off(self) -> None:
-        """Both ends hear that the connection is gone."""
+        """Both ends see that the connection is lost."""
         if not self._is_closed and self._peer is not None and self.transport is not None:
             self.transport.abort()
 
@@ -169,8 +169,8 @@ class SimulatedSocket:
         self._is_closed = True
         if self.network.listening.get(self._name) is self:
             del self.network.listening[self._name]
-            for waiting in self._accepted:
-                waiting.reset()
+            for unaccepted in self._accepted:
+                unaccepted.reset()
 
 
 class SimulatedTransport(asyncio.Transport):
@@ -183,11 +183,11 @@ class SimulatedTransport(asyncio.Transport):
         self._in_flight = 0
         self._received = bytearray()
         self._taken = 0
-        self._has_ended = False  # the peer will send no more
+        self._has_ended = False  # the peer sends no more
         self._is_reading = True
         self._is_closing = False
         self._is_lost = False
-        self._is_paused = False  # the protocol was told not to write
+        self._is_paused = False  # pause_writing was called
         self._high, self._low = HIGH_WATER_BYTES, HIGH_WATER_BYTES // 4
 
     # Writing
@@ -224,14 +224,14 @@ class SimulatedTransport(asyncio.Transport):
         for part in (piece[:at], piece[at:]) if at else (piece,):
             self._socket.send("data", part)
 
-    # What comes from the other end
+    # Messages from the other end
 
     def arrived(self, what: str, *args: Any) -> None:
         if self._is_lost:
             return
         if what == "data":
             self._received += args[0]
-            self._hand_over()
+            self._deliver()
         elif what == "taken":
             self._in_flight -= args[0]
             self._send_what_fits()
@@ -241,11 +241,11 @@ class SimulatedTransport(asyncio.Transport):
             self._maybe_end()
         elif what == "end":
             self._has_ended = True
-            self._hand_over()
+            self._deliver()
         else:
             self._lose(ConnectionResetError(errno.ECONNRESET, "Connection reset by peer"))
 
-    def _hand_over(self) -> None:
+    def _deliver(self) -> None:
         while self._is_reading and self._received and not self._is_closing and not self._is_lost:
             taken = self._give(bytes(self._received))
             del self._received[:taken]
@@ -271,8 +271,8 @@ class SimulatedTransport(asyncio.Transport):
     # The rest of asyncio's interface
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        found = {"peername": self._socket.getpeername(), "sockname": self._socket.getsockname()}
-        return found.get(name, default)
+        info = {"peername": self._socket.getpeername(), "sockname": self._socket.getsockname()}
+        return info.get(name, default)
 
     def get_protocol(self) -> Any:
         return self._protocol
@@ -292,7 +292,7 @@ class SimulatedTransport(asyncio.Transport):
     def resume_reading(self) -> None:
         if not self._is_reading:
             self._is_reading = True
-            self._process.call_soon(self._hand_over)
+            self._process.call_soon(self._deliver)
 
     def can_write_eof(self) -> bool:
         return False
@@ -308,7 +308,7 @@ class SimulatedTransport(asyncio.Transport):
             self._lose(None)
 
     def _maybe_end(self) -> None:
-        """Closed by its user, and all that was written has been sent."""
+        """Ends the connection once it is closed and all written bytes are sent."""
         if self._is_closing and not self._unsent and not self._is_lost:
             self._socket.send("end")
             self._lose(None)

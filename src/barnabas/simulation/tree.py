@@ -1,8 +1,8 @@
-"""The metadata tree of a simulated cluster: a host of its own, reached over the network as ZooKeeper is.
+"""The metadata store of a simulated cluster: a host of its own, reached over the network as ZooKeeper is.
 
-Requests of a session are carried out in their order and answered in it, and what a watch tells arrives before the answer that shows it. A
-session lives as long as its broker is heard of: one whose process is gone, or whose link is cut for longer than the timeout, is over, and
-the broker hears of that when it can be reached again.
+Requests of a session are executed and answered in their order, and a watch event arrives before the response that shows the change. A
+session expires when its broker's process has ended, or its link was cut for longer than the timeout; the broker learns of it when it can be
+reached again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ HOST: Final = "zookeeper"
 
 
 class SimulatedTree:
-    """The one tree as a process sees it; closing it ends the sessions of that process and of nobody else."""
+    """The shared metadata store as one process uses it; closing it ends the sessions of that process only."""
 
     def __init__(self, tree: LocalTree, network: SimulatedNetwork, process: ProcessLoop) -> None:
         self._tree = tree
@@ -41,7 +41,7 @@ class SimulatedTree:
         return session
 
     def expire(self) -> None:
-        """Its sessions are over, and it hears of that."""
+        """Ends its sessions; the process receives SESSION_EXPIRED."""
         for session in self._sessions:
             session.expire()
 
@@ -60,15 +60,15 @@ class SimulatedSession:
         self._process = process
         self._network = network
         self._watcher = watcher
-        self._there = Lane(network, process.host, host)
-        self._back = Lane(network, host, process.host)
-        self._remote: LocalSession | None = None  # as the tree has it
-        self._heard_at = 0.0
+        self._to_store = Lane(network, process.host, host)
+        self._from_store = Lane(network, host, process.host)
+        self._remote: LocalSession | None = None  # the session at the store
+        self._last_contact_at = 0.0
         self._waiting: dict[int, asyncio.Future[list[Response[Any]]]] = {}
-        self._asked: dict[int, Sequence[Request[Any]]] = {}
+        self._requests: dict[int, Sequence[Request[Any]]] = {}
         self._last = 0
-        self._answered_at = network.world.now
-        self._there.send(self._open)
+        self._last_response_at = network.world.now
+        self._to_store.send(self._open)
 
     async def handle(self, requests: Sequence[Request[R_co]]) -> list[Response[R_co]]:
         if not requests:
@@ -76,13 +76,13 @@ class SimulatedSession:
         if not self.is_alive:
             return _expired(requests)
         self._last += 1
-        answer: asyncio.Future[list[Response[Any]]] = self._process.create_future()
-        self._waiting[self._last], self._asked[self._last] = answer, requests
-        self._there.send(self._carry_out, self._last, requests)
-        return await answer
+        responses: asyncio.Future[list[Response[Any]]] = self._process.create_future()
+        self._waiting[self._last], self._requests[self._last] = responses, requests
+        self._to_store.send(self._execute, self._last, requests)
+        return await responses
 
     def expire(self) -> None:
-        """The tree ends it, as it does with those it has not heard of for too long."""
+        """Expires the session, as the store does after the session timeout."""
         if self._remote is not None and self._remote.is_alive:
             self._network.world.note("session expired", self._process.name)
             self._remote.expire()
@@ -90,99 +90,99 @@ class SimulatedSession:
     async def close(self) -> None:
         if self.is_alive:
             self._end()
-            self._there.send(self._close)
+            self._to_store.send(self._close)
 
-    # At the tree
+    # At the store
 
     def _open(self) -> None:
         self._remote = self._tree.open_session_now(self._on_event)
-        self._hear()
-        self._look_after()
-        self._send_back(self._welcomed, self._remote.session_id)
+        self._note_contact()
+        self._check_timeout()
+        self._send_to_process(self._receive_open, self._remote.session_id)
 
-    def _carry_out(self, number: int, requests: Sequence[Request[Any]]) -> None:
+    def _execute(self, number: int, requests: Sequence[Request[Any]]) -> None:
         assert self._remote is not None
         if not self._remote.is_alive:
-            self._send_back(self._ended)
+            self._send_to_process(self._receive_end)
             return
-        self._hear()
-        self._send_back(self._answered, number, self._remote.handle_now(requests))
+        self._note_contact()
+        self._send_to_process(self._receive_responses, number, self._remote.handle_now(requests))
 
     def _close(self) -> None:
         if self._remote is not None:
             self._remote.close_now()
 
-    def _hear(self) -> None:
-        self._heard_at = self._network.world.now
+    def _note_contact(self) -> None:
+        self._last_contact_at = self._network.world.now
 
-    def _pinged(self) -> None:
+    def _receive_ping(self) -> None:
         if self._remote is not None and self._remote.is_alive:
-            self._hear()
-            self._send_back(self._ponged)
+            self._note_contact()
+            self._send_to_process(self._receive_pong)
         else:
-            self._send_back(self._ended)
+            self._send_to_process(self._receive_end)
 
-    def _look_after(self) -> None:
+    def _check_timeout(self) -> None:
         if self._remote is None or not self._remote.is_alive:
             return
-        left_s = self._heard_at + SESSION_TIMEOUT_S - self._network.world.now
-        if left_s <= 0:
+        remaining_s = self._last_contact_at + SESSION_TIMEOUT_S - self._network.world.now
+        if remaining_s <= 0:
             self._network.world.note("session over", self._process.name)
             self._remote.expire()
         else:
-            self._network.kernel.call_later(left_s, self._look_after)
+            self._network.kernel.call_later(remaining_s, self._check_timeout)
 
     def _on_event(self, event: WatchedEvent) -> None:
         if event.type is EventType.SESSION_EXPIRED:
-            self._send_back(self._ended)
+            self._send_to_process(self._receive_end)
         else:
-            self._send_back(self._told, event)
+            self._send_to_process(self._receive_event, event)
 
-    def _send_back(self, call: Any, *args: Any) -> None:
-        self._back.send_to(self._process, call, *args)
+    def _send_to_process(self, call: Any, *args: Any) -> None:
+        self._from_store.send_to(self._process, call, *args)
 
     # In the process
 
-    def _welcomed(self, session_id: int) -> None:
+    def _receive_open(self, session_id: int) -> None:
         self.session_id = session_id
         if not self.opened.done():
             self.opened.set_result(None)
         self._ping()
 
     def _ping(self) -> None:
-        """Not where nothing has come back for long: a client of ZooKeeper has given up that connection by then."""
+        """Sends no ping if no response has arrived for long: a ZooKeeper client has closed the connection by then."""
         if self.is_alive:
-            if self._network.world.now - self._answered_at < SESSION_TIMEOUT_S * 2 / 3:
-                self._there.send(self._pinged)
+            if self._network.world.now - self._last_response_at < SESSION_TIMEOUT_S * 2 / 3:
+                self._to_store.send(self._receive_ping)
             self._process.call_later(PING_S, self._ping)
 
-    def _ponged(self) -> None:
-        self._answered_at = self._network.world.now
+    def _receive_pong(self) -> None:
+        self._last_response_at = self._network.world.now
 
-    def _told(self, event: WatchedEvent) -> None:
+    def _receive_event(self, event: WatchedEvent) -> None:
         if self.is_alive:
             self._watcher(event)
 
-    def _answered(self, number: int, responses: list[Response[Any]]) -> None:
-        waiting = self._waiting.pop(number, None)
-        self._asked.pop(number, None)
-        self._ponged()
-        if waiting is not None and not waiting.done():
-            waiting.set_result(responses)
+    def _receive_responses(self, number: int, responses: list[Response[Any]]) -> None:
+        future = self._waiting.pop(number, None)
+        self._requests.pop(number, None)
+        self._receive_pong()
+        if future is not None and not future.done():
+            future.set_result(responses)
 
-    def _ended(self) -> None:
+    def _receive_end(self) -> None:
         if self.is_alive:
             self._end()
             self._watcher(WatchedEvent(EventType.SESSION_EXPIRED, ""))
 
     def _end(self) -> None:
         self.is_alive = False
-        for number, waiting in self._waiting.items():
-            if not waiting.done():
-                waiting.set_result(_expired(self._asked[number]))
+        for number, future in self._waiting.items():
+            if not future.done():
+                future.set_result(_expired(self._requests[number]))
         self._waiting.clear()
-        self._asked.clear()
+        self._requests.clear()
 
 
 def _expired(requests: Sequence[Request[Any]]) -> list[Response[Any]]:
-    return [Response(each, None, SessionExpired("/")) for each in requests]
+    return [Response(request, None, SessionExpired("/")) for request in requests]

@@ -1,6 +1,6 @@
-"""What clients do in a simulated cluster, and what they are told: idempotent writers with acks of all, and readers.
+"""The simple clients of a simulated cluster: idempotent writers with acks=all, and readers.
 
-They note what was promised to them, and nothing else; whether it was kept is looked at by `checkers`.
+They only record what was promised to them; `checkers` verifies that it was kept.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _DUPLICATE: Final = int(ErrorCode.DUPLICATE_SEQUENCE_NUMBER)
 
 @dataclass
 class Promises:
-    """Of one partition. `acknowledged` are values with their offsets (-1: a retry was recognised, its offset is not known any more), in
-    the order in which they were sent; `read` is what a reader has seen at which offset."""
+    """The promises about one partition. `acknowledged` holds values with their offsets, in the order they were sent (-1: a duplicate was
+    acknowledged without its offset); `read` holds the value that a reader saw at each offset."""
 
     acknowledged: list[tuple[bytes, int]] = field(default_factory=list)
     read: dict[int, bytes] = field(default_factory=dict)
-    refused: list[tuple[bytes, int]] = field(default_factory=list)  # records or offsets, with an error that a correct cluster never gives
+    refused: list[tuple[bytes, int]] = field(default_factory=list)  # records or offsets, with an error that a correct cluster never returns
 
 
-class Writer:
-    """Sends one batch after the other into one partition, each until it is acknowledged."""
+class PartitionWriter:
+    """Sends one batch after the other to one partition, and repeats each until it is acknowledged."""
 
     def __init__(
         self,
@@ -66,14 +66,14 @@ class Writer:
 
     async def _get_id(self) -> None:
         while self._producer_id < 0:
-            answer = await self._client.ask_anybody(InitProducerIdRequest(None, 60_000), 4)
-            if answer.error_code == ErrorCode.NONE:
-                self._producer_id = answer.producer_id
+            response = await self._client.ask_any_broker(InitProducerIdRequest(None, 60_000), 4)
+            if response.error_code == ErrorCode.NONE:
+                self._producer_id = response.producer_id
             else:
                 await asyncio.sleep(RETRY_S)
 
     async def _send(self, value: bytes) -> bool:
-        """Whether it was acknowledged, and the next may be sent."""
+        """Returns whether the record was acknowledged, so that the next one may be sent."""
         batch = build([(1_700_000_000_000, None, value, ())], producer_id=self._producer_id, producer_epoch=0, base_sequence=self._sequence)
         data = TopicProduceData(self._topic, partition_data=[PartitionProduceData(self._partition, Records(batch))])
         while True:
@@ -84,21 +84,23 @@ class Writer:
                 self._client.forget(self._topic, self._partition)
                 await asyncio.sleep(RETRY_S)
                 continue
-            answer = response.responses[0].partition_responses[0]
-            if answer.error_code in (ErrorCode.NONE, _DUPLICATE):
-                self._promises.acknowledged.append((value, answer.base_offset if answer.error_code == ErrorCode.NONE else -1))
+            partition_response = response.responses[0].partition_responses[0]
+            if partition_response.error_code in (ErrorCode.NONE, _DUPLICATE):
+                self._promises.acknowledged.append(
+                    (value, partition_response.base_offset if partition_response.error_code == ErrorCode.NONE else -1)
+                )
                 self._sequence += 1
-                self._on_acknowledged(TopicPartition(self._topic, self._partition), answer.base_offset)
+                self._on_acknowledged(TopicPartition(self._topic, self._partition), partition_response.base_offset)
                 return True
-            if answer.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
-                self._promises.refused.append((value, answer.error_code))
+            if partition_response.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
+                self._promises.refused.append((value, partition_response.error_code))
                 return False
             self._client.forget(self._topic, self._partition)
             await asyncio.sleep(RETRY_S)
 
 
-class Reader:
-    """Reads a partition from its leader, as far as it may be read, for ever."""
+class PartitionReader:
+    """Reads a partition from its leader up to the high watermark, forever."""
 
     def __init__(self, client: SimulatedClient, topic: str, partition: int, promises: Promises) -> None:
         self._client = client
@@ -111,30 +113,30 @@ class Reader:
         while True:
             try:
                 address = await self._client.leader(self._topic, self._partition)
-                answer = await self._client.ask(address, self._request(), FETCH_VERSION)
+                response = await self._client.ask(address, self._request(), FETCH_VERSION)
             except (OSError, TimeoutError):
                 self._client.forget(self._topic, self._partition)
                 await asyncio.sleep(RETRY_S)
                 continue
-            found = answer.responses[0].partitions[0]
-            if found.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-                # Nobody has deleted anything, and whoever leads in this epoch has all that was ever shown to readers.
-                self._promises.refused.append((b"offset %d" % self._offset, found.error_code))
+            partition = response.responses[0].partitions[0]
+            if partition.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                # Nothing deletes records here, and the leader of this epoch has every record that a reader has seen.
+                self._promises.refused.append((b"offset %d" % self._offset, partition.error_code))
                 await asyncio.sleep(RETRY_S)
-            elif found.error_code != ErrorCode.NONE:
+            elif partition.error_code != ErrorCode.NONE:
                 self._client.forget(self._topic, self._partition)
                 await asyncio.sleep(RETRY_S)
             else:
-                self._take(found.records.to_bytes() if found.records is not None else b"")
+                self._take(partition.records.to_bytes() if partition.records is not None else b"")
 
     def _request(self) -> FetchRequest:
-        wanted = FetchPartition(
+        fetch_partition = FetchPartition(
             self._partition,
             current_leader_epoch=self._client.epoch(self._topic, self._partition),
             fetch_offset=self._offset,
             partition_max_bytes=65_536,
         )
-        topic = FetchTopic(self._topic, partitions=[wanted])
+        topic = FetchTopic(self._topic, partitions=[fetch_partition])
         return FetchRequest(replica_id=-1, max_wait_ms=1_000, min_bytes=1, max_bytes=65_536, topics=[topic])
 
     def _take(self, data: bytes) -> None:

@@ -1,7 +1,7 @@
-"""A world in one thread: processes, what they are about to do, and a time that jumps from one event to the next.
+"""A world in one thread: processes, their scheduled callbacks, and a clock that jumps from one event to the next.
 
-Everything that would be chance in a real world is drawn from one random source: who of those that could run runs next, how long a message
-travels, when a disk answers. So one seed is one history, and running it twice gives the same one, which `trace` proves. Nothing here waits.
+Everything that is random in a real system is drawn from one random source: which runnable process runs next, how long a message travels,
+when a disk operation completes. So one seed is one history, and running it twice gives the same history, as `trace` proves. Nothing waits.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from barnabas.simulation.loop import Handle, ProcessLoop
 
-START_S: Final = 1_700_000_000.0  # the wall clock when a history begins
-STEPS_PER_INSTANT_MAX: Final = 1_000_000  # in one moment of simulated time: more, and somebody runs in circles
+START_S: Final = 1_700_000_000.0  # the wall-clock time at the start of a history
+STEPS_PER_INSTANT_MAX: Final = 1_000_000  # in one moment of simulated time: more means an endless loop
 
 
 class Stuck(Exception):
-    """Nothing can happen any more, or the same moment never ends; whatever is waited for will not come."""
+    """No event is left, or the same moment never ends: the awaited condition cannot become true."""
 
 
 class World:
-    """Processes run their callbacks in the order in which they asked for them; which process is next is a matter of chance."""
+    """Each process runs its callbacks in the order they were scheduled; the random source chooses the next process."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self.random = Random(seed)
-        self.now = 0.0  # seconds since the beginning
-        self.failures: list[tuple[str, BaseException]] = []  # what no process caught, with its name
+        self.now = 0.0  # seconds since the start
+        self.failures: list[tuple[str, BaseException]] = []  # uncaught exceptions, with the name of the process
         self.trace = 0  # a checksum of everything that has happened
         self.steps = 0
         self._processes: list[ProcessLoop] = []
-        self._all_processes: list[ProcessLoop] = []  # those that have ended too
+        self._all_processes: list[ProcessLoop] = []  # including those that have ended
         self._timers: list[tuple[float, int, Handle]] = []
         self._order = 0
         self._steps_of_instant = 0
@@ -45,21 +45,21 @@ class World:
         self._all_processes.append(process)
 
     def end(self) -> None:
-        """The history is over: nothing of it is left to be collected at a time of its own."""
+        """The history is over: disposes of all its tasks, so that none is left to the garbage collector."""
         for process in self._all_processes:
-            process.bury()
+            process.dispose()
 
     def remove(self, process: ProcessLoop) -> None:
         if process in self._processes:
             self._processes.remove(process)
 
     def at(self, when: float, handle: Handle) -> None:
-        """Has the handle's process run it then, or as soon as it can."""
+        """Makes the handle's process run it at that time, or as soon as it can."""
         self._order += 1
         heapq.heappush(self._timers, (when, self._order, handle))
 
     def pause(self, process: ProcessLoop) -> None:
-        """It does nothing until it is resumed, and does not notice: what comes for it waits."""
+        """The process runs nothing until it is resumed; its events wait."""
         self.note("pause", process.name)
         self.remove(process)
 
@@ -72,7 +72,7 @@ class World:
             self._processes.append(process)
 
     def run_until(self, is_done: Callable[[], bool], limit_s: float = 3600.0) -> None:
-        """Lets things happen until it is so. Raises Stuck if it cannot come to that, or not within so much simulated time."""
+        """Runs until `is_done`. Raises Stuck if that is impossible, or takes longer than `limit_s` of simulated time."""
         deadline = self.now + limit_s
         while not is_done():
             if not self.step(deadline):
@@ -87,7 +87,7 @@ class World:
         self.now = max(self.now, deadline)
 
     def step(self, until: float = math.inf) -> bool:
-        """One callback of one process, at its time. False if there is none before `until`, and none will come by itself."""
+        """Runs one callback of one process. False if none is due before `until`."""
         while True:
             self._fire_due()
             ready = [process for process in self._processes if process.ready]
@@ -108,7 +108,7 @@ class World:
         return True
 
     def note(self, *what: object) -> None:
-        """Makes something part of the history, so that two runs that differ in it differ in their trace."""
+        """Adds something to the history, so that two runs that differ in it differ in their trace."""
         self.trace = zlib.crc32(repr((round(self.now, 9), *what)).encode(), self.trace)
 
     def _fire_due(self) -> None:
@@ -117,7 +117,7 @@ class World:
             handle.process.ready.append(handle)
 
     def _next_timer(self) -> Handle | None:
-        """Without those that were cancelled, or whose process has ended."""
+        """The next timer that is not cancelled and whose process is alive."""
         while self._timers:
             handle = self._timers[0][2]
             if not handle.cancelled() and handle.process.is_alive:

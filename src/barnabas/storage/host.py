@@ -1,6 +1,6 @@
-"""What a log asks of whoever owns it: things that must happen later, elsewhere, or to the whole directory.
+"""The interface between a log and its owner, for work that is done later, on a thread, or for the whole log directory.
 
-A Log decides and writes; it never waits, never sleeps and never starts a thread. The LogManager of a broker does these for it.
+A Log never waits, never sleeps and never starts a thread. The LogManager of a broker does that for it.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
 
 class LogHost(Protocol):
     def delete_later(self, delete: Callable[[], None], delay_ms: int) -> None:
-        """Run `delete` when so much time has passed; readers may still hold the files until then."""
+        """Calls `delete` after `delay_ms`; readers may still hold the files until then."""
 
     def flush_later(self, log: Log, offset: int) -> None:
-        """Make everything below `offset` durable soon, off the event loop."""
+        """Makes all records below `offset` durable soon, off the event loop."""
 
     def note_gaps(self, log: Log) -> None:
-        """Make it durable, at once, that records are missing in the log and were not lost. Raises OSError."""
+        """Makes durable, before it returns, that the log has gaps that are not losses. Raises OSError."""
 
     def disk_failed(self, directory: str, message: str, error: OSError) -> None:
-        """Take the log directory offline; the other directories go on."""
+        """Takes the log directory offline; the other directories stay online."""
 
 
 class DirectHost:
-    """The host of a log that stands alone, in a tool or a test: everything happens at once."""
+    """The host of a single log in a tool or a test: it does everything at once."""
 
     def delete_later(self, delete: Callable[[], None], delay_ms: int) -> None:
         delete()

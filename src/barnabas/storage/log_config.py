@@ -1,6 +1,6 @@
 """The settings of one log: Kafka's topic configs, checked and typed.
 
-A `LogConfig` never changes; altering a topic makes a new one. Names, defaults and limits stand in the table of topic configs.
+A `LogConfig` never changes; altering a topic creates a new one. Names, defaults and limits come from the table in `topic_configs`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from barnabas.storage.topic_configs import SEGMENT_BYTES_MIN, topic_config_key
 
 __all__ = ["INT_MAX", "LONG_MAX", "SEGMENT_BYTES_MIN", "InvalidConfig", "LogConfig"]
 
-# Stands above segment.bytes and may be as small as a test wants it.
+# Overrides segment.bytes, without a lower limit: for tests.
 _SMALL_SEGMENTS: Final = "internal.segment.bytes"
 _TIMESTAMP_TYPES: Final = {"CreateTime": CREATE_TIME, "LogAppendTime": LOG_APPEND_TIME}
 
@@ -27,13 +27,13 @@ def _as_it_is(value: Any) -> Any:
 
 
 def _config(name: str, convert: Callable[[Any], Any] = _as_it_is, any_case: bool = False) -> Any:
-    """A field with the default of the table; `convert` turns its value into what the log works with."""
+    """A field with the default of the table; `convert` turns the value of the setting into the value of the field."""
     default = convert(topic_config_key(name).default)
     return field(default=default, metadata={"name": name, "convert": convert, "any_case": any_case})
 
 
 def _codec(name: str) -> int | None:
-    """None keeps what the producer chose."""
+    """The codec to store batches with; None keeps the codec of the producer."""
     if name == "producer":
         return None
     return 0 if name == "uncompressed" else codec_id(name)
@@ -85,28 +85,28 @@ class LogConfig:
 
     @cached_property
     def segment_ms_max(self) -> int:
-        """How old an active segment may get: a compacted log must close it in time for max.compaction.lag.ms."""
+        """The age at which the active segment is rolled: a compacted log must close it in time for max.compaction.lag.ms."""
         if self.compact and self.max_compaction_lag_ms > 0:
             return min(self.max_compaction_lag_ms, self.segment_ms)
         return self.segment_ms
 
     @cached_property
     def segment_jitter_ms_max(self) -> int:
-        """How much earlier a segment may be rolled, so that not all are at once; never so early that every append does it."""
+        """How much earlier a segment may be rolled, so that not all roll at once. At most segment.ms, or every append would roll."""
         return min(self.segment_jitter_ms, self.segment_ms)
 
     def level(self, codec: int) -> int | None:
-        """The configured compression level of a codec; None where the codec has none."""
+        """The configured compression level of a codec; None if the codec has no levels."""
         return {1: self.gzip_level, 3: self.lz4_level, 4: self.zstd_level}.get(codec)
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str], defaults: LogConfig | None = None) -> LogConfig:
-        """A config from Kafka's names and texts, on top of the broker's defaults."""
+        """A config from settings as Kafka writes them, on top of the broker's defaults."""
         by_name = {f.metadata["name"]: f for f in fields(cls)}
         values: dict[str, Any] = {} if defaults is None else {f.name: getattr(defaults, f.name) for f in fields(cls)}
         for name, text in properties.items():
             key, used = topic_config_key(name), by_name.get(name)
-            # A log takes Compact for compact, as Kafka once did; what a client sets is checked before it comes here, and strictly.
+            # Compact is accepted for compact, as older versions of Kafka stored it; requests of clients are checked strictly elsewhere.
             value = key.parse(text.lower() if used is not None and used.metadata["any_case"] else text)
             if used is not None:
                 values[used.name] = used.metadata["convert"](value)

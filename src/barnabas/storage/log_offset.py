@@ -1,7 +1,7 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""An offset and, where known, its place in the files.
+"""An offset and, where known, its segment and its position in the file.
 
-Two offsets in one segment are some bytes apart; a fetch that waits for fetch.min.bytes counts them this way, without reading anything.
+A fetch that waits for fetch.min.bytes computes the available bytes from two positions in one segment, without reading anything.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ UNKNOWN: Final = -1
 
 @final
 class LogOffset:
-    """A value, though not a tuple: one is made with every append, and a compiled class is made five times faster."""
+    """An immutable value, but not a tuple: every append creates one, and a compiled class is created five times faster."""
 
     __slots__ = ("offset", "position", "segment_base")
 
@@ -44,7 +44,7 @@ class LogOffset:
         return self.has_position and other.has_position and self.segment_base == other.segment_base
 
     def bytes_after(self, other: LogOffset) -> int:
-        """How many bytes lie between an earlier offset and this one; only within a segment."""
+        """The number of bytes between an earlier offset and this one, which must be in the same segment."""
         if not self.on_same_segment(other):
             raise ValueError(f"{self} and {other} are not known to be on the same segment")
         return self.position - other.position

@@ -1,7 +1,7 @@
-"""The settings of a topic, as one table: what Kafka 4.2 defines, with the broker's settings that stand in for each.
+"""The settings of a topic, as one table: those of Kafka 4.2, each with the broker settings that give its default.
 
-LogConfig takes its defaults, types and limits from here, CreateTopics and AlterConfigs check against it, DescribeConfigs shows it. The
-names of the broker's settings are only names: storage does not know the broker's table.
+LogConfig takes defaults, types and limits from this table, CreateTopics and AlterConfigs check against it, DescribeConfigs shows it. Broker
+settings appear here by name only: storage does not import the broker's table.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ COMPRESSION_TYPES: Final = OneOf(("uncompressed", "zstd", "lz4", "snappy", "gzip
 TIMESTAMP_TYPES: Final = OneOf(("CreateTime", "LogAppendTime"))
 CLEANUP_POLICIES: Final = ListOf(("compact", "delete"))
 
-# As in Kafka up to 3.9. Kafka 4 refuses less than 1 MiB, but topics of 3.9 that a broker shares or takes over may have less.
+# As in Kafka up to 3.9. Kafka 4 rejects less than 1 MiB, but topics that a broker adopts from Kafka 3.9 may have less.
 SEGMENT_BYTES_MIN: Final = 14
 
 _MINUTE_MS: Final = 60_000
@@ -39,7 +39,7 @@ _DAY_MS: Final = 24 * _HOUR_MS
 
 @dataclass(frozen=True)
 class Synonym:
-    """A setting of the broker that is used where the topic has none, and the length of its unit."""
+    """A broker setting that is used if the topic has no value, and its unit in milliseconds (1 for other settings)."""
 
     name: str
     unit: int = 1
@@ -47,7 +47,7 @@ class Synonym:
 
 @dataclass(frozen=True)
 class TopicConfigKey(ConfigKey):
-    # In the order in which they are looked for.
+    # The first that has a value is used.
     synonyms: tuple[Synonym, ...] = ()
 
 
@@ -66,8 +66,8 @@ class ThrottledReplicas:
 
 def _key(name: str, kind: Type, default: Any, validator: Validator | None, synonyms: str, doc: str, hidden: bool = False) -> TopicConfigKey:
     units = {"minutes": _MINUTE_MS, "hours": _HOUR_MS}
-    found = tuple(Synonym(synonym, units.get(synonym.rsplit(".", 1)[-1], 1)) for synonym in synonyms.split())
-    return TopicConfigKey(name, kind, default, validator, Importance.MEDIUM, doc, hidden, found)
+    parsed = tuple(Synonym(synonym, units.get(synonym.rsplit(".", 1)[-1], 1)) for synonym in synonyms.split())
+    return TopicConfigKey(name, kind, default, validator, Importance.MEDIUM, doc, hidden, parsed)
 
 
 # fmt: off
@@ -145,7 +145,7 @@ TOPIC_CONFIGS: Final = table((
 
 
 def topic_config_key(name: str) -> TopicConfigKey:
-    """The definition of a setting; raises InvalidConfig for a name that is none."""
+    """The definition of a setting; raises InvalidConfig for an unknown name."""
     key = TOPIC_CONFIGS.get(name)
     if not isinstance(key, TopicConfigKey):
         raise InvalidConfig(f"Unknown topic config name: {name}")

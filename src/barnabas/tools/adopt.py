@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from random import SystemRandom
 
 from barnabas.broker.adoption.adoption import Adoption, plan, require_complete, write_store
-from barnabas.broker.adoption.inventory import Inventory, NotAdoptable, take_inventory
+from barnabas.broker.adoption.inventory import KafkaInventory, NotAdoptable, take_inventory
 from barnabas.broker.server.server import STORE_NAME
 from barnabas.storage.directory.log_dir import LogDir
 from barnabas.storage.disk.files import Files
@@ -85,7 +85,7 @@ def _lock(files: Files, dirs: Sequence[str]) -> list[LogDir]:
     return locked
 
 
-def _show(dirs: Sequence[str], inventory: Inventory, adoption: Adoption) -> None:
+def _show(dirs: Sequence[str], inventory: KafkaInventory, adoption: Adoption) -> None:
     mode = "KRaft" if inventory.kraft is not None or inventory.meta.version > 0 else "ZooKeeper mode"
     print(f"{', '.join(dirs)}: Apache Kafka ({mode}), cluster {adoption.cluster_id}, node {adoption.node_id}")
     width = max((len(topic.name) for topic in adoption.topics), default=0)

@@ -13,13 +13,13 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from random import SystemRandom
 
-from barnabas.layout.converter import Converter, Progress
+from barnabas.layout.converter import ConversionProgress, Converter
 from barnabas.layout.embedded_store import EmbeddedStore
 from barnabas.layout.errors import DirectoryInUse, LayoutError, NotConvertible
-from barnabas.layout.journal import Journal
+from barnabas.layout.journal import ConversionJournal
 from barnabas.layout.layout import STORE_NAME, Layout, node_dir
 from barnabas.layout.layout_file import used_nodes
-from barnabas.layout.plan import Amount, Plan
+from barnabas.layout.plan import Amount, ConversionPlan
 from barnabas.storage.disk.files import Files
 from barnabas.tools.command_line.exit_codes import CannotRun, ExitCode
 from barnabas.tools.running.broker_count import broker_count
@@ -52,7 +52,7 @@ def _convert(given: Namespace) -> int:
     path = os.path.abspath(os.path.expanduser(given.data or data_home()))
     _require_one_file_system(files, path)
     converter = Converter(files, path, EmbeddedStore(f"{path}/{STORE_NAME}", _now_ms), SystemRandom(), _now_ms())
-    progress = Progress(lambda plan: _show(path, plan), lambda journal: _resumed(path, journal))
+    progress = ConversionProgress(lambda plan: _show(path, plan), lambda journal: _resumed(path, journal))
     if not converter.convert(target, progress, dry_run=given.dry_run):
         print(f"{path} is made for {target}. Serve it with: {_next_command(path, target)}")
     elif given.dry_run:
@@ -69,11 +69,11 @@ def _require_one_file_system(files: Files, data: str) -> None:
             raise NotConvertible(f"{path} is on another file system, or a link: move it into {data} itself, then convert again")
 
 
-def _resumed(path: str, journal: Journal) -> None:
+def _resumed(path: str, journal: ConversionJournal) -> None:
     print(f"{path}: finished the conversion from {journal.source} to {journal.target} that was interrupted")
 
 
-def _show(path: str, plan: Plan) -> None:
+def _show(path: str, plan: ConversionPlan) -> None:
     print(f"{path}: cluster {plan.cluster_id}, from {plan.source} to {plan.target}")
     width = max((len(topic.name) for topic in plan.topics), default=0)
     for topic in plan.topics:

@@ -46,7 +46,7 @@ _MEMORY_EVERY_S: Final = 2.0
 _BROKER_START_S: Final = 30.0
 _STOP_S: Final = 15.0
 _READY: Final = "ready listeners=PLAINTEXT://"
-# Orders that have been counted may go: the demo can run for days on a small disk.
+# Counted orders may be deleted, so that the demo can run for days on a small disk.
 _ORDERS_CONFIG: Final = {"retention.bytes": str(512 * 1024 * 1024), "segment.bytes": str(64 * 1024 * 1024)}
 _BROKER_SETTINGS: Final = {
     "log.retention.check.interval.ms": "10000",
@@ -63,13 +63,13 @@ _SPARK_SETTINGS: Final = {
     "spark.sql.streaming.minBatchesToRetain": "10",
 }
 _ROWS_PER_BATCH: Final = 500_000
-# Spark gives a Python process ten seconds to come up, which cannot be changed; a machine that is busy with other things may take longer.
+# Spark gives a Python process ten seconds to start, which cannot be changed; a busy machine may need longer.
 _TOO_SLOW: Final = "failed to connect back"
 _STARTS_MAX: Final = 10
 
 
 class DemoFailed(Exception):
-    """Why it ended early, for who looks at it."""
+    """The demo cannot go on; the text is printed for the user."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -105,7 +105,7 @@ def _run(given: Namespace) -> int:
 
 @dataclass
 class Demo:
-    """Everything that runs, and what is known of it."""
+    """The running parts of the demo, and its figures."""
 
     about: list[str]
     shop: Shop
@@ -119,19 +119,19 @@ class Demo:
         self.figures = Figures()
         self.tally = Tally()
         self._batch = -1
-        self._rows_read = 0  # by Spark; the record that closes all windows is one of them
+        self._rows_read = 0  # read by Spark, including the record that closes all windows
         self._looked_at_memory = float("-inf")
         self._began = time.monotonic()
         self._printed: set[str] = set()
         self._is_quiet = False
 
     def watch(self) -> None:
-        """Shows what happens until all is counted, or the user has seen enough."""
+        """Shows the result until all orders are counted or the user ends the demo."""
         enough: list[int] = []
         for number in (
             signal.SIGINT,
             signal.SIGTERM,
-        ):  # noted only: an exception in the midst of a call would break the connection to the JVM
+        ):  # only a flag: an exception inside a call would break the connection to the JVM
             signal.signal(number, lambda number, frame: enough.append(number))
         while not enough and not self._is_done():
             self._look()
@@ -153,12 +153,12 @@ class Demo:
         return self._is_finished()
 
     def _is_finished(self) -> bool:
-        """All orders were sent and counted, or windows that counted fewer are closed: nothing more will come."""
+        """Whether all orders are sent and counted, or all windows are closed, so that nothing more can arrive."""
         if not self.records or not self.shop.is_over:
             return False
         if self.tally.counted >= self.records:
             return True
-        # One more than the orders: the record that closes all windows. They go out in the batch after the one that has read it.
+        # The orders and the record that closes all windows. The windows are written in the batch after the one that reads it.
         return self._rows_read > self.records and self._idle_batches() and not self._poll()
 
     def _idle_batches(self) -> bool:
@@ -191,7 +191,7 @@ class Demo:
         if on_terminal():
             print(screen(self.about, self.figures, self.tally), flush=True)
             return
-        if not (last or self._is_quiet):  # the rows of a window come one by one, and are shown together
+        if not (last or self._is_quiet):  # the rows of a window arrive one by one and are shown together
             return
         for start in sorted(self.tally.windows)[: None if last else -1]:
             if start not in self._printed:
@@ -218,7 +218,7 @@ def _demo(given: Namespace, directory: Path, servers: str, version: str) -> Gene
             admin.create_topics(topics).all()
         spark = open_session("barnabas demo", {**_SPARK_SETTINGS, "spark.local.dir": str(directory / "scratch")}, directory / "spark.log")
         stack.callback(spark.stop)
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # Spark has put its own in its place
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # Spark has replaced the handler by its own
         sales: Consumer[Any, Any] = stack.enter_context(Consumer(bootstrap_servers=servers, isolation_level="read_committed"))
         sales.assign([TopicPartition(SALES, 0)])
         sales.seek_to_beginning([TopicPartition(SALES, 0)])
@@ -252,7 +252,7 @@ def _start_query(spark: SparkSession, servers: str, checkpoint: str) -> Streamin
 
 @contextmanager
 def _broker(directory: Path) -> Generator[str, None, None]:
-    """The address of a broker in a process of its own, in a session of its own: Ctrl-C is not for it."""
+    """The address of a broker in a process and session of its own, so that Ctrl-C does not reach it."""
     command = [sys.executable, "-m", "barnabas", "up", "--port", "0", "--host", "127.0.0.1", "--data", str(directory / "broker")]
     for name, value in _BROKER_SETTINGS.items():
         command += ["--override", f"{name}={value}"]
@@ -279,7 +279,7 @@ def _broker(directory: Path) -> Generator[str, None, None]:
 
 @contextmanager
 def _directory(given: str | None) -> Generator[Path, None, None]:
-    """A directory for everything; one that nobody asked for is gone afterwards."""
+    """The directory of the demo; a temporary one is removed afterwards."""
     if given is not None:
         path = Path(given).expanduser().absolute()
         if path.exists() and any(path.iterdir()):
@@ -296,7 +296,7 @@ def _directory(given: str | None) -> Generator[Path, None, None]:
 
 @contextmanager
 def _interruptible() -> Generator[None, None, None]:
-    """SIGTERM ends the demo as Ctrl-C does; before anything is shown, too."""
+    """SIGTERM ends the demo as Ctrl-C does, also before the first output."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt

@@ -1,7 +1,7 @@
 """Print the contents of log segments, indexes and producer snapshots, as kafka-dump-log does.
 
 Reads the files it is given, and for an index the other files of its segment; it takes no lock and needs no write permission. Options,
-output and exit codes are those of Apache Kafka 4.2. It shows damage instead of mending it, and must never change a file.
+output and exit codes are those of Apache Kafka 4.2. It reports damage and never changes a file.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class Settings:
     max_bytes: int
     key_decoder: str
     value_decoder: str
-    decoder: Decoder | None  # of a whole record, instead of the two
+    decoder: Decoder | None  # decodes a whole record, instead of key and value
 
     @classmethod
     def of(cls, options: Options) -> Settings:
@@ -151,7 +151,7 @@ Pairs = dict[str, list[tuple[int, int]]]  # by file: what the index says, and wh
 
 @dataclass
 class Faults:
-    """What does not fit together. It is told at the end, after all files."""
+    """The inconsistencies between files. They are printed after all files."""
 
     index_mismatches: Pairs = field(default_factory=dict)
     timestamp_mismatches: Pairs = field(default_factory=dict)
@@ -160,7 +160,7 @@ class Faults:
     non_consecutive: Pairs = field(default_factory=dict)
 
     def print(self) -> None:
-        """In Kafka's order: two of the lists begin with what was found last."""
+        """Prints the faults in Kafka's order: two of the lists begin with the last one found."""
         for path, pairs in self.index_mismatches.items():
             _complain(f"Mismatches in :{path}", "  Index offset: {}, log offset: {}", reversed(pairs))
         for path, pairs in self.timestamp_mismatches.items():
@@ -174,7 +174,7 @@ class Faults:
 
 
 class Dump:
-    """One run of the tool: prints file after file, and gathers the faults."""
+    """One run of the tool: prints each file and collects the faults."""
 
     def __init__(self, settings: Settings) -> None:
         self.faults = Faults()
@@ -217,7 +217,7 @@ class Dump:
         file.close()
 
     def _records(self, path: str, position: int, data: bytes, batch: Batch, last_offset: int) -> int:
-        """Prints the records of a batch and gives the offset of the last one seen."""
+        """Prints the records of a batch and returns the offset of the last one."""
         try:
             records = read_records(data, batch)
         except KafkaError as error:
@@ -333,7 +333,8 @@ class Dump:
 
 
 def _walk(file: AnyFile, start: int, end: int) -> Iterator[tuple[int, bytes]]:
-    """Batch after batch with its position. One that `end` cuts short ends the walk; a length below any format's minimum is an error."""
+    """Yields the batches with their positions. A batch that exceeds `end` ends the walk; a length below the minimum of every format is an
+    error."""
     position = start
     while position < end - MAGIC_AT - 1:
         (length,) = struct.unpack_from(">i", file.pread(LOG_OVERHEAD, position), 8)
@@ -349,7 +350,7 @@ def _walk(file: AnyFile, start: int, end: int) -> Iterator[tuple[int, bytes]]:
 
 
 def _header(data: bytes, path: str, position: int) -> Batch:
-    """The header of a batch. A magic above 2 is read as 2, for it is more likely damaged than from the future."""
+    """The header of a batch. A magic above 2 is read as 2, because it is most likely damage."""
     magic = data[MAGIC_AT]
     least = HEADER_SIZE_V2 if magic >= MAGIC_V2 else LOG_OVERHEAD + (RECORD_OVERHEAD_V1 if magic == MAGIC_V1 else RECORD_OVERHEAD_V0)
     if len(data) < least:
@@ -369,7 +370,7 @@ def _find(log: AnyFile, start: int, offset: int) -> tuple[Batch | None, bytes]:
 
 
 def _entries(data: bytes, layout: struct.Struct, offset_column: int) -> Iterator[tuple[int, int]]:
-    """The entries of an index up to the zeros that Kafka fills an active one up with."""
+    """The entries of an index up to the zeros with which Kafka pads an active one."""
     for n in range(len(data) // layout.size):
         entry: tuple[int, int] = layout.unpack_from(data, n * layout.size)
         if n > 0 and entry[offset_column] == 0:

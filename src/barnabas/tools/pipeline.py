@@ -18,7 +18,7 @@ from barnabas.tools.spark.spark import or_missing, require_spark
 _SERVERS: Final = "localhost:9092"
 _TEMPLATE: Final = "windows"
 _USES: Final = {
-    ".zip": "  spark-submit --py-files {name} …    (executors need the run-time dependencies: see docs/spark.md)",
+    ".zip": "  spark-submit --py-files {name} …    (executors need the run-time dependencies: see docs/spark/README.md)",
     ".tar.gz": "  spark-submit --archives {name}#barnabas --conf spark.executorEnv.PYTHONPATH=./barnabas …",
 }
 

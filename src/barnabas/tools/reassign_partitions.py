@@ -211,7 +211,7 @@ def _ids(replicas: Mapping[TopicPartition, Sequence[Node]]) -> dict[TopicPartiti
 
 
 def _log_dirs(admin: Admin, replicas: Mapping[TopicPartition, Sequence[Node]]) -> dict[Replica, str]:
-    """Where the replicas are, as far as their brokers can be asked."""
+    """The log directories of the replicas on brokers that can be reached."""
     known = [Replica(*partition, node.id) for partition, nodes in replicas.items() for node in nodes if not node.is_empty]
     found = _described_dirs(admin, known)
     return {replica: info.current_replica_log_dir for replica, info in found.items() if info.current_replica_log_dir is not None}
@@ -297,7 +297,7 @@ def _alter(admin: Admin, kind: str, settings: Mapping[str, Mapping[str, str | No
 
 
 def _move_dirs(admin: Admin, wanted: Mapping[Replica, str], timeout_ms: int) -> None:
-    """Asks again until all moves have begun: a replica can only be moved once it is there."""
+    """Retries until all moves have started: a replica can be moved only after it was created."""
     from barnabas.client.admin.cluster.log_dirs import TopicPartitionReplica
 
     pending = dict(wanted)
@@ -370,7 +370,7 @@ def _replicas(outcomes: Any, partition: TopicPartition) -> list[int]:
 
 
 def move_state(replica: Replica, target: str, info: Any | None) -> str:
-    """How far the move of a replica to a log directory is."""
+    """The state of the move of a replica to a log directory."""
     partition = f"Partition {replica.topic}-{replica.partition}"
     if info is None:
         return f"{partition} cannot be found in any live log directory on broker {replica.broker_id}."
@@ -390,7 +390,7 @@ def move_state(replica: Replica, target: str, info: Any | None) -> str:
 
 
 def _clear_throttles(admin: Admin, plan: plans.Plan) -> None:
-    """All of them: which brokers a move has read from can no longer be told."""
+    """Clears all throttles: the source brokers of a completed move are not known any more."""
     brokers = {node.id for node in admin.describe_cluster().nodes} | {broker for _, replicas in plan.partitions for broker in replicas}
     print(f"Clearing broker-level throttles on broker{plans.plural(brokers)} {','.join(map(str, sorted(brokers)))}")
     _alter(admin, "BROKER", {str(broker): dict.fromkeys(plans.BROKER_THROTTLES) for broker in brokers})

@@ -1,7 +1,7 @@
 """Check that all replicas of topics hold the same data, as kafka-replica-verification does.
 
-Options, messages, output and exit codes are those of Apache Kafka 4.2. It goes on until ^C; with --once (not in Kafka) until it has
-compared what was there at the start.
+Options, messages, output and exit codes are those of Apache Kafka 4.2. It runs until ^C; with --once (not in Kafka) until it has
+compared the records that existed at the start.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ OPTIONS: Final = (
     Option("report-interval-ms", "How often to report.", "required", "Long", "ms", "30000"),
     Option("once", "End when all that was there at the start is compared, with 1 if something differs. (Not in Kafka.)"),
 )
-_DEBUGGING_REPLICA: Final = -2  # may read from any replica, and counts as none
+_DEBUGGING_REPLICA: Final = -2  # a replica id that may fetch from any replica
 _SESSIONLESS_EPOCH: Final = -1
 _RETRY_S: Final = 1.0
-_TIMEOUT_MS: Final = 10_000  # for an answer, on top of what the broker may wait
+_TIMEOUT_MS: Final = 10_000  # for a response, in addition to the maximum wait of the fetch
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -104,7 +104,7 @@ async def _verify(brokers: str, topics: IncludeList, options: Options) -> int:
 
 
 async def _offsets(admin: ReplicaReader, partitions: Sequence[TopicPartition], when: int) -> dict[TopicPartition, int]:
-    """Where to begin; at the end where no record is so new."""
+    """The start offsets; the log end offset where no record is that new."""
     from barnabas.client.admin.topics.offsets import OffsetSpec
 
     found = (await admin.list_offsets(dict.fromkeys(partitions, OffsetSpec(when)))).all()
@@ -121,7 +121,7 @@ async def _fetch_all(
     fetch_size: int,
     max_wait_ms: int,
 ) -> None:
-    """Asks all brokers at once, each for what it has; a broker that does not answer counts as one that has nothing."""
+    """Fetches from all brokers at once; a broker that does not answer counts as one without data."""
     brokers = sorted({broker for each in replicas.values() for broker in each})
     mine = {broker: [partition for partition, each in replicas.items() if broker in each] for broker in brokers}
     requests = {

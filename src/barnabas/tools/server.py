@@ -1,6 +1,6 @@
 """Run a broker with the settings of a server.properties file.
 
-The file is Apache Kafka's, as it is; `--override` comes after it, as in kafka-server-start. Everything else is in `_run`.
+The file is Apache Kafka's, as it is; `--override` comes after it, as in kafka-server-start. `running/run.py` does the rest.
 """
 
 from __future__ import annotations

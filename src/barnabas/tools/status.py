@@ -1,7 +1,7 @@
 """Show on one screen how a cluster is: brokers, partitions, disks, groups and their lag, and what is wrong. (Not in Kafka.)
 
-Asks brokers only what any client may ask, so that it works with Apache Kafka too. A part that cannot be asked for is named and left out;
-the exit code is 0 for a healthy cluster, 2 for one with problems, and 1 where no broker answers.
+It uses only requests that any client may send, so that it works with Apache Kafka too. A part that cannot be read is named and left out.
+The exit code is 0 for a healthy cluster, 2 for a cluster with problems, and 1 if no broker answers.
 """
 
 from __future__ import annotations
@@ -95,14 +95,14 @@ def _show(health: Health, options: Options, *, watching: bool) -> None:
 
 
 def look(admin: Admin) -> Health:
-    """One look at the cluster. Raises only where nobody can be asked at all."""
+    """Reads the state of the cluster. Raises an error only if no broker answers."""
     cluster = admin.describe_cluster()
     down = refusing(cluster.nodes)
     health = Health(cluster.cluster_id, _controller(admin, cluster, down))
     _try(health, "partitions", lambda: _look_at_topics(admin, health))
     _try(health, "brokers", lambda: _look_at_brokers(admin, health, cluster.nodes, down))
     _try(health, "features", lambda: _look_at_features(admin, health))
-    if health.controller is not None:  # which alone knows of them
+    if health.controller is not None:  # only the controller has this state
         _try(health, "reassignments", lambda: _look_at_reassignments(admin, health))
     _try(health, "log directories", lambda: _look_at_log_dirs(admin, health))
     _try(health, "groups", lambda: _look_at_groups(admin, health))
@@ -110,8 +110,8 @@ def look(admin: Admin) -> Health:
 
 
 def refusing(nodes: Sequence[Any]) -> frozenset[int]:
-    """The ids of the brokers at whose address nothing listens. A cluster names a broker that was killed until its session expires, and a
-    client tries such a broker until its time is up: one connection tells as much at once."""
+    """The ids of the brokers at whose address nothing listens. A cluster lists a killed broker until its session expires, and a client
+    retries it until its timeout: one connection attempt finds out at once."""
     with ThreadPoolExecutor(_PROBES_MAX) as pool:
         return frozenset(node.id for node, refuses in zip(nodes, pool.map(_refuses, nodes), strict=True) if refuses)
 
@@ -122,12 +122,12 @@ def _refuses(node: Any) -> bool:
     except ConnectionRefusedError:
         return True
     except OSError:
-        return False  # the client, which has more patience, finds out
+        return False  # left to the client, whose timeouts are longer
     return False
 
 
 def _controller(admin: Admin, cluster: Any, down: Collection[int]) -> int | None:
-    """The leader of the Raft quorum, where there is one: brokers beside a quorum name any of them as their controller."""
+    """The leader of the Raft quorum if there is one: brokers of a KRaft cluster return any broker as the controller."""
     named = None if cluster.controller is None else cluster.controller.id
     if named in down:
         return None
@@ -172,7 +172,7 @@ def _look_at_brokers(admin: Admin, health: Health, alive: Sequence[Any], down: C
     try:
         nodes |= {node.id: node for node in admin.describe_cluster(include_fenced_brokers=True).nodes}
     except KafkaError:
-        pass  # a broker that cannot tell which are fenced
+        pass  # a broker without support for fenced brokers
     versions = admin.describe_api_versions([node.id for node in alive if node.id not in down]).successes
     leads = Counter(partition.leader for partition in health.partitions)
     replicas = Counter(broker for partition in health.partitions for broker in partition.replicas)
@@ -206,7 +206,7 @@ def _look_at_reassignments(admin: Admin, health: Health) -> None:
     try:
         health.reassigning = len(admin.list_partition_reassignments())
     except UnsupportedVersion:
-        health.reassigning = None  # a broker that cannot reassign partitions has none that are being moved
+        health.reassigning = None  # a broker without this API has no reassignments
 
 
 def _look_at_log_dirs(admin: Admin, health: Health) -> None:
@@ -221,7 +221,7 @@ def _look_at_log_dirs(admin: Admin, health: Health) -> None:
 
 
 def _look_at_groups(admin: Admin, health: Health) -> None:
-    # Every broker is asked for its groups. One that is down is asked in vain, and briefly.
+    # ListGroups goes to every broker; a broker that is down is tried only briefly.
     patience_ms = _TIMEOUT_MS_IN_VAIN if any(broker.is_down for broker in health.brokers) else None
     listing = admin.list_groups(timeout_ms=patience_ms)
     if listing.errors:
@@ -253,6 +253,6 @@ def _ends(admin: Admin, offsets: Mapping[str, Mapping[TopicPartition, Any]], pat
 
 
 def lag(committed: Mapping[TopicPartition, Any], ends: Mapping[TopicPartition, int]) -> int | None:
-    """How many records a group has still to read; None where it has read none of a partition that is there."""
+    """The lag of a group in records; None if it has no committed offset for an existing partition."""
     behind = [max(0, ends[each] - offset.offset) for each, offset in committed.items() if offset is not None and each in ends]
     return sum(behind) if behind else None

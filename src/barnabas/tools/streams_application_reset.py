@@ -1,7 +1,7 @@
 """Let an application of Kafka Streams begin anew, its offsets and its topics, as kafka-streams-application-reset does.
 
-Options, messages, output and exit codes are those of Apache Kafka 4.2. Kafka's tool moves a consumer about and lets it commit; this one
-asks for the same offsets and sets them for the group, which must have no members.
+Options, messages, output and exit codes are those of Apache Kafka 4.2. Kafka's tool moves a consumer and commits with it; this one
+computes the same offsets and sets them for the group, which must have no members.
 """
 
 from __future__ import annotations
@@ -231,7 +231,7 @@ def _to_latest(admin: Admin, group: str, options: Options, partitions: Sequence[
 
 
 def _shift_by(admin: Admin, group: str, options: Options, partitions: Sequence[TopicPartition], reset: int) -> Offsets:
-    """From where the group would go on: its offset, or where auto.offset.reset sends it."""
+    """The offset at which the group would continue: its committed offset, else the one of auto.offset.reset."""
     shift = options.integer("shift-by")
     committed = admin.list_consumer_group_offsets({group: partitions})[group]
     found = {each: offset.offset for each, offset in committed.items() if offset is not None}
@@ -295,14 +295,14 @@ def _number(text: str) -> int:
 
 
 def _in_range(admin: Admin, wanted: Offsets) -> Offsets:
-    """The offsets, moved to the next one that is there."""
+    """The offsets, moved into the range of the partition."""
     ends = _log_offsets(admin, list(wanted), _LATEST)
     beginnings = _log_offsets(admin, list(wanted), _EARLIEST)
     return {each: bounded(offset, beginnings[each], ends[each]) for each, offset in wanted.items()}
 
 
 def bounded(offset: int, beginning: int, end: int) -> int:
-    """Says so where it changes the offset; as in Kafka, also where the offset is the very first."""
+    """Prints a line if it changes the offset; as in Kafka, also if the offset is the very first."""
     if offset >= end:
         print(f"New offset ({offset}) is higher than latest offset. Value will be set to {end}")
         return end

@@ -20,7 +20,7 @@ from barnabas.topic_partition import TopicPartition
 if TYPE_CHECKING:
     from barnabas.client.admin.admin import Admin
 
-_BATCH_MAX: Final = 500  # how much is asked of a broker at once
+_BATCH_MAX: Final = 500  # partitions per request
 _MINUTE_MS: Final = 60_000
 
 
@@ -176,7 +176,7 @@ def _abort(admin: Admin, given: Any) -> None:
         for name in ("producer-epoch", "coordinator-epoch"):
             if getattr(given, name.replace("-", "_")) is None:
                 raise complain(f"Missing required argument --{name}")
-        # A producer that never ended a transaction has coordinator epoch -1; 0 is not newer than any epoch there can be.
+        # A producer without a completed transaction has coordinator epoch -1; 0 is never newer than an existing epoch.
         spec = AbortTransactionSpec(partition, given.producer_id, given.producer_epoch, max(given.coordinator_epoch, 0))
     else:
         producer = _open_at(admin, partition, given.start_offset)
@@ -271,7 +271,7 @@ def _long_open(admin: Admin, broker_id: int | None, longest_ms: int, partitions:
 
 
 def _hanging(admin: Admin, candidates: list[tuple[TopicPartition, Any]]) -> list[tuple[TopicPartition, Any]]:
-    """Those of which the coordinator knows nothing, so that nobody will ever write their marker."""
+    """Transactions that no coordinator has, so that their markers will never be written."""
     if not candidates:
         return []
     ids = {producer.producer_id for _, producer in candidates}

@@ -1,7 +1,7 @@
 """Run a broker on this machine, ready for clients on it, with nothing to set up.
 
 For a laptop and for tests: one node, one listener, data in the user's data directory, and replication factors that one node can keep. With
-`--brokers N` it is a cluster of so many, in one process.
+`--brokers N` it is a cluster of N brokers in one process.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from barnabas.broker.config import BrokerConfig
 
 PORT_MAX: Final = 65_535
-# What Kafka's own example of a single node sets: the defaults want three nodes.
+# As in Kafka's example for a single node: the defaults need three nodes.
 _ONE_NODE: Final = {
     "offsets.topic.replication.factor": "1",
     "transaction.state.log.replication.factor": "1",
@@ -40,7 +40,7 @@ _ONE_NODE: Final = {
     "group.initial.rebalance.delay.ms": "0",
 }
 
-# What errors say about each setting, and the option of this command that is meant.
+# The names of settings in error texts, and the options of this command for them.
 _OPTIONS: Final = {
     "log.dirs": {
         "another directory in log.dirs": "another directory with --data",
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str]) -> int:
     given = build_parser().parse_args(arguments)
     overridden: set[str] = set()
 
-    @cache  # once for all brokers: a file may be a pipe
+    @cache  # read once for all brokers: the file may be a pipe
     def overrides() -> Overrides:
         found = read_overrides(given)
         overridden.update(found.properties)
@@ -80,7 +80,7 @@ def build_parser() -> ArgumentParser:
 
 
 def in_options(text: str, overridden: Collection[str]) -> str:
-    """What is wrong with the broker's settings, in the options that set them; one that was overridden is not set by an option."""
+    """Names the options of this command instead of the settings in an error; an overridden setting keeps its name."""
     for setting, phrases in _OPTIONS.items():
         for phrase, option in phrases.items() if setting not in overridden else ():
             text = text.replace(phrase, option)
@@ -88,7 +88,7 @@ def in_options(text: str, overridden: Collection[str]) -> str:
 
 
 def _several(given: Namespace, overrides: Callable[[], Overrides]) -> Serve:
-    """Broker N has its logs in the directory broker-N, and the next port; the metadata of all is beside them."""
+    """Broker N has its logs in the directory broker-N, and the next port; one metadata store beside them serves all."""
 
     async def serve(first: BrokerConfig, log_format: str) -> int:
         from barnabas.tools.running.run_many import serve_many
@@ -110,7 +110,7 @@ def _settings(given: Namespace, overrides: Overrides, number: int = 1) -> Settin
     if given.brokers > 1:
         return _one_of_several(given, overrides, number, host, data)
     own = {"log.dirs": data, "listeners": f"PLAINTEXT://{host_and_port(host, given.port)}"}
-    if _is_every_address(host):  # nobody can connect to that: tell clients the name of this machine
+    if _is_every_address(host):  # clients cannot connect to a wildcard address: advertise the name of this machine
         own["advertised.listeners"] = f"PLAINTEXT://{host_and_port(socket.gethostname(), given.port)}"
     if "broker.id" not in overrides.properties and "node.id" not in overrides.properties:
         own["broker.id"] = _node_id(data)
@@ -131,7 +131,7 @@ def _one_of_several(given: Namespace, overrides: Overrides, number: int, host: s
         "transaction.state.log.min.isr": in_sync,
         "share.coordinator.state.topic.replication.factor": factor,
         "share.coordinator.state.topic.min.isr": in_sync,
-        "controlled.shutdown.enable": "false",  # all go together: there is nobody to give anything to
+        "controlled.shutdown.enable": "false",  # all brokers stop together: no other broker can take over leadership
     }
     if _is_every_address(host):
         own["advertised.listeners"] = f"PLAINTEXT://{host_and_port(socket.gethostname(), port)}"
@@ -139,7 +139,7 @@ def _one_of_several(given: Namespace, overrides: Overrides, number: int, host: s
 
 
 def _node_id(data: str) -> str:
-    """Whose the directory is; one that is nobody's yet becomes the first node's."""
+    """The node id in meta.properties; the first node's id for a new directory."""
     stored = MetaPropertiesFile(Files(), data).read()
     return str(stored.node_id if stored is not None and stored.node_id is not None else FIRST_NODE)
 

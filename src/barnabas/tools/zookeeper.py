@@ -1,7 +1,7 @@
 """Run a ZooKeeper server on this machine, from what is installed, for a cluster on a laptop and for tests.
 
 It is the real ZooKeeper: Debian's package, a release unpacked at $ZOOKEEPER_HOME, or the jars that come inside PySpark. One server without
-an ensemble; whoever runs a cluster in earnest runs three of them elsewhere.
+an ensemble; a production cluster needs three servers on other machines.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def build_parser() -> ArgumentParser:
 
 
 def _class_paths() -> Iterator[str]:
-    """Each with which Java can start a server, the best first."""
+    """The class paths that can start a server, the best first."""
     home = os.environ.get("ZOOKEEPER_HOME")
     if home and list(Path(home, "lib").glob("zookeeper-[0-9]*.jar")):
         yield f"{home}/lib/*"
@@ -76,7 +76,7 @@ def _write_config(data: Path, host: str, port: int, tick_ms: int) -> Path:
 
 
 def default_data() -> str:
-    """Beside the data of `barnabas up`, and not inside it: there each directory is a partition. Data that is there already stays there."""
+    """Beside the data of `barnabas up`, not inside it: there each directory is a partition. An existing data directory is kept."""
     earlier = os.path.join(data_home(), "zookeeper")
     own = f"{data_home()}-zookeeper"
     return earlier if os.path.isdir(os.path.join(earlier, "version-2")) and not os.path.exists(own) else own

@@ -1,12 +1,13 @@
-"""What the decision log of one prefix says: a fold over its records, in their order, and nothing else.
+"""The state of the decision log of one prefix: a fold over its records in their order.
 
 The order of the log is the lock between drivers. A run of a batch *claims* it before it opens a transaction, and the newest claim is the
-only one that can be decided: a DECIDE counts if, where it stands, its run is the newest, its time is not over, and nothing else is being
-ended. Everybody who reads the same records comes to the same answer, whoever crashed when; so it may never look at anything else.
+only one that can be decided: a DECIDE counts if, at its position, its run is the newest, its time limit has not passed, and no other
+decision is being carried out. All readers of the same records get the same state, whichever process crashed; therefore nothing else may be
+an input.
 
-Slots, from which transactional ids are made, are given out here too. One that was claimed and not accounted for by the decision stays
-*busy*: an attempt that is still alive somewhere may yet initialize its id, and would abort whatever another had open under it. Busy slots
-are passed over until somebody saw the attempt's transaction open and aborted it, or a day is over.
+The log also assigns slots, from which transactional ids are made. A claimed slot that the decision does not contain stays *busy*: an
+attempt that is still alive may initialize its id later, and would abort the open transaction of another task. Busy slots are not assigned
+until the transaction of the attempt was seen open and aborted, or a day has passed.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from typing import Final
 from pyspark_barnabas.exactly_once.records import Claim, Decide, Done, Record, Slot, Tombstone, Transaction
 
 BUSY_MS_MAX: Final = 24 * 3600 * 1000
-DONE_KEPT: Final = 100  # batches that can still be verified when they come again; as many as Spark keeps in a checkpoint
+DONE_KEPT: Final = 100  # batches that can be verified when Spark replays them; as many as Spark keeps in a checkpoint
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A batch that is decided; its transactions are known until they are `done`."""
+    """A decided batch; its transactions are kept until they are `done`."""
 
     query: str
     batch: int
@@ -35,7 +36,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run of a batch that has claimed it, and when."""
+    """A run of a batch, and the time of its claim."""
 
     query: str
     batch: int
@@ -45,7 +46,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who has a slot for now."""
+    """The holder of a slot."""
 
     token: str
     nonce: str
@@ -59,27 +60,27 @@ class _Query:
 
 
 class DecisionLog:
-    """`apply` records in the order of the log; ask in between."""
+    """`apply` takes the records in the order of the log."""
 
     def __init__(self) -> None:
         self.newest: Run | None = None
         self.undone: Decision | None = None
         self.held: dict[Slot, Holder] = {}
         self.busy: dict[Slot, int] = {}
-        self.now_ms = 0  # of the last record
+        self.now_ms = 0  # time of the last record
         self._runs: dict[str, Run] = {}
         self._slots: dict[str, Slot] = {}
         self._queries: dict[str, _Query] = {}
         self._keys: dict[bytes, Record] = {}
 
-    # Asking
+    # Queries
 
     def decision(self, query: str, batch: int) -> Decision | None:
         known = self._queries.get(query)
         return None if known is None else known.decisions.get(batch)
 
     def is_decided(self, query: str, batch: int) -> bool:
-        """Also for batches whose decision is so old that nothing else is known of it."""
+        """True also for batches whose old decision is no longer kept."""
         known = self._queries.get(query)
         return known is not None and batch <= known.last_batch
 
@@ -87,7 +88,7 @@ class DecisionLog:
         return query in self._queries
 
     def slot(self, nonce: str) -> Slot | None:
-        """What a claim got; None if it came too late to get anything."""
+        """The slot of a claim; None if the claim was too late."""
         return self._slots.get(nonce)
 
     def is_newest(self, token: str) -> bool:
@@ -99,18 +100,18 @@ class DecisionLog:
         return first is not None and first.nonce == nonce
 
     def has_strays(self, token: str) -> bool:
-        """Whether slots are held or busy that are not of this run: somebody was here before, and may have left something open."""
+        """Whether other runs hold slots or left them busy: they may have left transactions open."""
         return bool(self.busy) or any(holder.token != token for holder in self.held.values())
 
     def is_stray(self, slot: Slot) -> bool:
-        """Whether a transaction that is open under this slot will never be decided: nobody who still counts has the slot."""
+        """Whether an open transaction of this slot will never be decided: no current run holds the slot."""
         if self.undone is not None and any(one.slot == slot for one in self.undone.transactions):
             return False
         holder = self.held.get(slot)
         return holder is None or not self.is_newest(holder.token)
 
     def why_not(self, query: str, batch: int, token: str, limit_ms: int) -> str:
-        """Why a DECIDE that was written did not count, for people."""
+        """The reason, as text, why a written DECIDE did not count."""
         if self.is_newest(token):
             assert self.newest is not None
             took_ms = self.now_ms - self.newest.since_ms
@@ -120,7 +121,7 @@ class DecisionLog:
         return "another driver has claimed the batch since"
 
     def garbage(self, query: str, batch: int, limit: int) -> list[Tombstone]:
-        """Records that are not needed once this batch is done."""
+        """The keys of records that are not needed after this batch is done."""
         found: list[Tombstone] = []
         for key, record in self._keys.items():
             kept = DONE_KEPT if isinstance(record, Done) else 0
@@ -149,7 +150,7 @@ class DecisionLog:
         if claim.token not in self._runs:
             self.newest = self._runs[claim.token] = Run(claim.query, claim.batch, claim.token, self.now_ms)
         elif not self.is_newest(claim.token):
-            return  # a run that was overtaken stays so
+            return  # a superseded run stays superseded
         if claim.partition is not None:
             slot = self._free_slot(claim.partition)
             self._slots[claim.nonce] = slot
@@ -190,7 +191,7 @@ class DecisionLog:
         known.last_batch = max(known.last_batch, decision.batch)
         for batch in [batch for batch in known.decisions if batch <= known.last_batch - DONE_KEPT]:
             del known.decisions[batch]
-        # No claim of this batch counts any more, so nothing that was given out for it needs to be known.
+        # No claim of this batch counts any more, so its slots need not be kept.
         self.newest = None
         self.held = {}
         self._slots = {}
@@ -209,8 +210,8 @@ class DecisionLog:
         known = self._queries.setdefault(done.query, _Query())
         undone = self.undone
         if done.batch < known.last_batch or (undone is not None and (undone.query, undone.batch) != (done.query, done.batch)):
-            return  # told again, by somebody who is late
+            return  # repeated by a late process
         if done.batch not in known.decisions or undone is not None:
-            # Where the claims and the decision are gone with compaction, what is left from before them was overtaken by them.
+            # If compaction removed the claims and the decision, older records are superseded by them.
             self._decided(Decision(done.query, done.batch, done.token, done.rows, done.checksum, done=True))
             self.undone = None

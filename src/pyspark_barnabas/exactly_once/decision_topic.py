@@ -1,7 +1,7 @@
-"""The topic of the decision log: made as it has to be, and refused where somebody made it otherwise.
+"""The topic of the decision log: creates it with the required settings, and rejects one with others.
 
-Retention would delete decisions that still count, so it has to be compacted and nothing else; and by the clocks of clients, instead of the
-broker's, nobody could tell whether a batch was decided in time. Asked once by every process that reads the log.
+Retention would delete decisions that still count, so cleanup.policy must be compact alone. Timestamps must be LogAppendTime, because the
+time limit of a decision cannot be checked by the clocks of clients. Every process that reads the log checks this once.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ SETTINGS: Final = {
     "min.cleanable.dirty.ratio": "0.1",
     "compression.type": "producer",
 }
-_TOPIC: Final = 2  # as a resource that has settings
+_TOPIC: Final = 2  # the config resource of the topic
 
 
 async def create(client: Client, topic: str) -> None:
-    """It is never left to the broker, which would not compact it."""
+    """Creates the topic; automatic creation by the broker would not compact it."""
     from barnabas.client.admin import AsyncAdmin, NewTopic
 
     _log.info("Creating the topic %s for decisions", topic)
@@ -45,7 +45,7 @@ async def create(client: Client, topic: str) -> None:
 
 
 async def check(client: Client, topic: str) -> None:
-    """Raises OptionError unless the topic is as it has to be; a client that may not see its settings cannot tell."""
+    """Raises OptionError unless the topic has the required settings; a client without permission to read them skips the check."""
     request = DescribeConfigsRequest([DescribeConfigsResource(_TOPIC, topic, list(REQUIRED))])
     response = await client.network.send_to_any(request)
     assert isinstance(response, DescribeConfigsResponse)
@@ -67,7 +67,7 @@ async def check(client: Client, topic: str) -> None:
 
 
 def _admin_settings(client: Client) -> dict[str, object]:
-    """The given settings that an admin has as well: how to connect, and as whom."""
+    """The settings that an admin client also has: connection and authentication."""
     from barnabas.client.admin.config import KEYS
 
     return {name: client.config[name] for name in KEYS if name in client.config and client.config.is_given(name)}

@@ -1,4 +1,4 @@
-"""What can stop an exactly-once query. None of these loses or doubles a row: the batch is run again, or a person has to look."""
+"""The errors of an exactly-once query. None of them loses or doubles a row: the batch is run again, or an operator must act."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class ExactlyOnceError(DataSourceError):
 
 
 class SupersededError(ExactlyOnceError):
-    """Another run of the query has taken over: a second driver, or Spark has given up this run."""
+    """Another run of the query has taken over: a second driver, or a retry after Spark gave up this run."""
 
 
 class NotDecidedError(ExactlyOnceError):
@@ -18,8 +18,8 @@ class NotDecidedError(ExactlyOnceError):
 
 
 class ReplayMismatchError(ExactlyOnceError):
-    """A batch that was committed before comes again with other rows: the checkpoint was rolled back, or the query is not repeatable."""
+    """Spark replays a committed batch with other rows: the checkpoint was rolled back, or the query is not deterministic."""
 
 
 class LostTransactionError(ExactlyOnceError):
-    """A transaction that was decided cannot be committed any more: somebody outside aborted it, or it timed out while brokers were away."""
+    """A decided transaction cannot be committed any more: another client aborted it, or it timed out while brokers were down."""

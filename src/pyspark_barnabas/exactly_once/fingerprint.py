@@ -1,8 +1,7 @@
-"""A number for a set of rows, the same in whatever order and over however many tasks they come: to know a batch that comes again.
+"""A checksum of a set of rows that does not depend on their order or their tasks, to recognise a replayed batch.
 
-The sum of a hash of each row, modulo 2**64, over its topic, key and value; timestamps may differ from run to run. It finds mistakes, it is
-no protection against anybody. The hash of a row depends on nothing but the row; short contents are hashed a word at a time for all rows
-together, long ones one after the other.
+It is the sum modulo 2**64 of a hash of each row over its topic, key and value; timestamps may differ between runs. It finds mistakes, and
+is no protection against an attacker. Short contents are hashed a word at a time for all rows together, long ones one by one.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ import pyarrow as pa
 Hashes = npt.NDArray[np.uint64]
 Numbers = npt.NDArray[np.int64]
 
-SHORT_MAX: Final = 256  # above, a checksum in C is faster than numpy
-ROWS_TOGETHER: Final = 8192  # stay in the processor's cache
+SHORT_MAX: Final = 256  # above this size a checksum in C is faster than numpy
+ROWS_TOGETHER: Final = 8192  # sized for the processor's cache
 
 _NULL: Final = np.uint64(0x9E3779B97F4A7C15)
 _MASK: Final = 2**64 - 1
@@ -70,7 +69,7 @@ def _hashes(column: pa.Array) -> Hashes:
 
 
 def _hash_words(hashes: Hashes, content: memoryview, starts: Numbers, sizes: Numbers) -> Hashes:
-    """The sum of all words of a row, each times a number that belongs to its place."""
+    """The sum of the words of a row, each multiplied by the weight of its position."""
     if len(sizes) == 0 or int(sizes.max()) == 0:
         return hashes
     if int(sizes.min()) == int(sizes.max()) and len(content) == len(sizes) * int(sizes[0]):
@@ -79,19 +78,19 @@ def _hash_words(hashes: Hashes, content: memoryview, starts: Numbers, sizes: Num
 
 
 def _sums_of_equal(content: memoryview, size: int) -> Hashes:
-    """All rows have one size and stand one behind the other, as numbers and identifiers do."""
+    """For rows of equal size without gaps, such as numbers and identifiers."""
     rows: npt.NDArray[np.uint8] = np.frombuffer(content, dtype=np.uint8).reshape(-1, size)
     words = (size + 7) >> 3
     if size & 7:
         padded = np.zeros((len(rows), 8 * words), dtype=np.uint8)
         padded[:, :size] = rows
         rows = padded
-    sums: Hashes = np.einsum("ij,j->i", rows.view("<u8"), _WEIGHTS[:words])  # in one pass, with no product of all words in between
+    sums: Hashes = np.einsum("ij,j->i", rows.view("<u8"), _WEIGHTS[:words])  # in one pass, without an intermediate array
     return sums
 
 
 def _sums(content: memoryview, starts: Numbers, sizes: Numbers) -> Hashes:
-    """Eight bytes of each row at a time; rows stand with the longest first, so that those which have more are a slice."""
+    """Eight bytes of each row at a time; the longest rows are first, so that rows with more words are a slice."""
     order = np.argsort(-sizes, kind="stable")
     starts, sizes = starts[order], sizes[order]
     sums = np.zeros(len(sizes), dtype=np.uint64)
@@ -117,7 +116,7 @@ def _mixed(hashes: Hashes) -> Hashes:
 
 
 def _weights() -> Hashes:
-    """Odd numbers that have nothing to do with each other, always the same."""
+    """Fixed pseudo-random odd numbers."""
     with np.errstate(over="ignore"):
         return _mixed(np.arange(1, SHORT_MAX // 8 + 1, dtype=np.uint64) * np.uint64(_PHI)) | np.uint64(1)
 

@@ -1,7 +1,7 @@
 """The decision log on a broker: one partition of a compacted topic, read to its end and appended to.
 
-Reading goes on where it stopped, so that a worker that has been here before reads a few records. An append is sent once: whether a failed
-one has arrived is not known, and `steps` finds out by reading. The broker stamps the time of each record, so that no clocks are compared.
+Reading continues where it stopped, so that a reused worker reads only new records. An append is sent once: whether a failed append arrived
+is unknown, and `steps` finds out by reading. The broker sets the time of each record, so that clocks of clients are not compared.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger(__name__)
 
 FETCH_BYTES: Final = 4 * 1024 * 1024
-VERSION_MAX_BY_NAME: Final = 12  # of Fetch and of Produce: later ones know topics by their ids only
+VERSION_MAX_BY_NAME: Final = 12  # of Fetch and Produce: later versions have topic ids only
 EARLIEST: Final = -2
 _BATCH_SIZE_MAX: Final = 900_000
 _ALL_REPLICAS: Final = -1
 
-# The leader has not appended it, and says so.
+# Errors with which the leader says that it has not appended.
 _NOT_APPENDED: Final = frozenset(
     {
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -56,7 +56,7 @@ _NOT_APPENDED: Final = frozenset(
 
 
 class LogClient:
-    """The log of one prefix in one topic. All but `shared` runs on the client's loop."""
+    """The log of one prefix in one topic. All methods but `shared` run on the client's loop."""
 
     def __init__(self, client: Client, topic: str, prefix: str) -> None:
         self._client = client
@@ -75,7 +75,7 @@ class LogClient:
     # Reading
 
     async def read(self) -> DecisionLog:
-        """What the log says, up to the end that it has now."""
+        """The state of the log up to its current end."""
         patience = Patience(self._client, self._timeout_ms, f"Reading {self._topic}")
         end: int | None = None
         while True:
@@ -117,7 +117,7 @@ class LogClient:
             raise error_for(response.error_code)
         data = response.responses[0].partitions[0]
         if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            self._offset = None  # the topic was made anew, or cut
+            self._offset = None  # the topic was recreated or truncated
             raise Timeout(f"The offsets of {self._topic} have changed")
         if data.error_code:
             raise error_for(data.error_code)
@@ -141,7 +141,7 @@ class LogClient:
     # Appending
 
     async def append(self, records: Sequence[Record | Tombstone]) -> bool:
-        """Whether they are known to be in the log, on all replicas in sync. Raises once nothing was acknowledged for too long."""
+        """Returns whether the in-sync replicas acknowledged the records. Raises an error if nothing was acknowledged for too long."""
         pairs = [encode(self._prefix, record) for record in records]
         now_ms = self._client.clock.now_ms()
         keys, values = pa.array([key for key, _ in pairs], pa.binary()), pa.array([value for _, value in pairs], pa.binary())
@@ -187,7 +187,7 @@ class LogClient:
             raise Timeout(f"Nothing written to {self._topic} was acknowledged for {self._timeout_ms} ms; the last failure: {failure}")
         await patience.wait(failure)
 
-    # Whom to ask
+    # Finding the leader
 
     async def _leader_id(self, patience: Patience) -> int:
         while self._leader is None:
@@ -216,6 +216,6 @@ _logs: Final[WeakKeyDictionary[Client, dict[tuple[str, str], LogClient]]] = Weak
 
 
 def shared(client: Client, topic: str, prefix: str) -> LogClient:
-    """The log as this client has read it so far; it goes with the client."""
+    """The log as this client has read it so far; kept with the client."""
     logs = _logs.setdefault(client, {})
     return logs.setdefault((topic, prefix), LogClient(client, topic, prefix))

@@ -1,7 +1,7 @@
-"""Trying again: waits that grow, up to a time that is given; and knowing whether a request was sent at all.
+"""Retries with growing back-off up to a time limit, and a check whether a request can be sent.
 
-A request that never left cannot arrive late: so whoever must know waits until it is `connected` before it sends. Used by all that talks to
-a broker here.
+A request that was never sent cannot arrive late: callers that must know wait for `connected` before they send. All requests of this package
+use it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CONNECT_TRY_MS: Final = 1000
 
 
 class Patience:
-    """One undertaking: `wait` after each failure, until `limit_ms` is over; None: for ever."""
+    """The retries of one operation: `wait` after each failure, until `limit_ms` has passed; None means no limit."""
 
     def __init__(self, client: Client, limit_ms: int | None, what: str) -> None:
         self._client = client
@@ -30,7 +30,7 @@ class Patience:
         self._attempts = 0
 
     async def wait(self, failure: KafkaError) -> None:
-        """Raises the failure if trying again cannot help, and Timeout if there is no time left."""
+        """Raises the failure if a retry cannot help, and Timeout if there is no time left."""
         if not failure.retriable:
             raise failure
         if self._deadline_ms is not None and self._client.clock.monotonic_ms() >= self._deadline_ms:
@@ -39,7 +39,7 @@ class Patience:
         self._attempts += 1
 
     async def connected(self, node_id: int) -> None:
-        """Returns once a request to this node would be sent at once. Raises what keeps it from being connected to."""
+        """Returns once a request to this node would be sent at once. Raises the connection error otherwise."""
         network = self._client.network
         deadline_ms = self._client.clock.monotonic_ms() + CONNECT_TRY_MS
         while not network.ready(node_id):

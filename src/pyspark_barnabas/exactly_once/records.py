@@ -1,7 +1,7 @@
-"""The records of the decision log, and how they are written as bytes.
+"""The records of the decision log, and their encoding.
 
 A key begins with the prefix of the query's transactional ids, and ends with a nonce: no two records have the same key, so that compaction
-removes exactly those that were given up by a tombstone, and never changes the order of what is left. Decides nothing.
+removes exactly those with a tombstone, and never changes the order of the others. This module decides nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _DONE: Final = "done"
 
 @dataclass(frozen=True, slots=True, order=True)
 class Slot:
-    """Names a transactional id within a query: the task's partition, and a number among those that worked at it."""
+    """A transactional id within a query: the task's partition, and a number among its attempts."""
 
     partition: int
     number: int
@@ -30,14 +30,14 @@ class Slot:
 
 
 def slot_of(transactional_id: str, prefix: str) -> Slot | None:
-    """The slot that a transactional id names, if it is one of this prefix and of no longer one."""
+    """The slot of a transactional id; None if it does not belong to exactly this prefix."""
     match = re.fullmatch(r"-(\d+)-(\d+)", transactional_id[len(prefix) :]) if transactional_id.startswith(prefix) else None
     return None if match is None else Slot(int(match[1]), int(match[2]))
 
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """One task's open transaction, as exactly as a coordinator knows it."""
+    """One task's open transaction: transactional id, producer id and epoch."""
 
     slot: Slot
     producer_id: int
@@ -46,8 +46,8 @@ class Transaction:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A run of a batch, known by its token, begins to write; the newest run is the one that counts. With a partition it asks for a slot of
-    it; without one it only takes the batch away from whoever had it."""
+    """A run of a batch, identified by its token, begins to write; only the newest run counts. With a partition the claim requests a slot
+    of it; without one it only supersedes the previous run."""
 
     query: str
     batch: int
@@ -58,7 +58,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Decide:
-    """The run's transactions are to be committed, if this record counts: see `decision_log`. `limit_ms`: from the run's first claim on."""
+    """The run's transactions must be committed if this record counts: see `decision_log`. `limit_ms` runs from the run's first claim."""
 
     query: str
     batch: int
@@ -72,8 +72,8 @@ class Decide:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """All transactions of a decision are committed. It carries what must outlive the claims, which are removed now: slots that somebody may
-    still be about to use (`busy`), and those of them that turned out to be free (`freed`), each with the time of the claim."""
+    """All transactions of a decision are committed. It keeps what must outlive the claims, which are removed now: slots that an attempt may
+    still use (`busy`), and those of them that are free again (`freed`), each with the time of the claim."""
 
     query: str
     batch: int
@@ -90,7 +90,7 @@ Record = Claim | Decide | Done
 
 @dataclass(frozen=True, slots=True)
 class Tombstone:
-    """The record with this key may go."""
+    """Removes the record with this key."""
 
     key: bytes
 
@@ -100,7 +100,7 @@ def start_of_keys(prefix: str) -> bytes:
 
 
 def encode(prefix: str, record: Record | Tombstone) -> tuple[bytes, bytes | None]:
-    """Key and value."""
+    """The key and value of a record."""
     if isinstance(record, Tombstone):
         return record.key, None
     value: dict[str, object]
@@ -129,7 +129,7 @@ def encode(prefix: str, record: Record | Tombstone) -> tuple[bytes, bytes | None
 
 
 def decode(key: bytes, value: bytes | None) -> Record | Tombstone:
-    """Raises ValueError for what is no record of a decision log."""
+    """Raises ValueError for bytes that are not a record of a decision log."""
     if value is None:
         return Tombstone(key)
     parts = key.decode().split(SEPARATOR)

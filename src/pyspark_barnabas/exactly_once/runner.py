@@ -1,4 +1,4 @@
-"""Takes the steps of `steps` on a broker, one after the other, and hands their answers back."""
+"""Carries out the steps of `steps` on a broker, one after the other, and returns their answers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class RandomNames:
 
 
 class Runner:
-    """The edge of one task, or of one commit or abort."""
+    """Runs the steps of one task, commit or abort."""
 
     def __init__(self, client: Client, options: WriteOptions) -> None:
         self.transactions = Transactions(client, options.prefix, options.transaction_timeout_ms)
@@ -31,7 +31,7 @@ class Runner:
         self._log = shared(client, options.decision_topic, options.prefix)
 
     def run(self, steps: Steps[T]) -> T:
-        """What the steps come to; blocks."""
+        """The result of the steps; blocks."""
         return self._client.run(self._run(steps))
 
     async def _run(self, steps: Steps[T]) -> T:
@@ -48,7 +48,7 @@ class Runner:
             steps.close()
 
     async def take(self, step: Step) -> Any:
-        """One step, on the client's loop; its answer."""
+        """Carries out one step on the client's loop and returns its answer."""
         if isinstance(step, ReadLog):
             return await self._log.read()
         if isinstance(step, Append):

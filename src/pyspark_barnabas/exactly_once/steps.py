@@ -1,12 +1,13 @@
-"""Who does what in which order, so that each row of each batch is visible once: the writing task, the driver's commit, its abort.
+"""The protocol by which each row of each batch becomes visible once: the writing task, the driver's commit, its abort.
 
-These are generators that yield the step to take next and are given its answer; they do nothing themselves. `runner` takes the steps on a
-broker, and a test takes them on a model of one, in any order and with a crash after any step. The order of steps is what is proved there:
+The functions are generators that yield the next step and receive its answer; they have no effects themselves. `runner` carries out the
+steps on a broker, and a test carries them out on a model, in any order and with a crash after any step. The test proves the order of the
+steps:
 
 - a task claims its slot before it initializes the id that the slot names, and reads the log again in between;
 - a driver ends nothing before it has read its own decision back;
-- what is decided is ended by whoever finds it, and only then claimed anew;
-- whatever is aborted is named by producer id and epoch, as it was before the log was read, so that no newer transaction can be hit.
+- a process that finds a decision carries it out before it claims anew;
+- an abort names producer id and epoch from before the log was read, so that it cannot hit a newer transaction.
 """
 
 from __future__ import annotations
@@ -27,28 +28,28 @@ Steps = Generator["Step", Any, T]
 
 @dataclass(frozen=True, slots=True)
 class ReadLog:
-    """To the end, as it is when the step is taken. Answer: DecisionLog."""
+    """Reads the log to its current end. Answer: DecisionLog."""
 
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """To the decision log. Answer: whether it was acknowledged. If not, nobody knows whether it is there, or will yet be: it is never sent
-    again as it is, for a record that stands twice would change its place when the log is compacted."""
+    """Appends to the decision log. Answer: whether it was acknowledged. If not, the record may or may not be in the log. It is never sent
+    again unchanged, because compaction would move a record that is in the log twice."""
 
     records: tuple[Record | Tombstone, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Initialize:
-    """Makes the id of this slot ours; aborts what was open under it. Answer: Transaction; or None if nobody knows whether it arrived, or
-    will yet: then the slot is given up, for it might arrive when another has it."""
+    """Initializes the transactional id of this slot, which aborts an open transaction of it. Answer: Transaction; or None if it is unknown
+    whether the request arrived: then the slot is given up, because the request may arrive when another task has it."""
 
     slot: Slot
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """Commits or aborts exactly these. Answer: those that were not open any more, nor ended so before."""
+    """Commits or aborts exactly these transactions. Answer: those that were neither open nor already ended in the same way."""
 
     transactions: tuple[Transaction, ...]
     commit: bool
@@ -56,7 +57,7 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class ListOpen:
-    """Answer: the transactions that are open under ids of the prefix, list of Transaction."""
+    """Lists the open transactions with ids of the prefix. Answer: list of Transaction."""
 
 
 Step = ReadLog | Append | Initialize | End | ListOpen
@@ -64,7 +65,7 @@ Step = ReadLog | Append | Initialize | End | ListOpen
 
 @dataclass(frozen=True, slots=True)
 class RunOf:
-    """One run of one batch; its token is known to its tasks and to nobody else."""
+    """One run of one batch; only its tasks have its token."""
 
     query: str
     batch: int
@@ -74,12 +75,12 @@ class RunOf:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """The batch is decided: the task writes nothing, and counts what it would have written."""
+    """The batch is decided already: the task writes nothing and only computes the checksum of its rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """The task may write in this transaction. `freed` are slots whose transactions it aborted."""
+    """The task may write in this transaction. `freed` are the slots whose transactions it aborted."""
 
     transaction: Transaction
     freed: tuple[Slot, ...] = ()
@@ -87,7 +88,7 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a task tells the driver; without a transaction if it had no rows, or was a replay."""
+    """The message of a task to the driver; without a transaction if it had no rows or was a replay."""
 
     rows: int = 0
     checksum: int = 0
@@ -96,7 +97,7 @@ class Report:
 
 
 class Names(Protocol):
-    """Gives names that nobody else uses; a test counts, the edge takes random ones."""
+    """Generates unique names: random in production, counted in tests."""
 
     def nonce(self) -> str: ...
 
@@ -105,7 +106,7 @@ class Names(Protocol):
 
 
 def begin(run: RunOf, partition: int, names: Names) -> Steps[Begun | Replay]:
-    """Before a task writes its first row."""
+    """The steps of a task before its first row."""
     while True:
         log: DecisionLog = yield ReadLog()
         if _is_replay(log, run):
@@ -120,7 +121,7 @@ def begin(run: RunOf, partition: int, names: Names) -> Steps[Begun | Replay]:
             return Replay()
         slot = log.slot(nonce)
         if slot is None and (not acknowledged or log.undone is not None):
-            continue  # it did not arrive, or behind a decision that has to be finished first
+            continue  # the claim did not arrive, or is after a decision that must be carried out first
         if slot is None or not log.is_newest(run.token):
             raise SupersededError(
                 f"Another driver has taken over batch {run.batch}: two queries run with the same 'transactionalIdPrefix', "
@@ -146,7 +147,7 @@ def _is_replay(log: DecisionLog, run: RunOf) -> bool:
 
 
 def fence() -> Steps[tuple[Slot, ...]]:
-    """Aborts what is open and will never be decided, so that it does not hold up readers; the slots of those."""
+    """Aborts open transactions that will never be decided, so that they do not block readers; returns their slots."""
     found: Sequence[Transaction] = yield ListOpen()
     if not found:
         return ()
@@ -162,7 +163,7 @@ def fence() -> Steps[tuple[Slot, ...]]:
 
 
 def commit(run: RunOf, reports: Sequence[Report], names: Names, verify: str = "rows") -> Steps[None]:
-    """When all tasks have reported. Returns only if the whole batch is committed, and says so in the log."""
+    """The driver's commit, after all tasks have reported. Returns only when the whole batch is committed and the log has DONE."""
     log: DecisionLog = yield ReadLog()
     transactions = tuple(report.transaction for report in reports if report.transaction is not None)
     rows, checksum = sum(report.rows for report in reports), total_checksum(reports)
@@ -180,7 +181,7 @@ def commit(run: RunOf, reports: Sequence[Report], names: Names, verify: str = "r
 
 
 def total_checksum(reports: Iterable[Report]) -> int:
-    """Of all rows, however they were spread over tasks."""
+    """The checksum of all rows, independent of their tasks."""
     return sum(report.checksum for report in reports) & (2**64 - 1)
 
 
@@ -203,13 +204,14 @@ def _decide(run: RunOf, transactions: tuple[Transaction, ...], rows: int, checks
 
 
 def finish(decision: Decision, freed: Iterable[Slot], names: Names) -> Steps[None]:
-    """Commits what was decided, cleans up, and says that it is done. Whoever finds a decision without that does the same."""
+    """Commits the transactions of a decision, cleans up and appends DONE. Every process that finds a decision without DONE does the
+    same."""
     gone: Sequence[Transaction] = yield End(decision.transactions, True)
     if gone:
         log: DecisionLog = yield ReadLog()
         known = log.decision(decision.query, decision.batch)
         if known is None or known.done or log.undone is None:
-            return  # another has done it, and the ids are in use again
+            return  # another process has done it, and the ids are in use again
         raise LostTransactionError(
             f"Batch {decision.batch} was decided, but {len(gone)} of its {len(decision.transactions)} transactions cannot be committed any "
             f"more (slots {', '.join(f'{one.slot.partition}-{one.slot.number}' for one in gone)}): brokers were away for longer than "
@@ -220,7 +222,7 @@ def finish(decision: Decision, freed: Iterable[Slot], names: Names) -> Steps[Non
     while True:
         log = yield ReadLog()
         if log.undone is None or log.undone.token != decision.token:
-            return  # it is in the log now: another was faster, or it was our own
+            return  # it is in the log now: from another process, or our own append
         if (yield Append((_done(decision, log, free, names), *log.garbage(decision.query, decision.batch, GARBAGE_MAX)))):
             return
 
@@ -252,9 +254,9 @@ def _verify(decision: Decision, rows: int, checksum: int, verify: str) -> None:
 
 
 def abort(run: RunOf, reports: Sequence[Report], names: Names) -> Steps[None]:
-    """After a task, or `commit`, has failed: ends what the tasks left open, unless it was decided after all.
+    """The driver's abort, after a task or `commit` failed: aborts the open transactions, unless the batch was decided after all.
 
-    A DECIDE that was sent and never acknowledged may still arrive: it is made void first, by a claim that stands before it.
+    An unacknowledged DECIDE may still arrive: a new claim before it makes it void first.
     """
     transactions = tuple(report.transaction for report in reports if report.transaction is not None)
     if not transactions:

@@ -1,8 +1,8 @@
-"""The stream writer that Spark calls with `exactlyOnce`: tasks write in open transactions, the driver decides and ends them.
+"""The stream writer for `exactlyOnce`: tasks write in open transactions, the driver decides and ends them.
 
-Spark makes an instance for the tasks of each batch and another for its commit, in different processes; only messages of tasks go from one
-to the other. So the token of a run is made here, goes to all tasks, and comes back with their messages. Nothing else is done when an
-instance is made. What a transaction wrote becomes visible when it is ended: of one batch, not at once but shortly one after the other.
+Spark creates one instance for the tasks of each batch and another for its commit, in different processes; only the messages of tasks
+connect them. Therefore the constructor creates the token of a run, which goes to all tasks and returns with their messages. The
+constructor does nothing else. The transactions of one batch become visible one shortly after the other.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 
     from pyspark_barnabas.exactly_once.steps import Names
 
-MARGIN_MS_MAX: Final = 120_000  # of the transaction timeout is left for ending what was decided, but no more than half of it
+MARGIN_MS_MAX: Final = 120_000  # reserved from the transaction timeout for the commit after the decision, at most half of it
 
-# Undocumented, but what Spark's own streaming code sets for every task of a micro-batch.
+# Undocumented; Spark's streaming code sets it for every task of a micro-batch.
 BATCH_PROPERTY: Final = "streaming.sql.batchId"
 QUERY_PROPERTY: Final = "sql.streaming.queryId"
 
 
 class Reported(WriterCommitMessage):
-    """What a task of a run tells the driver."""
+    """The message of a task to the driver."""
 
     def __init__(self, query: str, batch: int, token: str, report: Report) -> None:
         self.query = query
@@ -62,7 +62,7 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Reported:
         query, batch, partition = task_identity()
         run = RunOf(query, batch, self.token, limit_ms(self.options))
-        from pyspark_barnabas.connections import shared_client  # not where a query is planned: it takes a while to load
+        from pyspark_barnabas.connections import shared_client  # not imported while a query is planned: it takes time to load
         from pyspark_barnabas.exactly_once.write_task import WriteTask
 
         with shared_client(self.options.settings, "producer") as client:
@@ -102,7 +102,7 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):
 
 
 def task_identity() -> tuple[str, int, int]:
-    """The query, the batch and the partition that this task is for."""
+    """The query, batch and partition of this task."""
     context = TaskContext.get()
     query = None if context is None else context.getLocalProperty(QUERY_PROPERTY)
     batch = None if context is None else context.getLocalProperty(BATCH_PROPERTY)
@@ -115,6 +115,6 @@ def task_identity() -> tuple[str, int, int]:
 
 
 def limit_ms(options: WriteOptions) -> int:
-    """So long after its first claim a batch may be decided."""
+    """The time after its first claim within which a batch may be decided."""
     timeout_ms = options.transaction_timeout_ms
     return timeout_ms - min(timeout_ms // 2, MARGIN_MS_MAX)

@@ -1,8 +1,7 @@
-"""Transactions of many tasks, each known by its id, producer id and epoch, opened in one process and ended in another.
+"""Transactions that one process opens and another ends, identified by transactional id, producer id and epoch.
 
-It speaks to the coordinators of transactional ids: initializes one, ends exactly the transaction it is told to, lists what is open. Where
-the brokers have agreed on transactions of the second version (KIP-890) an end moves the epoch on, so that nothing a zombie sends afterwards
-is taken; there a partition need not be announced either.
+It sends the requests to the coordinators of transactional ids: initialize, end exactly one transaction, list open ones. With transaction
+version 2 (KIP-890) an end increments the epoch, so that later requests of a zombie are fenced; partitions need not be added either.
 """
 
 from __future__ import annotations
@@ -39,10 +38,10 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger(__name__)
 
 ONGOING: Final = "Ongoing"
-INIT_PRODUCER_ID_VERSION_MAX: Final = 5  # the next one is for two-phase commit
+INIT_PRODUCER_ID_VERSION_MAX: Final = 5  # the next version is for two-phase commit
 END_VERSION_MAX_V1: Final = 4
 PRODUCE_VERSION_MAX_V1: Final = 11
-ADD_PARTITIONS_VERSION_MAX: Final = 3  # later ones are for brokers
+ADD_PARTITIONS_VERSION_MAX: Final = 3  # later versions are for brokers
 PATTERN_VERSION: Final = 2  # of ListTransactions
 ENDS_AT_ONCE_MAX: Final = 32
 CLEANING_TIMEOUT_MS: Final = 20_000
@@ -61,7 +60,7 @@ _GONE: Final = frozenset(
 
 
 class Transactions:
-    """Of one prefix. All runs on the client's loop."""
+    """The transactions of one prefix. All methods run on the client's loop."""
 
     def __init__(self, client: Client, prefix: str, timeout_ms: int) -> None:
         self._client = client
@@ -75,10 +74,10 @@ class Transactions:
         features = self._network.newest_features()
         return features is not None and features.finalized.get("transaction.version", 0) >= 2
 
-    # Beginning
+    # Begin
 
     async def initialize(self, slot: Slot) -> Transaction | None:
-        """The id of this slot is ours from now on; None if nobody knows whether the request arrived, or will."""
+        """Initializes the transactional id of this slot; None if it is unknown whether the request arrived."""
         name = slot.transactional_id(self._prefix)
         patience = Patience(self._client, self._block_ms, f"InitProducerId of {name}")
         while True:
@@ -108,7 +107,7 @@ class Transactions:
             await patience.wait(error_for(response.error_code))
 
     async def announce(self, transaction: Transaction, partition: TopicPartition) -> None:
-        """Makes a partition part of the transaction; brokers of the second version do that by themselves."""
+        """Adds a partition to the transaction; with transaction version 2 brokers do that themselves."""
         name = transaction.slot.transactional_id(self._prefix)
         patience = Patience(self._client, self._block_ms, f"AddPartitionsToTxn of {name}")
         request = AddPartitionsToTxnRequest(
@@ -131,10 +130,10 @@ class Transactions:
                 failure = error
             await patience.wait(failure)
 
-    # Ending
+    # End
 
     async def end(self, transactions: Iterable[Transaction], commit: bool) -> list[Transaction]:
-        """Ends exactly these; those that were neither open nor ended so before. What is to be committed is tried for ever."""
+        """Ends exactly these transactions; returns those that were neither open nor already ended so. A commit is retried without limit."""
         room = asyncio.Semaphore(ENDS_AT_ONCE_MAX)
         some = list(transactions)
 
@@ -166,10 +165,10 @@ class Transactions:
                 failure = error
             await patience.wait(failure)
 
-    # Looking
+    # List
 
     async def list_open(self) -> list[Transaction]:
-        """What is open under ids of the prefix. A broker that does not answer in time is passed over: this is for cleaning up."""
+        """The open transactions with ids of the prefix. A broker that does not answer in time is skipped: this is for clean-up."""
         nodes = [node.id for node in await self._nodes()]
         found = await asyncio.gather(*(self._list_open(node_id) for node_id in nodes), return_exceptions=True)
         for node_id, result in zip(nodes, found, strict=True):

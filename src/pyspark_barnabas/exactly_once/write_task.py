@@ -1,6 +1,6 @@
-"""What a task does in an exactly-once query: it begins a transaction when its first row comes, writes in it, and leaves it open.
+"""The work of a task in an exactly-once query: it begins a transaction at its first row, writes in it, and leaves it open.
 
-Runs on executors, called by `stream_writer`. It never ends a transaction that it has reported: that is the driver's to decide.
+It runs on executors; `stream_writer` calls it. It never ends a transaction that it has reported: the driver decides about that.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ GIVE_UP_TIMEOUT_S: Final = 10.0
 
 
 class WriteTask:
-    """One attempt at one partition of a batch. It begins a transaction when its first row comes, and not before."""
+    """One attempt at one partition of a batch. It begins a transaction at its first row."""
 
     def __init__(self, client: Client, options: WriteOptions, run: RunOf, partition: int) -> None:
         self._client = client
@@ -90,7 +90,7 @@ class WriteTask:
         self._writer = RowWriter(self._client, self._options, producer, sender)
 
     def _give_up(self) -> None:
-        """The attempt failed: its transaction need not hold up readers until somebody else finds it."""
+        """Aborts the transaction of a failed attempt, so that it does not block readers until it is found."""
         if self._begun is None:
             return
         try:

@@ -1,7 +1,8 @@
-"""How much a trigger of a stream may read: maxOffsetsPerTrigger, minOffsetsPerTrigger and maxTriggerDelay.
+"""The limits of a trigger of a stream: maxOffsetsPerTrigger, minOffsetsPerTrigger and maxTriggerDelay.
 
-The rules of Spark's own connector: what is allowed is shared among the partitions by how much each of them has, no partition with something
-to read gets nothing, and a trigger with too little to read waits, but not for ever. Time is given, never taken.
+The rules are those of Spark's own connector. The allowed offsets are divided among the partitions in proportion to their size, and every
+partition with something to read gets at least one. A trigger with too little to read waits up to maxTriggerDelay. The caller passes the
+time.
 """
 
 from __future__ import annotations
@@ -14,20 +15,20 @@ from pyspark_barnabas.offsets import PartitionOffsets
 
 
 def limited(begin: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int], rows_max: int) -> PartitionOffsets:
-    """Where a trigger ends that may read so many offsets; `begin` has the first of each partition."""
+    """The end offsets of a trigger that may read `limit` offsets; `begin` has the first offset of each partition."""
     sizes = {partition: end - begin[partition] for partition, end in latest.items() if end > begin.get(partition, end)}
     total = sum(sizes.values())
     end = dict(latest)
     for partition, size in sizes.items():
         share = rows_max * (size / total)
-        # Without the rounding up a small partition beside large ones would never be read.
+        # Rounded up: otherwise a small partition beside large ones would never be read.
         allowed = math.ceil(share) if share < 1 else math.floor(share)
         end[partition] = min(latest[partition], begin[partition] + allowed)
     return end
 
 
 class MinimumRows:
-    """Holds a trigger back until there is enough to read, or nothing was read for too long."""
+    """Delays a trigger until there is enough to read, or until maxTriggerDelay has passed."""
 
     def __init__(self, rows_min: int, delay_ms_max: int) -> None:
         self._rows_min = rows_min

@@ -1,7 +1,7 @@
-"""Decoded records as the rows of Spark's Kafka connector: its column names, types and order, as Arrow sees them.
+"""Decoded records as the rows of Spark's Kafka connector: its column names, types and order, in Arrow.
 
-The last step of a task before the rows leave for the JVM. Nothing here looks at a record: columns are taken over, and the two that are the
-same in every row are made once.
+This is the last step of a task before the rows go to the JVM. No record is touched: columns are passed on, and the two columns that are
+the same in every row (topic and partition) are built once.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FIELDS: Final = {
     "timestampType": pa.int32(),
     HEADERS: HEADERS_TYPE,
 }
-COLUMNS: Final = tuple(name for name in _FIELDS if name != HEADERS)  # what there is unless headers are asked for
+COLUMNS: Final = tuple(name for name in _FIELDS if name != HEADERS)  # the columns without includeHeaders
 
 
 class RowMaker:
@@ -43,7 +43,7 @@ class RowMaker:
         self._partitions = pa.nulls(0, pa.int32())
 
     def rows(self, records: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows of records as `barnabas.records.columns.columns.decode` gives them."""
+        """The rows for records that `barnabas.records.columns.columns.decode` returned."""
         if records.num_rows > self._count:
             self._make_constants(records.num_rows)
         return pa.RecordBatch.from_arrays([self._column(name, records) for name in self.schema.names], schema=self.schema)

@@ -1,7 +1,7 @@
-"""Batches by their headers alone: where a run of them may be cut, and how a file of them is walked.
+"""Cuts runs of batches into pieces, and walks through files of batches, by batch headers alone.
 
-Stands between a fetch (or a file) and the decoder, and looks at headers only: how many records a batch has, how large it is, whether it is
-compressed, and which offset comes after it. Pieces are cut so that each makes an Arrow batch of a good size.
+It is between a fetch (or a file) and the decoder. A header has the number of records, the size, the compression and the last offset of its
+batch. Pieces are cut so that each becomes an Arrow batch of a good size.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from barnabas.records.batch import LOG_OVERHEAD, MAGIC_V2, Batch, read_intact_ba
 
 ROWS_MAX: Final = 65_536
 BYTES_MAX: Final = 4 * 1024 * 1024
-COMPRESSED_FACTOR: Final = 4  # what a compressed byte counts for, before anybody has looked into it
+COMPRESSED_FACTOR: Final = 4  # estimated decompressed bytes per compressed byte
 
 CHUNK_BYTES: Final = 4 * 1024 * 1024
-_HEADER_BYTES: Final = 17  # offset, length, leader epoch, magic: enough to know how long a batch is
+_HEADER_BYTES: Final = 17  # base offset, length, leader epoch, magic: enough to find the length of a batch
 
-Cut = tuple[int, int]  # where a piece begins and ends
+Cut = tuple[int, int]  # start and end of a piece
 
 
 class ReadableFile(Protocol):
@@ -29,7 +29,7 @@ class ReadableFile(Protocol):
 
 
 class Chunk(NamedTuple):
-    """Whole batches of a file, read together. A batch stands at `position + batch.at` in the file and at `batch.at` in `data`."""
+    """Whole batches of a file, read together. A batch is at `position + batch.at` in the file and at `batch.at` in `data`."""
 
     position: int
     data: bytes
@@ -37,11 +37,11 @@ class Chunk(NamedTuple):
 
 
 class Damage(Exception):
-    """A place in a file where no batch stands, though there should be one."""
+    """A position in a file at which there is no valid batch."""
 
     def __init__(self, name: str, position: int, what: str, is_torn: bool = False) -> None:
         super().__init__(name, position, what, is_torn)
-        self.is_torn = is_torn  # the file ends within a batch, as where somebody is just writing it
+        self.is_torn = is_torn  # the file ends inside a batch, as it does while a broker writes it
         self.name = name
         self.position = position
         self.what = what
@@ -51,10 +51,9 @@ class Damage(Exception):
 
 
 def chunks(file: ReadableFile, start: int, end: int, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Chunk]:
-    """The batches between two positions, some megabytes at a time. Raises Damage, after all that comes before it.
+    """The batches between two positions, some megabytes at a time. Raises Damage after the batches before it.
 
-    Nothing is made of a size that a damaged header claims and the file does not have. Zeros at the end, which Kafka fills files up with
-    that it makes in one piece, are the end.
+    A size in a damaged header that exceeds the file allocates nothing. Zeros at the end, from preallocated files, are the end.
     """
     position = start
     while position < end:
@@ -77,7 +76,7 @@ def chunks(file: ReadableFile, start: int, end: int, chunk_bytes: int = CHUNK_BY
 
 
 def last_offset_of(file: ReadableFile, start: int = 0) -> int | None:
-    """The last offset of the last whole batch from a position on; None where there is none. Damage is the end."""
+    """The last offset of the last whole batch after a position; None if there is no batch. Damage counts as the end."""
     last: int | None = None
     try:
         for chunk in chunks(file, start, file.size):
@@ -88,9 +87,9 @@ def last_offset_of(file: ReadableFile, start: int = 0) -> int | None:
 
 
 def next_offset_and_cuts(batches: Iterable[Batch], first_offset: int, end_offset: int) -> tuple[int, list[Cut]]:
-    """The offset behind the last batch, at most `end_offset`; and the pieces that have records from `first_offset` on.
+    """The offset after the last batch, at most `end_offset`; and the pieces that have records from `first_offset` on.
 
-    A piece has one batch at least. Batches that begin behind the wanted offsets are in no piece.
+    A piece has at least one batch. Batches after `end_offset` are in no piece.
     """
     cuts: list[Cut] = []
     next_offset = first_offset

@@ -1,7 +1,7 @@
-"""Reads topics as a batch: the ranges are settled once, when the query is planned, and read by one task each.
+"""Reads topics as a batch: the ranges are determined once, when the query is planned, and each is read by one task.
 
-All partitions have a beginning and an end before anything is read; what the options ask for and the log does not have is an error at this
-point, not in a task.
+Every partition has a start and an end offset before anything is read; an offset of the options that the log does not have is an error in
+planning, not in a task.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class BatchReader(DataSourceReader):
-    """Plans where Spark plans, reads where its tasks run."""
+    """Plans on the driver, reads in the tasks."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options = options
@@ -47,7 +47,7 @@ class BatchReader(DataSourceReader):
         return [RangePartition(piece) for piece in pieces]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        with error_first():  # a generator: what is raised, is raised while it runs
+        with error_first():  # a generator: errors are raised while it runs
             yield from self._records.read(partition)
 
     def _ranges(self, cluster: Cluster) -> list[OffsetRange]:
@@ -64,7 +64,7 @@ class BatchReader(DataSourceReader):
         return _from_time(cluster, narrowed, record_filter.earliest_ms())
 
     def _bounds(self, cluster: Cluster, partitions: list[TopicPartition]) -> tuple[PartitionOffsets, PartitionOffsets]:
-        """Beginning and end of each partition. The end is asked for last: it is never before what was found to be there."""
+        """The start and end of each partition. The end is requested last, so that it is never before the start."""
         starting, ending = self._options.starting, self._options.ending
         first = cluster.offsets(starting.specs(partitions))
         last = cluster.offsets(ending.specs(partitions))
@@ -87,17 +87,17 @@ class BatchReader(DataSourceReader):
 
 
 class FilteringReader(BatchReader):
-    """The same for sessions in which Spark hands filters to Python sources."""
+    """A BatchReader for sessions with spark.sql.python.filterPushdown.enabled."""
 
     @error_first()
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
-        """Takes what it can answer for every record, and gives back the rest."""
+        """Keeps the filters that this source can apply to every record, and returns the rest."""
         self._records.record_filter, rest = pushed(self._records.record_filter, filters)
         return rest
 
 
 def _from_time(cluster: Cluster, ranges: list[OffsetRange], earliest_ms: int | None) -> list[OffsetRange]:
-    """The ranges without what comes before the first record of that time; of a partition that has none, nothing is left."""
+    """The ranges from the first record of that time on; a partition without such a record has no range."""
     if earliest_ms is None:
         return ranges
     found = cluster.offsets({TopicPartition(one.topic, one.partition): earliest_ms for one in ranges})

@@ -1,7 +1,8 @@
-"""Reads one range of offsets of a partition into Arrow batches: what a task of a batch or a stream does.
+"""Reads one range of offsets of a partition into Arrow batches, in a task of a batch or a stream.
 
-`read_range` decodes in the task's thread what `range_fetcher` fetches ahead on the client's thread. It gives exactly the records of [start,
-end) that the isolation level shows, in order, each once, or raises; control records and gaps that compaction left give no rows.
+`read_range` decodes in the task's thread what `range_fetcher` fetches ahead on the client's thread. It yields exactly the records of
+[start, end) that the isolation level allows, in order, each once, or raises an error. Control records and gaps from compaction have no
+rows.
 """
 
 from __future__ import annotations
@@ -25,20 +26,20 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 
-POLL_TIMEOUT_MS_DEFAULT: Final = 120_000  # of Spark's connector: spark.network.timeout
+POLL_TIMEOUT_MS_DEFAULT: Final = 120_000  # the default of Spark's connector: spark.network.timeout
 FETCH_BYTES_DEFAULT: Final = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class FetchOptions:
-    """How a range is read; plain data, pickled to workers with the reader."""
+    """The options of reading a range; plain data, pickled to workers with the reader."""
 
-    columns: tuple[str, ...] = COLUMNS  # those to give, in this order
+    columns: tuple[str, ...] = COLUMNS  # the columns to return, in this order
     read_committed: bool = True
     fail_on_data_loss: bool = True
     timeout_ms: int = POLL_TIMEOUT_MS_DEFAULT  # without progress; kafkaConsumer.pollTimeoutMs
     check_crc: bool = True  # kafka.check.crcs
-    fetch_bytes: int = FETCH_BYTES_DEFAULT  # unless kafka.max.partition.fetch.bytes says so
+    fetch_bytes: int = FETCH_BYTES_DEFAULT  # unless kafka.max.partition.fetch.bytes is set
 
 
 def read_range(wanted: OffsetRange, settings: Mapping[str, str], options: FetchOptions) -> Iterator[pa.RecordBatch]:
@@ -64,13 +65,13 @@ def _read(client: Client, wanted: OffsetRange, options: FetchOptions) -> Iterato
             for records in _decoded(fetched, wanted, options):
                 if records.num_rows:
                     yield maker.rows(records)
-        run.result()  # raises what ended it
+        run.result()  # raises the error that ended the fetcher
     finally:
         run.cancel()
 
 
 def _decoded(fetched: Fetched, wanted: OffsetRange, options: FetchOptions) -> Iterator[pa.RecordBatch]:
-    # Which transaction was aborted is known from its first batch to its marker: then all is decoded in one piece.
+    # Aborted transactions are known from their first batch to their marker, so that the answer is decoded in one piece.
     cuts = [(fetched.cuts[0][0], fetched.cuts[-1][1])] if fetched.aborted and fetched.cuts else fetched.cuts
     for start, end in cuts:
         data = fetched.data if end - start == len(fetched.data) else fetched.data[start:end]

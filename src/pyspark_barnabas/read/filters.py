@@ -1,8 +1,8 @@
-"""Conditions on a record's place and time that the source itself can answer: on topic, partition, offset and timestamp.
+"""Conditions that the source itself can apply: on topic, partition, offset and timestamp.
 
-In a batch they are what Spark hands down from `where`; in a stream, where it hands nothing down, they are the option `filter`. Topics,
-partitions and offsets decide what is fetched at all; a time decides from where on, and is looked at again in every record, since the
-records of a partition need not be in the order of their times. What cannot be answered here is left to Spark.
+In a batch Spark pushes them down from `where`; in a stream, where Spark pushes nothing down, they are the option `filter`. Topics,
+partitions and offsets determine what is fetched. A timestamp determines the start offset and is checked again for every record, because
+the records of a partition need not be in the order of their timestamps. Spark applies all other conditions.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ OFFSET: Final = "offset"
 TIMESTAMP: Final = "timestamp"
 _COLUMNS: Final = {TOPIC: str, PARTITION: int, OFFSET: int, TIMESTAMP: datetime}
 _NEVER_NULL: Final = frozenset({*_COLUMNS, "timestampType"})
-_IN_ROWS: Final = ("!=", "in", "not in")  # what a range of offsets cannot say
+_IN_ROWS: Final = ("!=", "in", "not in")  # conditions that a range of offsets cannot express
 
 _COMPARISONS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "=": operator.eq,
@@ -70,12 +70,12 @@ class RecordFilter:
         return RecordFilter((*self.conditions, *more))
 
     def wants(self, topic: str, partition: int) -> bool:
-        """Whether anything of a partition can be wanted."""
+        """Whether any record of a partition can match."""
         place = {TOPIC: topic, PARTITION: partition}
         return all(one.holds(place[one.column]) for one in self.conditions if one.column in place)
 
     def offsets(self, start: int, end: int) -> tuple[int, int]:
-        """The part of [start, end) outside of which no offset is wanted; empty if its end is not after its start."""
+        """The part of [start, end) that can match; empty if its end is not after its start."""
         for one in self._of(OFFSET):
             if one.operator in ("=", "in"):
                 start, end = max(start, min(one.values, default=end)), min(end, max(one.values, default=start - 1) + 1)
@@ -86,7 +86,7 @@ class RecordFilter:
         return start, max(start, end)
 
     def earliest_ms(self) -> int | None:
-        """No record before this time is wanted, in milliseconds; None if any may be."""
+        """The earliest timestamp that can match, in milliseconds; None without a limit."""
         bounds = [min(one.values, default=0) for one in self._of(TIMESTAMP) if one.operator in ("=", "in", ">", ">=")]
         return max(0, -(-max(bounds) // 1000)) if bounds else None
 
@@ -99,11 +99,11 @@ class RecordFilter:
 
     @property
     def in_rows(self) -> tuple[Condition, ...]:
-        """The conditions that each record must be asked about."""
+        """The conditions that must be checked for each record."""
         return tuple(one for one in self.conditions if one.column == TIMESTAMP or (one.column == OFFSET and one.operator in _IN_ROWS))
 
     def rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows of a batch that are wanted; the batch itself if all are."""
+        """The rows of a batch that match; the batch itself if all do."""
         import pyarrow.compute as pc
 
         mask = None
@@ -128,7 +128,7 @@ def _mask(batch: pa.RecordBatch, one: Condition) -> pa.Array:
     return pc.call_function(names[one.operator], [column, pa.scalar(one.value, pa.int64())])
 
 
-# What Spark hands down
+# Filters that Spark pushes down
 
 _OF_SPARK: Final = {
     "EqualTo": "=",
@@ -143,7 +143,7 @@ _NEGATED: Final = {"=": "!=", "in": "not in", ">": "<=", ">=": "<", "<": ">=", "
 
 
 def condition_of(given: Any) -> Condition | bool:
-    """Spark's filter as a condition; True if it holds for every record anyway, False if Spark has to answer it itself."""
+    """Spark's filter as a condition; True if it holds for every record, False if Spark must apply it."""
     kind = type(given).__name__
     negated = kind == "Not"
     if negated:
@@ -164,7 +164,7 @@ def condition_of(given: Any) -> Condition | bool:
 
 
 def pushed(record_filter: RecordFilter, filters: Iterable[Any]) -> tuple[RecordFilter, list[Any]]:
-    """A filter with those of Spark's that can be answered for every record; and the rest, which Spark answers itself."""
+    """A RecordFilter of the filters that can be applied here, and the remaining ones for Spark."""
     taken: list[Condition] = []
     rest: list[Any] = []
     for one in filters:
@@ -188,7 +188,7 @@ def _microseconds(time: datetime) -> int:
     return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 
 
-# What stands in the option
+# The option `filter`
 
 _EXAMPLE: Final = "\"partition in (0, 1) and timestamp >= '2026-01-31T00:00:00Z'\""
 _TERM: Final = re.compile(

@@ -1,9 +1,9 @@
-"""How far a stream is, told where people look: as committed offsets of a consumer group, and as lag in the query's progress.
+"""The progress of a stream: committed offsets of a consumer group, and lag in the query's progress.
 
-Spark tells a source that a batch is done only when it has planned the next one, and never for the last. But it asks for the next batch only
-when the one before is done and noted in the checkpoint: so what `latestOffset` is asked to go on from is finished, and committed at once. A
-query that reads what is available (Trigger.AvailableNow) asks one last time before it ends, so its last batch is committed too. A commit
-never holds a batch up, and never fails the query. For programs that want it sooner there is `progress_listener`.
+Spark calls `commit` of a source only when it has planned the next batch, and never for the last one. But it requests the next batch only
+when the one before is in the checkpoint: the start offset of `latestOffset` is finished, and is committed at once. A query with
+Trigger.AvailableNow calls it once more before it ends, so that its last batch is committed too. A commit never delays a batch and never
+fails the query. `progress_listener` commits earlier, for programs that need it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LAST_COMMIT_TIMEOUT_S: Final = 10.0
 
 
 class GroupProgress:
-    """Commits finished offsets to a group, one commit at a time; of those that wait, only the newest is sent."""
+    """Commits finished offsets to a group, one commit at a time; of waiting commits only the newest is sent."""
 
     def __init__(self, group_id: str, commit: Callable[[str, Mapping[TopicPartition, int]], Future[None]]) -> None:
         self.group_id = group_id
@@ -33,7 +33,7 @@ class GroupProgress:
         self._told = False
 
     def finished(self, offset: StreamOffset) -> None:
-        """Everything before these offsets has been processed."""
+        """Records that everything before these offsets is processed."""
         if self._under_way is not None and not self._under_way.done():
             self._waiting = offset
             return
@@ -41,7 +41,7 @@ class GroupProgress:
         self._send(offset)
 
     def close(self) -> None:
-        """Waits for the last commit, for a while; there may be others after it."""
+        """Waits a limited time for the last commit."""
         self._settle(LAST_COMMIT_TIMEOUT_S)
         if self._waiting is not None:
             self._send(self._waiting)
@@ -50,7 +50,7 @@ class GroupProgress:
     def _send(self, offset: StreamOffset) -> None:
         self._waiting = None
         ids = offset.topic_ids
-        # What is told late never sets a group back; only a new topic by the same name begins again.
+        # A late call never moves a group back; only a new topic of the same name starts again.
         new = {one: value for one, value in offset.offsets.items() if value > self._sent.get((one, ids.get(one.topic)), -1)}
         if new:
             self._under_way = self._commit(self.group_id, new)
@@ -62,8 +62,8 @@ class GroupProgress:
             return
         try:
             under_way.result(timeout_s)
-        except Exception as error:  # whatever it is, the query goes on
-            self._sent.clear()  # the next commit says it all again
+        except Exception as error:  # the query continues after any error
+            self._sent.clear()  # the next commit contains these offsets again
             if not self._told:
                 self._told = True
                 _log.warning(
@@ -75,7 +75,7 @@ class GroupProgress:
 
 
 def lag(end: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-    """How many offsets of each partition come after those of a batch."""
+    """The number of offsets of each partition after those of a batch."""
     return {partition: max(0, offset - end.get(partition, offset)) for partition, offset in latest.items()}
 
 
@@ -93,7 +93,7 @@ def lag_metrics(end: Mapping[TopicPartition, int], latest: Mapping[TopicPartitio
 
 
 class ArrivalRate:
-    """How many records come in each second, from one look at the latest offsets to the next."""
+    """The records a second that arrive, from the change of the latest offsets between two calls."""
 
     def __init__(self) -> None:
         self._before: tuple[int, Mapping[TopicPartition, int]] | None = None
@@ -107,8 +107,8 @@ class ArrivalRate:
 
 
 def with_metrics(document: dict[str, Any], source: str, metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """The latest offsets as they are shown in a query's progress, with what is read and the metrics beside them.
+    """The latest offsets as a query's progress shows them, with the description and the metrics of the source.
 
-    Spark has no other place for them: see `query_progress`.
+    Spark has no other place for these: see `query_progress`.
     """
     return {**document, SOURCE: source, **({METRICS: dict(metrics)} if metrics else {})}

@@ -1,7 +1,7 @@
 """Commits a stream's progress from the program that started it, at the very end of each batch.
 
-The source itself commits a batch when Spark asks for the next one. With long pauses between triggers, or where a query is stopped in such a
-pause, that is late. Spark tells its listeners of each batch when it is done; this one commits then:
+The source itself commits a batch when Spark requests the next one. With long pauses between triggers, or if a query is stopped in a pause,
+that is late. Spark notifies its listeners at the end of each batch; this listener commits then:
 
     options = {"kafka.bootstrap.servers": "…", "subscribe": "orders", "kafka.group.id": "billing"}
     spark.streams.addListener(GroupProgressListener(options))
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class GroupProgressListener(StreamingQueryListener):
-    """For the streams that read what these options say, with these options; others are left alone. To be closed when it is removed."""
+    """Commits for the streams with these options; other streams are ignored. Must be closed after it is removed."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._options = ReadOptions.of(options, streaming=True)
@@ -61,7 +61,7 @@ class GroupProgressListener(StreamingQueryListener):
 
 
 def finished_offsets(shown: str, options: ReadOptions) -> StreamOffset | None:
-    """The offsets that a query's progress shows for a source, if it is one of ours that reads what the options say."""
+    """The offsets in a query's progress for a source of ours with these options; None for other sources."""
     try:
         document = json.loads(shown)
     except (TypeError, ValueError):

@@ -1,8 +1,8 @@
-"""Fetches one range of offsets from whoever leads the partition, ahead of the task that decodes it.
+"""Fetches one range of offsets from the leader of the partition, ahead of the task that decodes it.
 
-It runs on the loop of the worker's client: one Fetch after the other, each begun as soon as the headers of the last answer told where to go
-on, for as long as the task has not fallen too far behind. Leaders may move and brokers may go away for a while: it goes on until it has
-made no progress for too long. It looks at headers of batches only, and never gives up a record without saying so.
+It runs on the event loop of the worker's client: one Fetch after the other, each sent as soon as the batch headers of the last response
+give the next offset, while the task is not too far behind. When a leader moves or a broker fails it retries, until it has made no progress
+for too long. It reads only the headers of batches, and never skips a record without an error.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 
-FETCHES_AHEAD: Final = 2  # answers that wait to be decoded; with them one more is under way
-VERSION_MAX_BY_NAME: Final = 12  # later versions of Fetch know topics by their ids only
-UNKNOWN_TOPIC_S_MAX: Final = 10.0  # a broker that has just started may not know a topic yet; after this it is gone
+FETCHES_AHEAD: Final = 2  # responses that wait to be decoded; one more is in flight
+VERSION_MAX_BY_NAME: Final = 12  # later versions of Fetch have topic ids only
+UNKNOWN_TOPIC_S_MAX: Final = 10.0  # a broker that has just started may not have the topic yet; after this time the topic counts as deleted
 EARLIEST: Final = -2
 LATEST: Final = -1
 EMPTY_ANSWERS: Final = 2
@@ -48,7 +48,7 @@ _UNKNOWN: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNK
 
 
 class Fetched:
-    """What one Fetch brought: batches, cut where they may be decoded apart. `aborted` as read_committed needs it, None if it does not."""
+    """The result of one Fetch: batches, and the positions at which they can be cut. `aborted` is for read_committed; otherwise None."""
 
     __slots__ = ("aborted", "cuts", "data", "first_offset", "next_offset")
 
@@ -61,7 +61,7 @@ class Fetched:
 
 
 class RangeFetcher:
-    """`give` is called on the loop's thread with each answer; after `run` has ended or failed there are no more."""
+    """Calls `give` on the loop's thread with each response, until `run` ends or fails."""
 
     def __init__(self, client: Client, wanted: OffsetRange, options: FetchOptions, give: Callable[[Fetched], None]) -> None:
         self._client = client
@@ -93,23 +93,23 @@ class RangeFetcher:
         self._bytes_per_offset = float(RECORD_BYTES_GUESS)
 
     def taken(self) -> None:
-        """The task has taken one answer: there is room for another. On the loop's thread."""
+        """The task has taken one response, so that another can be fetched. Called on the loop's thread."""
         self._room.release()
 
     async def run(self) -> None:
-        """Fetches until the end of the range. Raises DataSourceError, or the broker's error where trying again cannot help."""
+        """Fetches until the end of the range. Raises DataSourceError, or the broker's error if a retry cannot help."""
         self._progress()
         self._metadata.add(self._partition.topic)
         while self._offset < self._end:
             await self._room.acquire()
-            self._progress()  # the time in which nobody wanted records does not count
+            self._progress()  # time in which the task took nothing does not count
             fetched = await self._fetched()
             if fetched is None:
                 return
             self._give(fetched)
 
     async def _fetched(self) -> Fetched | None:
-        """The next answer that has batches in it; None where nothing is left to read."""
+        """The next response with batches; None if nothing is left to read."""
         while self._offset < self._end:
             try:
                 leader, epoch = await self._leader()
@@ -128,7 +128,7 @@ class RangeFetcher:
                 return fetched
         return None
 
-    # Whom to ask
+    # Finding the replica
 
     async def _leader(self) -> tuple[Node, int]:
         topic = self._partition.topic
@@ -158,7 +158,7 @@ class RangeFetcher:
         await self._metadata.wait_for_update(version, min(left_ms, self._network.request_timeout_ms))
 
     def _check_known(self, known: bool) -> None:
-        """Raises once the topic has been unknown for so long that it must have been deleted."""
+        """Raises an error once the topic has been unknown for so long that it must have been deleted."""
         now_ms = self._client.clock.monotonic_ms()
         if known:
             self._unknown_since_ms = None
@@ -170,7 +170,7 @@ class RangeFetcher:
     # Asking
 
     async def _fetch(self, node: Node, leader_epoch: int) -> PartitionData | None:
-        """One answer; None if it was an error that has been dealt with. Raises what is to be tried again, or cannot be."""
+        """One response; None after an error that is handled. Raises errors that need a retry or cannot be retried."""
         wanted = FetchPartition(
             partition=self._partition.partition,
             current_leader_epoch=leader_epoch,
@@ -205,14 +205,14 @@ class RangeFetcher:
         return max(min(self._network.request_timeout_ms, self._deadline_ms - self._client.clock.monotonic_ms()), 1)
 
     def _size_to_ask_for(self) -> int:
-        """As much as the rest of the range should take, so that a short range does not bring megabytes of what comes after it."""
+        """The estimated size of the rest of the range, so that a short range does not fetch megabytes beyond its end."""
         expected = int((self._end - self._offset) * self._bytes_per_offset * SIZE_MARGIN)
         return min(max(expected, FETCH_BYTES_MIN), self._fetch_bytes_max)
 
     async def _dealt_with(self, data: PartitionData, response: FetchResponse) -> None:
         code = data.error_code
         if code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            if self._read_replica is not None:  # that replica may just be behind
+            if self._read_replica is not None:  # that replica may be behind
                 self._read_replica = None
                 return
             await self._out_of_range()
@@ -222,7 +222,7 @@ class RangeFetcher:
         if leader is not None and leader.leader_id >= 0 and leader.leader_epoch >= 0:
             nodes = [Node(each.node_id, each.host, each.port, each.rack) for each in response.node_endpoints]
             if self._metadata.update_partition_leadership({self._partition: (leader.leader_id, leader.leader_epoch)}, nodes):
-                return  # the answer itself said who leads now
+                return  # the response contains the new leader
         self._metadata.request_update(False)
         if code in _UNKNOWN:
             await self._refresh()
@@ -245,7 +245,7 @@ class RangeFetcher:
         batches = records.to_bytes()
         first_offset = self._offset
         next_offset, cuts = next_offset_and_cuts(read_batches(batches), first_offset, self._end)
-        if next_offset <= first_offset:  # a batch cut short, larger than what was asked for: old brokers do that
+        if next_offset <= first_offset:  # an incomplete batch, larger than the requested size: old brokers return these
             self._bytes_per_offset *= 2
             self._fetch_bytes_max = max(self._fetch_bytes_max, 2 * records.size)
             self._check_time(None)
@@ -258,9 +258,9 @@ class RangeFetcher:
         return Fetched(batches, cuts, first_offset, next_offset, aborted)
 
     def _take_nothing(self, data: PartitionData) -> None:
-        """A log whose last records were compacted away has nothing to send, though it reaches to the end of the range and further.
+        """Handles an empty response: the last records of the range may be removed by compaction, although the log reaches beyond the range.
 
-        A broker sends at least one batch if there is any (KIP-74), unless it throttles; asked twice, to be sure.
+        A broker returns at least one batch if there is one (KIP-74), unless it throttles; therefore the fetch is repeated once.
         """
         visible = data.last_stable_offset if self._options.read_committed and data.last_stable_offset >= 0 else data.high_watermark
         self._empty_answers = self._empty_answers + 1 if visible >= self._end and not self._is_throttled else 0
@@ -270,7 +270,7 @@ class RangeFetcher:
         self._check_time(None)
 
     async def _out_of_range(self) -> None:
-        """Retention has overtaken the query, or the log was cut. Raises, or goes on where there are records again."""
+        """Retention has passed the query, or the log was truncated. Raises an error, or continues at the next offset with records."""
         earliest, latest = await self._offset_at(EARLIEST), await self._offset_at(LATEST)
         if earliest <= self._offset <= latest:
             raise error_for(ErrorCode.OFFSET_NOT_AVAILABLE, "the log has changed while it was asked")

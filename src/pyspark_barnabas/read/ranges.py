@@ -1,7 +1,7 @@
-"""Which records a task reads: ranges of offsets, cut so that there are enough tasks and none is too large.
+"""The ranges of offsets that tasks read, split so that there are enough tasks and none is too large.
 
-The cutting is that of Spark's own connector: each partition's range is one task, unless more are wanted (minPartitions) or a task may
-have only so many records (maxRecordsPerPartition). Here are numbers only; the log may have fewer records than offsets.
+The ranges are split as in Spark's own connector: each partition's range is one task, unless minPartitions or maxRecordsPerPartition
+requires more. The numbers are offsets; the log may have fewer records.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from pyspark.sql.datasource import InputPartition
 
 @dataclass(frozen=True, slots=True)
 class OffsetRange:
-    """The offsets from `start` on, up to but without `end`, of one partition.
+    """The offsets [start, end) of one partition.
 
-    `topic_id` is the id of the topic as text, or None where the broker has none; a reader that finds another id under this name must not
+    `topic_id` is the id of the topic as text, or None if the broker has no topic ids; a reader that finds another id for this name must not
     read.
     """
 
@@ -35,7 +35,7 @@ class OffsetRange:
 
 
 class RangePartition(InputPartition):
-    """What Spark gives to a task: one range."""
+    """The input partition of a Spark task: one range."""
 
     def __init__(self, offset_range: OffsetRange) -> None:
         super().__init__(offset_range)
@@ -49,7 +49,7 @@ class RangePartition(InputPartition):
 def split_ranges(
     ranges: Iterable[OffsetRange], min_partitions: int | None = None, max_records_per_partition: int | None = None
 ) -> list[OffsetRange]:
-    """The ranges that are not empty, cut as wanted, in their order."""
+    """The ranges that are not empty, split as required, in their order."""
     pieces = [found for found in ranges if found.size > 0]
     if max_records_per_partition is not None:
         pieces = [piece for found in pieces for piece in _cut(found, -(-found.size // max_records_per_partition))]
@@ -59,7 +59,7 @@ def split_ranges(
 
 
 def _shares(ranges: Sequence[OffsetRange], wanted: int) -> list[OffsetRange]:
-    """Ranges that are worth one task at most stay whole; the others share what is left of the wanted number by their sizes."""
+    """Ranges worth at most one task stay whole; the others share the remaining number of tasks by their sizes."""
     total = sum(found.size for found in ranges)
     whole = [_share(found.size, total, wanted) == 1 for found in ranges]
     left = max(wanted - sum(whole), 1)
@@ -71,12 +71,12 @@ def _shares(ranges: Sequence[OffsetRange], wanted: int) -> list[OffsetRange]:
 
 
 def _share(size: int, total: int, parts: int) -> int:
-    """How many of the parts are due to it: at least one; halves go up."""
+    """The number of parts for a range: at least one; halves are rounded up."""
     return max(int(size / total * parts + 0.5), 1)
 
 
 def _cut(found: OffsetRange, parts: int) -> list[OffsetRange]:
-    """Consecutive pieces whose sizes differ by one at most."""
+    """Consecutive pieces whose sizes differ by at most one."""
     pieces: list[OffsetRange] = []
     start = found.start
     for left in range(parts, 0, -1):

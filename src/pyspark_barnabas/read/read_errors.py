@@ -1,7 +1,7 @@
-"""What a read can end in, said so that one knows which records are meant and which option decides.
+"""The errors of reading; their texts name the records and the option that decides.
 
-Raised by the readers of topics and of log directories; Spark shows the text as the reason of a failed task. All of them are made of one
-text, so that they can be pickled from a worker to the driver.
+The readers of topics and of log directories raise them; Spark shows the text as the reason of a failed task. Each has one text as its only
+argument, so that it can be pickled from a worker to the driver.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from pyspark_barnabas.errors import DataLossError, DataSourceError, TopicRecreat
 
 
 class TopicDeletedError(DataLossError):
-    """The topic, or the partition, was deleted while it was read."""
+    """The topic or the partition was deleted during the read."""
 
 
 class FetchTimeoutError(DataSourceError):
-    """No record came in time."""
+    """No record arrived in time."""
 
 
 class CorruptLogError(DataSourceError):
-    """Bytes that are no records, or not those that were written."""
+    """The bytes are not records, or their checksum is wrong."""
 
 
 def offsets_lost(topic: str, partition: int, offset: int, end: int, earliest: int, latest: int) -> DataLossError:

@@ -1,6 +1,6 @@
-"""The options of reading, checked as a whole: everything that can be said without asking the cluster is said here.
+"""The options of reading, validated together as far as possible without the cluster.
 
-Made from Spark's options in the driver and in the workers that plan; plain data, so that it can be pickled to those that read.
+They are built from Spark's options in the driver and in the workers that plan; plain data, so that they can be pickled to the tasks.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _OF_STREAMS: Final = (MAX_OFFSETS, MIN_OFFSETS, MAX_DELAY)
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """`settings` are those of the clients, by Kafka's names; `source` are all options, for those who decode values."""
+    """`settings` are those of the clients, by Kafka's names; `source` has all options, for the decoders of values."""
 
     settings: Mapping[str, str]
     subscription: Subscription
@@ -88,7 +88,7 @@ class ReadOptions:
 
     @classmethod
     def of(cls, options: Mapping[str, str], *, streaming: bool | None = None) -> ReadOptions:
-        """Checked values; raises OptionError. Whether it is for a stream is not known (None) when Spark only asks for the columns."""
+        """The validated options; raises OptionError. `is_stream` is None when Spark only requests the schema."""
         refuse_unknown({name: "" for name in options if not name.lower().startswith(VALUE_PREFIX)}, KNOWN, "reading")
         if given(options, "path"):
             raise OptionError("path", f"has no meaning for topics; name them by one of the options {', '.join(STRATEGIES)}.")
@@ -96,7 +96,7 @@ class ReadOptions:
             _refuse_ends(options)
         settings = client_settings(options)
         settings["isolation.level"] = choice(settings, "isolation.level", "read_committed", ("read_committed", "read_uncommitted"))
-        # What only a stream or only a batch refuses must wait until it is known which of them it is.
+        # Options that are invalid only in a stream or only in a batch are checked once it is known which of them it is.
         starting = starting_bound(options, streaming=streaming is not False)
         ending = ending_bound(options)
         if streaming is False:
@@ -128,7 +128,7 @@ class ReadOptions:
         )
 
     def decoder(self, schema: StructType | None = None) -> ValueDecoder | None:
-        """What decodes values, or None if they are given as they are; `schema` is that of the query, where it is known already."""
+        """The decoder of values, or None for raw values; `schema` is that of the query if it is known already."""
         from pyspark_barnabas import values
 
         return values.decoder(self.source, schema)
@@ -138,7 +138,7 @@ class ReadOptions:
         return self.settings["bootstrap.servers"]
 
     def description(self) -> str:
-        """What is read from where, for a query's progress."""
+        """The topics and the cluster, for a query's progress."""
         return f"barnabas: {self.subscription} at {self.servers}"
 
     def schema(self) -> StructType:
@@ -159,7 +159,7 @@ def _warn_of_stream_options(options: Mapping[str, str]) -> None:
 
 
 def _group_id(options: Mapping[str, str], subscription: Subscription) -> str | None:
-    """The group that progress is committed to: the one that was named, or one of the prefix, the same again after a restart."""
+    """The group to which progress is committed: kafka.group.id, or one with the prefix that is the same after a restart."""
     if not boolean(options, COMMIT_OFFSETS, True):
         return None
     if given(options, GROUP_ID) is not None:

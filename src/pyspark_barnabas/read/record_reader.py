@@ -1,6 +1,6 @@
-"""What a task does with its range, the same in a batch and in a stream: fetch, leave out what is not wanted, decode the values.
+"""The work of a task with its range, in a batch and in a stream: fetch, filter, decode the values.
 
-Pickled to the workers with the reader, so it is plain data. The rows have exactly the columns of the query's schema, in its order.
+It is plain data, pickled to the workers with the reader. The rows have exactly the columns of the query's schema, in its order.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class RecordReader:
-    """Made where a read is planned; `read` is called in the tasks."""
+    """Created by the planner; `read` is called in the tasks."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._settings = dict(options.settings)
@@ -33,7 +33,7 @@ class RecordReader:
         self._all = [field.name for field in record_schema(options.include_headers).fields]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        """The rows of one range; none for the empty partition that Spark makes where there is nothing to read (None in Spark 4.0)."""
+        """The rows of one range; no rows for the empty partition that Spark creates if there is nothing to read (None in Spark 4.0)."""
         if partition is None or partition.value is None:
             return
         from pyspark_barnabas.read.fetch import read_range
@@ -63,7 +63,7 @@ class RecordReader:
         )
 
     def _fetched(self) -> list[str]:
-        """The columns to fetch: a decoder sees all; otherwise those of the query, and those that the filter looks at."""
+        """The columns to fetch: all for a decoder, otherwise those of the query and of the filter."""
         if self._decoder is not None:
             return self._all
         looked_at = {one.column for one in self.record_filter.in_rows}

@@ -1,6 +1,6 @@
-"""What can happen to topics under a stream, in words, and whether the query ends by it.
+"""Changes of topics during a stream: their texts, and whether they end the query.
 
-With failOnDataLoss each of them is an error, since records may have been missed; without it, a warning, once for each.
+With failOnDataLoss each change is an error, because records may have been missed; without it each is logged once as a warning.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _GO_ON: Final = "To go on with what there is, set the option 'failOnDataLoss' to
 
 
 class Losses:
-    """Raises what was found, or warns of it."""
+    """Raises an error for a loss, or logs a warning."""
 
     def __init__(self, fails: bool) -> None:
         self._fails = fails
@@ -53,7 +53,7 @@ def recreated(topic: str) -> DataSourceError:
 
 
 def gone(partitions: Sequence[TopicPartition], subscription: Subscription, record_filter: RecordFilter) -> list[DataSourceError]:
-    """For partitions that the stream has read and that are not there any more, or that the options do not ask for any more."""
+    """Reports partitions that the stream has read and that are deleted, or no longer part of the subscription."""
     found: list[DataSourceError] = []
     asked_for = [one for one in partitions if subscription.includes(one) and record_filter.wants(*one)]
     if others := [one for one in partitions if one not in asked_for]:

@@ -1,7 +1,7 @@
-"""Plans a stream: for each trigger from where to where it reads, what changed in the cluster meanwhile, and what is finished.
+"""Plans a stream: the start and end offsets of each trigger, changes of the cluster, and finished offsets.
 
-The offsets are in Spark's hands: it writes them to the checkpoint before a batch runs and gives them back. A batch that is planned again
-after a crash has the same offsets, and thereby the same records, or an error says why it cannot have them.
+Spark writes the offsets to the checkpoint before a batch runs and passes them back. A batch that is planned again after a crash has the
+same offsets, and therefore the same records, or ends with an error that says why.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class StreamPlanner:
-    """One query's planning: the cluster's connection, and what was found there last. To be closed."""
+    """The planner of one query, with its connection to the cluster and the last known state of it. Must be closed."""
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
@@ -35,9 +35,9 @@ class StreamPlanner:
         self._losses = Losses(options.fail_on_data_loss)
         self._topics: dict[str, Topic] = {}
         self._initial: StreamOffset | None = None
-        self._planned: StreamOffset | None = None  # where the last batch ended that was planned here
-        self._checked: StreamOffset | None = None  # what was last compared with the cluster
-        self._target: StreamOffset | None = None  # of Trigger.AvailableNow
+        self._planned: StreamOffset | None = None  # the end of the last batch that was planned here
+        self._checked: StreamOffset | None = None  # the offsets that were last compared with the cluster
+        self._target: StreamOffset | None = None  # the end for Trigger.AvailableNow
         self._shown: tuple[StreamOffset, Mapping[TopicPartition, int], float | None] | None = None
         self._rate = ArrivalRate()
         self._minimum: MinimumRows | None = None
@@ -48,7 +48,7 @@ class StreamPlanner:
             self._progress = GroupProgress(options.group_id, self._cluster.commit)
 
     def initial(self) -> StreamOffset:
-        """Where a new query begins."""
+        """The start offsets of a new query."""
         starting = self._options.starting
         self._look()
         self._options.subscription.check(self._topics, self._options.servers)
@@ -66,12 +66,12 @@ class StreamPlanner:
         return self._initial
 
     def fix_target(self) -> None:
-        """Nothing that comes after this moment is read."""
+        """Fixes the end: later records are not read."""
         self._target = self._newest()
 
     def latest(self, start: StreamOffset | None, limit: Any) -> StreamOffset:
-        """Where the next batch ends. That Spark asks means that everything before `start` is finished. Spark before 4.2 does not say where
-        to start (None): then it is where the batch before ended, or unknown after a restart."""
+        """The end of the next batch. Everything before `start` is finished when Spark calls this. Spark before 4.2 passes no start (None):
+        then it is the end of the last batch, or unknown after a restart."""
         start = self._planned if start is None else start
         if start is None:
             self._planned = self._newest()
@@ -84,13 +84,13 @@ class StreamPlanner:
             self.finished(StreamOffset(going_on, start.topic_ids))
         end = self._planned = self._admitted(start, begin, newest, limit)
         if self._target is not None and end == start and self._progress is not None:
-            self._progress.close()  # all that was available is read: Spark may end this process at any moment now
+            self._progress.close()  # everything available is read: Spark may end this process at any time now
         rate = None if self._target is not None else self._rate.update(newest.offsets, int(time.monotonic() * 1000))
         self._shown = (end, newest.offsets, rate)
         return end
 
     def ranges(self, start: StreamOffset, end: StreamOffset) -> list[OffsetRange]:
-        """What the tasks of a batch read."""
+        """The ranges for the tasks of a batch."""
         self._planned = end
         if any(partition.topic not in self._topics for partition in end.offsets):
             self._look()
@@ -111,7 +111,7 @@ class StreamPlanner:
             self._progress.finished(offset)
 
     def report(self) -> dict[str, Any] | None:
-        """The latest offsets for the query's progress, and how far behind them the planned batch ends."""
+        """The latest offsets for the query's progress, with the lag of the planned batch."""
         if self._shown is None:
             return None
         end, latest, rate = self._shown
@@ -125,15 +125,15 @@ class StreamPlanner:
             self._progress.close()
         self._cluster.close()
 
-    # What the cluster has
+    # The state of the cluster
 
     def _look(self) -> None:
-        """Topics and partitions as they are now."""
+        """The current topics and partitions."""
         self._topics = self._cluster.topics(self._options.subscription)
 
     def _newest(self, start: StreamOffset | None = None) -> StreamOffset:
-        """The latest offsets of all partitions that are there. Those that are before where the stream is are asked for again: an answer may
-        be of a broker that does not know yet that it leads no more."""
+        """The latest offsets of all existing partitions. Offsets before the position of the stream are requested again: the response may
+        come from a former leader."""
         latest = self._latest()
         partitions = list(latest)
         newest = self._known(latest)
@@ -155,7 +155,7 @@ class StreamPlanner:
             except UnknownTopicOrPartition:
                 if not left:
                     raise
-                time.sleep(self._options.retry_interval_ms / 1000)  # deleted between the two questions
+                time.sleep(self._options.retry_interval_ms / 1000)  # deleted between the two requests
         raise AssertionError("there is at least one attempt")
 
     def _wanted(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
@@ -165,10 +165,10 @@ class StreamPlanner:
         ids = {partition.topic: self._topics[partition.topic].topic_id for partition in offsets}
         return StreamOffset(offsets, {topic: topic_id for topic, topic_id in ids.items() if topic_id is not None})
 
-    # What a batch has
+    # The content of a batch
 
     def _check(self, start: StreamOffset, newer: StreamOffset) -> None:
-        """Tells what is lost between the two."""
+        """Reports losses between the two."""
         self._checked = start
         subscription = self._options.subscription
         losses = [recreated(topic) for topic in sorted({p.topic for p in start.offsets}) if not start.same_topic(newer, topic)]
@@ -182,7 +182,7 @@ class StreamPlanner:
         self._losses.report(losses)
 
     def _begin(self, start: StreamOffset, newest: StreamOffset) -> PartitionOffsets:
-        """Where each partition goes on: where it was, or at the beginning of what is new."""
+        """The start of each partition: its position, or the beginning of a new partition."""
         begin = {partition: start.offsets[partition] for partition in newest.offsets if _continues(start, newest, partition)}
         added = [partition for partition in newest.offsets if partition not in begin]
         begin.update(self._cluster.offsets(dict.fromkeys(added, EARLIEST)))
@@ -224,5 +224,5 @@ class StreamPlanner:
 
 
 def _continues(start: StreamOffset, newer: StreamOffset, partition: TopicPartition) -> bool:
-    """Whether the stream has read this very partition before, not one of another topic by that name."""
+    """Whether the stream has read this partition before, and not one of a deleted topic of the same name."""
     return partition in start.offsets and start.same_topic(newer, partition.topic)

@@ -1,6 +1,6 @@
-"""Reads topics as a stream: what Spark calls, and hands to the planner or to the tasks.
+"""Reads topics as a stream: the methods that Spark calls, on the planner and in the tasks.
 
-One instance plans as long as the query runs, in a Python process beside the driver; copies of it read in the tasks.
+One instance plans as long as the query runs, in a Python process beside the driver; pickled copies of it read in the tasks.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """What Spark calls; `StreamPlanner` has the state and the connections, and stays where it is when this is pickled."""
+    """The reader that Spark calls. `StreamPlanner` has the state and the connections and is not pickled."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options = options
@@ -47,7 +47,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._planning().latest(StreamOffset.of(start), limit).to_json()
 
     def getDefaultReadLimit(self) -> Any:
-        """Of the two limits Spark can be told one; the other is kept here."""
+        """Spark takes only one of the two limits; the other is applied here."""
         options = self._options
         if options.max_offsets_per_trigger is not None:
             return ReadMaxRows(options.max_offsets_per_trigger)
@@ -69,7 +69,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [RangePartition(piece) for piece in pieces]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        with error_first():  # a generator: what is raised, is raised while it runs
+        with error_first():  # a generator: errors are raised while it runs
             yield from self._records.read(partition)
 
     @error_first()
@@ -83,14 +83,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _planning(self) -> StreamPlanner:
         if self._planner is None:
-            from pyspark_barnabas.read.stream_planner import StreamPlanner  # not in tasks: it takes half a second to load
+            from pyspark_barnabas.read.stream_planner import StreamPlanner  # not imported in tasks: it takes half a second
 
             self._planner = StreamPlanner(self._options)
         return self._planner
 
 
 class OlderStreamReader(StreamReader):
-    """The same for Spark before 4.2, which sets no limits and does not say where a batch starts when it asks where it ends."""
+    """A StreamReader for Spark before 4.2, which has no read limits and passes no start offset to `latestOffset`."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         for option, value in ((MAX_OFFSETS, options.max_offsets_per_trigger), (MIN_OFFSETS, options.min_offsets_per_trigger)):

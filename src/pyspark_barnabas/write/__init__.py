@@ -1,1 +1,1 @@
-"""Writing topics, at least once: Arrow columns into record batches, and these to their leaders."""
+"""Writing topics, at least once: Arrow columns are encoded into record batches and sent to their leaders."""

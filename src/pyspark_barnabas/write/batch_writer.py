@@ -1,7 +1,7 @@
 """Writes a DataFrame into topics: `df.write.format("barnabas").option("topic", …).mode("append").save()`.
 
-The driver checks options and columns; each task sends its rows and returns when all are written. A task that fails is run again by Spark,
-so that a row may be in the topic more than once, never less: at least once, as with Spark's own connector.
+The driver validates options and columns; each task sends its rows and returns when all are written. Spark runs a failed task again, so
+that a row may be in the topic more than once but is never missing: at least once, as with Spark's own connector.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Written(WriterCommitMessage):
-    """How many rows a task wrote."""
+    """The commit message of a task: the number of rows it wrote."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -39,6 +39,6 @@ class BatchWriter(DataSourceArrowWriter):
 
     @error_first()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        from pyspark_barnabas.write.write_task import write_rows  # not where a query is planned: it takes a while to load
+        from pyspark_barnabas.write.write_task import write_rows  # not imported while a query is planned: it takes time to load
 
         return Written(write_rows(iterator, self.options))

@@ -1,7 +1,7 @@
-"""Rows into record batches: gathered until they are worth it, sorted by partition, and encoded column by column.
+"""Encodes rows into record batches: collected until there are enough, sorted by partition, encoded column by column.
 
-Stands between `rows` and `send`. It keeps the order of rows within a partition, gives each partition's records their sequences, and never
-makes a Python object of a row.
+It is between `rows` and `send`. It keeps the order of rows within a partition, assigns the sequence numbers of each partition, and never
+creates a Python object for a row.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from barnabas.topic_partition import TopicPartition
 from pyspark_barnabas.write.partitioning import StickyPlaces, places
 from pyspark_barnabas.write.rows import Rows, rows_of
 
-GATHERED_BYTES: Final = 8 * 1024 * 1024  # so many bytes of rows are sorted and encoded together
+GATHERED_BYTES: Final = 8 * 1024 * 1024  # bytes of rows that are sorted and encoded together
 GATHERED_ROWS: Final = 131_072
 
 
 @dataclass(frozen=True, slots=True)
 class Producer:
-    """In whose name records are written: none, an idempotent producer, or one with a transaction."""
+    """The producer id and epoch of the records: none, of an idempotent producer, or of a transaction."""
 
     producer_id: int = NO_PRODUCER_ID
     epoch: int = NO_PRODUCER_EPOCH
@@ -46,18 +46,18 @@ class Compression:
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """One record batch, ready to be sent."""
+    """One encoded record batch."""
 
     partition: TopicPartition
     data: bytes
     count: int
 
 
-Topology = Callable[[str], tuple[int, list[int]]]  # how many partitions a topic has, and those with a leader
+Topology = Callable[[str], tuple[int, list[int]]]  # the number of partitions of a topic, and those with a leader
 
 
 class Encoder:
-    """`topology` may wait for the broker; `now_ms` and `random` are the clock's and the dice's."""
+    """`topology` may wait for the broker; `now_ms` is the clock, `random` the source of randomness."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Encoder:
         self._sticky: dict[str, StickyPlaces] = {}
 
     def encode(self, batch: pa.RecordBatch, topic: str | None) -> Iterator[Encoded]:
-        """The rows of an Arrow batch; `topic` None where each row has its own."""
+        """Encodes the rows of an Arrow batch; `topic` is None if each row has its own."""
         rows = rows_of(batch, topic)
         if not len(rows):
             return
@@ -129,11 +129,11 @@ class Encoder:
             yield Encoded(partition, data, int.from_bytes(data[_COUNT], "big"))
 
 
-_COUNT: Final = slice(57, 61)  # where a v2 batch says how many records it has
+_COUNT: Final = slice(57, 61)  # the position of the record count in a v2 batch
 
 
 def gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Spark's small Arrow batches put together, so that each partition gets enough rows at a time."""
+    """Combines Spark's small Arrow batches, so that each partition gets enough rows at a time."""
     waiting: list[pa.RecordBatch] = []
     size = rows = 0
     for batch in batches:

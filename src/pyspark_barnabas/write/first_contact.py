@@ -1,8 +1,8 @@
-"""The first time that a driver writes to a cluster, it asks whether the cluster is there: a wrong address is told before any task runs.
+"""Checks at the first write of a driver that the cluster answers: a wrong address is reported before any task runs.
 
-Without this every task would try for as long as a broker may be away, minutes, and fail with a page of Spark's words around the reason. A
-cluster that has answered once is not asked again: a stream that runs waits for its brokers. Spark makes a writer for every micro-batch, in
-a process of its own; that the cluster has answered is noted in the driver's directory of files, which goes with the driver.
+Without this check every task would retry for minutes and fail with a page of Spark's text around the reason. A cluster that has answered
+once is not checked again: a running stream waits for its brokers. Spark creates a writer for every micro-batch in a new process; the
+answer is recorded in the driver's directory of files, which is deleted with the driver.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from pyspark_barnabas.options import FIRST_ANSWER_MS
 if TYPE_CHECKING:
     from pyspark_barnabas.write.write_options import WriteOptions
 
-_MAX_BLOCK: Final = "max.block.ms"  # how long a producer waits for a cluster
+_MAX_BLOCK: Final = "max.block.ms"  # the producer's timeout for metadata
 _PLACE: Final = ("bootstrap.servers", "security.protocol")
 
 
 def require_answer(options: WriteOptions) -> None:
-    """Raises ClusterError, or OptionError for a host that is not known, unless the cluster has answered or answers in time."""
+    """Raises ClusterError, or OptionError for an unknown host, unless the cluster has answered or answers in time."""
     if not is_spark_worker():
         return
     note = _note(options.settings)
     if note.exists():
         return
-    from pyspark_barnabas.cluster import Cluster  # only now: it takes half a second to load
+    from pyspark_barnabas.cluster import Cluster  # imported here because it takes half a second
 
     limit_ms = int(options.settings.get(_MAX_BLOCK, FIRST_ANSWER_MS))
     with Cluster(options.settings, first_answer_ms=limit_ms, patience_option=f"kafka.{_MAX_BLOCK}") as cluster:

@@ -1,7 +1,7 @@
-"""Which partition each row goes to, for a whole column at once: where the row says so, by its key, or to one partition for a while.
+"""The partition of each row, for a whole column at once: from the row, by its key, or sticky.
 
-The same places as the producer's (`barnabas.client.producer.partitioners`): keys by Kafka's murmur2 over all partitions, rows without a key
-sticky, so that they make full batches. Nothing here waits or chooses by itself; randomness is given.
+The partitions are those of the producer (`barnabas.client.producer.partitioners`): keys by Kafka's murmur2 over all partitions, rows
+without a key sticky, so that they fill batches. The functions do not wait; the caller passes the source of randomness.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _RECORD_OVERHEAD: Final = 12
 
 
 class StickyPlaces:
-    """Where rows without a key go: one partition after the other in a given order, each for `batch_size` bytes."""
+    """The partitions of rows without a key: one after the other in a given order, each for `batch_size` bytes."""
 
     def __init__(self, available: list[int], batch_size: int, start: int) -> None:
         self._available = np.array(available, dtype=np.int64)
@@ -67,7 +67,7 @@ def places(partitions: pa.Array | None, keys: pa.Array | None, values: pa.Array,
 
 
 def murmur2(column: pa.Array) -> npt.NDArray[np.uint32]:
-    """Kafka's murmur2 of each byte string of a column without nulls; one step of the loop for each four bytes of the longest."""
+    """Kafka's murmur2 of each byte string of a column without nulls; one iteration for each four bytes of the longest string."""
     content, starts, sizes = _bytes_of(column)
     count = len(sizes)
     hashes = (np.uint32(_SEED) ^ sizes.astype(np.uint32)).astype(np.uint32)
@@ -89,7 +89,7 @@ def murmur2(column: pa.Array) -> npt.NDArray[np.uint32]:
 
 
 def _mix_words(hashes: npt.NDArray[np.uint32], content: npt.NDArray[np.uint8], starts: Numbers, words: Numbers) -> npt.NDArray[np.uint32]:
-    """The whole words, for all rows that have them; rows stand with the longest first."""
+    """Mixes the whole 4-byte words of all rows; the longest rows are first."""
     longest = int(words[0]) if len(words) else 0
     if longest == 0:
         return hashes
@@ -106,7 +106,7 @@ def _mix_words(hashes: npt.NDArray[np.uint32], content: npt.NDArray[np.uint8], s
 
 
 def _mix_rest(hashes: npt.NDArray[np.uint32], content: npt.NDArray[np.uint8], starts: Numbers, sizes: Numbers) -> npt.NDArray[np.uint32]:
-    """The one to three bytes behind the whole words."""
+    """Mixes the one to three bytes after the whole words."""
     left = sizes & 3
     ends = starts + (sizes & ~np.int64(3))
     for number in (3, 2, 1):
@@ -120,7 +120,7 @@ def _mix_rest(hashes: npt.NDArray[np.uint32], content: npt.NDArray[np.uint8], st
 
 
 def _bytes_of(column: pa.Array) -> tuple[npt.NDArray[np.uint8], Numbers, Numbers]:
-    """The content of a binary or string column, where each row begins in it, and how long each is."""
+    """The content of a binary or string column, with the start and the length of each row."""
     array = column.cast(pa.large_binary())
     _, offsets_buffer, content = array.buffers()
     offsets = np.frombuffer(offsets_buffer, dtype=np.int64, count=len(array) + 1, offset=8 * array.offset)

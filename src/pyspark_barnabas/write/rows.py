@@ -1,7 +1,7 @@
-"""The rows to be written as columns: what Spark's DataFrame must have, and each Arrow batch brought into one form.
+"""The rows to write as columns: validates the schema of a DataFrame, and converts each Arrow batch to one form.
 
-The first step of a task that writes. Columns have the names and types of Spark's own connector, with its messages where they do not fit,
-and one more: `timestamp`. Other columns are left out of account, as there. Nothing here looks at single rows.
+This is the first step of a task that writes. Columns have the names, types and error messages of Spark's own connector, plus `timestamp`.
+Other columns are ignored, as in Spark's connector. Single rows are not touched.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TYPES: Final[dict[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Columns of the same length. `topics` is None where all rows go to the topic of the option."""
+    """Columns of the same length. `topics` is None if all rows go to the topic of the option."""
 
     keys: pa.Array | None
     values: pa.Array
@@ -43,7 +43,7 @@ class Rows:
 
 
 def check_schema(schema: StructType, topic: str | None) -> None:
-    """Refuses a DataFrame that has not the columns to be written, or has them with other types."""
+    """Raises an error if the DataFrame lacks a required column or has one of another type."""
     found = {field.name.lower(): field.dataType.simpleString() for field in schema.fields}
     if topic is None and "topic" not in found:
         raise SchemaError("topic option required when no 'topic' attribute is present. Use the topic option for setting a topic.")
@@ -58,7 +58,7 @@ def check_schema(schema: StructType, topic: str | None) -> None:
 
 
 def rows_of(batch: pa.RecordBatch, topic: str | None) -> Rows:
-    """The columns of one Arrow batch. The topic of the option goes before the column."""
+    """The columns of one Arrow batch. The option `topic` has precedence over the column."""
     columns = {name.lower(): batch.column(index) for index, name in enumerate(batch.schema.names)}
     topics = None
     if topic is None:

@@ -1,8 +1,8 @@
 """Sends record batches to the leaders of their partitions, on the worker's client, while the task encodes the next ones.
 
-Of each partition one batch is under way at a time, so that order and sequences hold whatever is sent again; partitions go side by side. A
-batch is tried until it is written or delivery.timeout.ms is over, through changes of leaders and brokers that are away. The task waits
-where too much is unsent. It never drops a batch without an error.
+Each partition has one batch in flight, so that order and sequence numbers hold across retries; partitions are sent in parallel. A batch is
+retried until it is written or delivery.timeout.ms has passed, also while leaders change or brokers are down. The task waits if too much is
+unsent. No batch is dropped without an error.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger(__name__)
 
 UNSENT_BYTES_MAX: Final = 32 * 1024 * 1024  # the producer's buffer.memory
-TOPIC_IDS_VERSION: Final = 13  # of Produce: topics are known by their ids only
+TOPIC_IDS_VERSION: Final = 13  # the first version of Produce with topic ids only
 INIT_PRODUCER_ID_VERSION_MAX: Final = 5  # the next one is for two-phase commit
 _INT_MAX: Final = 2**31 - 1
 _WRITTEN: Final = frozenset({ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER})
@@ -43,7 +43,7 @@ _NEW_LEADER: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENC
 
 
 class Sender:
-    """Used by one task: `put` batches, `flush`, `close`. `before_first` is awaited before anything is sent to a partition.
+    """Used by one task: `put` batches, `flush`, `close`. `before_first` is awaited before the first batch of a partition.
 
     `version_max` is the highest version of Produce that may be used; a transaction of the first protocol needs an older one.
     """
@@ -82,7 +82,7 @@ class Sender:
     # The task's side
 
     def put(self, batch: Encoded) -> None:
-        """Hands a batch over; waits while too much is unsent. Raises what has gone wrong with any batch before."""
+        """Queues a batch; waits while too much is unsent. Raises the error of an earlier batch."""
         with self._changed:
             self._changed.wait_for(lambda: self._unsent < self._unsent_max or self._failure is not None)
             self._raise_failure()
@@ -90,13 +90,13 @@ class Sender:
         self._client.call_soon(self._enqueue, batch)
 
     def flush(self) -> None:
-        """Waits until every batch is written; raises what has gone wrong."""
+        """Waits until every batch is written; raises the first error."""
         with self._changed:
             self._changed.wait_for(lambda: self._unsent == 0 or self._failure is not None)
             self._raise_failure()
 
     def close(self) -> None:
-        """Gives up what is still unsent."""
+        """Drops the batches that are still unsent."""
         self._client.run(self._stop())
 
     def _raise_failure(self) -> None:
@@ -140,7 +140,7 @@ class Sender:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _deliver(self, batch: Encoded) -> None:
-        """Sends until it is written."""
+        """Sends a batch until it is written."""
         deadline_ms = self._clock.monotonic_ms() + self._delivery_timeout_ms
         parts = deque([batch])
         attempts = 0
@@ -227,7 +227,7 @@ def _explained(partition: TopicPartition, failure: KafkaError) -> KafkaError:
 
 
 async def topology(client: Client, topic: str) -> tuple[int, list[int]]:
-    """How many partitions a topic has, and which have a leader. A topic that is being made is waited for, max.block.ms at most."""
+    """The number of partitions of a topic, and those with a leader. Waits up to max.block.ms for a topic that is being created."""
     metadata = client.metadata
     metadata.add(topic)
     limit_ms: int = client.config["max.block.ms"]
@@ -247,7 +247,7 @@ async def topology(client: Client, topic: str) -> tuple[int, list[int]]:
 
 
 async def idempotent_producer(client: Client) -> Producer:
-    """A producer id for one task, so that nothing it sends again is written twice."""
+    """A producer id for one task, so that retries are not written twice."""
     backoff = ExponentialBackoff(client.config["retry.backoff.ms"], client.config["retry.backoff.max.ms"])
     deadline_ms = client.clock.monotonic_ms() + client.config["max.block.ms"]
     attempts = 0

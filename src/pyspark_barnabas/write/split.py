@@ -1,4 +1,4 @@
-"""A record batch that a broker finds too large, in two halves: the same records in the same order, with the sequences they had."""
+"""Splits a record batch that a broker rejected as too large into halves: same records, same order, same sequence numbers."""
 
 from __future__ import annotations
 

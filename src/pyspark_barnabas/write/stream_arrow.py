@@ -1,4 +1,4 @@
-"""The base of stream writers, whichever Spark this is: from 4.1 on a writer is given Arrow batches, before it rows."""
+"""The base class of stream writers: since Spark 4.1 a writer receives Arrow batches, before that rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ROWS_TOGETHER: Final = 10_000
 
 
 def arrow_batches(iterator: Iterator[Any], schema: StructType) -> Iterator[pa.RecordBatch]:
-    """What Spark gave to `write`, as Arrow batches."""
+    """The argument of `write` as Arrow batches."""
     return iterator if GIVES_ARROW else _from_rows(iterator, schema)
 
 
@@ -43,7 +43,7 @@ def _from_rows(rows: Iterator[Any], schema: StructType) -> Iterator[pa.RecordBat
 
 
 def _plain(value: Any) -> Any:
-    """Rows within rows, and the bytearrays that binary columns are given as, in Python's own types."""
+    """Nested rows and bytearrays as plain Python types."""
     if isinstance(value, bytearray):
         return bytes(value)
     if isinstance(value, list):

@@ -1,7 +1,7 @@
 """Writes a stream into topics, at least once: `df.writeStream.format("barnabas").option("topic", …)`.
 
 Every task of every micro-batch sends its rows and returns when all are written. A batch or a task that Spark runs again writes its rows
-again. `exactly_once.stream_writer` does not.
+again; `exactly_once.stream_writer` does not.
 """
 
 from __future__ import annotations
@@ -33,6 +33,6 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
     @error_first()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        from pyspark_barnabas.write.write_task import write_rows  # not where a query is planned: it takes a while to load
+        from pyspark_barnabas.write.write_task import write_rows  # not imported while a query is planned: it takes time to load
 
         return Written(write_rows(arrow_batches(iterator, self.schema), self.options))

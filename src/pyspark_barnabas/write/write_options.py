@@ -1,6 +1,6 @@
-"""The options of writing, checked: what a batch or a stream writer was told, as plain data that is pickled to the tasks.
+"""The validated options of writing, for a batch or a stream, as plain data that is pickled to the tasks.
 
-Names are those of Spark's own connector where it has them. What contradicts itself is refused here, on the driver, before any task runs.
+Names are those of Spark's own connector where it has them. Contradictions are errors on the driver, before any task runs.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ VERIFY: Final = "verifyReplays"
 KNOWN: Final = (TOPIC, "includeHeaders", EXACTLY_ONCE, PREFIX, DECISION_TOPIC, VERIFY)
 
 DECISION_TOPIC_DEFAULT: Final = "__barnabas_spark_decisions"
-TRANSACTION_TIMEOUT_MS_DEFAULT: Final = 900_000  # the most that a broker allows unless transaction.max.timeout.ms says more
-BATCH_SIZE_DEFAULT: Final = 512 * 1024  # rows come in bulk, and a request has one batch of a partition: the producer's 16 KB would be many
+TRANSACTION_TIMEOUT_MS_DEFAULT: Final = 900_000  # the default of the broker's transaction.max.timeout.ms
+# rows arrive in bulk, and a request has one batch of a partition: the producer's 16 KB would mean many requests
+BATCH_SIZE_DEFAULT: Final = 512 * 1024
 PREFIX_SIZE_MAX: Final = 200
 
 VERIFY_ROWS: Final = "rows"
@@ -109,7 +110,7 @@ def _refuse_leftovers(options: Mapping[str, str], settings: Mapping[str, str]) -
 
 
 def _check_settings(settings: Mapping[str, str]) -> None:
-    """What the producer itself would refuse or warn of, said before any task runs."""
+    """Raises the errors and logs the warnings of the producer's own settings before any task runs."""
     try:
         producer_config(SharedSettings(settings), {}).report_unused()
     except (InvalidConfig, KafkaError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""What a task that writes does, in one place: take Arrow batches, encode them, send them, wait until all are written."""
+"""The work of a task that writes: read Arrow batches, encode and send them, and wait until all are written."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def write_rows(batches: Iterator[pa.RecordBatch], options: WriteOptions) -> int:
-    """Writes all rows, at least once; how many there were."""
+    """Writes all rows, at least once; returns their number."""
     with shared_client(options.settings, "producer") as client:
         writer: RowWriter | None = None
         try:
@@ -38,7 +38,7 @@ def write_rows(batches: Iterator[pa.RecordBatch], options: WriteOptions) -> int:
 
 
 class RowWriter:
-    """Encodes on the task's thread what the sender sends on the client's."""
+    """Encodes on the task's thread; the sender sends on the client's thread."""
 
     def __init__(self, client: Client, options: WriteOptions, producer: Producer, sender: Sender) -> None:
         self._sender = sender
@@ -46,7 +46,7 @@ class RowWriter:
         partitions: dict[str, tuple[int, list[int]]] = {}
 
         def known(topic: str) -> tuple[int, list[int]]:
-            if topic not in partitions:  # the same for a whole task: a key must not move between two of its rows
+            if topic not in partitions:  # fixed for a whole task: a key must not change its partition between two rows
                 partitions[topic] = client.run(topology(client, topic))
             return partitions[topic]
 

@@ -22,7 +22,7 @@ from random import Random
 from barnabas.metadata import paths
 from barnabas.metadata.client import TreeClient
 from barnabas.metadata.zookeeper.address import parse
-from barnabas.metadata.zookeeper.session import Options
+from barnabas.metadata.zookeeper.session import ZooKeeperOptions
 from barnabas.metadata.zookeeper.tree import ZooKeeperTree
 from barnabas.tools.command_line.exit_codes import ExitCode
 from tests import cluster, zookeeper
@@ -149,7 +149,7 @@ class Chaos:
 
     async def _take_the_controller_away(self) -> None:
         """Deletes /controller, and waits until there is one again."""
-        tree = ZooKeeperTree(Options(parse(self._ensemble.address)))
+        tree = ZooKeeperTree(ZooKeeperOptions(parse(self._ensemble.address)))
         client = TreeClient(tree, lambda: None)
         await client.connect()
         before = await client.get(paths.CONTROLLER_EPOCH)

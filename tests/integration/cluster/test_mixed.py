@@ -16,7 +16,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from barnabas.metadata.client import TreeClient
 from barnabas.metadata.zookeeper.address import parse
-from barnabas.metadata.zookeeper.session import Options
+from barnabas.metadata.zookeeper.session import ZooKeeperOptions
 from barnabas.metadata.zookeeper.tree import ZooKeeperTree
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
@@ -224,7 +224,7 @@ def check_nodes_have_the_same_shape(address: str) -> None:
 
 
 async def nodes(address: str, paths: Sequence[str]) -> dict[str, bytes]:
-    tree = TreeClient(ZooKeeperTree(Options(parse(address))), lambda: None)
+    tree = TreeClient(ZooKeeperTree(ZooKeeperOptions(parse(address))), lambda: None)
     await tree.connect()
     try:
         found = {path: await tree.get(path) for path in paths}

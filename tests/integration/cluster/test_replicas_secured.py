@@ -18,7 +18,7 @@ from confluent_kafka.cimpl import NewTopic
 from barnabas.metadata.client import TreeClient
 from barnabas.metadata.errors import NoAuth
 from barnabas.metadata.zookeeper.address import parse
-from barnabas.metadata.zookeeper.session import Options
+from barnabas.metadata.zookeeper.session import ZooKeeperOptions
 from barnabas.metadata.zookeeper.tree import ZooKeeperTree
 from tests import certificates, kafka
 from tests.certificates import Certificates
@@ -159,7 +159,7 @@ def read(client: dict[str, str], count: int) -> list[int]:
 
 async def check_nodes_are_closed(address: str) -> None:
     """Somebody without the password may read what is no secret, and change nothing."""
-    tree = TreeClient(ZooKeeperTree(Options(parse(address))), lambda: None)
+    tree = TreeClient(ZooKeeperTree(ZooKeeperOptions(parse(address))), lambda: None)
     await tree.connect()
     try:
         assert await tree.exists("/brokers/topics/t") is not None

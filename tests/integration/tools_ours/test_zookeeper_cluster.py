@@ -15,7 +15,7 @@ from barnabas import cli
 from barnabas.metadata.client import TreeClient
 from barnabas.metadata.errors import NoAuth, NoNode, TreeError
 from barnabas.metadata.zookeeper.address import parse
-from barnabas.metadata.zookeeper.session import Options
+from barnabas.metadata.zookeeper.session import ZooKeeperOptions
 from barnabas.metadata.zookeeper.tree import ZooKeeperTree
 from tests import zookeeper
 from tests.cluster import Cluster
@@ -48,7 +48,7 @@ def test_who_has_a_password_for_zookeeper_makes_nodes_that_others_may_only_read(
     create = ["topics", "--zookeeper", address, "--create", "--replica-assignment", "1", "--topic"]
 
     async def tried() -> tuple[bool, type[Exception] | None]:
-        tree = TreeClient(ZooKeeperTree(Options(parse(address))), lambda: None)
+        tree = TreeClient(ZooKeeperTree(ZooKeeperOptions(parse(address))), lambda: None)
         await tree.connect()
         try:
             await tree.set_data("/brokers/topics/closed", b"{}")

@@ -16,7 +16,7 @@ from barnabas.metadata import paths
 from barnabas.metadata.client import TreeClient
 from barnabas.metadata.tree import GetChildren, GetData
 from barnabas.metadata.zookeeper.address import parse
-from barnabas.metadata.zookeeper.session import Options
+from barnabas.metadata.zookeeper.session import ZooKeeperOptions
 from barnabas.metadata.zookeeper.tree import ZooKeeperTree
 from tests import kafka, zookeeper
 from tests.integration.tools.runner import Target
@@ -82,7 +82,7 @@ def _run(directory: Path) -> dict[str, list[list[str]]]:
 
 def _on_tree(address: str, work: Callable[[TreeClient], Awaitable[R]]) -> R:
     async def connected() -> R:
-        tree = TreeClient(ZooKeeperTree(Options(parse(address))), lambda: None)
+        tree = TreeClient(ZooKeeperTree(ZooKeeperOptions(parse(address))), lambda: None)
         await tree.connect()
         try:
             return await work(tree)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from barnabas.metadata.zookeeper.address import parse
-from barnabas.metadata.zookeeper.session import Options
+from barnabas.metadata.zookeeper.session import ZooKeeperOptions
 from barnabas.network.event_loop import new_event_loop
 from tests.zookeeper import ZooKeeper, running
 
@@ -44,10 +44,10 @@ def mortal(tmp_path: Path) -> Generator[ZooKeeper, None, None]:
 
 
 @pytest.fixture
-def options(zookeeper: ZooKeeper) -> Options:
+def options(zookeeper: ZooKeeper) -> ZooKeeperOptions:
     """A part of the tree that no other test sees."""
     return options_of(zookeeper)
 
 
-def options_of(server: ZooKeeper) -> Options:
-    return Options(parse(f"{server.address}/test-{next(_numbers)}"), session_timeout_ms=4000)
+def options_of(server: ZooKeeper) -> ZooKeeperOptions:
+    return ZooKeeperOptions(parse(f"{server.address}/test-{next(_numbers)}"), session_timeout_ms=4000)

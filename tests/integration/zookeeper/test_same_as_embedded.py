@@ -29,7 +29,7 @@ from barnabas.metadata.tree import (
     WatchedEvent,
 )
 from barnabas.metadata.zookeeper.address import parse
-from barnabas.metadata.zookeeper.session import Options
+from barnabas.metadata.zookeeper.session import ZooKeeperOptions
 from barnabas.metadata.zookeeper.tree import ZooKeeperTree
 from tests.zookeeper import ZooKeeper
 
@@ -58,7 +58,7 @@ _numbers = itertools.count()
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(history=HISTORIES)
 def test_the_embedded_tree_and_zookeeper_say_the_same(zookeeper: ZooKeeper, history: list[tuple[int, list[Request[Any]]]]) -> None:
-    remote = ZooKeeperTree(Options(parse(f"{zookeeper.address}/same-{next(_numbers)}"), session_timeout_ms=10_000))
+    remote = ZooKeeperTree(ZooKeeperOptions(parse(f"{zookeeper.address}/same-{next(_numbers)}"), session_timeout_ms=10_000))
     assert asyncio.run(_told(remote, history)) == asyncio.run(_told(LocalTree(now_ms=lambda: 1), history))
 
 

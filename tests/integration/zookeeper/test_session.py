@@ -15,7 +15,7 @@ from barnabas.metadata.errors import NoAuth, NodeExists, SessionExpired, StoreUn
 from barnabas.metadata.tree import Create, CreateMode, Delete, EventType, Exists, GetChildren, GetData, Request, SetData, WatchedEvent
 from barnabas.metadata.zookeeper.access import of_creator
 from barnabas.metadata.zookeeper.address import Ensemble, Server, parse
-from barnabas.metadata.zookeeper.session import Options, State, ZooKeeperSession
+from barnabas.metadata.zookeeper.session import SessionState, ZooKeeperOptions, ZooKeeperSession
 from barnabas.metadata.zookeeper.tree import ZooKeeperTree
 from tests.integration.zookeeper.conftest import options_of
 from tests.zookeeper import ZooKeeper
@@ -34,7 +34,7 @@ class Client:
 
 
 @asynccontextmanager
-async def connected(options: Options) -> AsyncIterator[Client]:
+async def connected(options: ZooKeeperOptions) -> AsyncIterator[Client]:
     tree, events = ZooKeeperTree(options), list[WatchedEvent]()
     session = await tree.open_session(events.append)
     try:
@@ -58,14 +58,14 @@ async def expire(session: ZooKeeperSession) -> None:
     await other.close()
 
 
-async def test_what_one_session_writes_another_reads(options: Options) -> None:
+async def test_what_one_session_writes_another_reads(options: ZooKeeperOptions) -> None:
     async with connected(options) as one, connected(options) as two:
         await one.ask(Create("/a", b"x"))
         assert (await two.ask(GetData("/a"))).data == b"x"
         assert one.session.session_id != two.session.session_id
 
 
-async def test_many_requests_are_answered_in_their_order(options: Options) -> None:
+async def test_many_requests_are_answered_in_their_order(options: ZooKeeperOptions) -> None:
     async with connected(options) as client:
         made = await client.session.handle([Create(f"/{number}", b"%d" % number) for number in range(500)])
         assert [each.value.path for each in made] == [f"/{number}" for number in range(500)]
@@ -73,7 +73,7 @@ async def test_many_requests_are_answered_in_their_order(options: Options) -> No
         assert [each.value.data for each in found] == [b"%d" % number for number in range(500)]
 
 
-async def test_a_chroot_is_made_and_hides_the_rest(zookeeper: ZooKeeper, options: Options) -> None:
+async def test_a_chroot_is_made_and_hides_the_rest(zookeeper: ZooKeeper, options: ZooKeeperOptions) -> None:
     deep = replace(options, ensemble=parse(f"{zookeeper.address}{options.ensemble.chroot}/deep/er"))
     async with connected(deep) as inside, connected(options) as outside:
         await inside.ask(Create("/a"))
@@ -81,7 +81,7 @@ async def test_a_chroot_is_made_and_hides_the_rest(zookeeper: ZooKeeper, options
         assert (await outside.ask(GetChildren("/deep/er"))).names == ["a"]
 
 
-async def test_a_watch_tells_of_one_change(options: Options) -> None:
+async def test_a_watch_tells_of_one_change(options: ZooKeeperOptions) -> None:
     async with connected(options) as one, connected(options) as two:
         await one.ask(Create("/a"))
         await two.session.handle([GetData("/a", watch=True), Exists("/b", watch=True), GetChildren("/", watch=True)])
@@ -94,17 +94,17 @@ async def test_a_watch_tells_of_one_change(options: Options) -> None:
         ]
 
 
-async def test_ephemerals_go_with_their_session(options: Options) -> None:
+async def test_ephemerals_go_with_their_session(options: ZooKeeperOptions) -> None:
     async with connected(options) as stays:
         async with connected(options) as goes:
             await goes.ask(Create("/a", b"", EPHEMERAL))
             assert (await stays.ask(Exists("/a", watch=True))).ephemeral_owner == goes.session.session_id
         await until(lambda: stays.events)
         assert stays.events == [WatchedEvent(EventType.NODE_DELETED, "/a")]
-        assert goes.session.state is State.CLOSED
+        assert goes.session.state is SessionState.CLOSED
 
 
-async def test_an_expired_session_says_so_and_answers_nothing_else(options: Options) -> None:
+async def test_an_expired_session_says_so_and_answers_nothing_else(options: ZooKeeperOptions) -> None:
     async with connected(options) as client:
         await client.ask(Create("/a", b"", EPHEMERAL))
         await expire(client.session)
@@ -116,13 +116,13 @@ async def test_an_expired_session_says_so_and_answers_nothing_else(options: Opti
             assert await other.ask(Exists("/a")) is None
 
 
-async def test_requests_that_wait_when_the_session_expires_are_answered(options: Options) -> None:
+async def test_requests_that_wait_when_the_session_expires_are_answered(options: ZooKeeperOptions) -> None:
     async with connected(options) as client:
         link = client.session._link
         assert link is not None
         client.session._servers = [Server("127.0.0.1", 1)]  # it cannot come back yet
         link.end()
-        await until(lambda: client.session.state is State.CONNECTING)
+        await until(lambda: client.session.state is SessionState.CONNECTING)
         asked = asyncio.ensure_future(client.session.handle([Exists("/a")]))
         await expire(client.session)
         client.session._servers = list(options.ensemble.servers)
@@ -135,7 +135,7 @@ async def test_a_session_outlives_its_server_and_hears_what_it_missed(mortal: Zo
         await client.session.handle([Create("/a"), Create("/mine", b"", EPHEMERAL)])
         await client.session.handle([GetData("/a", watch=True), Exists("/b", watch=True), GetChildren("/", watch=True)])
         mortal.kill()
-        await until(lambda: client.session.state is State.CONNECTING)
+        await until(lambda: client.session.state is SessionState.CONNECTING)
         asked = asyncio.ensure_future(client.session.handle([Exists("/mine")]))
         client.session._servers = [Server("127.0.0.1", 1)]  # it cannot come back yet
         mortal.start()
@@ -157,27 +157,27 @@ async def test_what_was_not_answered_is_asked_again(mortal: ZooKeeper) -> None:
     async with connected(options_of(mortal)) as client:
         mortal.pause()
         asked = asyncio.ensure_future(client.session.handle([Create("/a"), Create("/b")]))
-        await until(lambda: client.session.state is State.CONNECTING)  # two thirds of the timeout, and no word from it
+        await until(lambda: client.session.state is SessionState.CONNECTING)  # two thirds of the timeout, and no word from it
         mortal.resume()
         for answer in await asked:
             assert answer.error is None or isinstance(answer.error, NodeExists)  # it may have been made the first time
         assert (await client.ask(GetChildren("/"))).names == ["a", "b"]
 
 
-async def test_a_server_that_is_gone_is_passed_over(zookeeper: ZooKeeper, options: Options) -> None:
+async def test_a_server_that_is_gone_is_passed_over(zookeeper: ZooKeeper, options: ZooKeeperOptions) -> None:
     ensemble = Ensemble((Server("127.0.0.1", 1), *options.ensemble.servers), "")
     for _ in range(4):
         async with connected(replace(options, ensemble=ensemble)) as client:
-            assert client.session.state is State.CONNECTED
+            assert client.session.state is SessionState.CONNECTED
 
 
-async def test_where_nobody_answers_the_fix_is_named(options: Options) -> None:
+async def test_where_nobody_answers_the_fix_is_named(options: ZooKeeperOptions) -> None:
     nobody = replace(options, ensemble=parse("127.0.0.1:1"), connection_timeout_ms=300)
     with pytest.raises(StoreUnusable, match=r"No ZooKeeper server of 127\.0\.0\.1:1 answered within 300 ms.*zookeeper\.connect"):
         await ZooKeeperTree(nobody).open_session(lambda _: None)
 
 
-async def test_somebody_else_is_not_taken_for_zookeeper(options: Options) -> None:
+async def test_somebody_else_is_not_taken_for_zookeeper(options: ZooKeeperOptions) -> None:
     async def chat(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
         writer.close()
@@ -190,7 +190,7 @@ async def test_somebody_else_is_not_taken_for_zookeeper(options: Options) -> Non
             await ZooKeeperTree(other).open_session(lambda _: None)
 
 
-async def test_with_access_lists_only_who_made_a_node_may_change_it(options: Options) -> None:
+async def test_with_access_lists_only_who_made_a_node_may_change_it(options: ZooKeeperOptions) -> None:
     secured = replace(options, credentials=[("digest", b"broker:secret")], access_of=of_creator)
     async with connected(options) as stranger, connected(secured) as owner, connected(secured) as fellow:
         await owner.session.handle([Create("/config"), Create("/config/users", b"x"), Create("/brokers", b"y")])
@@ -201,7 +201,7 @@ async def test_with_access_lists_only_who_made_a_node_may_change_it(options: Opt
                 await stranger.ask(request)
 
 
-async def test_a_chroot_that_is_there_may_be_used_by_those_who_could_not_make_it(zookeeper: ZooKeeper, options: Options) -> None:
+async def test_a_chroot_that_is_there_may_be_used_by_those_who_could_not_make_it(zookeeper: ZooKeeper, options: ZooKeeperOptions) -> None:
     below = replace(options, ensemble=parse(f"{zookeeper.address}/closed/chroot"))
     async with connected(replace(below, credentials=[("digest", b"broker:secret")], access_of=of_creator)) as owner:
         await owner.ask(Create("/made", b"x"))
@@ -209,6 +209,6 @@ async def test_a_chroot_that_is_there_may_be_used_by_those_who_could_not_make_it
             assert (await stranger.ask(GetData("/made"))).data == b"x"
 
 
-async def test_credentials_that_are_refused_are_told(options: Options) -> None:
+async def test_credentials_that_are_refused_are_told(options: ZooKeeperOptions) -> None:
     with pytest.raises(StoreUnusable, match="refused the credentials"):
         await ZooKeeperTree(replace(options, credentials=[("nonsense", b"x")])).open_session(lambda _: None)

@@ -31,6 +31,7 @@ from barnabas.protocol.messages.update_metadata_request import (
     UpdateMetadataTopicState,
 )
 from barnabas.uuid import Uuid
+from tests.unit.broker.handlers.asking import request_of
 
 DEADLINE_SECONDS = 10
 
@@ -80,9 +81,9 @@ class AdminBroker:
     def ask(self, api: str, message: Message, version: int) -> asyncio.Task[Any]:
         """The handler at work; `waiting` is set when the request goes into the purgatory."""
         self.waiting.clear()
-        request = SimpleNamespace(message=message, version=version, wait=self.waiting.set)
+        request = request_of(message, version, self.waiting.set)
         parts = SimpleNamespace(admin=self.admin, metadata_cache=self.cache, config=self.config)
-        return asyncio.ensure_future(import_module(f"barnabas.broker.handlers.{api}").handle(parts, request))
+        return asyncio.ensure_future(import_module(f"barnabas.broker.handlers.{api}").handle(parts, request).result())
 
     async def ask_and_act(self, api: str, message: Message, version: int) -> Any:
         """The answer, with a controller that acts as soon as it is waited for."""

@@ -29,6 +29,7 @@ from barnabas.protocol.messages.update_metadata_request import (
 )
 from barnabas.storage.disk.files import Files
 from barnabas.storage.log_manager import LogManager
+from tests.unit.broker.handlers.asking import request_of
 
 
 class TestClock(Clock):
@@ -94,8 +95,8 @@ class ConfigBroker:
     def ask(self, handler: str, message: Message, version: int) -> Message:
         """What a handler answers, as it arrives at the client."""
         broker = SimpleNamespace(configs=self.manager, metadata_cache=self.cache, turns=Turns())
-        request = SimpleNamespace(message=message, version=version)
-        answer: Message = self.run(import_module(f"barnabas.broker.handlers.{handler}").handle(broker, request))
+        request = request_of(message, version)
+        answer: Message = self.run(import_module(f"barnabas.broker.handlers.{handler}").handle(broker, request).result())
         return parse(type(answer), serialize(answer, version), version)
 
     def _metadata(self) -> UpdateMetadataRequest:

@@ -8,11 +8,13 @@ from typing import Any
 
 from barnabas.broker.clock import Clock
 from barnabas.broker.config import BrokerConfig, DynamicBrokerConfig
-from barnabas.broker.partitions.fetch_params import FetchParams, FetchPartition, FetchResult, TopicIdPartition
+from barnabas.broker.partitions.append_call import AppendCall
+from barnabas.broker.partitions.fetch_params import FetchParams, FetchResult, PartitionFetch, TopicIdPartition
 from barnabas.broker.partitions.isr import IsrResult
 from barnabas.broker.partitions.partition import Partition
 from barnabas.broker.partitions.partition_append import PartitionAppend
 from barnabas.broker.replication.replica_manager import ReplicaManager
+from barnabas.broker.replication.replica_parts import ReplicaParts
 from barnabas.broker.topics.metadata_cache import MetadataCache
 from barnabas.broker.waiting.purgatory import DelayedOperationPurgatory
 from barnabas.protocol.messages.leader_and_isr_request import LeaderAndIsrPartitionState, LeaderAndIsrRequest, LeaderAndIsrTopicState
@@ -87,6 +89,7 @@ class Replicas:
         self.paths = [str(root / f"disk{number}") for number in range(dirs)]
         self.clock = StandingClock()
         self.decider = Decider()
+        self.failed_dirs: list[str] = []
         self.log_manager = LogManager(files or Files(), self.paths, config or LogConfig())
         self.cache = MetadataCache(BROKER)
         self.config = DynamicBrokerConfig(BrokerConfig({"broker.id": str(BROKER), "log.dirs": ",".join(self.paths), **(settings or {})}))
@@ -99,7 +102,8 @@ class Replicas:
             produce_purgatory=self.purgatories[0],
             fetch_purgatory=self.purgatories[1],
             delete_records_purgatory=self.purgatories[2],
-            isr_updates=self.decider,
+            on_log_dir_failure=self.failed_dirs.append,
+            make_parts=lambda replicas: ReplicaParts(isr_updates=self.decider),
         )
         self.log_manager.load(NOW)
 
@@ -189,7 +193,7 @@ class Replicas:
 
     def append(self, count: int = 1, *, acks: int = -1, partition: TopicPartition = TP, timeout_ms: int = 1000, **how: Any) -> Appended:
         appended = Appended()
-        self.manager.append_records(timeout_ms, acks, [(partition, records(count, **how))], appended)
+        self.manager.append_records(AppendCall([(partition, records(count, **how))], appended, timeout_ms=timeout_ms, required_acks=acks))
         return appended
 
     def fetch(
@@ -202,7 +206,7 @@ class Replicas:
         **how: Any,
     ) -> Fetched:
         fetched = Fetched()
-        entry = (TopicIdPartition(topic_id, partition), FetchPartition(offset, **{"max_bytes": 1 << 20, **(wanted or {})}))
+        entry = (TopicIdPartition(topic_id, partition), PartitionFetch(offset, **{"max_bytes": 1 << 20, **(wanted or {})}))
         self.manager.fetch_messages(FetchParams(**how), [entry], fetched)
         return fetched
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from barnabas.broker.dispatcher import RequestDispatcher
 from barnabas.broker.handlers import HANDLERS, Handler
+from barnabas.broker.requests.reply import Reply
 from barnabas.broker.topics.initial_metadata import InitialMetadata
 from barnabas.broker.topics.metadata_cache import MetadataCache
 from barnabas.errors import InvalidRequest
@@ -41,11 +41,11 @@ def frame(request: Message, version: int) -> bytes:
 
 
 def failing(error: Exception) -> Handler:
-    async def handle(broker: Any, request: Any) -> Message:
+    async def fail() -> Message:
         raise error
 
     handler = Handler("describe_cluster")
-    handler.handle = handle
+    handler.handle = lambda broker, request: Reply.awaiting(request, fail())
     return handler
 
 
@@ -141,7 +141,7 @@ def test_an_answer_that_cannot_be_written_closes_the_connection_and_harms_nobody
     async def scenario() -> None:
         dispatcher = RequestDispatcher(a_broker())
         handler = Handler("describe_cluster")
-        handler.handle = lambda broker, request: DescribeClusterResponse(error_message="x" * 40_000)
+        handler.handle = lambda broker, request: Reply.now(request, DescribeClusterResponse(error_message="x" * 40_000))
         dispatcher._handlers[api_keys.DESCRIBE_CLUSTER] = handler
         with pytest.raises(Closed):
             await dispatched(dispatcher, frame(DescribeClusterRequest(), 0))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from barnabas.broker.partitions.append_call import AppendCall
 from barnabas.broker.transactions.transaction_verification import Errors, Guards, Support, TransactionVerification
 from barnabas.protocol.slices import Records
 from barnabas.records.control import end_txn_marker
@@ -108,14 +109,18 @@ class Verifying:
         """A batch of the transaction, with what its verification has brought; its error."""
         appended = Appended()
         data = transactional(sequence, epoch=epoch)
-        self.replicas.manager.append_records(1000, -1, [(partition, data)], appended, verification_guards=verified.guards)
+        call = AppendCall([(partition, data)], appended, timeout_ms=1000, required_acks=-1)
+        call.verification_guards = verified.guards
+        self.replicas.manager.append_records(call)
         return appended.error
 
     def end(self, *, epoch: int = 0, committed: bool = True, partition: TopicPartition = TP) -> int:
         """A marker, from past the coordinator; its error."""
         appended = Appended()
         marker = Records(end_txn_marker(committed, PRODUCER, epoch, 0, NOW))
-        self.replicas.manager.append_records(1000, -1, [(partition, marker)], appended, origin=COORDINATOR, transaction_version=0)
+        self.replicas.manager.append_records(
+            AppendCall([(partition, marker)], appended, timeout_ms=1000, required_acks=-1, origin=COORDINATOR, transaction_version=0)
+        )
         return appended.error
 
     def pass_time(self, ms: int) -> None:

@@ -96,7 +96,7 @@ class Peer:
             self._open.discard(writer)
             writer.close()
 
-    def _answer(self, request: framing.Request, writer: asyncio.StreamWriter) -> None:
+    def _answer(self, request: framing.RequestFrame, writer: asyncio.StreamWriter) -> None:
         message = request.message()
         self.requests.append((request.api.name, request.version, message))
         self.came.set()

@@ -222,7 +222,7 @@ async def test_a_controller_whose_epoch_was_overtaken_writes_nothing_more_and_kn
 async def test_a_controller_that_finds_another_in_its_place_resigns() -> None:
     async with controlling(0) as world:
         world.set(paths.CONTROLLER_EPOCH, b"7")
-        world.set(paths.CONTROLLER, cluster.encode_controller(cluster.Controller(9, 0)))
+        world.set(paths.CONTROLLER, cluster.encode_controller(cluster.ControllerZNode(9, 0)))
         await world.settle()
         assert (world.controller.is_active, world.controller.controller_id) == (False, 9)
         assert world.channel.connected == {}

@@ -5,22 +5,25 @@ from __future__ import annotations
 import asyncio
 
 from barnabas.controller.controller import settled
-from barnabas.controller.events import BrokerChange, ControllerChange, Event, EventQueue, Expire, TopicChange
+from barnabas.controller.events import BrokerChange, ControlledShutdown, ControllerChange, ControllerEvent, EventQueue, Expire, TopicChange
+from barnabas.topic_partition import TopicPartition
 
 
 class Processor:
-    """Notes what it is given; an event in `held` is not finished before it is let go."""
+    """Records its events; an event in `held` is not finished before it is released. The result of an event comes from `results`."""
 
     def __init__(self) -> None:
-        self.begun: list[Event] = []
-        self.finished: list[Event] = []
-        self.held: dict[Event, asyncio.Event] = {}
+        self.results: dict[ControllerEvent, object] = {}
+        self.begun: list[ControllerEvent] = []
+        self.finished: list[ControllerEvent] = []
+        self.held: dict[ControllerEvent, asyncio.Event] = {}
 
-    async def process(self, event: Event) -> None:
+    async def process(self, event: ControllerEvent) -> object:
         self.begun.append(event)
         if event in self.held:
             await self.held[event].wait()
         self.finished.append(event)
+        return self.results.get(event)
 
 
 async def test_events_are_processed_in_the_order_of_their_coming() -> None:
@@ -85,5 +88,16 @@ async def test_whoever_waits_for_a_preempted_event_is_not_cancelled_itself() -> 
     queue = EventQueue(Processor().process)
     waiting = queue.put(BrokerChange())
     queue.clear_and_put(Expire())
-    await settled(waiting)
+    assert await settled(waiting) is None
     assert waiting.cancelled()
+
+
+async def test_the_result_of_an_event_is_the_result_of_its_future() -> None:
+    processor = Processor()
+    event = ControlledShutdown(broker_id=1, broker_epoch=7)
+    processor.results[event] = [TopicPartition("led", 0)]
+    queue = EventQueue(processor.process)
+    queue.start()
+    assert await settled(queue.put(event)) == [TopicPartition("led", 0)]
+    assert await settled(queue.put(BrokerChange())) is None
+    await queue.close()

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any
 
-from barnabas.coordinator.group.classic.classic_groups import Caller
+from barnabas.coordinator.group.classic.classic_groups import Caller, ClassicGroups
 from barnabas.coordinator.group.config import GroupCoordinatorConfig
 from barnabas.coordinator.group.consumer.consumer_group import ConsumerGroup
 from barnabas.coordinator.group.consumer.consumer_groups import ConsumerGroups
+from barnabas.coordinator.group.group_table import GroupTable
 from barnabas.coordinator.group.regex_queue import RegexQueue
 from barnabas.coordinator.group.shard import GroupCoordinatorShard
-from barnabas.coordinator.metrics import NoMetrics
-from barnabas.coordinator.result import Record, Result
+from barnabas.coordinator.metrics import CoordinatorMetrics, NoMetrics
+from barnabas.coordinator.result import CoordinatorRecord, CoordinatorResult
 from barnabas.protocol.coordinator_log import GROUP_RECORDS
 from barnabas.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest, TopicPartitions
 from barnabas.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
@@ -72,7 +73,7 @@ class Time:
 
     def __init__(self) -> None:
         self.now = 1_000_000
-        self.due: dict[str, tuple[int, Callable[[], Result[None] | None]]] = {}
+        self.due: dict[str, tuple[int, Callable[[], CoordinatorResult[None] | None]]] = {}
 
     def now_ms(self) -> int:
         return self.now
@@ -80,7 +81,7 @@ class Time:
     def monotonic_ms(self) -> int:
         return self.now
 
-    def schedule(self, key: str, delay_ms: int, action: Callable[[], Result[None] | None]) -> None:
+    def schedule(self, key: str, delay_ms: int, action: Callable[[], CoordinatorResult[None] | None]) -> None:
         self.due[key] = (self.now + delay_ms, action)
 
     def defer(self, delay_ms: int, action: Callable[[], None]) -> None:
@@ -98,24 +99,26 @@ class World:
         self.topics = topics
         self.time = Time()
         self.ids = 0
-        self.log: list[Record] = []
+        self.log: list[CoordinatorRecord] = []
         self.config = config or GroupCoordinatorConfig(group_initial_rebalance_delay_ms=0)
         self.shard, self.consumer = self.make_shard()
 
-    def make_shard(self) -> tuple[GroupCoordinatorShard, ConsumerGroups]:
-        shard = GroupCoordinatorShard(self.config, self.time, self.time, NoMetrics(), self.new_id)
+    def make_shard(self, metrics: CoordinatorMetrics | None = None) -> tuple[GroupCoordinatorShard, ConsumerGroups]:
+        metrics = metrics or NoMetrics()
         regexes = RegexQueue(self.time.defer, self.time.now_ms, self.topics.names)
-        consumer = ConsumerGroups(
-            shard.groups, self.config, self.time, self.time, NoMetrics(), self.new_id, self.topics, shard.classic, regexes
-        )
-        shard.consumer = consumer
-        return shard, consumer
+
+        def make_consumer(groups: GroupTable, classic: ClassicGroups) -> ConsumerGroups:
+            return ConsumerGroups(groups, self.config, self.time, self.time, metrics, self.new_id, self.topics, classic, regexes)
+
+        shard = GroupCoordinatorShard(self.config, self.time, self.time, metrics, self.new_id, make_consumer=make_consumer)
+        assert isinstance(shard.consumer, ConsumerGroups)
+        return shard, shard.consumer
 
     def new_id(self) -> str:
         self.ids += 1
         return f"id-{self.ids}"
 
-    def write(self, result: Result[object] | Result[None] | None) -> None:
+    def write(self, result: CoordinatorResult[object] | CoordinatorResult[None] | None) -> None:
         if result is None:
             return
         for record in result.records:
@@ -172,23 +175,23 @@ class World:
         assert isinstance(partitions, dict)
         return {self.topics.topic_name(one) or str(one): sorted(some) for one, some in partitions.items()}
 
-    def rebuilt(self, log: list[Record] | None = None) -> GroupCoordinatorShard:
+    def rebuilt(self, log: list[CoordinatorRecord] | None = None) -> GroupCoordinatorShard:
         """The shard as another broker would load it."""
         shard, _ = self.make_shard()
         for offset, record in enumerate(self.log if log is None else log):
             shard.replay(offset, NO_PRODUCER, record)
         return shard
 
-    def compacted(self) -> list[Record]:
+    def compacted(self) -> list[CoordinatorRecord]:
         last = {record.key_bytes(): offset for offset, record in enumerate(self.log)}
         return [record for offset, record in enumerate(self.log) if last[record.key_bytes()] == offset]
 
 
-def through_bytes(record: Record) -> Record:
+def through_bytes(record: CoordinatorRecord) -> CoordinatorRecord:
     """As it comes back from the log."""
     kind, key = GROUP_RECORDS.read_key(record.key_bytes())
     data = record.value_bytes()
-    return Record(kind, key, None if data is None else GROUP_RECORDS.read_value(kind, data), record.value_version)
+    return CoordinatorRecord(kind, key, None if data is None else GROUP_RECORDS.read_value(kind, data), record.value_version)
 
 
 def state_of(group: object) -> dict[str, object]:

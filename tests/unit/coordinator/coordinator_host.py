@@ -12,7 +12,7 @@ from barnabas.coordinator.group.config import GroupCoordinatorConfig
 from barnabas.coordinator.group.coordinator import GroupCoordinator
 from barnabas.coordinator.group.shard import GroupCoordinatorShard
 from barnabas.coordinator.metrics import NoMetrics
-from barnabas.coordinator.runtime import NOBODY, CoordinatorRuntime, Producer, ShardTimer
+from barnabas.coordinator.runtime import NO_TRANSACTION, CoordinatorRuntime, ShardTimer, TransactionProducer
 from barnabas.protocol.messages.heartbeat_request import HeartbeatRequest
 from barnabas.protocol.messages.heartbeat_response import HeartbeatResponse
 from barnabas.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
@@ -76,7 +76,7 @@ class MemoryLog:
         self.is_leader = True
         self.batch_size_max = 1_048_576
 
-    def append(self, partition: int, batch: bytes, producer: Producer = NOBODY) -> int:
+    def append(self, partition: int, batch: bytes, producer: TransactionProducer = NO_TRANSACTION) -> int:
         if self.error is not None:
             raise self.error
         base = self._end(partition)

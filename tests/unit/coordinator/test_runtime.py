@@ -12,7 +12,7 @@ from barnabas.coordinator.faults import told
 from barnabas.coordinator.group.classic.classic_groups import Caller
 from barnabas.coordinator.group.config import GroupCoordinatorConfig, MigrationPolicy
 from barnabas.coordinator.group.group import partition_for
-from barnabas.coordinator.result import Result
+from barnabas.coordinator.result import CoordinatorResult
 from barnabas.coordinator.runtime import RECORDS_PER_SLICE, SKIPS_LOGGED_MAX, ShardTimer
 from barnabas.errors import CoordinatorNotAvailable
 from barnabas.java_hash import java_hash
@@ -262,7 +262,7 @@ def test_an_error_that_quotes_an_enormous_group_id_is_cut_to_what_a_response_can
 def shard_timer() -> tuple[Time, ShardTimer]:
     time = Time()
 
-    def run(action: Callable[[], Result[None] | None]) -> None:
+    def run(action: Callable[[], CoordinatorResult[None] | None]) -> None:
         assert action() is None
 
     return time, ShardTimer(time, run)

@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from barnabas.layout.cluster_image import ClusterImage, read_image
-from barnabas.layout.converter import Converter, Progress
-from barnabas.layout.journal import Journal
+from barnabas.layout.converter import ConversionProgress, Converter
+from barnabas.layout.journal import ConversionJournal
 from barnabas.layout.layout import STORE_NAME, Layout, within
 from barnabas.layout.layout_file import LayoutFile, find_layout
-from barnabas.layout.plan import Plan
+from barnabas.layout.plan import ConversionPlan
 from barnabas.metadata import paths
 from barnabas.metadata.client import TreeClient
 from barnabas.metadata.local import LocalTree
@@ -143,11 +143,11 @@ def _make_node(files: SimulatedFiles, directory: str, node: int, topics: Topics)
     OffsetCheckpoint(files, f"{directory}/{CLEANER_OFFSET_CHECKPOINT}").write(dict.fromkeys(high_watermarks, 1))
 
 
-def convert(files: AnyFiles, brokers: int, *, dry_run: bool = False) -> list[Plan | Journal]:
+def convert(files: AnyFiles, brokers: int, *, dry_run: bool = False) -> list[ConversionPlan | ConversionJournal]:
     """What was planned, and what was finished that an earlier run had begun."""
-    told: list[Plan | Journal] = []
+    told: list[ConversionPlan | ConversionJournal] = []
     converter = Converter(files, DATA, FileStore(files), random.Random(1), NOW)
-    converter.convert(Layout(brokers), Progress(told.append, told.append), dry_run=dry_run)
+    converter.convert(Layout(brokers), ConversionProgress(told.append, told.append), dry_run=dry_run)
     return told
 
 

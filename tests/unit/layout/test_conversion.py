@@ -7,10 +7,10 @@ import random
 import pytest
 
 from barnabas.layout.errors import DirectoryInUse, NotConvertible, WrongLayout
-from barnabas.layout.journal import Journal
+from barnabas.layout.journal import ConversionJournal
 from barnabas.layout.layout import Layout
 from barnabas.layout.layout_file import find_layout
-from barnabas.layout.plan import Plan
+from barnabas.layout.plan import ConversionPlan
 from barnabas.metadata import paths
 from barnabas.metadata.znodes.configs import encode_config
 from barnabas.simulation.disk import SimulatedCrash, SimulatedFiles
@@ -82,7 +82,7 @@ def test_three_brokers_become_two_and_what_was_in_sync_stays_in_sync() -> None:
 def test_two_brokers_become_four_and_nothing_moves() -> None:
     files = make(2, TWO)
     told = convert(files, 4)
-    assert isinstance(told[0], Plan) and told[0].moved.logs == 0
+    assert isinstance(told[0], ConversionPlan) and told[0].moved.logs == 0
     assert records(files) == {"orders-0": {1: 5, 2: 5}, "broker-0": {1: 2, 2: 2}}
     assert FileStore(files).assignment("orders")[0][:2] == (1, 2)
     assert len(FileStore(files).assignment("orders")[0]) == 3
@@ -165,11 +165,11 @@ def test_it_says_how_much_it_moves_and_with_a_dry_run_does_nothing() -> None:
     files = make(3, THREE)
     before = tree_of(files)
     (plan,) = convert(files, 1, dry_run=True)
-    assert isinstance(plan, Plan)
+    assert isinstance(plan, ConversionPlan)
     assert (plan.moved.logs, plan.dropped.logs, plan.fetched.logs) == (4, 5, 0)
     assert plan.moved.size > 0 and tree_of(files) == before
     (plan,) = convert(make(1, ONE), 3, dry_run=True)
-    assert isinstance(plan, Plan) and (plan.moved.logs, plan.fetched.logs) == (4, 8)
+    assert isinstance(plan, ConversionPlan) and (plan.moved.logs, plan.fetched.logs) == (4, 8)
 
 
 def test_the_same_number_is_nothing_to_do() -> None:
@@ -298,8 +298,8 @@ def test_another_number_can_be_asked_for_after_an_interruption() -> None:
         convert(files, 2, dry_run=True)
     files.heal()
     finished, plan = convert(files, 2)
-    assert isinstance(finished, Journal) and finished.target == Layout(3)
-    assert isinstance(plan, Plan) and most(files) == {"orders-0": 5, "orders-1": 3, "broker-0": 2, "broker-1": 4}
+    assert isinstance(finished, ConversionJournal) and finished.target == Layout(3)
+    assert isinstance(plan, ConversionPlan) and most(files) == {"orders-0": 5, "orders-1": 3, "broker-0": 2, "broker-1": 4}
 
 
 def test_a_journal_that_is_damaged_is_not_taken_for_none() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from barnabas.errors import InvalidReplicaAssignment, InvalidTopic, TopicExists, UnknownTopicOrPartition
 from barnabas.metadata import paths
-from barnabas.metadata.admin_tree import AdminTree, NewTopic, TopicAlreadyMarkedForDeletion, TopicNames
+from barnabas.metadata.admin_tree import AdminTree, ExistingTopics, PlannedTopic, TopicAlreadyMarkedForDeletion
 from barnabas.metadata.client import TreeClient
 from barnabas.metadata.local import LocalTree
 from barnabas.metadata.znodes.topics import TopicAssignment
@@ -86,7 +86,7 @@ def test_a_topic_is_not_created_twice(client: TreeClient, admin: AdminTree) -> N
 
 def test_one_who_was_faster_keeps_topic_and_config(client: TreeClient, admin: AdminTree) -> None:
     run(admin.create_topic("T", {0: (0,)}, {"retention.ms": "1"}))
-    (outcome,) = run(admin.create_topics([NewTopic("T", {0: (1,)}, {"retention.ms": "2"})]))
+    (outcome,) = run(admin.create_topics([PlannedTopic("T", {0: (1,)}, {"retention.ms": "2"})]))
     assert isinstance(outcome, TopicExists)
     assert data(client, "/config/topics/T") == b'{"version":1,"config":{"retention.ms":"1"}}'
 
@@ -99,7 +99,7 @@ def test_the_config_of_a_topic_that_is_no_more_is_replaced(client: TreeClient, a
 
 def test_a_topic_without_config_node_is_not_created_again(client: TreeClient, admin: AdminTree) -> None:
     run(client.create("/brokers/topics/T", T_NODE))
-    (outcome,) = run(admin.create_topics([NewTopic("T", {0: (1,)})]))
+    (outcome,) = run(admin.create_topics([PlannedTopic("T", {0: (1,)})]))
     assert isinstance(outcome, TopicExists)
     assert run(client.exists("/config/topics/T")) is None
 
@@ -113,7 +113,7 @@ def test_the_parents_are_made_where_they_are_missing() -> None:
 
 def test_of_many_topics_each_has_its_own_outcome(admin: AdminTree) -> None:
     run(admin.create_topic("b", {0: (0,)}))
-    outcomes = run(admin.create_topics([NewTopic(name, {0: (0,)}) for name in "abc"]))
+    outcomes = run(admin.create_topics([PlannedTopic(name, {0: (0,)}) for name in "abc"]))
     assert [type(outcome) for outcome in outcomes] == [Uuid, TopicExists, Uuid]
     assert run(admin.all_topics()) == ["a", "b", "c"]
 
@@ -132,7 +132,7 @@ def test_a_name_is_taken_while_its_topic_is_being_deleted(admin: AdminTree) -> N
 
 
 def test_the_names_of_a_request_count_for_those_that_follow() -> None:
-    names = TopicNames(["a"], [])
+    names = ExistingTopics(["a"], [])
     names.add("b.c")
     assert "b.c" in names and len(names) == 2
     with pytest.raises(InvalidTopic):

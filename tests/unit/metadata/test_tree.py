@@ -19,7 +19,7 @@ from barnabas.metadata.errors import (
     TreeError,
 )
 from barnabas.metadata.local import LocalTree
-from barnabas.metadata.nodes import Image, Limits, Nodes
+from barnabas.metadata.nodes import Image, Limits, ZNodes
 from barnabas.metadata.tree import (
     Check,
     Create,
@@ -488,7 +488,7 @@ def test_watches_are_used_up_and_forgotten_with_their_session(tree: LocalTree, c
 
 
 def limited(**limits: int) -> Client:
-    return Client(LocalTree(lambda: 0, nodes=Nodes(Limits(**limits))))
+    return Client(LocalTree(lambda: 0, nodes=ZNodes(Limits(**limits))))
 
 
 def test_a_node_greater_than_the_limit_is_refused() -> None:

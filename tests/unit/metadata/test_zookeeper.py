@@ -75,26 +75,26 @@ def test_watches_are_left_by_reads_that_found_something_and_by_exists() -> None:
         (Exists("/b", True), False),
         (GetData("/c"), True),
     ):
-        watches.left_by(request, is_there)
-    watches.left_by(GetChildren("/", True), True)
+        watches.note_response(request, is_there)
+    watches.note_response(GetChildren("/", True), True)
     assert list(watches.in_portions("/kafka")) == [(["/kafka/a"], ["/kafka/b"], ["/kafka"])]
 
 
 def test_an_event_uses_up_the_watches_it_concerns() -> None:
     watches = WatchList()
     for request in (GetData("/a", True), GetChildren("/a", True), GetChildren("/b", True)):
-        watches.left_by(request, True)
-    watches.used_up_by(WatchedEvent(EventType.NODE_DATA_CHANGED, "/a"))
+        watches.note_response(request, True)
+    watches.remove_triggered(WatchedEvent(EventType.NODE_DATA_CHANGED, "/a"))
     assert len(watches) == 2
-    watches.used_up_by(WatchedEvent(EventType.NODE_DELETED, "/a"))
-    watches.used_up_by(WatchedEvent(EventType.NODE_CHILDREN_CHANGED, "/b"))
+    watches.remove_triggered(WatchedEvent(EventType.NODE_DELETED, "/a"))
+    watches.remove_triggered(WatchedEvent(EventType.NODE_CHILDREN_CHANGED, "/b"))
     assert len(watches) == 0
 
 
 def test_many_watches_are_told_in_portions_that_a_server_takes() -> None:
     watches = WatchList()
     for number in range(10_000):
-        watches.left_by(GetData(f"/brokers/topics/a-topic-with-a-long-name-{number}", True), True)
+        watches.note_response(GetData(f"/brokers/topics/a-topic-with-a-long-name-{number}", True), True)
     portions = list(watches.in_portions(""))
     assert sum(len(data) for data, _, _ in portions) == 10_000
     assert all(len(wire.set_watches(0, *portion)) < 2 * wire.WATCHES_BYTES_MAX for portion in portions)

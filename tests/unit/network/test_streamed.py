@@ -105,6 +105,7 @@ async def test_what_is_streamed_arrives_whole_between_its_neighbours(cold: bool)
         assert kept.closed == 1
 
 
+@pytest.mark.linux
 async def test_what_lies_in_a_file_is_sent_without_being_read(tmp_path: Path) -> None:
     kept = KeptInFile(tmp_path / "kept")
     async with serving(Streaming(kept)) as server, client_of(server, limit=1 << 23) as client:
@@ -134,6 +135,7 @@ async def test_on_a_tls_connection_a_file_is_read(tmp_path: Path, certificate: P
         assert kept.read == len(LARGE)
 
 
+@pytest.mark.linux
 async def test_a_slow_reader_of_a_file_costs_nothing_and_is_waited_for(tmp_path: Path) -> None:
     kept = KeptInFile(tmp_path / "kept", LARGE * 10)
     async with serving(Streaming(kept)) as server:
@@ -151,6 +153,7 @@ async def test_a_slow_reader_of_a_file_costs_nothing_and_is_waited_for(tmp_path:
             await until(lambda: kept.closed == 1)
 
 
+@pytest.mark.linux
 async def test_a_reader_of_a_file_that_goes_lets_go_of_it(tmp_path: Path) -> None:
     kept = KeptInFile(tmp_path / "kept", LARGE * 10)
     async with serving(Streaming(kept)) as server:
@@ -162,6 +165,7 @@ async def test_a_reader_of_a_file_that_goes_lets_go_of_it(tmp_path: Path) -> Non
         assert (kept.closed, connection._direct) == (1, None)
 
 
+@pytest.mark.linux
 async def test_a_file_that_was_cut_while_it_was_sent_closes_the_connection(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     kept = KeptInFile(tmp_path / "kept")
     (tmp_path / "kept").write_bytes(LARGE[:1000])

@@ -62,43 +62,43 @@ def test_an_open_transaction_is_found() -> None:
 
 def test_a_group_that_has_seen_all_that_was_committed_is_fine() -> None:
     notes = GroupNotes()
-    notes.saw(X0, 0, b"a")
+    notes.note_read(X0, 0, b"a")
     assert group_saw(notes, {X0: written(0, b"a") + ended(1, True)}) == []
 
 
 def test_a_group_that_has_missed_something_or_seen_too_much_is_found() -> None:
     notes = GroupNotes()
-    notes.saw(X1, 0, b"b")
+    notes.note_read(X1, 0, b"b")
     wrong = group_saw(notes, {X0: written(0, b"a") + ended(1, True), X1: written(0, b"b") + ended(1, False)})
     assert wrong == ["b'a' at 0 of x-0 was never read", "b'b' was read at 0 of x-1, and is not committed"]
 
 
 def test_what_is_read_differently_a_second_time_is_found() -> None:
     notes = GroupNotes()
-    notes.saw(X0, 3, b"a")
-    notes.saw(X0, 3, b"a")
+    notes.note_read(X0, 3, b"a")
+    notes.note_read(X0, 3, b"a")
     assert notes.wrong == []
-    notes.saw(X0, 3, b"b")
+    notes.note_read(X0, 3, b"b")
     assert len(notes.wrong) == 1
 
 
 def test_two_owners_in_one_generation_are_found() -> None:
     notes = GroupNotes()
-    notes.owns("one", 1, [X0])
-    notes.owns("one", 1, [X0])
-    notes.owns("other", 2, [X0])
+    notes.note_owner("one", 1, [X0])
+    notes.note_owner("one", 1, [X0])
+    notes.note_owner("other", 2, [X0])
     assert notes.wrong == []
-    notes.owns("other", 1, [X0])
+    notes.note_owner("other", 1, [X0])
     assert notes.wrong == ["x-0 belongs to one and to other in generation 1"]
 
 
 def test_an_offset_that_goes_back_is_found() -> None:
     notes = GroupNotes()
-    notes.found(X0, 5, None)
-    notes.found(X0, 5, 5)
+    notes.note_committed(X0, 5, None)
+    notes.note_committed(X0, 5, 5)
     assert notes.wrong == []
-    notes.found(X0, 4, 5)
-    notes.found(X0, None, 5)
+    notes.note_committed(X0, 4, 5)
+    notes.note_committed(X0, None, 5)
     assert len(notes.wrong) == 2
 
 

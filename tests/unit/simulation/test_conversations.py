@@ -21,8 +21,8 @@ class TestConversations:
         return [str(each) for each in self.conversations.unanswered(since, longer_than_s)]
 
     def test_an_answer_ends_the_first_that_waits(self) -> None:
-        self.conversation.asked(request(FETCH) + request(METADATA))
-        self.conversation.answered(frame(b"here it is"))
+        self.conversation.client_sent(request(FETCH) + request(METADATA))
+        self.conversation.server_sent(frame(b"here it is"))
         self.world.run_for(1.0)
         assert self.unanswered() == ["Metadata from clients to broker-1 was not answered in 1.0 s"]
 
@@ -32,36 +32,36 @@ class TestConversations:
         assert self.unanswered() == []
 
     def test_half_an_answer_is_none(self) -> None:
-        self.conversation.asked(request(FETCH))
-        self.conversation.answered(frame(b"half of it")[:-1])
+        self.conversation.client_sent(request(FETCH))
+        self.conversation.server_sent(frame(b"half of it")[:-1])
         self.world.run_for(1.0)
         assert len(self.unanswered()) == 1
 
     def test_who_gives_up_was_not_answered(self) -> None:
-        self.conversation.asked(request(FETCH))
+        self.conversation.client_sent(request(FETCH))
         self.world.run_for(4.0)
         self.conversation.closed_by_client()
         self.world.run_for(4.0)
         assert self.unanswered() == ["Fetch from clients to broker-1 was not answered in 4.0 s"]
 
     def test_a_connection_that_is_closed_is_an_answer(self) -> None:
-        self.conversation.asked(request(FETCH))
+        self.conversation.client_sent(request(FETCH))
         self.world.run_for(4.0)
         self.conversation.closed_by_server()
         self.conversation.closed_by_client()
         assert self.unanswered() == []
 
     def test_who_stands_behind_another_is_not_counted_yet(self) -> None:
-        self.conversation.asked(request(FETCH) + request(METADATA))
+        self.conversation.client_sent(request(FETCH) + request(METADATA))
         self.world.run_for(4.0)
-        self.conversation.answered(frame(b"at last"))
+        self.conversation.server_sent(frame(b"at last"))
         self.world.run_for(1.0)
         assert self.unanswered() == ["Metadata from clients to broker-1 was not answered in 1.0 s"]
 
     def test_what_was_asked_before_or_waits_for_a_moment_is_left_out(self) -> None:
-        self.conversation.asked(request(FETCH))
+        self.conversation.client_sent(request(FETCH))
         self.world.run_for(2.0)
-        self.conversations.begin("clients", "broker-2").asked(request(METADATA))
+        self.conversations.begin("clients", "broker-2").client_sent(request(METADATA))
         self.world.run_for(2.0)
         assert len(self.unanswered()) == 2
         assert len(self.unanswered(longer_than_s=3.0)) == 1
@@ -70,9 +70,9 @@ class TestConversations:
 
 def in_pieces(conversation: Conversation, asked: bytes, answered: bytes) -> None:
     for at in range(len(asked)):
-        conversation.asked(asked[at : at + 1])
+        conversation.client_sent(asked[at : at + 1])
     for at in range(len(answered)):
-        conversation.answered(answered[at : at + 1])
+        conversation.server_sent(answered[at : at + 1])
 
 
 def request(api_key: int) -> bytes:

@@ -10,9 +10,9 @@ from barnabas.records.builder import BatchBuilder
 from barnabas.records.control import end_txn_marker
 from barnabas.records.reader import read_records, records_of
 from barnabas.records.validation.validator import COORDINATOR
-from barnabas.simulation.disk import Event, SimulatedFiles
+from barnabas.simulation.disk import DiskEvent, SimulatedFiles
 from barnabas.storage.disk.files import AnyFiles
-from barnabas.storage.log.append import LogAppendInfo
+from barnabas.storage.log.append import LogAppend, LogAppendInfo
 from barnabas.storage.log.fetch import FetchIsolation
 from barnabas.storage.log.loader import LoadRequest, load_log
 from barnabas.storage.log.log import Log
@@ -149,7 +149,7 @@ def offsets_of(info: LogAppendInfo) -> tuple[int, int]:
 
 
 def append(log: Log, data: bytes | None = None, *, epoch: int = 0, now_ms: int = NOW) -> LogAppendInfo:
-    return log.append_as_leader(batch() if data is None else data, epoch, now_ms)
+    return log.append_as_leader(LogAppend(batch() if data is None else data, now_ms), epoch)
 
 
 def append_many(log: Log, count: int, **options: Any) -> None:
@@ -181,7 +181,7 @@ class Producer:
 
     def _end(self, committed: bool) -> int:
         data = marker(self.producer_id, committed, epoch=self.epoch)
-        return self.log.append_as_leader(data, max(self.log.latest_epoch, 0), NOW, origin=COORDINATOR).last_offset
+        return self.log.append_as_leader(LogAppend(data, NOW, origin=COORDINATOR), max(self.log.latest_epoch, 0)).last_offset
 
 
 def commit_all(log: Log) -> None:
@@ -261,11 +261,11 @@ def flip(files: AnyFiles, name: str, position: int, mask: int = 0xFF) -> None:
     write_file(files, name, bytes(content))
 
 
-def watch(files: SimulatedFiles, kind: str, suffix: str = "") -> list[Event]:
+def watch(files: SimulatedFiles, kind: str, suffix: str = "") -> list[DiskEvent]:
     """Everything of a kind that the disk is asked for from now on."""
-    seen: list[Event] = []
+    seen: list[DiskEvent] = []
 
-    def note(event: Event) -> bool:
+    def note(event: DiskEvent) -> bool:
         if event.kind == kind and event.path.endswith(suffix):
             seen.append(event)
         return False

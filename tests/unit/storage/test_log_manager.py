@@ -11,7 +11,6 @@ import pytest
 
 from barnabas.errors import InconsistentTopicId, InvalidMetaProperties, KafkaStorageError
 from barnabas.simulation.disk import SimulatedFiles
-from barnabas.storage import log_manager
 from barnabas.storage.disk.files import Files
 from barnabas.storage.disk.later import Later
 from barnabas.storage.leader_epochs import EpochEntry
@@ -19,6 +18,7 @@ from barnabas.storage.log.loader import load_log
 from barnabas.storage.log.log import Log
 from barnabas.storage.log_config import LONG_MAX, LogConfig
 from barnabas.storage.log_manager import AllLogDirsFailed, LogManager, LogManagerConfig
+from barnabas.storage.management import dir_loader
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
 from tests.logged import lines_of
@@ -145,7 +145,7 @@ def test_a_foreign_directory_is_warned_of(disk: SimulatedFiles, name: str, caplo
     disk.make_dirs(f"{A}/{name}")
     manage(disk)
     told = f"{A}/{name} is not the directory of a partition and is ignored; move it away from the log directory"
-    assert lines_of(caplog, log_manager, logging.WARNING) == [told]
+    assert lines_of(caplog, dir_loader, logging.WARNING) == [told]
 
 
 @pytest.mark.parametrize("name", FOREIGN)
@@ -300,9 +300,9 @@ def test_after_a_crash_logs_are_recovered_from_their_recovery_points(disk: Simul
     log = manager.get_or_create(ORDERS, NOW)
     for n in range(4):
         append(log, batch([b"%d" % n], size=150))
-    manager.run_flushes(NOW)
+    manager.flushes.run_all(NOW)
     assert log.recovery_point == 3
-    manager.checkpoint_recovery_points()
+    manager.checkpoints.write_recovery_points()
     files = disk.process_crash()
     read = watch(files, "read", ".log")
     again = manage(files, A, default=config(segment_bytes=150)).get(ORDERS)
@@ -360,7 +360,7 @@ def test_recovery_in_threads_gives_the_same_as_one_after_the_other(tmp_path: Pat
         append_many(manager.get_or_create(TopicPartition("t", n), NOW), 3 * n)
     for log_dir in manager.dirs.values():
         log_dir.release()
-    with caplog.at_level(logging.INFO, "barnabas.storage.log_manager"):
+    with caplog.at_level(logging.INFO, "barnabas.storage.management.dir_loader"):
         again = LogManager(Files(), paths, config(segment_bytes=500), LogManagerConfig(num_recovery_threads_per_data_dir=4))
         again.load(NOW)
     assert {log.partition.partition: values(log) for log in again.logs} == {n: [b"%d" % i for i in range(3 * n)] for n in range(12)}
@@ -377,7 +377,7 @@ def test_others_have_their_turn_while_a_log_is_recovered(tmp_path: Path, monkeyp
     append_many(manager.get_or_create(ORDERS, NOW), 3)
     manager.dirs[directory].release()
     may_go_on = threading.Event()
-    monkeypatch.setattr(log_manager, "load_or_describe", lambda request: may_go_on.wait(60) and load_log(request))
+    monkeypatch.setattr(dir_loader, "load_or_describe", lambda request: may_go_on.wait(60) and load_log(request))
     again = LogManager(Files(), [directory], config())
     steps = again.loading(NOW, lambda _: False)
     for _ in range(3):
@@ -493,9 +493,9 @@ def test_the_checkpoints_are_kafkas_text(disk: SimulatedFiles) -> None:
     append_many(orders, 1)
     manager.role_given(orders)
     manager.role_given(manager.get_or_create(BILLS, NOW))
-    manager.checkpoint_recovery_points()
-    manager.checkpoint_log_start_offsets()
-    manager.checkpoint_high_watermarks()
+    manager.checkpoints.write_recovery_points()
+    manager.checkpoints.write_log_start_offsets()
+    manager.checkpoints.write_high_watermarks()
     assert checkpoint(disk, A, RECOVERY) == "0\n2\norders 0 8\nbills 3 0\n"
     assert checkpoint(disk, A, STARTS) == "0\n1\norders 0 2\n"
     assert checkpoint(disk, A, WATERMARKS) == "0\n2\norders 0 6\nbills 3 0\n"
@@ -511,7 +511,7 @@ def test_high_watermarks_are_checkpointed_of_the_logs_that_have_a_role_and_kept_
     manager.shutdown(NOW)
     again = manage(disk, A)
     assert checkpoint(disk, A, WATERMARKS) == "0\n3\norders 0 3\nbills 3 2\nreturns 1 1\n"
-    again.checkpoint_high_watermarks()
+    again.checkpoints.write_high_watermarks()
     tick(again, NOW + 5_000)
     assert checkpoint(disk, A, WATERMARKS) == "0\n3\norders 0 3\nbills 3 2\nreturns 1 1\n"
     orders = again.get(ORDERS)
@@ -520,7 +520,7 @@ def test_high_watermarks_are_checkpointed_of_the_logs_that_have_a_role_and_kept_
     assert orders.high_watermark == 3
     orders.update_high_watermark(4)
     again.delete(RETURNS)
-    again.checkpoint_high_watermarks()
+    again.checkpoints.write_high_watermarks()
     assert sorted(checkpoint(disk, A, WATERMARKS).splitlines()) == ["0", "2", "bills 3 2", "orders 0 4"]
     again.shutdown(NOW)
     assert sorted(checkpoint(disk, A, WATERMARKS).splitlines()) == ["0", "2", "bills 3 2", "orders 0 4"]
@@ -530,7 +530,7 @@ def test_every_directory_has_checkpoints_of_its_own(disk: SimulatedFiles) -> Non
     manager = manage(disk)
     manager.get_or_create(ORDERS, NOW, directory=A)
     manager.get_or_create(BILLS, NOW, directory=B)
-    manager.checkpoint_recovery_points()
+    manager.checkpoints.write_recovery_points()
     assert checkpoint(disk, A, RECOVERY) == "0\n1\norders 0 0\n"
     assert checkpoint(disk, B, RECOVERY) == "0\n1\nbills 3 0\n"
 
@@ -541,7 +541,7 @@ def test_deleted_records_stay_deleted_after_a_restart(disk: SimulatedFiles) -> N
     append_many(log, 8)
     commit_all(log)
     log.increment_log_start_offset(5, "client delete records request")
-    manager.checkpoint_log_start_offsets()
+    manager.checkpoints.write_log_start_offsets()
     again = restart(disk, A).get(ORDERS)
     assert again is not None and [o for o, _ in records(again)] == [5, 6, 7]
 
@@ -554,8 +554,8 @@ def test_an_unreadable_recovery_checkpoint_means_recovering_everything(
     log = manager.get_or_create(ORDERS, NOW)
     for _ in range(4):
         append(log, batch(size=150))
-    manager.run_flushes(NOW)
-    manager.checkpoint_recovery_points()
+    manager.flushes.run_all(NOW)
+    manager.checkpoints.write_recovery_points()
     files = disk.process_crash()
     write_file(files, f"{A}/{RECOVERY}", content)
     read = watch(files, "read", ".log")
@@ -581,7 +581,7 @@ def test_a_failing_checkpoint_takes_its_directory_offline(disk: SimulatedFiles) 
     manager.get_or_create(ORDERS, NOW, directory=A)
     manager.get_or_create(BILLS, NOW, directory=B)
     disk.fail_when(lambda event: event.kind == "write" and event.path.startswith(f"{A}/{RECOVERY}"))
-    manager.checkpoint_recovery_points()
+    manager.checkpoints.write_recovery_points()
     assert list(manager.offline_dirs) == [A] and [log.partition for log in manager.logs] == [BILLS]
     assert disk.exists(f"{B}/{RECOVERY}")
 
@@ -701,7 +701,7 @@ def test_a_flush_that_fails_takes_its_directory_offline(disk: SimulatedFiles) ->
         append_many(log, 2)
         manager.flush_later(log, 2)
     disk.fail_when(lambda event: event.kind == "sync" and event.path.startswith(A))
-    manager.run_flushes(NOW)
+    manager.flushes.run_all(NOW)
     assert list(manager.offline_dirs) == [A] and second.recovery_point == 2
 
 
@@ -750,7 +750,7 @@ def test_a_deletion_that_a_crash_interrupts_is_finished_by_the_next_start(disk: 
 def test_a_deleted_log_is_gone_from_the_checkpoints_with_the_next_tick(disk: SimulatedFiles) -> None:
     manager = manage(disk, A)
     manager.get_or_create(ORDERS, NOW)
-    manager.checkpoint_recovery_points()
+    manager.checkpoints.write_recovery_points()
     manager.delete(ORDERS)
     tick(manager, NOW)
     assert checkpoint(disk, A, RECOVERY) == "0\n0\n"
@@ -759,7 +759,7 @@ def test_a_deleted_log_is_gone_from_the_checkpoints_with_the_next_tick(disk: Sim
 def test_a_deleted_log_is_gone_from_the_checkpoints_before_another_of_its_name_is_made(disk: SimulatedFiles) -> None:
     manager = manage(disk, A)
     manager.get_or_create(ORDERS, NOW)
-    manager.checkpoint_recovery_points()
+    manager.checkpoints.write_recovery_points()
     manager.delete(ORDERS)
     manager.get_or_create(ORDERS, NOW)
     assert checkpoint(disk, A, RECOVERY) == "0\n0\n"
@@ -964,7 +964,7 @@ def test_a_truncation_lowers_the_checkpoint_at_once(disk: SimulatedFiles) -> Non
     log = manager.get_or_create(ORDERS, NOW)
     append_many(log, 9)
     log.flush(NOW)
-    manager.checkpoint_recovery_points()
+    manager.checkpoints.write_recovery_points()
     assert manager.truncate_to(ORDERS, 4, NOW)
     assert checkpoint(disk, A, RECOVERY) == "0\n1\norders 0 4\n"
     assert not manager.truncate_to(BILLS, 0, NOW)
@@ -974,7 +974,7 @@ def test_a_truncation_that_takes_nothing_away_writes_nothing(disk: SimulatedFile
     """Followers ask for it of each of their logs when leaders change: a checkpoint for each would hold a broker up for seconds."""
     manager = manage(disk, A)
     append_many(manager.get_or_create(ORDERS, NOW), 9)
-    manager.checkpoint_recovery_points()
+    manager.checkpoints.write_recovery_points()
     written = checkpoint(disk, A, RECOVERY)
     manager.get_or_create(BILLS, NOW)  # a checkpoint would have it
     assert not manager.truncate_to(ORDERS, 9, NOW)
@@ -1018,12 +1018,12 @@ def test_flush_ms_is_checked_by_the_flusher(disk: SimulatedFiles) -> None:
     append_many(log, 3)
     tick(manager, NOW + 1000)  # sees the log for the first time
     tick(manager, NOW + 5999)
-    assert manager.take_flushes() == []
+    assert manager.flushes.take() == []
     tick(manager, NOW + 7000)
-    manager.run_flushes(NOW + 7000)
+    manager.flushes.run_all(NOW + 7000)
     assert log.recovery_point == 3 and log.durability.last_flush_ms == NOW + 7000
     tick(manager, NOW + 20_000)
-    assert manager.take_flushes() == []
+    assert manager.flushes.take() == []
 
 
 def test_a_new_directory_gets_its_recovery_point_checkpoint_at_once(disk: SimulatedFiles) -> None:
@@ -1075,12 +1075,12 @@ def test_a_roll_is_followed_by_a_flush_of_what_was_rolled(disk: SimulatedFiles) 
     log = manager.get_or_create(ORDERS, NOW)
     for _ in range(3):
         append(log, batch(size=150))
-    plans = manager.take_flushes()
+    plans = manager.flushes.take()
     assert [(log_, plan.recovery_point) for log_, plan in plans] == [(log, 2)]
     assert plans[0][1].run()
     log.flushed(plans[0][1], NOW)
     assert log.recovery_point == 2
-    assert manager.take_flushes() == []
+    assert manager.flushes.take() == []
 
 
 def test_a_deleted_log_is_not_flushed_any_more(disk: SimulatedFiles) -> None:
@@ -1089,7 +1089,7 @@ def test_a_deleted_log_is_not_flushed_any_more(disk: SimulatedFiles) -> None:
     append_many(log, 3)
     manager.flush_later(log, 3)
     manager.delete(ORDERS)
-    assert manager.take_flushes() == []
+    assert manager.flushes.take() == []
 
 
 def test_retention_leaves_alone_what_the_cleaner_is_at_work_on(disk: SimulatedFiles, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -1119,7 +1119,7 @@ def test_a_log_without_flushes_never_syncs(disk: SimulatedFiles) -> None:
     append_many(log, 3)
     synced = watch(disk, "sync", ".log")
     tick(manager, NOW + 10_000_000)
-    manager.run_flushes(NOW)
+    manager.flushes.run_all(NOW)
     assert synced == [] and log.config.flush_ms == LONG_MAX
 
 
@@ -1146,8 +1146,8 @@ def test_the_epochs_of_flushed_records_survive_the_machine(disk: SimulatedFiles)
     for epoch in (1, 1, 3):
         append(log, epoch=epoch)
     manager.flush_later(log, log.log_end_offset)
-    manager.run_flushes(NOW)
-    manager.checkpoint_recovery_points()
+    manager.flushes.run_all(NOW)
+    manager.checkpoints.write_recovery_points()
     reopened = manage(disk.crash(random.Random(1)), A).get(ORDERS)
     assert reopened is not None
     assert reopened.epochs.entries == [EpochEntry(1, 0), EpochEntry(3, 2)]
@@ -1159,7 +1159,7 @@ def test_a_flush_makes_the_name_of_a_new_log_durable_too(disk: SimulatedFiles, s
     log = manager.get_or_create(ORDERS, NOW)
     append_many(log, 3)
     manager.flush_later(log, 3)
-    manager.run_flushes(NOW)
+    manager.flushes.run_all(NOW)
     reopened = manage(disk.crash(random.Random(seed)), A).get(ORDERS)
     assert reopened is not None
     assert reopened.log_end_offset == 3
@@ -1168,13 +1168,13 @@ def test_a_flush_makes_the_name_of_a_new_log_durable_too(disk: SimulatedFiles, s
 def test_many_new_logs_are_made_durable_by_one_sync(disk: SimulatedFiles) -> None:
     manager = manage(disk, A)
     logs = [manager.get_or_create(TopicPartition("many", number), NOW) for number in range(5)]
-    sync = manager.take_dir_sync()
+    sync = manager.dir_syncs.take()
     assert sync is not None
     assert sync.paths == [A]
     sync.run()
-    manager.dirs_synced(sync)
+    manager.dir_syncs.ran(sync)
     assert not any(log.durability.directory_is_new for log in logs)
-    assert manager.take_dir_sync() is None
+    assert manager.dir_syncs.take() is None
 
 
 def test_closing_a_log_that_has_not_changed_syncs_nothing(disk: SimulatedFiles) -> None:
@@ -1194,7 +1194,7 @@ def test_an_old_checkpoint_does_not_take_the_place_of_a_newer_one(disk: Simulate
     log = manager.get_or_create(ORDERS, NOW)
     append_many(log, 3)
     manager.flush_later(log, 3)
-    manager.run_flushes(NOW)
+    manager.flushes.run_all(NOW)
     late = manager.dirs[A].take_recovery_points(manager.logs)
     manager.truncate_to(ORDERS, 1, NOW)
     late.run()

@@ -121,6 +121,7 @@ def test_a_directory_that_nobody_asked_for_is_gone_afterwards() -> None:
     assert not directory.exists()
 
 
+@pytest.mark.linux
 def test_memory_is_that_of_a_process_and_its_children() -> None:
     alone = process_memory.tree_bytes(os.getpid())
     command = [sys.executable, "-c", "held = b'x' * 50_000_000; print(flush=True); input()"]

@@ -26,6 +26,6 @@ def left_behind(how: str) -> int:
     return int(subprocess.run([sys.executable, "-c", LEFT_BEHIND, how], check=True, capture_output=True, text=True, timeout=60).stdout)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+@pytest.mark.linux
 def test_a_large_piece_of_memory_is_given_back_when_it_is_freed() -> None:
     assert left_behind("as a broker") < 5_000_000

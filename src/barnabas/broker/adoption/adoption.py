@@ -1,7 +1,8 @@
-"""Taking over log directories of Apache Kafka: from what is in them to a metadata tree that knows them. Not a byte of a log is rewritten.
+"""Adopts log directories of Apache Kafka: writes a metadata store that describes their topics. The logs themselves are not changed.
 
-The second half of `barnabas adopt`: `plan` decides, with nothing but an inventory; `write_store` writes the plan, into a new store or one
-that lacks some of it. The id of the cluster is written last: a broker does not start on a store that lacks it, so never on half of one.
+The second half of `barnabas adopt`. `plan` decides from an inventory alone; `write_store` writes the plan into a new store, or adds the
+missing topics to an existing one. The cluster id is written last: a broker does not start with a store without it, so never with an
+incomplete one.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from barnabas.broker.adoption.inventory import Inventory, NotAdoptable
+from barnabas.broker.adoption.inventory import KafkaInventory, NotAdoptable
 from barnabas.broker.adoption.kraft_metadata import BROKER_RESOURCE, TOPIC_RESOURCE
 from barnabas.broker.config import BROKER_CONFIGS
 from barnabas.metadata import paths
@@ -26,7 +27,7 @@ from barnabas.uuid import Uuid
 DEFAULT_NODE_ID: Final = 0
 _CONTROLLER_EPOCH: Final = 0  # before the first controller
 
-# What Kafka gives its own topics when it makes them; in ZooKeeper mode the directory does not tell.
+# Kafka's configs of its internal topics. In ZooKeeper mode the log directories do not contain them.
 _INTERNAL_CONFIGS: Final[Mapping[str, Mapping[str, str]]] = {
     "__consumer_offsets": {"compression.type": "producer", "cleanup.policy": "compact", "segment.bytes": "104857600"},
     "__transaction_state": {
@@ -45,7 +46,7 @@ class AdoptedTopic:
     name: str
     topic_id: Uuid
     has_new_id: bool
-    leader_epochs: Mapping[int, int | None]  # by partition; None: the partition is not here and begins empty
+    leader_epochs: Mapping[int, int | None]  # by partition; None if the partition is missing and begins empty
     configs: Mapping[str, str]
 
 
@@ -57,22 +58,23 @@ class Adoption:
     broker_configs: Mapping[str, Mapping[str, str]]  # by node id, or `<default>`
     next_producer_id: int
     missing: Sequence[TopicPartition]
-    remarks: Sequence[str]  # what somebody who adopts should know, one line each
+    remarks: Sequence[str]  # for the user, one line each
 
 
-def plan(inventory: Inventory, random: Random, *, broker_retention: bool = False, create_missing: bool = False) -> Adoption:
-    """Raises NotAdoptable. `broker_retention`: topics without a retention of their own follow the broker's instead of being kept."""
+def plan(inventory: KafkaInventory, random: Random, *, broker_retention: bool = False, create_missing: bool = False) -> Adoption:
+    """Raises NotAdoptable. With `broker_retention`, topics without their own retention use the broker's; otherwise they are kept for
+    ever."""
     meta = inventory.meta
     node_id = meta.node_id if meta.node_id is not None else DEFAULT_NODE_ID
     broker_configs, remarks = _broker_configs(inventory, node_id)
-    keeps = not broker_retention and not any(name in each for each in broker_configs.values() for name in _RETENTION_DEFAULTS)
-    found: defaultdict[str, dict[int, int]] = defaultdict(dict)
+    keeps = not broker_retention and not any(name in settings for settings in broker_configs.values() for name in _RETENTION_DEFAULTS)
+    epochs_by_topic: defaultdict[str, dict[int, int]] = defaultdict(dict)
     for partition in inventory.partitions:
-        found[partition.topic][partition.partition] = _leader_epoch(inventory, partition)
+        epochs_by_topic[partition.topic][partition.partition] = _leader_epoch(inventory, partition)
     for name in _expected(inventory, node_id):
-        found.setdefault(name, {})  # also where nothing of it is here
+        epochs_by_topic.setdefault(name, {})  # also if none of its partitions is in these directories
     adopted: list[AdoptedTopic] = []
-    for name in sorted(found):
+    for name in sorted(epochs_by_topic):
         topic_id = _topic_id(inventory, name)
         if inventory.kraft is not None and topic_id is not None and topic_id not in inventory.kraft.topics:
             remarks.append(f"{name} ({topic_id}) is left out: the cluster has deleted this topic; remove its directories")
@@ -80,8 +82,8 @@ def plan(inventory: Inventory, random: Random, *, broker_retention: bool = False
         settings = _topic_configs(inventory, name)
         if keeps and _would_expire(settings):
             settings["retention.ms"] = "-1"
-        count = _partition_count(inventory, name, found[name])
-        epochs: dict[int, int | None] = {number: found[name].get(number) for number in range(count)}
+        count = _partition_count(inventory, name, epochs_by_topic[name])
+        epochs: dict[int, int | None] = {number: epochs_by_topic[name].get(number) for number in range(count)}
         adopted.append(AdoptedTopic(name, topic_id or Uuid.random(random), topic_id is None, epochs, settings))
     missing = [TopicPartition(topic.name, number) for topic in adopted for number, epoch in topic.leader_epochs.items() if epoch is None]
     remarks += _remarks(inventory, node_id, adopted, keeps)
@@ -92,7 +94,7 @@ def plan(inventory: Inventory, random: Random, *, broker_retention: bool = False
 
 
 def require_complete(adoption: Adoption) -> None:
-    """Raises NotAdoptable if a topic lacks partitions: they may well be in a directory that was not named."""
+    """Raises NotAdoptable if partitions of a topic are missing: they may be in a log directory that was not named."""
     if adoption.missing:
         raise NotAdoptable(
             f"these partitions are not here: {_listed(adoption.missing)}; "
@@ -100,38 +102,42 @@ def require_complete(adoption: Adoption) -> None:
         )
 
 
-def _topic_id(inventory: Inventory, name: str) -> Uuid | None:
-    """What its partitions say, else what KRaft says; None for a topic from before there were ids."""
-    said = {found.topic_id for partition, found in inventory.partitions.items() if partition.topic == name and found.topic_id is not None}
-    if len(said) > 1:
-        raise NotAdoptable(
-            f"the directories of {name} are of different topics of that name ({', '.join(sorted(map(str, said)))}): move the old ones away"
-        )
-    if said:
-        return said.pop()
-    known = inventory.kraft.topic_named(name) if inventory.kraft is not None else None
-    return known.topic_id if known is not None else None
+def _topic_id(inventory: KafkaInventory, name: str) -> Uuid | None:
+    """The topic id in the partition directories, else in the KRaft metadata. None for a topic without an id (before Kafka 2.8)."""
+    topic_ids = {
+        partition_dir.topic_id
+        for partition, partition_dir in inventory.partitions.items()
+        if partition.topic == name and partition_dir.topic_id is not None
+    }
+    if len(topic_ids) > 1:
+        listed = ", ".join(sorted(map(str, topic_ids)))
+        raise NotAdoptable(f"the directories of {name} are of different topics of that name ({listed}): move the old ones away")
+    if topic_ids:
+        return topic_ids.pop()
+    kraft_topic = inventory.kraft.topic_named(name) if inventory.kraft is not None else None
+    return kraft_topic.topic_id if kraft_topic is not None else None
 
 
-def _leader_epoch(inventory: Inventory, partition: TopicPartition) -> int:
-    """No lower than any that clients or the log may know."""
-    known = inventory.kraft.topic_named(partition.topic) if inventory.kraft is not None else None
-    by_kraft = known.partitions.get(partition.partition) if known is not None else None
-    return max(0, inventory.partitions[partition].leader_epoch, by_kraft.leader_epoch if by_kraft is not None else 0)
+def _leader_epoch(inventory: KafkaInventory, partition: TopicPartition) -> int:
+    """A leader epoch that is not lower than any that clients or the log may have seen."""
+    kraft_topic = inventory.kraft.topic_named(partition.topic) if inventory.kraft is not None else None
+    kraft_partition = kraft_topic.partitions.get(partition.partition) if kraft_topic is not None else None
+    kraft_epoch = kraft_partition.leader_epoch if kraft_partition is not None else 0
+    return max(0, inventory.partitions[partition].leader_epoch, kraft_epoch)
 
 
-def _partition_count(inventory: Inventory, name: str, found: Mapping[int, int]) -> int:
-    known = inventory.kraft.topic_named(name) if inventory.kraft is not None else None
-    return max(max(found, default=0), max(known.partitions, default=0) if known is not None else 0) + 1
+def _partition_count(inventory: KafkaInventory, name: str, epochs: Mapping[int, int]) -> int:
+    kraft_topic = inventory.kraft.topic_named(name) if inventory.kraft is not None else None
+    return max(max(epochs, default=0), max(kraft_topic.partitions, default=0) if kraft_topic is not None else 0) + 1
 
 
-def _expected(inventory: Inventory, node_id: int) -> list[str]:
-    """The topics of which this node held a replica."""
-    known = inventory.kraft.topics.values() if inventory.kraft is not None else ()
-    return [topic.name for topic in known if any(node_id in partition.replicas for partition in topic.partitions.values())]
+def _expected(inventory: KafkaInventory, node_id: int) -> list[str]:
+    """The topics of which this node has a replica, according to the KRaft metadata."""
+    kraft_topics = inventory.kraft.topics.values() if inventory.kraft is not None else ()
+    return [topic.name for topic in kraft_topics if any(node_id in partition.replicas for partition in topic.partitions.values())]
 
 
-def _topic_configs(inventory: Inventory, name: str) -> dict[str, str]:
+def _topic_configs(inventory: KafkaInventory, name: str) -> dict[str, str]:
     if inventory.kraft is not None:
         return dict(inventory.kraft.configs.get((TOPIC_RESOURCE, name), {}))
     if name in _INTERNAL_CONFIGS:
@@ -143,8 +149,8 @@ def _would_expire(settings: Mapping[str, str]) -> bool:
     return "retention.ms" not in settings and "delete" in settings.get("cleanup.policy", "delete")
 
 
-def _broker_configs(inventory: Inventory, node_id: int) -> tuple[dict[str, dict[str, str]], list[str]]:
-    """What was set for all brokers and for this one. Secrets stay behind: a tree keeps them only encrypted, with a key nobody gave us."""
+def _broker_configs(inventory: KafkaInventory, node_id: int) -> tuple[dict[str, dict[str, str]], list[str]]:
+    """The cluster-wide configs and those of this broker. Secrets are left out: the metadata store would need a key to encrypt them."""
     taken: dict[str, dict[str, str]] = {}
     left: list[str] = []
     for (resource, name), settings in inventory.kraft.configs.items() if inventory.kraft is not None else ():
@@ -157,10 +163,10 @@ def _broker_configs(inventory: Inventory, node_id: int) -> tuple[dict[str, dict[
         left += sorted(settings.keys() - open_ones.keys())
         if open_ones:
             taken[name or configs.DEFAULT_ENTITY] = open_ones
-    return taken, [f"not taken over, set it again: {each}" for each in left]
+    return taken, [f"not taken over, set it again: {setting}" for setting in left]
 
 
-def _remarks(inventory: Inventory, node_id: int, adopted: Sequence[AdoptedTopic], keeps: bool) -> list[str]:
+def _remarks(inventory: KafkaInventory, node_id: int, adopted: Sequence[AdoptedTopic], keeps: bool) -> list[str]:
     remarks = [f"{path} is passed over" for path in inventory.passed_over]
     if not inventory.is_clean:
         remarks.append("it was not shut down cleanly: the first start will check the logs, and take longer")
@@ -176,8 +182,10 @@ def _remarks(inventory: Inventory, node_id: int, adopted: Sequence[AdoptedTopic]
     strict = [topic.name for topic in adopted if topic.configs.get("min.insync.replicas", "1") != "1"]
     if strict:
         remarks.append(f"min.insync.replicas is more than this one node can give: lower it on {', '.join(strict)}")
-    known = inventory.kraft.topics.values() if inventory.kraft is not None else ()
-    replicated = sorted(topic.name for topic in known if any({*each.replicas} - {node_id} for each in topic.partitions.values()))
+    kraft_topics = inventory.kraft.topics.values() if inventory.kraft is not None else ()
+    replicated = sorted(
+        topic.name for topic in kraft_topics if any({*partition.replicas} - {node_id} for partition in topic.partitions.values())
+    )
     if replicated:
         remarks.append(f"other nodes held replicas of {', '.join(replicated)}: what they had and this one has not is not here")
     return remarks
@@ -192,7 +200,7 @@ def _listed(partitions: Sequence[TopicPartition], most: int = 20) -> str:
 
 
 async def write_store(adoption: Adoption, path: str, now_ms: Callable[[], int]) -> list[str]:
-    """Makes the store, or adds to it, and gives the names of the topics that were new to it. Raises NotAdoptable, StoreUnusable."""
+    """Creates the store, or adds to it. Returns the names of the topics that it added. Raises NotAdoptable, StoreUnusable."""
     tree = open_embedded(path, now_ms)
     client = TreeClient(tree, lambda: None)
     try:
@@ -215,24 +223,24 @@ async def write_store(adoption: Adoption, path: str, now_ms: Callable[[], int]) 
 
 async def _refuse_other_cluster(client: TreeClient, adoption: Adoption, path: str) -> None:
     node = await client.get(paths.CLUSTER_ID)
-    if node is not None and (known := cluster.decode_cluster_id(node.data)) != adoption.cluster_id:
-        raise NotAdoptable(f"{path} is of cluster {known}, the directory of cluster {adoption.cluster_id}: move {path} away")
+    if node is not None and (stored_id := cluster.decode_cluster_id(node.data)) != adoption.cluster_id:
+        raise NotAdoptable(f"{path} is of cluster {stored_id}, the directory of cluster {adoption.cluster_id}: move {path} away")
 
 
 async def _is_new(client: TreeClient, topic: AdoptedTopic, path: str) -> bool:
     node = await client.get(paths.topic(topic.name))
     if node is None:
         return True
-    known = topics.decode_topic(topic.name, node.data).topic_id
-    if known is not None and not topic.has_new_id and known != topic.topic_id:
+    stored_id = topics.decode_topic(topic.name, node.data).topic_id
+    if stored_id is not None and not topic.has_new_id and stored_id != topic.topic_id:
         raise NotAdoptable(
-            f"{path} knows another {topic.name} ({known}, here {topic.topic_id}): delete that one, or move these directories away"
+            f"{path} knows another {topic.name} ({stored_id}, here {topic.topic_id}): delete that one, or move these directories away"
         )
     return False
 
 
 async def _reserve_producer_ids(client: TreeClient, adoption: Adoption) -> None:
-    """Says that a block up to the ids in use was given out, so that the next one begins above them."""
+    """Writes a producer id block that covers the ids in use, so that the next block begins above them."""
     if adoption.next_producer_id == 0:
         return
     node = await client.get(paths.PRODUCER_ID_BLOCK)
@@ -245,7 +253,8 @@ async def _reserve_producer_ids(client: TreeClient, adoption: Adoption) -> None:
 
 
 def _operations(topic: AdoptedTopic, node_id: int) -> list[Operation]:
-    """All of a topic, or nothing. What begins empty has no state yet: the controller will elect its leader, as for any new partition."""
+    """The writes that create a topic, in one transaction. A missing partition gets no state: the controller elects its leader, as for any
+    new partition."""
     replicas = topics.ReplicaAssignment((node_id,))
     assignment = topics.TopicAssignment(dict.fromkeys(topic.leader_epochs, replicas), topic.topic_id)
     operations: list[Operation] = [Create(paths.config_entity(f"topics/{topic.name}"), configs.encode_config(topic.configs))]

@@ -1,7 +1,7 @@
-"""What is in log directories that Apache Kafka wrote: whose they are, which partitions, and how far producers and leaders had come.
+"""The inventory of log directories that Apache Kafka wrote: their owner, partitions, leader epochs and producer ids.
 
-The first half of `barnabas adopt`: it reads, and writes nothing. The directories are locked by the caller, so nobody else writes either.
-Data is read only where nothing smaller tells: the logs that are walked are those a crash left behind, and the coordinators' own.
+The first half of `barnabas adopt`. It only reads; the caller has locked the directories, so that no other process writes. Log segments are
+read only where no smaller file has the answer: after an unclean shutdown, and for the transaction coordinator's topic.
 """
 
 from __future__ import annotations
@@ -32,29 +32,29 @@ _MARKED: Final = (names.DELETE_DIR_SUFFIX, names.FUTURE_DIR_SUFFIX, names.STRAY_
 
 
 class NotAdoptable(Exception):
-    """The directories cannot be taken over; the text says why, and what to do."""
+    """The directories cannot be adopted. The message says why, and what to do."""
 
 
 @dataclass(frozen=True)
 class FoundPartition:
     path: str
     topic_id: Uuid | None
-    leader_epoch: int  # the latest that wrote something, -1 if none is known
+    leader_epoch: int  # the last epoch in leader-epoch-checkpoint, -1 if there is none
 
 
 @dataclass(frozen=True)
-class Inventory:
+class KafkaInventory:
     meta: MetaProperties
     partitions: Mapping[TopicPartition, FoundPartition]
-    compacted: frozenset[str]  # topics that the cleaner has worked on
+    compacted: frozenset[str]  # topics that the log cleaner has cleaned
     kraft: KraftMetadata | None
-    next_producer_id: int  # none from here on was ever seen
+    next_producer_id: int  # greater than every producer id in the directories
     is_clean: bool
-    passed_over: Sequence[str]  # directories of partitions that are to be deleted, on the move, or nobody's
+    passed_over: Sequence[str]  # directories of partitions that are being deleted, being moved, or stray
 
 
-def take_inventory(files: AnyFiles, log_dirs: Sequence[LogDir], metadata_dir: str) -> Inventory:
-    """Raises NotAdoptable, or the error of a file that cannot be read."""
+def take_inventory(files: AnyFiles, log_dirs: Sequence[LogDir], metadata_dir: str) -> KafkaInventory:
+    """Raises NotAdoptable, or the error of an unreadable file."""
     meta = _common_meta(log_dirs)
     is_clean = all(log_dir.clean_shutdown.exists() for log_dir in log_dirs)
     partitions: dict[TopicPartition, FoundPartition] = {}
@@ -79,13 +79,13 @@ def take_inventory(files: AnyFiles, log_dirs: Sequence[LogDir], metadata_dir: st
     kraft_dir = f"{metadata_dir}/{CLUSTER_METADATA_DIR}"
     kraft = read_kraft_metadata(files, kraft_dir) if files.is_dir(kraft_dir) else None
     next_producer_id = max(next_producer_id, kraft.next_producer_id if kraft is not None else 0)
-    return Inventory(meta, partitions, frozenset(compacted), kraft, next_producer_id, is_clean, passed_over)
+    return KafkaInventory(meta, partitions, frozenset(compacted), kraft, next_producer_id, is_clean, passed_over)
 
 
 def _common_meta(log_dirs: Sequence[LogDir]) -> MetaProperties:
-    found = [(log_dir, log_dir.meta.read()) for log_dir in log_dirs]
+    metas = [(log_dir, log_dir.meta.read()) for log_dir in log_dirs]
     first: MetaProperties | None = None
-    for log_dir, meta in found:
+    for log_dir, meta in metas:
         if meta is None:
             raise NotAdoptable(f"{log_dir.path} has no meta.properties, so it is no log directory of Apache Kafka: name its log.dirs")
         if first is None:
@@ -108,25 +108,25 @@ def _read_partition(files: AnyFiles, path: str) -> FoundPartition:
     return FoundPartition(path, topic_id, LeaderEpochCache(files, f"{path}/{names.LEADER_EPOCH_CHECKPOINT}").latest_epoch)
 
 
-# -- producers: an id that was given out once must never be given to another, whose batches would be taken for repetitions
+# -- producer ids: an id must never be used again, because the batches of the second producer would be taken for duplicates
 
 
 def _next_producer_id(files: AnyFiles, path: str, partition: TopicPartition, is_clean: bool) -> int:
-    """One more than the greatest producer id the partition remembers, 0 where it remembers none."""
-    found = [entry.name for entry in files.list_dir(path)]
-    snapshots = sorted(name for name in found if name.endswith(names.SNAPSHOT_SUFFIX) and names.offset_of(name) is not None)
-    known = max((_in_snapshot(files, f"{path}/{name}") for name in snapshots), default=-1)
-    segments = sorted(name for name in found if name.endswith(names.LOG_SUFFIX) and names.offset_of(name) is not None)
+    """One more than the greatest producer id in the partition, 0 if there is none."""
+    file_names = [entry.name for entry in files.list_dir(path)]
+    snapshots = sorted(name for name in file_names if name.endswith(names.SNAPSHOT_SUFFIX) and names.offset_of(name) is not None)
+    greatest = max((_in_snapshot(files, f"{path}/{name}") for name in snapshots), default=-1)
+    segments = sorted(name for name in file_names if name.endswith(names.LOG_SUFFIX) and names.offset_of(name) is not None)
     for name in _after(segments, snapshots) if not is_clean else ():
-        known = max(known, _in_batches(files, f"{path}/{name}"))
+        greatest = max(greatest, _in_batches(files, f"{path}/{name}"))
     if partition.topic == TRANSACTION_STATE_TOPIC:
         for name in segments:
-            known = max(known, _in_transactions(files, f"{path}/{name}"))
-    return known + 1
+            greatest = max(greatest, _in_transactions(files, f"{path}/{name}"))
+    return greatest + 1
 
 
 def _after(segments: list[str], snapshots: list[str]) -> list[str]:
-    """The segments that may hold what the newest snapshot does not. Names begin with the offset, so their order is that of the offsets."""
+    """The segments that may have producer ids after the newest snapshot. Names begin with the offset, so they sort by offset."""
     newest = snapshots[-1].partition(".")[0] if snapshots else ""
     first = sum(name.partition(".")[0] <= newest for name in segments) - 1
     return segments[max(0, first) :]
@@ -136,7 +136,7 @@ def _in_snapshot(files: AnyFiles, path: str) -> int:
     try:
         return max((entry.producer_id for entry in decode_snapshot(files.read_bytes(path, SNAPSHOT_BYTES_MAX), path)), default=-1)
     except CorruptSnapshot:
-        return -1  # loading drops it and reads the log again
+        return -1  # loading the log deletes the snapshot and reads the segments again
 
 
 def _in_batches(files: AnyFiles, path: str) -> int:
@@ -144,8 +144,8 @@ def _in_batches(files: AnyFiles, path: str) -> int:
 
 
 def _in_transactions(files: AnyFiles, path: str) -> int:
-    """Ids that transactional producers will come back with, however long ago they wrote something."""
-    known = -1
+    """The greatest id of a transactional producer. It may be used again, however long ago the producer was active."""
+    greatest = -1
     for chunk in _chunks(files, path):
         for batch in chunk.batches:
             for record in read_records(chunk.data, batch) if not batch.is_control else ():
@@ -155,14 +155,14 @@ def _in_transactions(files: AnyFiles, path: str) -> int:
                     kind, _ = TRANSACTION_RECORDS.read_key(record.key)
                     value = TRANSACTION_RECORDS.read_value(kind, record.value)
                 except (KafkaError, MalformedMessage):
-                    continue  # of a newer Kafka
+                    continue  # a record of a newer Kafka
                 if isinstance(value, TransactionLogValue):
-                    known = max(known, value.producer_id, value.previous_producer_id, value.next_producer_id)
-    return known
+                    greatest = max(greatest, value.producer_id, value.previous_producer_id, value.next_producer_id)
+    return greatest
 
 
 def _chunks(files: AnyFiles, path: str) -> Iterator[Chunk]:
-    """Up to the first damage: what follows it will be cut off by recovery."""
+    """The chunks up to the first corrupt record: recovery truncates the log there."""
     file = files.open(path, writable=False)
     try:
         yield from scan(file, 0, file.size)

@@ -1,8 +1,8 @@
-"""What an Apache Kafka cluster knew about its topics, read from the metadata log that KRaft keeps among the partitions.
+"""Reads the topics and configs of an Apache Kafka cluster from KRaft's metadata log, `__cluster_metadata-0`.
 
-Only `adoption` comes here: a broker of ours has its metadata in the tree and never reads this again. The log is a fold: the newest
-snapshot, then every record after it. Of the records only those are understood that a tree has a place for; the others are counted, so
-that nothing is left behind unsaid. Nothing is written.
+Only `adoption` uses it: a broker of Barnabas has its metadata in the metadata store and does not read this log. The newest snapshot and the
+records after it are replayed. Record types that the metadata store cannot hold are counted, so that `barnabas adopt` can report them.
+Nothing is written.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ BEGIN_TRANSACTION: Final = 23
 END_TRANSACTION: Final = 24
 ABORT_TRANSACTION: Final = 25
 
-# What there is no place for yet: what it is, and whether the record adds one or takes one away.
+# Record types that are only counted: their name, and whether a record adds or removes one.
 _COUNTED: Final = {
     11: ("SCRAM credentials", 1),
     22: ("SCRAM credentials", -1),
@@ -70,7 +70,7 @@ class KraftTopic:
 @dataclass
 class KraftMetadata:
     topics: dict[Uuid, KraftTopic] = field(default_factory=dict)
-    configs: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)  # by type and name of the resource
+    configs: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)  # by resource type and name
     next_producer_id: int = 0
     left_behind: Counter[str] = field(default_factory=Counter)
 
@@ -79,20 +79,20 @@ class KraftMetadata:
 
 
 def read_kraft_metadata(files: AnyFiles, directory: str) -> KraftMetadata:
-    """Raises CorruptRecord, with the file, where the log or its snapshot cannot be understood."""
-    replay = Replay()
-    found = [entry.name for entry in files.list_dir(directory)]
-    snapshots = sorted((int(match[1]), name) for name in found if (match := _SNAPSHOT.fullmatch(name)) is not None)
+    """Raises CorruptRecord, which names the file, if the log or its snapshot cannot be decoded."""
+    replay = MetadataReplay()
+    file_names = [entry.name for entry in files.list_dir(directory)]
+    snapshots = sorted((int(match[1]), name) for name in file_names if (match := _SNAPSHOT.fullmatch(name)) is not None)
     first_offset = 0
     if snapshots:
         first_offset, snapshot = snapshots[-1]
         _read_file(files, f"{directory}/{snapshot}", 0, replay)
-    for name in sorted(name for name in found if name.endswith(names.LOG_SUFFIX)):
+    for name in sorted(name for name in file_names if name.endswith(names.LOG_SUFFIX)):
         _read_file(files, f"{directory}/{name}", first_offset, replay)
     return replay.metadata
 
 
-def _read_file(files: AnyFiles, path: str, first_offset: int, replay: Replay) -> None:
+def _read_file(files: AnyFiles, path: str, first_offset: int, replay: MetadataReplay) -> None:
     try:
         for value in _values(files, path, first_offset):
             replay.record(value)
@@ -114,8 +114,8 @@ def _values(files: AnyFiles, path: str, first_offset: int) -> Iterator[bytes]:
         file.close()
 
 
-class Replay:
-    """The fold. Records between a begin and an end count together or not at all, and an end that never came is none."""
+class MetadataReplay:
+    """Applies metadata records. The records of a metadata transaction are applied at its end record; without one they are dropped."""
 
     def __init__(self) -> None:
         self.metadata = KraftMetadata()
@@ -129,8 +129,8 @@ class Replay:
             self._transaction = None
         elif kind == END_TRANSACTION:
             complete, self._transaction = self._transaction or [], None
-            for each in complete:
-                self._apply(each)
+            for buffered in complete:
+                self._apply(buffered)
         elif self._transaction is not None:
             self._transaction.append(value)
         else:
@@ -175,7 +175,7 @@ class Replay:
         for _ in range(reader.tagged_fields()):
             tag, end = reader.uvarint(), reader.tagged_field_end()
             if tag == _LEADER_TAG:
-                # Every election counts, also one that finds the same leader again, or none.
+                # Every election increments the epoch, also one with the same leader or without a leader.
                 partition.leader_epoch += reader.int32() != NO_LEADER_CHANGE
             elif tag == _REPLICAS_TAG:
                 partition.replicas = _integers(reader)
@@ -202,13 +202,13 @@ class Replay:
 
 
 def _frame(value: bytes) -> tuple[int, Reader]:
-    """The kind of a record and a reader behind its head. Every version of a kind begins with the fields that are read here."""
+    """The type of a record, and a reader at its first field. All versions of a type begin with the fields that are read here."""
     reader = Reader(value)
     frame_version = reader.uvarint()
     if frame_version != FRAME_VERSION:
         raise CorruptRecord(f"a metadata record has frame version {frame_version}, only {FRAME_VERSION} is known")
     kind = reader.uvarint()
-    reader.uvarint()  # the version
+    reader.uvarint()  # the version of the record
     return kind, reader
 
 

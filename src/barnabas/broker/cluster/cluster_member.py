@@ -1,7 +1,7 @@
-"""What makes a broker one of several: its epoch, its links to the others, and what goes over them by itself.
+"""This broker as a member of a cluster: its broker epoch, its links to the other brokers, and the work that goes over those links.
 
-The server makes it where the metadata tree is shared. It brings together the controller's channel, the replica fetchers and what leaders
-propose to the controller, and does regularly what has to be done for that. A broker that is alone has none of it.
+That work is the controller's channel, the replica fetchers, the ISR proposals of leaders, and the periodic ISR shrink. The server makes a
+ClusterMember where the metadata store is shared with other brokers. A broker without a cluster has none.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from barnabas.broker.cluster.remote_channel import RemoteChannel
 from barnabas.broker.config import DynamicBrokerConfig
 from barnabas.broker.links.broker_links import BrokerLinks
 from barnabas.broker.links.controller_link import ControllerLink
-from barnabas.broker.links.link_settings import link_settings
+from barnabas.broker.links.link_config import link_config
 from barnabas.broker.partitions.isr_proposals import IsrProposals
 from barnabas.broker.replication.replica_fetchers import ReplicaFetchers
 from barnabas.broker.topics.forwarded_topic_creation import ForwardedTopicCreation
@@ -41,18 +41,19 @@ _log = logging.getLogger(__name__)
 
 
 class ClusterMember:
-    """To be made on the loop it will run on. `broker_epoch` is set whenever this broker has registered."""
+    """Must be made on the event loop that it runs on, as a part of its replica manager: `isr_proposals` and `fetchers` are for that.
+    `broker_epoch` is set whenever this broker has registered."""
 
     def __init__(
         self,
         config: DynamicBrokerConfig,
         replicas: ReplicaManager,
-        orders: ControllerRequests,
+        controller_requests: ControllerRequests,
         tree: TreeClient,
         clock: Clock,
         random: Random,
     ) -> None:
-        self.orders = orders
+        self.controller_requests = controller_requests
         self.broker_epoch = UNKNOWN_EPOCH
         self.initial_metadata = InitialMetadata(replicas.broker_id, replicas.metadata_cache, tree)
         self._config = config
@@ -66,68 +67,67 @@ class ClusterMember:
         self._listener_names = {self._listener_name, control_listener_name}
         self._broker_id = broker_id = replicas.broker_id
         self._channel_links = self.new_links(f"broker-{broker_id}-controller")
-        self.channel = RemoteChannel(broker_id, LocalChannel({broker_id: orders.carry_out}), self._channel_links, control_listener_name)
+        local_channel = LocalChannel({broker_id: controller_requests.handle})
+        self.channel = RemoteChannel(broker_id, local_channel, self._channel_links, control_listener_name)
         self.to_controller = ControllerLink(
             self.new_links(f"broker-{broker_id}-to-controller"), lambda: self._cache.controller_id, self.endpoint_of
         )
-        self._cache.on_update.append(self.to_controller.controller_told)
-        self._proposals = IsrProposals(broker_id, self.to_controller, self._own_epoch, self._topic_id_of, self._replica_epochs_of)
-        self._fetchers = ReplicaFetchers(
+        self._cache.on_update.append(self.to_controller.controller_may_have_changed)
+        self.isr_proposals = IsrProposals(broker_id, self.to_controller, self._own_epoch, self._topic_id_of, self._replica_epochs_of)
+        self.fetchers = ReplicaFetchers(
             replicas, lambda number: self.new_links(f"broker-{broker_id}-fetcher-{number}"), self.endpoint_of, self._own_epoch
         )
-        replicas.host.isr_updates = self._proposals
-        replicas.fetchers = self._fetchers
         self._shrinking: asyncio.TimerHandle | None = None
 
     def new_links(self, client_id: str, in_flight_max: int = 1) -> BrokerLinks:
         current = self._config.current
         timeout_ms = current.number("request.timeout.ms")
-        return BrokerLinks(client_id, self._clock, self._random, timeout_ms, link_settings(current), in_flight_max)
+        return BrokerLinks(client_id, self._clock, self._random, timeout_ms, link_config(current), in_flight_max)
 
     def endpoint_of(self, broker_id: int) -> EndPoint | None:
-        """Where the others reach a broker that lives."""
+        """The inter-broker endpoint of a live broker."""
         return self._cache.broker_endpoint(broker_id, self._listener_name)
 
     def topic_creator(self, admin: AdminManager, controller: Controller) -> ForwardedTopicCreation:
         return ForwardedTopicCreation(admin, lambda: controller.is_active, self.to_controller)
 
     def require_broker(self, request: Request[Any]) -> None:
-        """Raises MalformedMessage, which ends the connection, if a request that is for brokers comes by another listener."""
+        """Accepts a request only on the inter-broker or control-plane listener. Raises MalformedMessage, which ends the connection."""
         if request.listener_name not in self._listener_names:
             raise MalformedMessage(f"{request.api.name} is for brokers, who use the listener {self._listener_name}")
 
-    def is_meant_for_an_earlier_life(self, broker_epoch: int) -> bool:
-        """Whether the controller spoke to who had this id before. One that knows a later epoch has only heard of it before we did."""
+    def is_stale_broker_epoch(self, broker_epoch: int) -> bool:
+        """Whether a control request is for an earlier start of this broker. A greater epoch than our own is not stale: the controller may
+        read a registration before this broker has the response to it."""
         return broker_epoch != UNKNOWN_EPOCH and broker_epoch < self.broker_epoch
 
     def start(self) -> None:
-        self._replicas.later = asyncio.get_running_loop().call_soon
         self._shrink_later()
         self.initial_metadata.start()
 
-    async def told_all(self) -> None:
-        """Returns when the controller has told this broker what there is and, where it holds replicas, whom they follow: the first
-        LeaderAndIsr to a broker that has registered names all of them."""
+    async def wait_for_controller(self) -> None:
+        """Returns when the controller has sent this broker the metadata of the cluster and, if the broker holds replicas, their states:
+        the first LeaderAndIsr to a newly registered broker names all of its replicas."""
         await self.initial_metadata.wait()
         if self._cache.holds_replicas():
-            await self.orders.first_states.wait()
+            await self.controller_requests.first_states.wait()
 
     def leave(self) -> None:
-        """Before the controller hears that this broker goes."""
-        self._fetchers.leave()
+        """Stops the fetchers for a controlled shutdown. To be called before the ControlledShutdown request."""
+        self.fetchers.leave()
 
     async def close(self) -> None:
         self.initial_metadata.close()
         if self._shrinking is not None:
             self._shrinking.cancel()
-        await self._proposals.close()
-        await self._fetchers.close()
+        await self.isr_proposals.close()
+        await self.fetchers.close()
         await self.to_controller.close()
         self.channel.shutdown()
         await self._channel_links.close()
 
     def _shrink_later(self) -> None:
-        """At half the time: a replica is behind for one and a half times as long at most before it is left out."""
+        """Every half of replica.lag.time.max.ms, so that a lagging replica leaves the ISR after 1.5 times that setting at most."""
         delay_s = self._config.current.number("replica.lag.time.max.ms") / 2000
         self._shrinking = asyncio.get_running_loop().call_later(delay_s, self._shrink)
 
@@ -135,19 +135,19 @@ class ClusterMember:
         try:
             self._replicas.shrink_isrs(self._clock.monotonic_ms())
         except Exception:
-            _log.exception("Looking for replicas that are behind failed")
+            _log.exception("The check for lagging replicas failed")
         self._shrink_later()
 
     def _own_epoch(self) -> int:
         return self.broker_epoch
 
     def _topic_id_of(self, partition: TopicPartition) -> Uuid | None:
-        found = self._replicas.partition(partition)
-        return None if found is None else found.topic_id
+        online = self._replicas.partition(partition)
+        return None if online is None else online.topic_id
 
     def _replica_epochs_of(self, partition: TopicPartition) -> dict[int, int]:
-        found = self._replicas.partition(partition)
+        online = self._replicas.partition(partition)
         epochs = {self._broker_id: self.broker_epoch}
-        if found is not None:
-            epochs |= {replica.broker_id: replica.broker_epoch for replica in found.remote_replicas.values()}
+        if online is not None:
+            epochs |= {replica.broker_id: replica.broker_epoch for replica in online.remote_replicas.values()}
         return epochs

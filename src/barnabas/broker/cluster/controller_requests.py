@@ -1,7 +1,7 @@
-"""What the controller orders, carried out: the way of LeaderAndIsr, StopReplica and UpdateMetadata into this broker.
+"""Carries out the control requests that this broker receives: LeaderAndIsr, StopReplica and UpdateMetadata.
 
-An order may be long: it is carried out in slices, between which clients have their turn. Orders never overtake each other, whoever sent
-them and however often.
+A request may name many partitions, so it is carried out in slices, and the event loop serves clients between two slices. Control requests
+never overtake each other: the next one starts when the one before has finished, also if the same request arrives twice.
 """
 
 from __future__ import annotations
@@ -28,24 +28,25 @@ if TYPE_CHECKING:
 T = TypeVar("T", LeaderAndIsrTopicState, StopReplicaTopicState)
 
 SHORTAGE_RETRY_S: Final = 0.25
-SHORTAGE_RETRIES: Final = 40  # ten seconds: then the controller is told of a failed disk, since it gives up after thirty
-PARTITIONS_AT_ONCE: Final = 8  # making the log of one takes a millisecond
+SHORTAGE_RETRIES: Final = 40  # ten seconds, then the response says KAFKA_STORAGE_ERROR: the controller's own timeout is thirty seconds
+PARTITIONS_AT_ONCE: Final = 8  # creating the log of one partition takes a millisecond
 
 
 class ControllerRequests:
-    """What waits for the disk is done on `disk_threads`; without any, at once on the loop."""
+    """Blocking calls of the disk run on `disk_threads`, or on the event loop where that is None."""
 
     def __init__(self, replica_manager: ReplicaManager, configs: ConfigManager, disk_threads: Executor | None = None) -> None:
         self._replica_manager = replica_manager
         self._log_manager = replica_manager.log_manager
         self._configs = configs
         self._disk_threads = disk_threads
-        # An order whose connection broke goes on; when it is sent again, or the next one comes, it has its turn after that.
+        # A request whose connection broke is carried out to its end. A retry of it, or the next request, waits for that.
         self._turn = asyncio.Lock()
-        self.first_states = asyncio.Event()  # set when the first LeaderAndIsr is carried out
+        self.first_states = asyncio.Event()  # set when the first LeaderAndIsr has been carried out
 
-    async def carry_out(self, request: Message) -> Message:
-        """Those of one process, which are in its version; others are called one by one."""
+    async def handle(self, request: Message) -> Message:
+        """Carries out a request from the controller in this process, which is always in the highest version. Handlers call the other
+        methods, with the version of their request."""
         if isinstance(request, LeaderAndIsrRequest):
             return await self.lead_or_follow(request)
         if isinstance(request, StopReplicaRequest):
@@ -78,7 +79,7 @@ class ControllerRequests:
             await self._configs.load_topics(new_topics)
             await self._refresh_checkpoints()
         whole = LeaderAndIsrResponse()
-        for topics in _slices(request.topic_states, _part_of_led):
+        for topics in _slices(request.topic_states, _leader_slice):
             part = await self._with_descriptors(_with_topics(request, topics), version)
             whole.error_code = whole.error_code or part.error_code
             whole.topics += part.topics
@@ -88,8 +89,8 @@ class ControllerRequests:
         return whole
 
     async def _with_descriptors(self, request: LeaderAndIsrRequest, version: int) -> LeaderAndIsrResponse:
-        """Carries out an order; where logs could not be opened for want of descriptors, once more when there may be some again. The
-        controller takes KAFKA_STORAGE_ERROR for a failed disk and would not send the order again."""
+        """Carries out a request, and retries the partitions whose logs could not be opened because the process has no descriptor left. The
+        controller would take KAFKA_STORAGE_ERROR for a failed disk and would not send the request again."""
         response = self._replica_manager.become_leader_or_follower(request, version)
         for _ in range(SHORTAGE_RETRIES):
             refused = self._refused_for_now(request, response)
@@ -97,39 +98,42 @@ class ControllerRequests:
                 break
             await asyncio.sleep(SHORTAGE_RETRY_S)
             again = self._replica_manager.become_leader_or_follower(_with_topics(request, refused), version)
-            _take_over(response, again)
+            _merge(response, again)
         return response
 
     def _refused_for_now(self, request: LeaderAndIsrRequest, response: LeaderAndIsrResponse) -> list[LeaderAndIsrTopicState]:
-        """The partitions with KAFKA_STORAGE_ERROR whose disk has not failed, as parts of the order."""
+        """The partitions with KAFKA_STORAGE_ERROR whose disk has not failed, as topic states of the request."""
         by_id = {topic.topic_id: topic.topic_name for topic in request.topic_states}
-        errors = [(by_id.get(topic.topic_id, ""), each) for topic in response.topics for each in topic.partition_errors]
-        errors += [(each.topic_name, each) for each in response.partition_errors]
-        refused = {TopicPartition(name, each.partition_index) for name, each in errors if each.error_code == ErrorCode.KAFKA_STORAGE_ERROR}
+        results = [(by_id.get(topic.topic_id, ""), result) for topic in response.topics for result in topic.partition_errors]
+        results += [(result.topic_name, result) for result in response.partition_errors]
+        refused = {
+            TopicPartition(name, result.partition_index) for name, result in results if result.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        }
         refused -= self._replica_manager.offline
         if not refused:
             return []
-        found = []
+        topics = []
         for topic in request.topic_states:
-            states = [each for each in topic.partition_states if TopicPartition(topic.topic_name, each.partition_index) in refused]
+            states = [state for state in topic.partition_states if TopicPartition(topic.topic_name, state.partition_index) in refused]
             if states:
-                found.append(LeaderAndIsrTopicState(topic.topic_name, topic.topic_id, states))
-        return found
+                topics.append(LeaderAndIsrTopicState(topic.topic_name, topic.topic_id, states))
+        return topics
 
     async def _refresh_checkpoints(self) -> None:
-        """Before logs are made; each would see to it itself, but on the loop."""
-        for checkpoint in self._log_manager.refresh_checkpoints():
+        """Writes the checkpoints before logs are created. Creating a log would write them too, but on the event loop."""
+        for checkpoint in self._log_manager.checkpoints.take_stale():
             try:
                 await self._on_a_thread(checkpoint.run)
             except OSError as error:
-                self._log_manager.checkpoint_failed(checkpoint, error)
+                self._log_manager.checkpoints.failed(checkpoint, error)
 
     async def _sync_names(self) -> None:
-        """Once for all logs of an order, before it is answered: what was made stays, what was deleted does not come back."""
-        sync = self._log_manager.take_dir_sync()
+        """Syncs the log directories once per request, before the response: a crash then neither loses a new log nor restores a deleted
+        one."""
+        sync = self._log_manager.dir_syncs.take()
         if sync is not None:
             await self._on_a_thread(sync.run)
-            self._log_manager.dirs_synced(sync)
+            self._log_manager.dir_syncs.ran(sync)
 
     async def _on_a_thread(self, call: Callable[[], None]) -> None:
         if self._disk_threads is None:
@@ -138,7 +142,8 @@ class ControllerRequests:
             await asyncio.get_running_loop().run_in_executor(self._disk_threads, call)
 
     def _topics_without_log(self, request: LeaderAndIsrRequest) -> list[str]:
-        """Their configs are not known here yet: a new topic has them in the tree before the controller hears of it."""
+        """Topics whose configs this broker has not loaded yet. The configs of a new topic are in the metadata store before its
+        assignment."""
         logs = self._replica_manager.log_manager
         return [
             topic.topic_name
@@ -150,8 +155,8 @@ class ControllerRequests:
         if request.topics or request.ungrouped_partitions:  # before version 3
             return self._replica_manager.stop_replicas(request)
         whole = StopReplicaResponse()
-        for topics in _slices(request.topic_states, _part_of_stopped):
-            part = self._replica_manager.stop_replicas(_with_stopped(request, topics))
+        for topics in _slices(request.topic_states, _stop_slice):
+            part = self._replica_manager.stop_replicas(_with_stopped_topics(request, topics))
             whole.error_code = whole.error_code or part.error_code
             whole.partition_errors += part.partition_errors
             await asyncio.sleep(0)
@@ -160,7 +165,7 @@ class ControllerRequests:
         return whole
 
     def _deleted_topics(self, request: StopReplicaRequest) -> list[str]:
-        """Topics of which nothing is left here; what is left of others keeps their configs."""
+        """Topics that have no log left on this broker. A topic with a remaining log keeps its config."""
         deleted = {topic.topic_name for topic in request.topic_states if any(state.delete_partition for state in topic.partition_states)}
         if not deleted:
             return []
@@ -168,15 +173,15 @@ class ControllerRequests:
         return sorted(deleted - kept)
 
 
-def _take_over(response: LeaderAndIsrResponse, again: LeaderAndIsrResponse) -> None:
-    """Puts the results of a second try in the place of those of the first."""
-    new = {(topic.topic_id, each.partition_index): each.error_code for topic in again.topics for each in topic.partition_errors}
+def _merge(response: LeaderAndIsrResponse, retried: LeaderAndIsrResponse) -> None:
+    """Replaces results of the first attempt by those of the retry."""
+    by_id = {(topic.topic_id, result.partition_index): result.error_code for topic in retried.topics for result in topic.partition_errors}
     for topic in response.topics:
-        for each in topic.partition_errors:
-            each.error_code = new.get((topic.topic_id, each.partition_index), each.error_code)
-    named = {(each.topic_name, each.partition_index): each.error_code for each in again.partition_errors}
-    for each in response.partition_errors:
-        each.error_code = named.get((each.topic_name, each.partition_index), each.error_code)
+        for result in topic.partition_errors:
+            result.error_code = by_id.get((topic.topic_id, result.partition_index), result.error_code)
+    by_name = {(result.topic_name, result.partition_index): result.error_code for result in retried.partition_errors}
+    for result in response.partition_errors:
+        result.error_code = by_name.get((result.topic_name, result.partition_index), result.error_code)
 
 
 def _with_topics(request: LeaderAndIsrRequest, topics: list[LeaderAndIsrTopicState]) -> LeaderAndIsrRequest:
@@ -191,7 +196,7 @@ def _with_topics(request: LeaderAndIsrRequest, topics: list[LeaderAndIsrTopicSta
     )
 
 
-def _with_stopped(request: StopReplicaRequest, topics: list[StopReplicaTopicState]) -> StopReplicaRequest:
+def _with_stopped_topics(request: StopReplicaRequest, topics: list[StopReplicaTopicState]) -> StopReplicaRequest:
     return StopReplicaRequest(
         controller_id=request.controller_id,
         is_kraft_controller=request.is_kraft_controller,
@@ -202,7 +207,8 @@ def _with_stopped(request: StopReplicaRequest, topics: list[StopReplicaTopicStat
 
 
 def _slices(topics: Sequence[T], part_of: Callable[[T, slice], T]) -> Iterator[list[T]]:
-    """The topics of an order in runs of so many partitions; at least one run, which may be empty: the epoch counts all the same."""
+    """The topics of a request in runs of PARTITIONS_AT_ONCE partitions. Gives at least one run, which may be empty: a request without
+    partitions still carries a controller epoch."""
     run: list[T] = []
     size = 0
     for topic in topics:
@@ -217,9 +223,9 @@ def _slices(topics: Sequence[T], part_of: Callable[[T, slice], T]) -> Iterator[l
         yield run
 
 
-def _part_of_led(topic: LeaderAndIsrTopicState, part: slice) -> LeaderAndIsrTopicState:
+def _leader_slice(topic: LeaderAndIsrTopicState, part: slice) -> LeaderAndIsrTopicState:
     return LeaderAndIsrTopicState(topic.topic_name, topic.topic_id, topic.partition_states[part])
 
 
-def _part_of_stopped(topic: StopReplicaTopicState, part: slice) -> StopReplicaTopicState:
+def _stop_slice(topic: StopReplicaTopicState, part: slice) -> StopReplicaTopicState:
     return StopReplicaTopicState(topic.topic_name, topic.partition_states[part])

@@ -45,7 +45,7 @@ class RemoteChannel:
         if endpoint is None:
             _log.error("Broker %d has no listener %s: the controller cannot reach it", broker_id, self._listener_name)
             return
-        self._links.know(broker_id, endpoint)
+        self._links.set_endpoint(broker_id, endpoint)
         self._queues.setdefault(broker_id, deque())
 
     def remove_broker(self, broker_id: int) -> None:

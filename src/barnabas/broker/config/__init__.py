@@ -1,4 +1,4 @@
-"""The settings of brokers and topics: what there is, what it may be, where it comes from."""
+"""Configs of brokers, topics, groups and client metrics: their definitions, validation, storage and dynamic updates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a change makes of the settings a resource has: the operations of IncrementalAlterConfigs, decided without writing anything."""
+"""Applies the operations of IncrementalAlterConfigs to the configs of a resource, without writing anything."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OP_TYPES: Final = frozenset(int(kind) for kind in OpType)
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """`type` is what the client sent, which may be no OpType."""
+    """`type` is the number in the request, which may not be a valid OpType."""
 
     name: str
     type: int
@@ -33,7 +33,7 @@ class Operation:
 
 
 def check_names_and_values(operations: Iterable[Operation]) -> None:
-    """No name twice, and a value wherever one is needed."""
+    """Raises InvalidRequest for a duplicate name or a missing value."""
     operations = list(operations)
     if len({operation.name for operation in operations}) < len(operations):
         raise InvalidRequest("Error due to duplicate config keys")
@@ -43,7 +43,7 @@ def check_names_and_values(operations: Iterable[Operation]) -> None:
 
 
 def apply_to_broker(current: Mapping[str, str], operations: Iterable[Operation], key_of: KeyOf) -> dict[str, str]:
-    """The settings of a broker after the operations. A list can only be changed where the setting is known to be one."""
+    """The configs of a broker after the operations. APPEND and SUBTRACT are only valid for a config of type LIST."""
     changed = dict(current)
     for operation in operations:
         if operation.type not in _OP_TYPES:
@@ -51,7 +51,7 @@ def apply_to_broker(current: Mapping[str, str], operations: Iterable[Operation],
         if operation.type in (OpType.APPEND, OpType.SUBTRACT):
             key = key_of(operation.name)
             if key is None:
-                raise KafkaError  # Kafka stumbles over its own table here and answers UNKNOWN_SERVER_ERROR
+                raise KafkaError  # UNKNOWN_SERVER_ERROR: Kafka does not find an unknown name in its table either, and fails
             if key.type is not Type.LIST:
                 verb = "append" if operation.type == OpType.APPEND else "subtract"
                 raise InvalidConfig(f"Config value {verb} is not allowed for config key: {operation.name}")
@@ -60,11 +60,11 @@ def apply_to_broker(current: Mapping[str, str], operations: Iterable[Operation],
 
 
 def apply_to_others(current: Mapping[str, str], operations: Iterable[Operation], key_of: KeyOf) -> dict[str, str]:
-    """The settings of a topic, a group or a subscription after the operations."""
+    """The configs of a topic, a group or a client metrics subscription after the operations."""
     changed = dict(current)
     for operation in operations:
         if operation.type not in _OP_TYPES:
-            raise KafkaError  # UNKNOWN_SERVER_ERROR, as Kafka's controller answers
+            raise KafkaError  # UNKNOWN_SERVER_ERROR, as from Kafka's controller
         if operation.type in (OpType.APPEND, OpType.SUBTRACT):
             key = key_of(operation.name)
             if key is None or key.type is not Type.LIST:

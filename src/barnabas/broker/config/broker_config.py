@@ -1,6 +1,6 @@
-"""The settings of a broker, typed and checked: what server.properties says, on top of Kafka's defaults.
+"""The config of a broker, typed and validated: server.properties on top of Kafka's defaults.
 
-A `BrokerConfig` never changes. A dynamic update makes another one (see dynamic.py); whoever keeps a value of it keeps an old one.
+A `BrokerConfig` is immutable. A dynamic update makes a new one (see dynamic.py), so a caller that keeps a value may keep an old one.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from barnabas.endpoint import EndPoint, SecurityProtocol
 from barnabas.storage.log_config import LogConfig
 from barnabas.storage.topic_configs import TOPIC_CONFIGS, topic_config_key
 
-# Settings below these are handed to plugins, which alone know them.
+# Settings with these prefixes are passed to plugins, and only plugins know their names.
 _PLUGIN_PREFIXES: Final = ("config.providers.", "rlmm.config.", "rsm.config.")
 
 
 class BrokerConfig:
     def __init__(self, properties: Mapping[str, str]) -> None:
-        """Raises InvalidConfig for the first value that cannot be; names nobody knows are in `unknown`, for a warning."""
+        """Raises InvalidConfig for the first invalid value. Unknown names go into `unknown`, for a warning."""
         self.properties: Final[Mapping[str, str]] = _with_node_id(properties)
         self._values = {
             name: key.parse(self.properties[name]) if name in self.properties else key.default
@@ -44,13 +44,13 @@ class BrokerConfig:
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> BrokerConfig:
-        """What server.properties says. Settings that are dynamic only count as unknown there, as they do to Kafka."""
+        """The config in server.properties. Dynamic-only settings count as unknown there, as in Kafka."""
         config = cls({name: text for name, text in properties.items() if name not in DYNAMIC_ONLY_CONFIGS})
         config.unknown += sorted(DYNAMIC_ONLY_CONFIGS.keys() & properties.keys())
         return config
 
     def __getitem__(self, name: str) -> Any:
-        """The value of a setting by Kafka's name; KeyError for a name that is none."""
+        """The value of a setting by Kafka's name. Raises KeyError for an unknown name."""
         return self._values[name]
 
     def number(self, name: str) -> int:
@@ -74,14 +74,14 @@ class BrokerConfig:
         return value
 
     def items(self, name: str) -> tuple[str, ...]:
-        """A list; one that is not set is empty."""
+        """The value of a LIST setting; empty if it is not set."""
         return self._values[name] or ()
 
     def is_set(self, name: str) -> bool:
         return name in self.properties
 
     def for_listener(self, listener_name: str, name: str, mechanism: str | None = None) -> Any:
-        """The value of a setting for one listener, and one SASL mechanism of it: the most special one that is set."""
+        """The value of a setting for one listener, and optionally one of its SASL mechanisms: the most specific one that is set."""
         prefix = config_prefix(listener_name)
         if mechanism is not None and f"{prefix}{mechanism.lower()}.{name}" in self.properties:
             return self._values[f"{prefix}{mechanism.lower()}.{name}"]
@@ -97,7 +97,7 @@ class BrokerConfig:
 
     @property
     def security_protocols(self) -> dict[str, SecurityProtocol]:
-        """Which protocol each listener name speaks. Without a map of their own, listeners of controllers are PLAINTEXT, as in KRaft."""
+        """The security protocol of each listener name. Controller listeners that are not in the map use PLAINTEXT, as in KRaft."""
         name = "listener.security.protocol.map"
         protocols = parse_security_protocol_map(self._values[name], name)
         if not self.is_set(name):
@@ -111,7 +111,7 @@ class BrokerConfig:
 
     @property
     def broker_listeners(self) -> list[EndPoint]:
-        """Those that clients and brokers may use: all but the ones KRaft would give to controllers."""
+        """The listeners for clients and brokers: all except controller.listener.names."""
         return self._without_controllers(self.listeners)
 
     @property
@@ -120,7 +120,7 @@ class BrokerConfig:
 
     @property
     def listeners_of_brokers(self) -> frozenset[str]:
-        """Those that are for brokers: of the control plane, and between brokers where clients have another."""
+        """The listeners for brokers only: the control-plane listener, and the inter-broker listener if clients have another one."""
         names = {self.control_plane_listener_name} if self.control_plane_listener_name is not None else set()
         if len(self.data_plane_listeners) > 1:
             names.add(self.inter_broker_listener_name)
@@ -128,7 +128,7 @@ class BrokerConfig:
 
     @property
     def advertised_listeners(self) -> list[EndPoint]:
-        """What others are told. An end point without a host is to be given the name of this machine."""
+        """The endpoints for clients and other brokers. The caller replaces an empty host by the name of this machine."""
         if self["advertised.listeners"] is None:
             return self.broker_listeners
         advertised = parse_listeners(self.items("advertised.listeners"), self.security_protocols, distinct_ports=False)
@@ -182,25 +182,25 @@ class BrokerConfig:
             raise InvalidConfig(f"Invalid value {self._values[name]} for configuration {name}: Each entry should be host:count") from None
 
     def topic_default(self, name: str) -> Any:
-        """The value a topic has that does not set it: the broker's, under the first of its names that is set, or Kafka's."""
+        """The value for a topic without its own: that of the first synonym that the broker sets, else Kafka's default."""
         key = topic_config_key(name)
         for synonym in key.synonyms:
             if (value := self._values[synonym.name]) is not None:
                 scaled = value * synonym.unit if synonym.unit != 1 else value
-                # Every negative time is for ever.
+                # Every negative retention means unlimited.
                 return -1 if name == "retention.ms" and scaled < 0 else scaled
         return key.default
 
     def log_config(self) -> LogConfig:
-        """What logs of topics without settings of their own are kept by."""
+        """The LogConfig of topics without configs of their own."""
         defaults = {name: value_text(self.topic_default(name)) for name in TOPIC_CONFIGS}
         return LogConfig.from_properties({name: text for name, text in defaults.items() if text is not None})
 
 
 def _with_node_id(properties: Mapping[str, str]) -> dict[str, str]:
-    """broker.id and node.id are one: where one is set it counts for both."""
-    found = dict(properties)
+    """broker.id and node.id are synonyms: if only one is set, the other gets the same value."""
+    completed = dict(properties)
     for name, other in (("broker.id", "node.id"), ("node.id", "broker.id")):
-        if name in found and other not in found:
-            found[other] = found[name]
-    return found
+        if name in completed and other not in completed:
+            completed[other] = completed[name]
+    return completed

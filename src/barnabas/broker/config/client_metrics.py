@@ -1,4 +1,4 @@
-"""Subscriptions to the metrics of clients (KIP-714): which metrics, how often, of which clients."""
+"""Configs of client metrics subscriptions (KIP-714): which metrics, how often, of which clients."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CLIENT_METRICS_CONFIGS: Final = table((
 
 
 def validate_client_metrics(name: str, properties: Mapping[str, str]) -> None:
-    """Raises what Kafka answers with: INVALID_REQUEST for names and the interval, INVALID_CONFIG for values."""
+    """Raises Kafka's errors: InvalidRequest for names and the interval, InvalidConfig for values."""
     if not name:
         raise InvalidRequest("Subscription name can't be empty")
     for setting in properties:
@@ -51,17 +51,17 @@ def validate_client_metrics(name: str, properties: Mapping[str, str]) -> None:
 
 
 def parse_patterns(patterns: Collection[str]) -> dict[str, re.Pattern[str]]:
-    """What each named property of a client has to be; raises InvalidConfig."""
-    found = {}
+    """The regular expression for each matched property of a client. Raises InvalidConfig."""
+    expressions = {}
     for pattern in patterns:
         parts = pattern.split("=")
         if len(parts) != 2 or parts[0].strip() not in MATCHED or not parts[1]:
             raise InvalidConfig(f"Illegal client matching pattern: {pattern}")
         try:
-            found[parts[0].strip()] = re.compile(parts[1].strip())
+            expressions[parts[0].strip()] = re.compile(parts[1].strip())
         except re.error:
             raise InvalidConfig(f"Illegal client matching pattern: {pattern}") from None
-    return found
+    return expressions
 
 
 def describe_client_metrics(subscription: Mapping[str, str], names: Collection[str] | None = None) -> list[ConfigEntry]:

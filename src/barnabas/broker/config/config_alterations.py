@@ -1,8 +1,8 @@
-"""What AlterConfigs and IncrementalAlterConfigs do: each resource on its own is checked as Kafka checks it, then written to the tree.
+"""AlterConfigs and IncrementalAlterConfigs: validates each resource separately, then writes it to the metadata store.
 
-The order of the checks is Kafka's, since it decides which error a client sees: what the request says of itself, what the broker knows
-(log levels, its own settings), what the controller knows (topics, groups, subscriptions), and last the policy of whoever runs the cluster.
-Nothing is applied here: every broker hears of a change by its notification.
+The order of the checks is Kafka's, because it decides which error a client gets: the request itself, the resources of the broker (log
+levels, broker configs), the resources of the controller (topics, groups, client metrics), and last the alter.config.policy. Nothing is
+applied here: every broker, this one included, applies a change when it receives the notification.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ _ENTITY_TYPES: Final = {
     ConfigResourceType.CLIENT_METRICS: "client-metrics",
     ConfigResourceType.GROUP: "groups",
 }
-# Their nodes go with their last setting; what a topic or a broker has set is an empty node then, as in Kafka.
-_GONE_WHEN_EMPTY: Final = (ConfigResourceType.CLIENT_METRICS, ConfigResourceType.GROUP)
+# Their znodes are deleted with the last config. The znode of a topic or a broker stays, empty, as in Kafka.
+_DELETED_WHEN_EMPTY: Final = (ConfigResourceType.CLIENT_METRICS, ConfigResourceType.GROUP)
 
 
 @dataclass(frozen=True, slots=True)
 class Alteration:
-    """A change of one resource. With `replaces` the operations are all SET, and what they do not name is unset."""
+    """A change of one resource. With `replaces` all operations are SET, and configs that they do not name are removed."""
 
     type: int
     name: str
@@ -60,18 +60,18 @@ class Alteration:
         return ConfigResourceType.for_id(self.type)
 
 
-class Outcome(NamedTuple):
+class AlterationOutcome(NamedTuple):
     code: int = 0
     message: str | None = None
 
 
-ALTERATIONS_MAX: Final = 10_000  # Kafka's bound on what one request may change
+ALTERATIONS_MAX: Final = 10_000  # Kafka's limit of changes per request
 RESOURCES_PER_SLICE: Final = 10
-_TOO_MANY: Final = Outcome(int(ErrorCode.POLICY_VIOLATION), "Unable to perform excessively large batch operation.")
+_TOO_MANY: Final = AlterationOutcome(int(ErrorCode.POLICY_VIOLATION), "Unable to perform excessively large batch operation.")
 
 
 def node_id(name: str) -> int | None:
-    """A broker id as Java reads a number; None if it is none."""
+    """A broker id, parsed as Java does. None if it is not a number."""
     return int(name) if _INTEGER.fullmatch(name) else None
 
 
@@ -92,9 +92,9 @@ class ConfigAlterations:
         self._tree = tree
         self._log_levels = log_levels
         self._policy = policy
-        self._turns = turns  # of the event loop: checking the settings of a topic takes a good part of a millisecond
+        self._turns = turns  # of the event loop: validating the configs of a topic takes most of a millisecond
 
-    async def alter(self, alterations: Sequence[Alteration], validate_only: bool) -> list[Outcome]:
+    async def alter(self, alterations: Sequence[Alteration], validate_only: bool) -> list[AlterationOutcome]:
         if sum(max(1, len(alteration.operations)) for alteration in alterations) > ALTERATIONS_MAX:
             return [_TOO_MANY] * len(alterations)
         times = Counter((alteration.type, alteration.name) for alteration in alterations)
@@ -106,13 +106,13 @@ class ConfigAlterations:
                 if times[alteration.type, alteration.name] > 1:
                     raise InvalidRequest("Each resource must appear at most once.")
                 await self._alter(alteration, validate_only)
-                outcomes.append(Outcome())
+                outcomes.append(AlterationOutcome())
             except KafkaError as error:
                 _log.info("Configs of %s %s are not altered: %s", alteration.kind.name, alteration.name, error)
-                outcomes.append(Outcome(int(error.code), str(error) or None))
+                outcomes.append(AlterationOutcome(int(error.code), str(error) or None))
             except Exception:
                 _log.exception("Altering the configs of %s %s failed", alteration.kind.name, alteration.name)
-                outcomes.append(Outcome(int(ErrorCode.UNKNOWN_SERVER_ERROR)))
+                outcomes.append(AlterationOutcome(int(ErrorCode.UNKNOWN_SERVER_ERROR)))
         return outcomes
 
     def close(self) -> None:
@@ -130,14 +130,14 @@ class ConfigAlterations:
         if kind is ConfigResourceType.BROKER and name:
             self._check_node_id(name, "Unexpected broker id, expected {0}, but received {1}")
         entity = _entity(kind, name)
-        # The name is checked with the settings; until then it may be one that the tree has no place for.
+        # The name is validated later, with the configs. Until then it may be one that cannot be a znode name.
         current = await self._admin.fetch_config(_ENTITY_TYPES[kind], entity) if _may_exist(kind, name) else {}
         changed = self._changed(alteration, current)
         self._validate(kind, name, changed, current)
         if kind is ConfigResourceType.TOPIC and not await self._admin.topic_exists(name):
             raise UnknownTopicOrPartition(f"The topic '{name}' does not exist.")
-        self._ask_policy(alteration, current, changed)
-        # A broker is told to load its settings again even when they are the same: files they name may have changed.
+        self._apply_policy(alteration, current, changed)
+        # A broker reloads its configs even if they are equal: the files that they name may have changed.
         if not validate_only and (changed != current or kind is ConfigResourceType.BROKER):
             await self._write(kind, entity, changed)
 
@@ -148,10 +148,10 @@ class ConfigAlterations:
             self._log_levels.alter(alteration.operations)
 
     def _check_node_id(self, name: str, message: str) -> None:
-        found = node_id(name)
-        if found is None:
+        requested_id = node_id(name)
+        if requested_id is None:
             raise InvalidRequest(f"Node id must be an integer, but it is: {name}")
-        if found != self._broker_id:
+        if requested_id != self._broker_id:
             raise InvalidRequest(message.format(self._broker_id, name))
 
     def _changed(self, alteration: Alteration, current: Mapping[str, str]) -> dict[str, str]:
@@ -159,7 +159,7 @@ class ConfigAlterations:
             return {operation.name: operation.value for operation in alteration.operations if operation.value is not None}
         if alteration.kind is ConfigResourceType.BROKER:
             return apply_to_broker(current, alteration.operations, config_key)
-        # Kafka has the types of topic settings at hand here, and not those of groups and subscriptions: their lists can only be set.
+        # As in Kafka, only topic configs have types here. APPEND and SUBTRACT do not work for groups and client metrics.
         keys: Mapping[str, ConfigKey] = TOPIC_CONFIGS if alteration.kind is ConfigResourceType.TOPIC else {}
         return apply_to_others(current, alteration.operations, keys.get)
 
@@ -179,7 +179,7 @@ class ConfigAlterations:
             validate_group(changed, self._config.current)
 
     def _validate_broker(self, changed: Mapping[str, str], current: Mapping[str, str], per_broker: bool) -> None:
-        """Kafka answers INVALID_REQUEST to what is an invalid config, and has kept to it for the sake of its clients."""
+        """Kafka returns INVALID_REQUEST for an invalid broker config, and keeps it for compatibility with its clients."""
         try:
             self._config.validate(changed, per_broker)
         except UnmetRequirement as error:
@@ -194,20 +194,20 @@ class ConfigAlterations:
                     "Set it in server.properties."
                 )
 
-    def _ask_policy(self, alteration: Alteration, current: Mapping[str, str], changed: Mapping[str, str]) -> None:
-        """It hears what the request names and would change; not what a replacement unsets by silence, as in Kafka."""
+    def _apply_policy(self, alteration: Alteration, current: Mapping[str, str], changed: Mapping[str, str]) -> None:
+        """The policy gets the named configs that change. As in Kafka, it does not get those that a replacement removes implicitly."""
         if self._policy is None:
             return
-        wanted = {
+        altered = {
             operation.name: changed.get(operation.name)
             for operation in alteration.operations
             if changed.get(operation.name) != current.get(operation.name) or alteration.kind is ConfigResourceType.BROKER
         }
-        self._policy.validate(AlterConfigMetadata(alteration.type, alteration.name, wanted))
+        self._policy.validate(AlterConfigMetadata(alteration.type, alteration.name, altered))
 
     async def _write(self, kind: ConfigResourceType, entity: str, changed: dict[str, str]) -> None:
         entity_type = _ENTITY_TYPES[kind]
-        if changed or kind not in _GONE_WHEN_EMPTY:
+        if changed or kind not in _DELETED_WHEN_EMPTY:
             await self._admin.change_config(entity_type, entity, changed)
         else:
             await self._tree.delete(paths.config_entity(f"{entity_type}/{entity}"))

@@ -1,8 +1,8 @@
-"""Kafka's ZkNodeChangeNotificationListener for /config/changes: hears that configs were changed, in order, each once.
+"""Kafka's ZkNodeChangeNotificationListener for /config/changes: processes each notification of a config change once and in order.
 
-A notification only names what was changed; whoever hears of it reads it. The watch runs inside the commit of whoever made the change, so
-it only wakes a task here. Old notifications are taken away after a quarter of an hour: by then every broker has heard of them, or will
-read everything at its start.
+A notification only names the changed entity, and the listener reads its configs. The watch is called inside the commit of the change, so it
+only wakes a task. Notifications are deleted after a quarter of an hour: by then every running broker has processed them, and a broker that
+is down reads all configs at its start.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 class ConfigChangeListener:
-    """`on_change` is given what follows /config/ in the path of each node that was changed."""
+    """Calls `on_change` with the path of each changed entity, relative to /config/."""
 
     def __init__(
         self,
@@ -42,13 +42,13 @@ class ConfigChangeListener:
         self._now_ms = now_ms
         self._expiration_ms = expiration_ms
         self._last_change = -1
-        self._created_ms: dict[str, int] = {}  # of those that are there, so that nobody reads them all again to see which are old
+        self._created_ms: dict[str, int] = {}  # of the existing notifications, so that they are not all read again to find the old ones
         self._woken = asyncio.Event()
         self._turn = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Listens from now on. What was changed before is passed over: who starts reads all configs after this."""
+        """Starts listening. Skips earlier notifications: the caller reads all configs after this."""
         self._tree.register_state_change_handler(self)
         self._tree.register_child_change_handler(self)
         await self._tree.ensure(self.path)
@@ -70,19 +70,20 @@ class ConfigChangeListener:
         self._woken.set()
 
     async def before_initializing_session(self) -> None:
-        """Nothing of it is ephemeral."""
+        """Nothing to do: the notifications are not ephemeral."""
 
     async def after_initializing_session(self) -> None:
-        """The watch went with the old session, and changes may have come in between."""
+        """Looks again: the watch ended with the old session, and configs may have changed since."""
         self._woken.set()
 
     async def process(self) -> None:
-        """All that is new. Who made a change awaits this to see it applied; if it fails, it is tried again with the next one."""
+        """Processes all new notifications. The maker of a change awaits this to have it applied. A failure is retried with the next
+        change."""
         try:
             async with self._turn:
                 await self._process_new()
         except SessionExpired:
-            _log.warning("The session with the metadata tree ended: what has changed in %s is looked at in the next", self.path)
+            _log.warning("The session with the metadata store ended: the changes in %s are processed in the next session", self.path)
         except Exception:
             _log.exception("Error while processing notification change for path = %s", self.path)
 
@@ -101,13 +102,13 @@ class ConfigChangeListener:
         await self._purge(changes)
 
     async def _notifications(self) -> list[str]:
-        """In the order in which they were made; what somebody else has put there is not looked at."""
+        """The names of the notifications in the order of their creation. Other children are ignored."""
         children = await self._tree.children(self.path)
         names = children.names if children is not None else []
         return sorted((name for name in names if _NOTIFICATION.fullmatch(name)), key=paths.sequence_number)
 
     async def _process(self, path: str) -> None:
-        """One that cannot be read or applied is logged and passed over: it must not hold up those behind it."""
+        """Logs and skips a notification that cannot be read or applied, so that it does not block the next ones."""
         node = await self._tree.get(path)
         if node is None or node.data is None:
             _log.warning("Nothing to read in %s", path)
@@ -115,7 +116,7 @@ class ConfigChangeListener:
         try:
             await self._on_change(decode_config_change(path, node.data))
         except TreeError:
-            raise  # it was not the notification: it is tried again when the session is back
+            raise  # not a fault of the notification: it is retried when the session is back
         except Exception:
             _log.exception("Error processing change notification %r from %s", node.data, path)
 

@@ -1,8 +1,8 @@
-"""The configs of this broker's topics and of itself: read from the tree, kept up to date, applied to whom they concern.
+"""The configs of this broker and of its topics and groups: reads them from the metadata store, keeps them current, applies them.
 
-The tree is the truth. At the start everything is read; afterwards a notification tells what to read again. Topics get their configs with
-the broker's defaults beneath them, the broker its dynamic settings; whoever needs more than that is told which settings have changed.
-What DescribeConfigs shows of topics, groups and subscriptions is read from the tree when it is asked for.
+The metadata store is authoritative. The manager reads all configs at the start, and a changed entity when its notification arrives. Logs
+get the configs of their topic on top of the broker's defaults, and `DynamicBrokerConfig` gets the dynamic configs of the broker; listeners
+get the names of changed settings. DescribeConfigs of topics, groups and client metrics reads the metadata store directly.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 from barnabas.broker.clock import Clock
 from barnabas.broker.config import ConfigEntry, DynamicBrokerConfig, describe_broker, describe_broker_default, describe_topic
 from barnabas.broker.config.client_metrics import describe_client_metrics
-from barnabas.broker.config.config_alterations import Alteration, ConfigAlterations, Outcome, node_id
+from barnabas.broker.config.config_alterations import Alteration, AlterationOutcome, ConfigAlterations, node_id
 from barnabas.broker.config.config_changes import ConfigChangeListener
 from barnabas.broker.config.groups import describe_group
 from barnabas.broker.config.log_levels import LogLevels
@@ -32,12 +32,13 @@ from barnabas.storage.log_manager import LogManager
 
 _log = logging.getLogger(__name__)
 
-# What makes LogConfig of a topic that sets nothing.
+# The prefixes of the broker settings that are defaults of LogConfig.
 _LOG_DEFAULTS: Final = ("log.", "message.", "compression.", "min.insync.replicas", "unclean.leader.election.enable")
 
 
 class ConfigManager:
-    """`on_broker_change` hears the names of the broker's settings whose value is another one now; `on_group_change` the name of a group."""
+    """Calls `on_broker_change` with the names of the broker settings whose value changed, and `on_group_change` with the name of a
+    group."""
 
     def __init__(
         self,
@@ -67,38 +68,40 @@ class ConfigManager:
         self._alterations = ConfigAlterations(broker_id, config, admin_tree, tree, self.log_levels, policy, turns)
 
     async def start(self) -> None:
-        """Before the logs are opened, so that they are opened with their own configs. Then it listens for changes."""
+        """Reads all configs and listens for changes. To be called before the logs are loaded, so that they get their own configs."""
         await self._changes.start()
-        self._topics = {name: found for name, found in (await self._admin.fetch_all_configs("topics")).items() if found}
+        self._topics = {name: properties for name, properties in (await self._admin.fetch_all_configs("topics")).items() if properties}
         self.groups = await self._fetch_all("groups")
         self.client_metrics = await self._fetch_all("client-metrics")
         brokers = await self._admin.fetch_configs("brokers", [DEFAULT_ENTITY, str(self._broker_id)])
         changed = self.config.update_default(_without_passwords(brokers[DEFAULT_ENTITY]))
         changed |= self.config.update_broker(_without_passwords(brokers[str(self._broker_id)]))
         self._apply_log_configs()
-        self._tell(changed)
+        self._notify_broker_change(changed)
 
     async def close(self) -> None:
         await self._changes.close()
         self._alterations.close()
 
     async def load_topics(self, names: Collection[str]) -> None:
-        """To be awaited before logs of topics are made that this broker had none of: a new topic's config comes without a notification."""
+        """Reads the configs of topics that are new on this broker. To be awaited before their logs are created: the creation of a topic
+        makes no config notification."""
         for name, properties in (await self._admin.fetch_configs("topics", list(names))).items():
             self._update_topic(name, properties)
 
     def forget_topics(self, names: Collection[str]) -> None:
-        """Of topics that were deleted: their configs go from the tree without a notification too."""
+        """Drops the configs of deleted topics: a deletion makes no config notification either."""
         for name in names:
             self._topics.pop(name, None)
             self._log_manager.topic_configs.pop(name, None)
 
     def topic_properties(self, name: str) -> Mapping[str, str]:
-        """What is set for a topic, as far as this broker has heard of it."""
+        """The configs of a topic that this broker has read."""
         return self._topics.get(name, {})
 
     async def describe(self, kind: ConfigResourceType, name: str, names: Collection[str] | None) -> list[ConfigEntry]:
-        """The settings of a resource, all or those named. That a topic exists was asked before. Raises what the client is answered."""
+        """The configs of a resource, all or those in `names`. The caller has checked that a topic exists. Raises the error for the
+        client."""
         if kind is ConfigResourceType.TOPIC:
             return describe_topic(self.config, await self._admin.fetch_config("topics", name), names)
         if kind is ConfigResourceType.BROKER:
@@ -117,21 +120,21 @@ class ConfigManager:
         _check_not_empty(name, "Group name must not be empty")
         return describe_group(self.config.current, await self._admin.fetch_config("groups", sanitize(name)), names)
 
-    async def alter(self, alterations: Sequence[Alteration], validate_only: bool) -> list[Outcome]:
-        """In their order. What was changed is in force when this returns, on this broker."""
+    async def alter(self, alterations: Sequence[Alteration], validate_only: bool) -> list[AlterationOutcome]:
+        """The outcomes in order. On return this broker has applied the changes."""
         outcomes = await self._alterations.alter(alterations, validate_only)
         if not validate_only:
             await self._changes.process()
         return outcomes
 
     async def entities(self, kind: ConfigResourceType) -> list[str]:
-        """The groups or subscriptions that have configs."""
+        """The groups or client metrics subscriptions that have configs."""
         entity_type = {ConfigResourceType.GROUP: "groups", ConfigResourceType.CLIENT_METRICS: "client-metrics"}[kind]
         children = await self._tree.children(paths.config_type(entity_type))
         return [desanitize(name) for name in children.names] if children is not None else []
 
     async def _fetch_all(self, entity_type: str) -> dict[str, dict[str, str]]:
-        return {desanitize(name): found for name, found in (await self._admin.fetch_all_configs(entity_type)).items()}
+        return {desanitize(name): properties for name, properties in (await self._admin.fetch_all_configs(entity_type)).items()}
 
     async def _apply_change(self, entity_path: str) -> None:
         entity_type, _, entity = entity_path.partition("/")
@@ -159,14 +162,14 @@ class ConfigManager:
         changed = update(_without_passwords(properties))
         if any(name.startswith(_LOG_DEFAULTS) for name in changed):
             self._apply_log_configs()
-        self._tell(changed)
+        self._notify_broker_change(changed)
 
     def _update_group(self, group: str, properties: dict[str, str]) -> None:
         _keep(self.groups, group, properties)
         for listener in self.on_group_change:
             listener(group)
 
-    def _tell(self, changed: frozenset[str]) -> None:
+    def _notify_broker_change(self, changed: frozenset[str]) -> None:
         if not changed:
             return
         for listener in self.on_broker_change:
@@ -181,7 +184,8 @@ class ConfigManager:
         self._log_manager.update_default_config(defaults, topics)
 
     def _log_config(self, topic: str, defaults: LogConfig | None = None) -> LogConfig:
-        """A topic's config with the broker's defaults beneath; what the tree holds wrongly must not keep a log from being opened."""
+        """The config of a topic on top of the broker's defaults. Invalid configs in the metadata store are skipped, so that the log still
+        opens."""
         defaults = defaults or self.config.current.log_config()
         properties = self._topics.get(topic, {})
         try:
@@ -192,13 +196,13 @@ class ConfigManager:
         try:
             return LogConfig.from_properties(usable, defaults)
         except InvalidConfig:
-            return defaults  # each is good, and they contradict each other
+            return defaults  # each config is valid, but they contradict each other
 
     def _check_broker_id(self, name: str, message: str) -> None:
-        found = node_id(name)
-        if found is None:
+        requested_id = node_id(name)
+        if requested_id is None:
             raise InvalidRequest(f"Broker id must be an integer, but it is: {name}")
-        if found != self._broker_id:
+        if requested_id != self._broker_id:
             raise InvalidRequest(f"Unexpected broker id, {message}")
 
 
@@ -207,12 +211,12 @@ def _check_not_empty(name: str, message: str) -> None:
         raise InvalidRequest(message)
 
 
-def _keep(found: dict[str, dict[str, str]], name: str, properties: dict[str, str]) -> None:
-    """Who has none is not kept: there may be many of them."""
+def _keep(configs: dict[str, dict[str, str]], name: str, properties: dict[str, str]) -> None:
+    """Stores the configs of an entity. Entities without configs are not stored: there may be many."""
     if properties:
-        found[name] = properties
+        configs[name] = properties
     else:
-        found.pop(name, None)
+        configs.pop(name, None)
 
 
 def _is_usable(name: str, text: str) -> bool:
@@ -224,7 +228,7 @@ def _is_usable(name: str, text: str) -> bool:
 
 
 def _without_passwords(properties: dict[str, str]) -> dict[str, str]:
-    """Kafka in ZooKeeper mode keeps them encrypted with password.encoder.secret, and there is no cipher here to read them with."""
+    """Kafka in ZooKeeper mode encrypts passwords with password.encoder.secret, which Barnabas cannot decrypt."""
     for name in properties:
         if _is_password(name):
             _log.error("The dynamic config %s is ignored: it is encrypted. Set it in server.properties.", name)
@@ -232,7 +236,7 @@ def _without_passwords(properties: dict[str, str]) -> dict[str, str]:
 
 
 def _loggable(entity_type: str, properties: dict[str, str]) -> dict[str, str]:
-    """Without what may be a secret: passwords, settings nobody knows, and all of users, whose credentials stand among their quotas."""
+    """Hides possible secrets: passwords, unknown settings, and all configs of users, which include credentials."""
     hidden = {name for name in properties if entity_type == "users" or (entity_type == "brokers" and _is_secret(name))}
     return {name: "[hidden]" if name in hidden else text for name, text in properties.items()}
 

@@ -1,7 +1,7 @@
-"""What DescribeConfigs answers: each setting with its value, where it comes from, and every other place that gives it one.
+"""The entries of DescribeConfigs: each setting with its value, its source, and its synonyms in other sources.
 
-The synonyms stand in the order in which they win: the topic's, this broker's, the default of all brokers, server.properties, Kafka's own.
-A password is never shown, and neither is a setting nobody knows, since it may be one.
+The synonyms are in order of precedence: the topic, this broker, the cluster-wide default, server.properties, Kafka's default. The values of
+passwords are hidden, and those of unknown settings too, because they may be passwords.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ class ConfigEntry:
 
 
 def describe_broker(config: DynamicBrokerConfig, names: Collection[str] | None = None) -> list[ConfigEntry]:
-    """All settings of this broker, or those named, by name."""
+    """All settings of this broker, or those in `names`, sorted by name."""
     current = config.current
     shown = {name for name, key in BROKER_CONFIGS.items() if not key.hidden} | set(current.properties)
     return [_broker_entry(config, name, _broker_value(config, name)) for name in sorted(shown) if names is None or name in names]
 
 
 def describe_broker_default(config: DynamicBrokerConfig, names: Collection[str] | None = None) -> list[ConfigEntry]:
-    """What is set as the default of all brokers, and nothing else."""
+    """Only the settings that are set as the cluster-wide default."""
     return [
         _broker_entry(config, name, text, only=ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG)
         for name, text in sorted(config.default.items())
@@ -55,7 +55,7 @@ def describe_broker_default(config: DynamicBrokerConfig, names: Collection[str] 
 
 
 def describe_topic(config: DynamicBrokerConfig, topic: Mapping[str, str], names: Collection[str] | None = None) -> list[ConfigEntry]:
-    """All settings of a topic that has set these."""
+    """All settings of a topic. `topic` has those that are set for it."""
     shown = {name for name, key in TOPIC_CONFIGS.items() if not key.hidden} | set(topic)
     return [_topic_entry(config, topic, name) for name in sorted(shown) if names is None or name in names]
 
@@ -71,7 +71,7 @@ def _broker_entry(config: DynamicBrokerConfig, name: str, value: str | None, onl
 
 
 def _topic_entry(config: DynamicBrokerConfig, topic: Mapping[str, str], name: str) -> ConfigEntry:
-    if name not in TOPIC_CONFIGS:  # of an older Kafka
+    if name not in TOPIC_CONFIGS:  # set by an older version of Kafka
         return _entry(name, None, None, (ConfigSynonym(name, None, ConfigSource.DYNAMIC_TOPIC_CONFIG),), read_only=False)
     key, own = topic_config_key(name), name in topic
     value = value_text(key.parse(topic[name]) if own else config.current.topic_default(name))
@@ -93,7 +93,7 @@ def _hides(key: ConfigKey | None) -> bool:
 
 
 def _synonyms(config: DynamicBrokerConfig, name: str, hide: bool) -> tuple[ConfigSynonym, ...]:
-    """Every place that gives a value to one of the names of a setting. What stands before the first under the asked name is not its own."""
+    """Every source of a value for one of the names of a setting, beginning with the first one under `name` itself."""
     aliases = broker_config_synonyms(name)
     places: tuple[tuple[ConfigSource, Mapping[str, str]], ...] = (
         (ConfigSource.DYNAMIC_BROKER_CONFIG, config.broker),
@@ -101,8 +101,8 @@ def _synonyms(config: DynamicBrokerConfig, name: str, hide: bool) -> tuple[Confi
         (ConfigSource.STATIC_BROKER_CONFIG, config.static.properties),
         (ConfigSource.DEFAULT_CONFIG, _DEFAULTS),
     )
-    found = [
+    synonyms = [
         ConfigSynonym(alias, None if hide else texts[alias], source) for source, texts in places for alias in aliases if alias in texts
     ]
-    first = next((at for at, synonym in enumerate(found) if synonym.name == name), len(found))
-    return tuple(found[first:])
+    first = next((at for at, synonym in enumerate(synonyms) if synonym.name == name), len(synonyms))
+    return tuple(synonyms[first:])

@@ -1,7 +1,7 @@
-"""Settings that change while the broker runs: for this broker, or as the default of all.
+"""Dynamic broker settings: per broker, or as the cluster-wide default.
 
-The metadata tree holds them; the broker hands them over here when they change, and asks here before a client may change them. What is read
-from the tree may be bad without harm: it is left out and logged. What a client asks for is refused.
+The metadata store holds them. ConfigManager calls `update_broker` and `update_default` when they change, and `validate` before a client
+changes them. An invalid setting in the metadata store is logged and skipped; an invalid request of a client is rejected.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from barnabas.config_def import InvalidConfig
 
 _log = logging.getLogger(__name__)
 
-# Certificates belong to a listener: the plain names cannot be changed.
+# Certificates can only be changed per listener, with the prefix of the listener.
 _ONLY_BY_LISTENER: Final = frozenset(
     {
         "ssl.key.password",
@@ -34,12 +34,13 @@ _ONLY_BY_LISTENER: Final = frozenset(
         "ssl.truststore.type",
     }
 )
-# What a listener may have of its own that is not a matter of one broker.
+# Listener settings that can also be changed cluster-wide.
 _CLUSTER_WIDE_BY_LISTENER: Final = frozenset({"max.connections", "max.connection.creation.rate", "num.network.threads"})
 
 
 class DynamicBrokerConfig:
-    """`current` is the config in force. What is set for this broker wins over the default of all, and that over server.properties."""
+    """`current` is the effective config. The configs of this broker override the cluster-wide default, which overrides
+    server.properties."""
 
     def __init__(self, static: BrokerConfig) -> None:
         self.static: Final = static
@@ -48,24 +49,24 @@ class DynamicBrokerConfig:
         self.current = static
 
     def validate(self, properties: Mapping[str, str], per_broker: bool) -> None:
-        """Whether these may be the dynamic settings; `properties` are all of them, not the change. Raises InvalidConfig."""
+        """Raises InvalidConfig if these cannot be the dynamic settings. `properties` has all of them, not only the change."""
         validate_dynamic(properties, per_broker)
-        wanted = self._merged(self.default, properties) if per_broker else self._merged(properties, self.broker)
-        validate_reconfiguration(self.current, wanted)
+        updated = self._merged(self.default, properties) if per_broker else self._merged(properties, self.broker)
+        validate_reconfiguration(self.current, updated)
 
     def update_broker(self, properties: Mapping[str, str]) -> frozenset[str]:
-        """The dynamic settings of this broker are now these. Returns the names whose effective value has changed."""
+        """Replaces the dynamic settings of this broker. Returns the names whose effective value changed."""
         return self._update(_usable(properties, per_broker=True), self.default)
 
     def update_default(self, properties: Mapping[str, str]) -> frozenset[str]:
-        """The same for those of all brokers."""
+        """Replaces the cluster-wide dynamic settings. Returns the names whose effective value changed."""
         return self._update(self.broker, _usable(properties, per_broker=False))
 
     def _update(self, broker: dict[str, str], default: dict[str, str]) -> frozenset[str]:
         try:
             updated = self._merged(default, broker)
         except InvalidConfig as error:
-            _log.error("Dynamic configs could not be applied, the ones before stay in force: %s", error)
+            _log.error("Dynamic configs could not be applied, the previous ones stay in effect: %s", error)
             return frozenset()
         before, self.current = self.current, updated
         self.broker, self.default = broker, default
@@ -76,7 +77,7 @@ class DynamicBrokerConfig:
         properties = dict(self.static.properties)
         for level in (default, broker):
             for name, text in level.items():
-                # log.retention.ms in server.properties must not win over log.retention.hours set later.
+                # log.retention.ms in server.properties must not override a dynamic log.retention.hours.
                 for synonym in broker_config_synonyms(name, match_listener_override=False):
                     properties.pop(synonym, None)
                 properties[name] = text
@@ -84,7 +85,7 @@ class DynamicBrokerConfig:
 
 
 def validate_dynamic(properties: Mapping[str, str], per_broker: bool) -> None:
-    """Whether each of these may be set dynamically at all, at this level, to this value."""
+    """Raises InvalidConfig if one of these cannot be set dynamically, at this level, or to this value."""
     _refuse(_read_only(properties), "Cannot update these configs dynamically")
     by_listener = "These security configs can be dynamically updated only per-listener using the listener prefix"
     _refuse(_ONLY_BY_LISTENER & properties.keys(), by_listener, "HashSet")
@@ -96,15 +97,15 @@ def validate_dynamic(properties: Mapping[str, str], per_broker: bool) -> None:
 
 
 def is_read_only(name: str) -> bool:
-    """What DescribeConfigs says: only the plain names of dynamic settings can be altered as they stand."""
+    """As DescribeConfigs shows it: only a dynamic setting without a listener prefix can be altered."""
     key = BROKER_CONFIGS.get(name)
     return key is None or key.update_mode is UpdateMode.READ_ONLY
 
 
 def _refuse(names: Iterable[str], message: str, collection: str = "Set") -> None:
-    """Kafka shows the Scala collection it holds the names in, which is another one from five on."""
-    if found := sorted(names):
-        raise InvalidConfig(f"{message}: {collection if len(found) < 5 else 'HashSet'}({', '.join(found)})")
+    """Kafka's message contains the name of a Scala collection, which is HashSet from five elements on."""
+    if rejected := sorted(names):
+        raise InvalidConfig(f"{message}: {collection if len(rejected) < 5 else 'HashSet'}({', '.join(rejected)})")
 
 
 def _read_only(properties: Iterable[str]) -> set[str]:
@@ -123,7 +124,7 @@ def _is_per_broker(name: str) -> bool:
 
 
 def _usable(properties: Mapping[str, str], per_broker: bool) -> dict[str, str]:
-    """Without what cannot be used: the tree may hold settings of an older broker, or written by hand."""
+    """The valid settings: the metadata store may have settings of an older broker, or written by hand."""
     usable: dict[str, str] = {}
     for name, text in properties.items():
         try:

@@ -1,6 +1,6 @@
-"""The settings of one group, which win over those the broker has for all groups of its kind.
+"""The configs of a group, which override the settings of the broker for all groups of its type.
 
-Only what a group may have of its own stands here; its limits are the broker's `group.*.min.*` and `group.*.max.*`.
+The broker's `group.*.min.*` and `group.*.max.*` limit the values.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from barnabas.config_def import (
 
 
 class OffsetReset:
-    """Where a share group begins to read: earliest, latest, or so long ago as an ISO 8601 duration says."""
+    """The start offset of a share group: earliest, latest, or by_duration with an ISO 8601 duration."""
 
-    # Java's Duration: days, hours, minutes, seconds; negative ones are parsed there and refused then.
+    # Java's Duration: days, hours, minutes, seconds. Kafka parses negative durations and rejects them; here they do not match.
     _DURATION: Final = re.compile(
         r"P(?=[0-9T])([0-9]{1,9}D)?(T(?=[0-9])([0-9]{1,9}H)?([0-9]{1,9}M)?([0-9]{1,9}([.,][0-9]{0,9})?S)?)?", re.IGNORECASE
     )
@@ -74,12 +74,12 @@ GROUP_CONFIGS: Final = table((
 ))
 # fmt: on
 
-# A group that does not set these has the broker's: `group.` in front is the broker's name.
-_OF_THE_BROKER: Final = frozenset(GROUP_CONFIGS) - {"share.auto.offset.reset", "share.isolation.level"}
+# The defaults of these configs are settings of the broker, whose names have the prefix `group.`.
+_BROKER_DEFAULTS: Final = frozenset(GROUP_CONFIGS) - {"share.auto.offset.reset", "share.isolation.level"}
 
 
 def validate_group(properties: Mapping[str, str], config: BrokerConfig) -> None:
-    """Raises InvalidConfig with Kafka's words. What the group does not set counts with Kafka's default, not the broker's, as in Kafka."""
+    """Raises InvalidConfig with Kafka's message. As in Kafka, a config that is not set counts with Kafka's default, not the broker's."""
     for name in properties:
         if name not in GROUP_CONFIGS:
             raise InvalidConfig(f"Unknown group config name: {name}")
@@ -99,11 +99,11 @@ def validate_group(properties: Mapping[str, str], config: BrokerConfig) -> None:
 
 
 def group_value(properties: Mapping[str, str], config: BrokerConfig, name: str) -> Any:
-    """What counts for a group that has set these."""
+    """The effective value of a config for a group that has set `properties`."""
     key = GROUP_CONFIGS[name]
     if name in properties:
         return key.parse(properties[name])
-    return config[f"group.{name}"] if name in _OF_THE_BROKER else key.default
+    return config[f"group.{name}"] if name in _BROKER_DEFAULTS else key.default
 
 
 def describe_group(config: BrokerConfig, group: Mapping[str, str], names: Collection[str] | None = None) -> list[ConfigEntry]:
@@ -112,7 +112,7 @@ def describe_group(config: BrokerConfig, group: Mapping[str, str], names: Collec
         if names is not None and name not in names:
             continue
         key = GROUP_CONFIGS.get(name)
-        # What an older broker knew and this one does not may be a secret: it is named, and not shown.
+        # The value of an unknown config, set by another version, may be a secret and is not shown.
         value = None if key is None else value_text(group_value(group, config, name))
         source = ConfigSource.DYNAMIC_GROUP_CONFIG if name in group else ConfigSource.DEFAULT_CONFIG
         kind, doc = (0, None) if key is None else (int(key.type), key.doc)

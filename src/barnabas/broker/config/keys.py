@@ -1,4 +1,4 @@
-"""The row of the table of broker settings, and the words the rows are written with."""
+"""The definition of a broker setting, and the constants that the tables in `definitions` use."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LOW: Final = Importance.LOW
 
 
 class UpdateMode(Enum):
-    """How a setting may be changed while the broker runs: not at all, for one broker, or for one and for all."""
+    """How a setting can be changed dynamically: not at all, per broker, or per broker and cluster-wide."""
 
     READ_ONLY = "read-only"
     PER_BROKER = "per-broker"
@@ -56,7 +56,7 @@ def key(
 
 
 class KafkaVersion:
-    """A version of Kafka's protocol, as 3.9 or 3.9-IV0."""
+    """Accepts a version of Kafka's protocol, such as 3.9 or 3.9-IV0."""
 
     _VERSION: Final = re.compile(r"[0-9]+\.[0-9]+(\.[0-9]+)*(-IV[0-9]+)?")
 

@@ -1,6 +1,6 @@
-"""Listeners as text: NAME://host:port, and which security protocol a name speaks.
+"""Parses listeners, NAME://host:port, and the security protocols of listener names.
 
-Only the configuration reads these texts; all others are given end points. Errors have Kafka's words, which name the whole list.
+Only the config parses these strings; the rest of the broker uses EndPoint. The error messages are Kafka's, which show the whole list.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def normalised(listener_name: str) -> str:
 
 
 def config_prefix(listener_name: str) -> str:
-    """What stands before a setting that is meant for one listener."""
+    """The prefix of a setting for one listener."""
     return f"listener.name.{listener_name.lower()}."
 
 
@@ -38,42 +38,42 @@ def parse_security_protocol(name: str, config: str) -> SecurityProtocol:
 
 
 def parse_map(text: str, config: str) -> dict[str, str]:
-    """`key:value` pairs with commas; the value stands behind the last colon, since the key may be an IPv6 address."""
-    found: dict[str, str] = {}
+    """Parses comma-separated `key:value` pairs. The value follows the last colon, because the key may be an IPv6 address."""
+    pairs: dict[str, str] = {}
     for entry in filter(None, re.split(r"\s*,\s*", text.strip())):
         key, colon, value = entry.rpartition(":")
         if not colon:
             raise InvalidConfig(f"Error parsing configuration property '{config}': `{entry}` should be in the form key:value")
-        found[key.strip()] = value.strip()
-    return found
+        pairs[key.strip()] = value.strip()
+    return pairs
 
 
 def parse_security_protocol_map(text: str, config: str) -> dict[str, SecurityProtocol]:
-    found: dict[str, SecurityProtocol] = {}
+    protocols: dict[str, SecurityProtocol] = {}
     for name, protocol in parse_map(text, config).items():
-        if normalised(name) in found:
+        if normalised(name) in protocols:
             raise InvalidConfig(f"Error parsing configuration property '{config}': the listener {normalised(name)} is named twice")
-        found[normalised(name)] = parse_security_protocol(protocol, config)
-    return found
+        protocols[normalised(name)] = parse_security_protocol(protocol, config)
+    return protocols
 
 
 def parse_listeners(listeners: Sequence[str], protocols: Mapping[str, SecurityProtocol], distinct_ports: bool = True) -> list[EndPoint]:
-    """End points of a list of listeners. Only advertised ones may share a port: a proxy in front may tell them apart."""
+    """The endpoints of a list of listeners. Only advertised listeners may share a port: a proxy may distinguish them."""
     shown = f"[{', '.join(listeners)}]"
     try:
-        found = [_parse_listener(listener, protocols) for listener in listeners]
+        endpoints = [_parse_listener(listener, protocols) for listener in listeners]
     except InvalidConfig as error:
         raise InvalidConfig(f"Error creating broker listeners from '{shown}': {error}") from None
-    if len({endpoint.listener_name for endpoint in found}) != len(found):
+    if len({endpoint.listener_name for endpoint in endpoints}) != len(endpoints):
         raise InvalidConfig(f"Each listener must have a different name, listeners: {shown}")
     if distinct_ports:
         by_port: defaultdict[int, list[EndPoint]] = defaultdict(list)
-        for endpoint in found:
+        for endpoint in endpoints:
             by_port[endpoint.port].append(endpoint)
         for port, sharing in by_port.items():
             if port != 0 and len(sharing) > 1:
                 _check_shared_port(port, sharing, shown)
-    return found
+    return endpoints
 
 
 def _parse_listener(listener: str, protocols: Mapping[str, SecurityProtocol]) -> EndPoint:

@@ -1,7 +1,7 @@
-"""Log levels that are changed while the broker runs: the BROKER_LOGGER resource, Kafka's levels on Python's loggers.
+"""Dynamic log levels: the BROKER_LOGGER resource, with Kafka's levels on Python's loggers.
 
-Nothing of it is stored: a restart forgets it, as in Kafka. A logger goes by the dotted name of its module, all of them together by
-`root`; a name may also be that of a package, which counts for the modules in it that have no level of their own.
+The levels are not stored, and a restart resets them, as in Kafka. The name of a logger is the dotted name of its module; `root` is the root
+logger. The level of a package applies to its modules without a level of their own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from barnabas.config_def import ConfigSource, InvalidConfig
 from barnabas.errors import InvalidRequest, KafkaError
 
 ROOT: Final = "root"
-TRACE: Final = 5  # Python has nothing below DEBUG
+TRACE: Final = 5  # Python has no level below DEBUG
 
 _LEVELS: Final = {
     "TRACE": TRACE,
@@ -31,13 +31,13 @@ _log = logging.getLogger(__name__)
 
 
 class LogLevels:
-    """`manager` is what keeps the loggers: Python's own, if nobody says otherwise."""
+    """`manager` holds the loggers; by default it is that of Python's logging module."""
 
     def __init__(self, manager: logging.Manager = logging.Logger.manager) -> None:
         self._manager = manager
 
     def levels(self) -> dict[str, str]:
-        """Every logger by name, with the level that counts for it."""
+        """The effective level of every logger, by name."""
         names = sorted(name for name in self._manager.loggerDict if name != ROOT)
         return {ROOT: level_name(self._manager.root.level)} | {name: self._level_of(name) for name in names}
 
@@ -54,7 +54,7 @@ class LogLevels:
             self._validate(operation)
 
     def alter(self, operations: Iterable[Operation]) -> None:
-        """Operations that were validated."""
+        """Applies operations, which must be valid."""
         for operation in operations:
             logger = self._logger(operation.name)
             if operation.type == OpType.SET:
@@ -70,7 +70,7 @@ class LogLevels:
         if operation.type in (OpType.APPEND, OpType.SUBTRACT):
             raise InvalidRequest(f"{OpType(operation.type).name} operation is not allowed for the BROKER_LOGGER resource")
         if operation.type not in (OpType.SET, OpType.DELETE):
-            raise KafkaError  # Kafka answers UNKNOWN_SERVER_ERROR
+            raise KafkaError  # UNKNOWN_SERVER_ERROR, as in Kafka
         if name != ROOT and name not in self._manager.loggerDict:
             raise InvalidConfig(f"Logger {name} does not exist!")
         if operation.type == OpType.SET and value not in _LEVELS:
@@ -85,7 +85,7 @@ class LogLevels:
         return self._manager.root if name == ROOT else self._manager.getLogger(name)
 
     def _level_of(self, name: str) -> str:
-        """The level of the nearest one above that has one. Nobody is made a logger by being looked at."""
+        """The level of a logger or of its nearest parent with a level. Creates no logger."""
         while name:
             logger = self._manager.loggerDict.get(name)
             if isinstance(logger, logging.Logger) and logger.level:
@@ -95,5 +95,5 @@ class LogLevels:
 
 
 def level_name(level: int) -> str:
-    """Kafka's name of a level, which may be a number of somebody's own."""
+    """Kafka's name of a level. A number between two levels gets the name of the higher one."""
     return next((name for name, number in _LEVELS.items() if level <= number), "FATAL")

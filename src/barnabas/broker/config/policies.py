@@ -1,7 +1,7 @@
-"""Rules of whoever runs the cluster: classes of theirs that may refuse a new topic or a change of configs.
+"""Loads the classes of create.topic.policy.class.name and alter.config.policy.class.name, which may reject new topics and config changes.
 
-`create.topic.policy.class.name` and `alter.config.policy.class.name` name a Python class by its dotted path. It is made once at the start,
-given the broker's settings, asked before anything is written, and closed at the end. What it refuses, it refuses with PolicyViolation.
+The value is the dotted path of a Python class. The broker makes one instance at its start, calls `configure` with the broker's properties,
+`validate` before each write, and `close` at the shutdown. A policy rejects a request by raising PolicyViolation.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ALTER_CONFIG_POLICY: Final = "alter.config.policy.class.name"
 
 @dataclass(frozen=True, slots=True)
 class CreateTopicMetadata:
-    """A topic to be. With an assignment of the client's there is no number of partitions and no replication factor."""
+    """A topic to be created. With a manual assignment, `num_partitions` and `replication_factor` are None."""
 
     topic: str
     num_partitions: int | None
@@ -31,7 +31,7 @@ class CreateTopicMetadata:
 
 @dataclass(frozen=True, slots=True)
 class AlterConfigMetadata:
-    """The configs of one resource as the client wants them; `resource_type` is the number of the protocol."""
+    """The requested configs of one resource. `resource_type` is the number in the protocol."""
 
     resource_type: int
     resource_name: str
@@ -55,7 +55,7 @@ class AlterConfigPolicy(Protocol):
 
 
 def load_policy(config: BrokerConfig, key: str) -> Any:
-    """The policy that the setting names, configured; None if it names none. Raises InvalidConfig if there is no such class."""
+    """The configured policy of a setting; None if it is not set. Raises InvalidConfig if there is no such class."""
     name = config.text(key)
     if not name:
         return None

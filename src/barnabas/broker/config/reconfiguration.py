@@ -1,7 +1,7 @@
-"""What a dynamic change may not do to the settings in force, however good the new values are: Kafka's validateReconfiguration.
+"""Limits on dynamic changes that depend on the current values: Kafka's validateReconfiguration.
 
-Numbers of threads are changed by a factor of two at most, and listeners are not changed at all while the broker runs. There are no threads
-here to be changed; who scripts a change is answered as by Kafka all the same.
+A thread count can change by a factor of two at most, and listeners cannot change while the broker runs. Barnabas does not have these
+threads, but gives the same responses as Kafka, for scripts that change them.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 _THREAD_POOLS: Final = ("num.io.threads", "num.replica.fetchers", "num.recovery.threads.per.data.dir", "background.threads")
 _NETWORK_THREADS: Final = "num.network.threads"
-# What an existing listener may be given of its own while it is open, besides its certificates and SASL.
+# Settings of an open listener that can change, besides certificates and SASL.
 _LISTENER_CONFIGS: Final = ("max.connections", "max.connection.creation.rate", _NETWORK_THREADS)
 _SECURITY_CONFIGS: Final = ("ssl.", "sasl.", "principal.builder.class")
 
 
 def validate_reconfiguration(before: BrokerConfig, after: BrokerConfig) -> None:
-    """Raises InvalidConfig, in the words that reach Kafka's clients."""
+    """Raises InvalidConfig with the message that Kafka sends to clients."""
     for name in _THREAD_POOLS:
         _check_thread_count(name, before.number(name), after.number(name))
     for endpoint in before.broker_listeners:

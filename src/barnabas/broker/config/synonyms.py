@@ -1,7 +1,6 @@
-"""Which names a setting goes by: units of time, and prefixes of listeners.
+"""The synonyms of a setting: the same setting in other units of time, and with the prefix of a listener.
 
-A setting may stand under several names, the more precise ones first. The order here is the one DescribeConfigs lists them in and the one in
-which they win.
+Synonyms are in order of precedence, the more precise unit first. DescribeConfigs lists them in this order.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from barnabas.near_names import near_name
 
 _LISTENER_CONFIG: Final = re.compile(r"listener\.name\.[^.]*\.(.*)")
 
-# These stand behind listener and mechanism: listener.name.sasl_ssl.plain.sasl.jaas.config.
+# These have a prefix of listener and mechanism: listener.name.sasl_ssl.plain.sasl.jaas.config.
 _MECHANISM_CONFIGS: Final = (
     "sasl.jaas.config",
     "sasl.login.callback.handler.class",
@@ -30,13 +29,13 @@ _FAMILIES: Final = (
     ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
 )
 _SYNONYMS: Final = {name: family for family in _FAMILIES for name in family} | {
-    # One way only: the scheduler's interval is a setting of its own that also serves as a default.
+    # In one direction only: the interval of the scheduler is a separate setting that also serves as a default.
     "log.flush.interval.ms": ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
 }
 
 
 def broker_config_synonyms(name: str, match_listener_override: bool = True) -> tuple[str, ...]:
-    """All names of a setting, itself among them, the winning one first."""
+    """All names of a setting, including `name`, in order of precedence."""
     if name in _SYNONYMS:
         return _SYNONYMS[name]
     base = base_name(name) if match_listener_override else None
@@ -44,7 +43,7 @@ def broker_config_synonyms(name: str, match_listener_override: bool = True) -> t
 
 
 def base_name(name: str) -> str | None:
-    """The setting that a listener's own one stands for; None for a name without a listener's prefix."""
+    """The name without the prefix of a listener. None if it has no such prefix."""
     match = _LISTENER_CONFIG.fullmatch(name) if name.startswith("listener.name.") else None
     if match is None:
         return None
@@ -52,7 +51,7 @@ def base_name(name: str) -> str | None:
 
 
 def config_key(name: str) -> BrokerConfigKey | None:
-    """The definition of a setting, also under the prefix of a listener; None if there is none."""
+    """The definition of a setting, with or without the prefix of a listener. None for an unknown name."""
     for candidate in (name, base_name(name)):
         if candidate is not None and (key := BROKER_CONFIGS.get(candidate) or DYNAMIC_ONLY_CONFIGS.get(candidate)) is not None:
             return key
@@ -60,7 +59,7 @@ def config_key(name: str) -> BrokerConfigKey | None:
 
 
 def near_config_name(name: str) -> str | None:
-    """The setting that an unknown name looks like, with the prefix of its listener; None for one that is known or like no other."""
+    """The known setting whose name is similar to an unknown one, with its listener prefix. None for a known name, or if none is similar."""
     if config_key(name) is not None:
         return None
     base = base_name(name)

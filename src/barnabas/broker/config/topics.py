@@ -1,6 +1,6 @@
-"""Whether a topic may have these settings: what CreateTopics and AlterConfigs ask before anything is written.
+"""Validates topic configs for CreateTopics and AlterConfigs, before they are written.
 
-Stricter than reading them back: a log is opened with what stands in the tree, but nobody may set what Kafka would refuse.
+This is stricter than reading them: a log opens with whatever the metadata store has, but a client cannot set what Kafka would reject.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from barnabas.storage.topic_configs import topic_config_key
 
 
 def validate_topic(properties: Mapping[str, str], config: BrokerConfig) -> LogConfig:
-    """The config a topic with these settings has on this broker; raises InvalidConfig with Kafka's words."""
+    """The LogConfig of a topic with these configs on this broker. Raises InvalidConfig with Kafka's message."""
     keys = {name: topic_config_key(name) for name in properties}
     values = {name: key.parse(properties[name]) for name, key in keys.items()}
     if values.get("remote.storage.enable"):

@@ -1,5 +1,7 @@
-"""Settings that ask for what this broker cannot do yet, where doing without would be dangerous: they stop the start, with a line that says
-what to do. Settings that merely have no effect are not the business of this file."""
+"""Settings that this broker does not support and cannot safely ignore. They stop the start, with a message that says what to do.
+
+Unsupported settings that can safely be ignored are not checked here.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What the settings of a broker must be to each other: the checks Kafka makes at its start, with its words.
+"""Constraints between the settings of a broker: Kafka's checks at the start, with its messages.
 
-Each value alone was checked by its row of the table. What Kafka demands of a KRaft quorum is not demanded: there is none here.
+The definition of each setting has validated its value alone. Kafka's checks of a KRaft quorum are left out, because Barnabas has none.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _HOST: Final = re.compile(r"([0-9a-zA-Z\-%._:]*)")
 
 
 class UnmetRequirement(InvalidConfig):
-    """Values that do not go together. To clients Kafka says `requirement failed: ` before it."""
+    """Values that contradict each other. In responses to clients, Kafka puts `requirement failed: ` before the message."""
 
 
 def validate(config: BrokerConfig) -> None:

@@ -1,1 +1,1 @@
-"""What the group and the transaction coordinator share in a broker: the partitions of their topics."""
+"""What the group coordinator and the transaction coordinator of a broker share: access to the partitions of their topics."""

@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""What every coordinator stands on in a broker: the partitions of its topic, the loop's timers, and where it counts.
+"""What a coordinator uses of its broker: the partitions of its topic, the timers of the event loop, and counters.
 
-A coordinator decides and knows none of these; here its questions are passed on to the replica manager and the loop. Everything is answered
-at once: nothing in here may wait.
+Coordinators only know protocols; these classes implement them with the replica manager and the event loop. Every call returns at once;
+nothing in this module may wait.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 
 from barnabas.broker.partitions.partition import Partition
 from barnabas.broker.replication.replica_manager import ACKS_LEADER, ReplicaManager
-from barnabas.coordinator.runtime import NOBODY, Producer
+from barnabas.coordinator.runtime import NO_TRANSACTION, TransactionProducer
 from barnabas.errors import NotLeaderOrFollower
 from barnabas.storage.log.fetch import FetchIsolation
 from barnabas.storage.log.log import Log
@@ -23,22 +23,22 @@ _NO_LEADER: Final = -1
 
 
 def committed_offset(log: Log) -> int:
-    """Up to where nothing can be lost: replicated to all in sync and, where flush.messages asks for it, on disk."""
+    """The offset below which no record can be lost: replicated to the whole ISR and, where flush.messages requires it, on disk."""
     if log.acks_wait_below > log.recovery_point:
         return min(log.high_watermark, log.recovery_point)
     return log.high_watermark
 
 
 class CoordinatorLog:
-    """The partitions of a coordinator's topic that this broker leads (`PartitionLog`). `required_acks` are those of its writes."""
+    """The partitions of a coordinator's topic that this broker leads (implements `PartitionLog`). `required_acks` applies to its writes."""
 
     def __init__(self, topic: str, replica_manager: ReplicaManager, required_acks: int = ACKS_LEADER) -> None:
         self._topic = topic
         self._replica_manager = replica_manager
         self._required_acks = required_acks
-        self._keys: dict[int, TopicPartition] = {}  # of the partitions that were asked for, none of which is made twice
+        self._keys: dict[int, TopicPartition] = {}  # by partition index, so that each TopicPartition is made once
 
-    def append(self, partition: int, batch: bytes, producer: Producer = NOBODY) -> int:
+    def append(self, partition: int, batch: bytes, producer: TransactionProducer = NO_TRANSACTION) -> int:
         key = self._key(partition)
         return self._replica_manager.append_as_coordinator(key, batch, producer.guard, producer.transaction_version, self._required_acks)
 
@@ -57,9 +57,9 @@ class CoordinatorLog:
         return _NO_LEADER if log is None else log.log_end_offset
 
     def read(self, partition: int, offset: int, max_bytes: int) -> bytes:
-        """The last batch may be cut short; what reads batches passes over it, and it is the first of the next read."""
-        found = self._leader_log(partition).read(offset, max_bytes, FetchIsolation.LOG_END, min_one_message=True)
-        return b"" if found.records is None else found.records.read()
+        """The last batch may be incomplete; readers of batches skip it, and the next read starts with it."""
+        fetched = self._leader_log(partition).read(offset, max_bytes, FetchIsolation.LOG_END, min_one_message=True)
+        return b"" if fetched.records is None else fetched.records.read()
 
     def next_segment(self, partition: int, offset: int) -> int:
         log = self._leader_log(partition)
@@ -67,8 +67,8 @@ class CoordinatorLog:
         return log.log_end_offset if following is None else following.base_offset
 
     def _log(self, partition: int) -> Log | None:
-        found: Partition | None = self._replica_manager.partition(self._key(partition))
-        return None if found is None else found.leader_log
+        online: Partition | None = self._replica_manager.partition(self._key(partition))
+        return None if online is None else online.leader_log
 
     def _key(self, partition: int) -> TopicPartition:
         key = self._keys.get(partition)
@@ -84,7 +84,7 @@ class CoordinatorLog:
 
 
 class LoopScheduler:
-    """Timers in milliseconds (`Scheduler`)."""
+    """Timers in milliseconds (implements `Scheduler`)."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -97,7 +97,7 @@ class LoopScheduler:
 
 
 class SensorCounts:
-    """How often things have happened, under Kafka's names, since the broker was started (`Metrics`)."""
+    """Counts since the start of the broker, by the names of Kafka's sensors (implements `Metrics`)."""
 
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}

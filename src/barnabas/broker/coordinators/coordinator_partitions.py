@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""Tells a coordinator what happens to the partitions of its topic: which of them this broker leads, and how far they are replicated.
+"""Notifies a coordinator of changes in the partitions of its topic: which of them this broker leads, and their high watermarks.
 
-The replica manager and the metadata cache tell everybody everything; here it becomes calls of one coordinator about its own topic. There is
-one of these for each kind of coordinator. It never decides anything.
+The replica manager and the metadata cache notify all listeners of all topics. CoordinatorPartitions filters the changes of one topic and
+calls one coordinator; the group and the transaction coordinator have one each. It makes no decisions.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from barnabas.broker.topics.metadata_cache import MetadataCache
 from barnabas.topic_partition import TopicPartition
 
 
-class Coordinator(Protocol):
-    """What all kinds of coordinators have in common."""
+class PartitionedCoordinator(Protocol):
+    """The part of its interface that the group and the transaction coordinator share."""
 
     def start(self, partition_count: int) -> None:
-        """May be called again when the topic has another number of partitions."""
+        """May be called again when the number of partitions of the topic changes."""
 
     def shutdown(self) -> None: ...
 
@@ -34,7 +34,7 @@ class Coordinator(Protocol):
 
 
 class LoadTimes:
-    """How long partitions took to load, in milliseconds, since the broker was started."""
+    """Load times of partitions, in milliseconds, since the start of the broker."""
 
     def __init__(self) -> None:
         self.longest = 0
@@ -52,10 +52,15 @@ class LoadTimes:
 
 
 class CoordinatorPartitions:
-    """To be made on the loop it will run on. `default_count` is what the topic is made with, if it is not there yet."""
+    """Must be made on the event loop that it runs on. `default_count` is the partition count of the topic when it is created."""
 
     def __init__(
-        self, topic: str, default_count: int, coordinator: Coordinator, replica_manager: ReplicaManager, metadata_cache: MetadataCache
+        self,
+        topic: str,
+        default_count: int,
+        coordinator: PartitionedCoordinator,
+        replica_manager: ReplicaManager,
+        metadata_cache: MetadataCache,
     ) -> None:
         self._topic = topic
         self._default_count = default_count
@@ -67,7 +72,7 @@ class CoordinatorPartitions:
         self.load_times = LoadTimes()
 
     def start(self) -> None:
-        """Before the controller is heard: nothing that it says may be missed."""
+        """To be called before the controller starts, so that no change of leadership is missed."""
         self._is_running = True
         self._coordinator.start(self._default_count)
         self._replica_manager.on_leadership_change.append(self._leadership_changed)
@@ -76,7 +81,7 @@ class CoordinatorPartitions:
         self._metadata_cache.on_topics_changed.append(self._topics_changed)
 
     def shutdown(self) -> None:
-        """Everybody who waits for the coordinator is sent to another one. Nothing is written after it."""
+        """Completes waiting requests with NOT_COORDINATOR. Nothing is written afterwards."""
         self._is_running = False
         self._coordinator.shutdown()
 
@@ -90,19 +95,19 @@ class CoordinatorPartitions:
                 self._coordinator.on_resignation(followed.partition.partition, followed.leader_epoch)
 
     def _load_slice(self, slices: Iterator[None], began: float) -> None:
-        """One slice in each turn of the loop, so that everybody else gets theirs."""
+        """Loads one slice per iteration of the event loop, so that other work runs in between."""
         if next(slices, self) is None:
             self._loop.call_soon(self._load_slice, slices, began)
         else:
             self.load_times.record(round((self._loop.time() - began) * 1000))
 
     def _changed(self, partition: TopicPartition) -> None:
-        """The high watermark has moved, more is on disk, or the partition is not led here any more."""
-        found = self._replica_manager.partition(partition)
-        if found is None or found.leader_log is None:
+        """The high watermark or the recovery point has moved, or this broker no longer leads the partition."""
+        online = self._replica_manager.partition(partition)
+        if online is None or online.leader_log is None:
             self._coordinator.on_resignation(partition.partition, None)
         else:
-            self._coordinator.high_watermark_updated(partition.partition, committed_offset(found.leader_log))
+            self._coordinator.high_watermark_updated(partition.partition, committed_offset(online.leader_log))
 
     def _topics_changed(self, names: list[str]) -> None:
         if self._topic in names and self._is_running:

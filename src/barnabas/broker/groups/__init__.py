@@ -1,1 +1,1 @@
-"""The group coordinator in its broker."""
+"""The group coordinator as a part of the broker."""

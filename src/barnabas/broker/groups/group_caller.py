@@ -1,5 +1,5 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""Who asks the group coordinator: the client id and the address of a request, in the words of Java, which other members get to see."""
+"""The caller of a group request: client id, and client address in Java's notation, which DescribeGroups shows to other clients."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def caller_of(request: Request[Any]) -> Caller:
 
 
 def java_address(address: str) -> str:
-    """As InetAddress prints one whose name it was not asked for: /1.2.3.4, or all eight groups of IPv6 with the scope behind."""
+    """As Java's InetAddress prints an unresolved address: /1.2.3.4, or all eight groups of an IPv6 address, followed by its scope."""
     if ":" not in address:
         return f"/{address}"
     host, percent, scope = address.partition("%")

@@ -1,7 +1,7 @@
-"""The group coordinator in its broker: made here with all it stands on, and told here what happens to its partitions and to topics.
+"""Connects the group coordinator to its broker: builds it with its log, timers and ids, and passes changes of partitions and topics to it.
 
-What happens to the partitions of `__consumer_offsets` it hears as every coordinator does; besides, which topics have changed and which
-partitions are gone. Handlers ask the coordinator itself, not this.
+CoordinatorPartitions passes the changes of the partitions of `__consumer_offsets`, as for every coordinator. This service also passes
+changed topics and deleted partitions. Handlers call the coordinator itself, not this service.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ from barnabas.broker.coordinators.coordinator_partitions import CoordinatorParti
 from barnabas.broker.groups.group_environment import CachedTopics, GroupOverrides, MemberIds
 from barnabas.broker.replication.replica_manager import ReplicaManager
 from barnabas.broker.topics.metadata_cache import MetadataCache
+from barnabas.coordinator.group.classic.classic_groups import ClassicGroups
 from barnabas.coordinator.group.config import GroupCoordinatorConfig
 from barnabas.coordinator.group.consumer.consumer_groups import ConsumerGroups
 from barnabas.coordinator.group.coordinator import GroupCoordinator
 from barnabas.coordinator.group.group_metrics import MODERN, group_counts
+from barnabas.coordinator.group.group_table import GroupTable
 from barnabas.coordinator.group.regex_queue import RegexQueue
 from barnabas.coordinator.group.shard import GroupCoordinatorShard
 from barnabas.coordinator.runtime import CoordinatorRuntime, ShardTimer
@@ -27,7 +29,7 @@ from barnabas.topic_name import CONSUMER_OFFSETS
 
 
 class GroupCoordinatorService:
-    """To be made on the loop it will run on. `coordinator` is what handlers use, `counts` what it has counted."""
+    """Must be made on the event loop that it runs on. `coordinator` serves the handlers; `counts` holds its metrics."""
 
     def __init__(
         self,
@@ -64,17 +66,17 @@ class GroupCoordinatorService:
         )
 
     def start(self) -> None:
-        """Before the controller is heard: nothing that it says may be missed."""
+        """To be called before the controller starts, so that no change of leadership is missed."""
         self._partitions.start()
         self._replica_manager.on_partitions_deleted.append(self.coordinator.partitions_deleted)
         self._metadata_cache.on_topics_changed.append(self._topics_changed)
 
     def shutdown(self) -> None:
-        """Everybody who waits for a group is sent to another coordinator. Nothing is written after it."""
+        """Completes waiting members with NOT_COORDINATOR. Nothing is written afterwards."""
         self._partitions.shutdown()
 
     def metrics(self) -> dict[str, int]:
-        """Kafka's metrics of the coordinator as they are now, by name; `skipped-record-count` is ours."""
+        """The current values of Kafka's coordinator metrics, by name. `skipped-record-count` is not one of Kafka's."""
         loads = self._partitions.load_times
         skipped = {f"{MODERN}skipped-record-count": self.coordinator.skipped_records}
         load_times = {f"{MODERN}partition-load-time-max": loads.longest, f"{MODERN}partition-load-time-avg": loads.average}
@@ -82,11 +84,13 @@ class GroupCoordinatorService:
 
     def _make_shard(self, partition: int, timer: ShardTimer) -> GroupCoordinatorShard:
         config, clock, counts = self._config, self._clock, self.counts
-        shard = GroupCoordinatorShard(config, clock, timer, counts, self._ids.classic, self.memory)
-        shard.consumer = ConsumerGroups(
-            shard.groups, config, clock, timer, counts, self._ids.consumer, self._topics, shard.classic, self._regexes, self._overrides
-        )
-        return shard
+
+        def make_consumer(groups: GroupTable, classic: ClassicGroups) -> ConsumerGroups:
+            return ConsumerGroups(
+                groups, config, clock, timer, counts, self._ids.consumer, self._topics, classic, self._regexes, self._overrides
+            )
+
+        return GroupCoordinatorShard(config, clock, timer, counts, self._ids.classic, self.memory, make_consumer)
 
     def _topics_changed(self, names: list[str]) -> None:
         created = False

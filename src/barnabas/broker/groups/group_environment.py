@@ -1,7 +1,7 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""What the group coordinator asks of its broker besides a log: the topics of the cluster, the settings of groups, ids for members.
+"""What the group coordinator needs of its broker besides a log: the topics of the cluster, the configs of groups, member ids.
 
-Its questions are passed on to the metadata cache and the configs, and answered at once: nothing in here may wait.
+The metadata cache and the config manager supply them. Every call returns at once; nothing in this module may wait.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Final
 from barnabas.broker.topics.metadata_cache import MetadataCache
 from barnabas.uuid import UUID_SIZE, Uuid
 
-# The bits of a UUID that say which kind of UUID it is, and what they are in one that is random.
+# The version and variant bits of a UUID, and their values in version 4 (random).
 _UUID_FIXED: Final = 0xF000_C000_0000_0000_0000
 _UUID_VERSION_4: Final = 0x4000_8000_0000_0000_0000
 
 
 class CachedTopics:
-    """The topics of the cluster as the metadata cache has them (`TopicsImage`)."""
+    """The topics of the cluster in the metadata cache (implements `TopicsImage`)."""
 
     def __init__(self, cache: MetadataCache) -> None:
         self._cache = cache
@@ -45,7 +45,7 @@ class CachedTopics:
 
 
 class GroupOverrides:
-    """What GROUP resources set for themselves (`GroupConfigs`). The values were checked when they were set."""
+    """The configs of GROUP resources (implements `GroupConfigs`). The values were validated when they were set."""
 
     def __init__(self, groups: Callable[[], Mapping[str, Mapping[str, str]]]) -> None:
         self._groups = groups
@@ -57,19 +57,19 @@ class GroupOverrides:
         return self._number(group_id, "consumer.heartbeat.interval.ms")
 
     def _number(self, group_id: str, name: str) -> int | None:
-        found = self._groups().get(group_id, {}).get(name)
-        return None if found is None else int(found)
+        value = self._groups().get(group_id, {}).get(name)
+        return None if value is None else int(value)
 
 
 class MemberIds:
-    """Ids for members that have none. Both protocols have their own form of the same 128 random bits."""
+    """New member ids: 128 random bits, formatted as each of the two group protocols does."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
 
     def classic(self) -> str:
         bits = self._random.getrandbits(8 * UUID_SIZE)
-        digits = f"{bits & ~_UUID_FIXED | _UUID_VERSION_4:032x}"  # as uuid.uuid4 does, and several times as fast
+        digits = f"{bits & ~_UUID_FIXED | _UUID_VERSION_4:032x}"  # the format of uuid.uuid4, several times as fast
         return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
     def consumer(self) -> str:

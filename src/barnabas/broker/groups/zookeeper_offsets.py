@@ -1,6 +1,7 @@
-"""Offsets that clients of Kafka 0.8 keep in the metadata tree, by group, topic and partition: OffsetCommit and OffsetFetch of version 0.
+"""Offsets that clients of Kafka 0.8 store as znodes, by group, topic and partition: version 0 of OffsetCommit and OffsetFetch.
 
-Nothing newer reads them, and no group has a say in them. What the tree refuses is answered with a code, each partition for itself.
+Later versions do not read these znodes, and the group coordinator does not check them. An error of the metadata store becomes the error
+code of its partition.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 async def commit(tree: TreeClient, group_id: str, offsets: Sequence[tuple[TopicPartition, int]]) -> list[int]:
-    """The codes, in the order of the offsets. Of several for one partition only the last is written."""
+    """The error codes, in the order of `offsets`. If a partition occurs several times, only its last offset is written."""
     latest = dict(offsets)
     writes = [SetData(paths.consumer_offset(group_id, *partition), encode_offset(offset)) for partition, offset in latest.items()]
     codes = {}
@@ -39,15 +40,15 @@ async def commit(tree: TreeClient, group_id: str, offsets: Sequence[tuple[TopicP
 
 
 async def fetch(tree: TreeClient, group_id: str, partitions: Sequence[TopicPartition]) -> list[tuple[int | None, int]]:
-    """Offset and code, in the order of the partitions; no offset for one that was never committed."""
+    """Offset and error code, in the order of `partitions`. The offset is None for a partition without a commit."""
     reads = [GetData(paths.consumer_offset(group_id, *partition)) for partition in partitions]
-    found: list[tuple[int | None, int]] = []
+    results: list[tuple[int | None, int]] = []
     for read, response in zip(reads, await tree.handle(reads), strict=True):
         try:
-            found.append((decode_offset(read.path, response.value.data), int(ErrorCode.NONE)))
+            results.append((decode_offset(read.path, response.value.data), int(ErrorCode.NONE)))
         except NoNode:
-            found.append((None, int(ErrorCode.NONE)))
+            results.append((None, int(ErrorCode.NONE)))
         except (TreeError, CorruptZNode) as error:
             _log.info("A committed offset cannot be read: %s", error)
-            found.append((None, int(ErrorCode.UNKNOWN_SERVER_ERROR)))
-    return found
+            results.append((None, int(ErrorCode.UNKNOWN_SERVER_ERROR)))
+    return results

@@ -1,26 +1,24 @@
-"""What the broker can do, one file per API: a request in, a response out. The table says which file answers which API, in which versions.
+"""The handlers, one module per API. The tables map API keys to modules; ApiVersions advertises the APIs in them.
 
-A module is imported when its API is first asked for, so that a broker starts with the code it needs. Each has
-`handle(broker, request)`, which returns the response, or None when it will call `request.respond` later, or where it has to wait for the
-metadata tree or for turns of the loop an awaitable of either. The range of versions in the table is what ApiVersions advertises.
+A module is imported with the first request of its API, so that a broker starts with the code it needs. Each module has
+`handle(broker, request)`, which returns the `Reply` to the request.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.protocol import api_keys
-from barnabas.protocol.message import Message
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.handlers.parts import Parts
+    from barnabas.broker.requests.reply import Reply
     from barnabas.broker.requests.request import Request
 
-    Handle = Callable[[Broker, Request[Any]], Message | Awaitable[Message | None] | None]
-    HandleMany = Callable[[Broker, Request[Any]], Awaitable[Message | None]]
+    Handle = Callable[[Broker, Request[Any]], Reply[Any]]
 
 HANDLERS: Final = {
     api_keys.PRODUCE: "produce",
@@ -68,7 +66,8 @@ HANDLERS: Final = {
     api_keys.DESCRIBE_TOPIC_PARTITIONS: "describe_topic_partitions",
 }
 
-# What brokers of one cluster say to each other. Served where there are others, and only to who comes by the listener that brokers use.
+# Requests between the brokers of a cluster, which a single broker does not serve. Accepted only on the inter-broker or control-plane
+# listener.
 CONTROL: Final = {
     api_keys.LEADER_AND_ISR: "leader_and_isr",
     api_keys.STOP_REPLICA: "stop_replica",
@@ -78,21 +77,21 @@ CONTROL: Final = {
     api_keys.ALLOCATE_PRODUCER_IDS: "allocate_producer_ids",
 }
 
-# Answered at once, also by a broker that has just joined a cluster and not been told yet what there is: all else would be answered wrongly.
-# Who produces or fetches asks again where this broker does not know of its partition.
+# Served before the first UpdateMetadata arrives. Other APIs wait, because the metadata cache is still empty. Producers and fetchers retry
+# when this broker does not know their partition yet.
 AT_ONCE: Final = frozenset({api_keys.API_VERSIONS, api_keys.PRODUCE, api_keys.FETCH, *CONTROL})
 
 
 class Handler:
-    """One entry of the table, with its module once it was needed.
+    """The functions of one handler module.
 
-    A request with more than `turns.ELEMENTS_AT_ONCE` elements goes to `handle_many`, a coroutine that takes turns, or where the module has
-    `PARTS` to `handle` part by part; where it has neither, `handle` is fast enough, or takes turns itself."""
+    A request with more than `turns.ELEMENTS_AT_ONCE` elements goes to `handle_many`, which takes turns. If the module has `PARTS` instead,
+    it goes to `handle` part by part. With neither, `handle` is fast enough or takes turns itself."""
 
     __slots__ = ("handle", "handle_many", "parts")
 
     def __init__(self, module: str) -> None:
-        found = import_module(f"{__name__}.{module}")
-        self.handle: Handle = found.handle
-        self.handle_many: HandleMany | None = getattr(found, "handle_many", None)
-        self.parts: Parts | None = getattr(found, "PARTS", None)
+        imported = import_module(f"{__name__}.{module}")
+        self.handle: Handle = imported.handle
+        self.handle_many: Handle | None = getattr(imported, "handle_many", None)
+        self.parts: Parts | None = getattr(imported, "PARTS", None)

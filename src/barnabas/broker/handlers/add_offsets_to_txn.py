@@ -1,8 +1,8 @@
-"""AddOffsetsToTxn: a transaction is about to commit offsets of a group, so its markers will have to go to the group's partition too.
+"""AddOffsetsToTxn: adds the partition of a group's offsets to a transaction, so that its markers go to that partition too.
 
 Versions 0 to 4.
-Behaviour: the partition of `__consumer_offsets` that the group belongs to is added to the transaction, as AddPartitionsToTxn adds others.
-Version notes: 2 knows PRODUCER_FENCED; before it is INVALID_PRODUCER_EPOCH. 4 knows TRANSACTION_ABORTABLE.
+Behaviour: the partition of `__consumer_offsets` that the group belongs to is added as AddPartitionsToTxn adds other partitions.
+Version notes: 2 has PRODUCER_FENCED, earlier versions INVALID_PRODUCER_EPOCH. 4 has TRANSACTION_ABORTABLE.
 Errors: INVALID_REQUEST, INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, INVALID_TXN_STATE, CONCURRENT_TRANSACTIONS, NOT_COORDINATOR,
   COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.requests.reply import Answer
+from barnabas.broker.requests.reply import Reply
 from barnabas.errors import KafkaError
 from barnabas.protocol.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
 from barnabas.protocol.messages.add_offsets_to_txn_response import AddOffsetsToTxnResponse
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from barnabas.broker.requests.request import Request
 
 
-def handle(broker: Broker, request: Request[AddOffsetsToTxnRequest]) -> AddOffsetsToTxnResponse | None:
-    answer: Answer[AddOffsetsToTxnResponse] = Answer(request)
+def handle(broker: Broker, request: Request[AddOffsetsToTxnRequest]) -> Reply[AddOffsetsToTxnResponse]:
+    reply: Reply[AddOffsetsToTxnResponse] = Reply(request)
     try:
-        broker.transactions.add_offsets(request.message, request.version, answer.give)
-    except KafkaError as error:  # groups have no coordinator: the broker is shutting down
-        return AddOffsetsToTxnResponse(error_code=error.code)
-    return answer.now()
+        broker.transactions.add_offsets(request.message, request.version, reply.complete)
+    except KafkaError as error:  # the group coordinator has stopped: the broker is shutting down
+        return Reply.now(request, AddOffsetsToTxnResponse(error_code=error.code))
+    return reply

@@ -1,13 +1,13 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""AddPartitionsToTxn: partitions that a transaction is about to write to, for its coordinator to remember before they get anything.
+"""AddPartitionsToTxn: adds partitions to a transaction, before any record of the transaction is written to them.
 
 Versions 0 to 5.
 Behaviour
-- up to 3 it comes from a producer: one transaction. From 4 on it comes from brokers that got records or offsets of transactions: many
-  transactions, each with partitions to add, or only to be looked for (KIP-890).
-- a partition that does not exist, or an internal topic in a client's request, fails its transaction: the others of it are
-  OPERATION_NOT_ATTEMPTED. One transaction's errors are none of the others' business.
-Version notes: 2 knows PRODUCER_FENCED; before it is INVALID_PRODUCER_EPOCH. 5 has the errors of transaction version 2.
+- up to version 3 a producer sends it, for one transaction. From version 4 on brokers send it that received records or offsets of
+  transactions: it names many transactions, each with partitions to add, or only to verify (KIP-890).
+- a partition that does not exist, or an internal topic in a client's request, fails its transaction: the other partitions of the
+  transaction get OPERATION_NOT_ATTEMPTED. An error of one transaction does not affect the others.
+Version notes: 2 has PRODUCER_FENCED, earlier versions INVALID_PRODUCER_EPOCH. 5 has the errors of transaction version 2.
 Errors: per partition: UNKNOWN_TOPIC_OR_PARTITION, TOPIC_AUTHORIZATION_FAILED, OPERATION_NOT_ATTEMPTED, and those of the coordinator:
   INVALID_REQUEST, INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, INVALID_TXN_STATE, CONCURRENT_TRANSACTIONS, TRANSACTION_ABORTABLE,
   NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE.
@@ -19,8 +19,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.handlers.parts import Parts
-from barnabas.broker.requests.gather import Gather
-from barnabas.broker.requests.reply import Answer
+from barnabas.broker.requests.reply import Reply
+from barnabas.coordinator.gather import Gather
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.add_partitions_to_txn_request import AddPartitionsToTxnRequest, AddPartitionsToTxnTransaction
 from barnabas.protocol.messages.add_partitions_to_txn_response import (
@@ -44,11 +44,11 @@ _OPERATION_NOT_ATTEMPTED: Final = int(ErrorCode.OPERATION_NOT_ATTEMPTED)
 
 Errors = Mapping[TopicPartition, int]
 
-PARTS: Final = Parts(("transactions",), ("results_by_transaction",))  # a transaction is added to as a whole or not at all
+PARTS: Final = Parts(("transactions",), ("results_by_transaction",))  # the partitions of a transaction are added together or not at all
 
 
-def handle(broker: Broker, request: Request[AddPartitionsToTxnRequest]) -> AddPartitionsToTxnResponse | None:
-    answer: Answer[AddPartitionsToTxnResponse] = Answer(request)
+def handle(broker: Broker, request: Request[AddPartitionsToTxnRequest]) -> Reply[AddPartitionsToTxnResponse]:
+    reply: Reply[AddPartitionsToTxnResponse] = Reply(request)
     message, version = request.message, request.version
     if version >= _FROM_BROKERS:
         transactions = message.transactions
@@ -63,19 +63,19 @@ def handle(broker: Broker, request: Request[AddPartitionsToTxnRequest]) -> AddPa
             )
         ]
 
-    def give(results: list[Errors]) -> None:
-        answer.give(_response(version, transactions, results))
+    def respond(results: list[Errors]) -> None:
+        reply.complete(_response(version, transactions, results))
 
-    gather: Gather[Errors] = Gather(len(transactions), give)
+    gather: Gather[Errors] = Gather(len(transactions), respond)
     for index, transaction in enumerate(transactions):
-        _ask(broker, version, transaction, gather.slot(index))
+        _add_or_verify(broker, version, transaction, gather.slot(index))
     gather.all_asked()
-    return answer.now()
+    return reply
 
 
-def _ask(broker: Broker, version: int, transaction: AddPartitionsToTxnTransaction, respond: Callable[[Errors], None]) -> None:
+def _add_or_verify(broker: Broker, version: int, transaction: AddPartitionsToTxnTransaction, respond: Callable[[Errors], None]) -> None:
     partitions = [TopicPartition(topic.name, index) for topic in transaction.topics for index in topic.partitions]
-    refused = _refused(broker, version, partitions)
+    refused = _refusal(broker, version, partitions)
     if refused is not None:
         respond(refused)
     elif transaction.verify_only:
@@ -93,27 +93,27 @@ def _ask(broker: Broker, version: int, transaction: AddPartitionsToTxnTransactio
         )
 
 
-def _refused(broker: Broker, version: int, partitions: list[TopicPartition]) -> Errors | None:
-    errors = {partition: _fault_of(broker, version, partition) for partition in partitions}
+def _refusal(broker: Broker, version: int, partitions: list[TopicPartition]) -> Errors | None:
+    errors = {partition: _error_of(broker, version, partition) for partition in partitions}
     if not any(errors.values()):
         return None
     return {partition: error or _OPERATION_NOT_ATTEMPTED for partition, error in errors.items()}
 
 
-def _fault_of(broker: Broker, version: int, partition: TopicPartition) -> int:
+def _error_of(broker: Broker, version: int, partition: TopicPartition) -> int:
     if version < _FROM_BROKERS and is_internal(partition.topic):
-        return _TOPIC_AUTHORIZATION_FAILED  # clients write offsets by other requests
+        return _TOPIC_AUTHORIZATION_FAILED  # clients write offsets with other requests
     return 0 if broker.metadata_cache.contains(partition.topic, partition.partition) else _UNKNOWN_TOPIC_OR_PARTITION
 
 
 def _response(version: int, transactions: list[AddPartitionsToTxnTransaction], results: list[Errors]) -> AddPartitionsToTxnResponse:
-    answered = [
+    transaction_results = [
         AddPartitionsToTxnResult(transaction.transactional_id, _topic_results(transaction, errors))
         for transaction, errors in zip(transactions, results, strict=True)
     ]
     if version >= _FROM_BROKERS:
-        return AddPartitionsToTxnResponse(results_by_transaction=answered)
-    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=answered[0].topic_results)
+        return AddPartitionsToTxnResponse(results_by_transaction=transaction_results)
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=transaction_results[0].topic_results)
 
 
 def _topic_results(transaction: AddPartitionsToTxnTransaction, errors: Errors) -> list[AddPartitionsToTxnTopicResult]:

@@ -1,8 +1,8 @@
-"""AlterConfigs: all settings of a resource at once; what the request does not name is unset. IncrementalAlterConfigs is the better one.
+"""AlterConfigs: replaces all settings of a resource. Settings that the request does not name are unset; IncrementalAlterConfigs keeps them.
 
-Versions 0–2.
-- Each resource is answered on its own, in the order of the request; with validate_only nothing is written.
-- Log levels cannot be altered this way.
+Versions 0 to 2.
+- Each resource has its own result, in the order of the request. With validate_only nothing is written.
+- Log levels cannot be altered with this API.
 Errors: INVALID_REQUEST, INVALID_CONFIG, UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, POLICY_VIOLATION.
 """
 
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.config.alter import Operation, OpType
 from barnabas.broker.config.config_alterations import Alteration
+from barnabas.broker.requests.reply import Reply
 from barnabas.protocol.messages.alter_configs_request import AlterConfigsRequest
 from barnabas.protocol.messages.alter_configs_response import AlterConfigsResourceResponse, AlterConfigsResponse
 
@@ -20,7 +21,11 @@ if TYPE_CHECKING:
     from barnabas.broker.requests.request import Request
 
 
-async def handle(broker: Broker, request: Request[AlterConfigsRequest]) -> AlterConfigsResponse:
+def handle(broker: Broker, request: Request[AlterConfigsRequest]) -> Reply[AlterConfigsResponse]:
+    return Reply.awaiting(request, _alter(broker, request))
+
+
+async def _alter(broker: Broker, request: Request[AlterConfigsRequest]) -> AlterConfigsResponse:
     alterations = [
         Alteration(
             resource.resource_type,

@@ -1,15 +1,15 @@
-"""AlterPartitionReassignments: moves partitions to other brokers, or takes that back.
+"""AlterPartitionReassignments: starts to move partitions to other brokers, or cancels a move.
 
 Versions 0 and 1.
 Behaviour
-- only the active controller answers it, and at once: the moving takes its time, ListPartitionReassignments shows how far it is.
-- of a partition that is asked for twice, the last counts.
+- only the active controller serves it. It responds when the moves are recorded; ListPartitionReassignments shows those in progress.
+- if a partition is named twice, the last entry counts.
 Version notes
 - 1: may forbid that the number of replicas changes.
 Errors, of the whole
 - NOT_CONTROLLER.
 Errors, of a partition
-- UNKNOWN_TOPIC_OR_PARTITION, INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR, NO_REASSIGNMENT_IN_PROGRESS (nothing to take back).
+- UNKNOWN_TOPIC_OR_PARTITION, INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR, NO_REASSIGNMENT_IN_PROGRESS (nothing to cancel).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from barnabas.broker.requests.reply import Reply
 from barnabas.errors import KafkaError
 from barnabas.protocol.messages.alter_partition_reassignments_response import (
     AlterPartitionReassignmentsResponse,
@@ -31,12 +32,20 @@ if TYPE_CHECKING:
     from barnabas.protocol.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest, ReassignableTopic
 
 
-async def handle(broker: Broker, request: Request[AlterPartitionReassignmentsRequest]) -> AlterPartitionReassignmentsResponse:
+def handle(broker: Broker, request: Request[AlterPartitionReassignmentsRequest]) -> Reply[AlterPartitionReassignmentsResponse]:
+    return Reply.awaiting(request, _reassign(broker, request))
+
+
+async def _reassign(broker: Broker, request: Request[AlterPartitionReassignmentsRequest]) -> AlterPartitionReassignmentsResponse:
     message = request.message
     if not message.topics:
         return AlterPartitionReassignmentsResponse()
     allow_change = message.allow_replication_factor_change
-    targets = {TopicPartition(topic.name, each.partition_index): each.replicas for topic in message.topics for each in topic.partitions}
+    targets = {
+        TopicPartition(topic.name, partition.partition_index): partition.replicas
+        for topic in message.topics
+        for partition in topic.partitions
+    }
     try:
         outcomes = await broker.admin.alter_reassignments(targets, allow_change)
     except KafkaError as error:
@@ -47,7 +56,10 @@ async def handle(broker: Broker, request: Request[AlterPartitionReassignmentsReq
 def _topic(topic: ReassignableTopic, outcomes: Mapping[TopicPartition, KafkaError | None]) -> ReassignableTopicResponse:
     return ReassignableTopicResponse(
         topic.name,
-        [_partition(each.partition_index, outcomes[TopicPartition(topic.name, each.partition_index)]) for each in topic.partitions],
+        [
+            _partition(partition.partition_index, outcomes[TopicPartition(topic.name, partition.partition_index)])
+            for partition in topic.partitions
+        ],
     )
 
 

@@ -1,13 +1,14 @@
-"""AlterReplicaLogDirs: moves replicas of this broker to other log directories of it.
+"""AlterReplicaLogDirs: moves replicas between the log directories of this broker.
 
 Versions 0 to 2.
 Behaviour
-- it is answered when the moves have begun. The copies can be watched with DescribeLogDirs; at its end a copy takes the replica's place.
-- for a partition that has no replica here yet, the directory is remembered and used when one is created.
-- of a partition that is named twice the last directory counts.
+- the broker responds when the moves have begun. DescribeLogDirs shows the copies; a complete copy replaces the replica.
+- for a partition that has no replica here yet, the directory is remembered and used when the replica is created.
+- if a partition is named twice, the last directory counts.
 Errors, of a partition
-- LOG_DIR_NOT_FOUND: it is not one of log.dirs. KAFKA_STORAGE_ERROR: its disk, or that of the replica, failed.
-- UNKNOWN_TOPIC_OR_PARTITION, REPLICA_NOT_AVAILABLE: there is no replica here. INVALID_TOPIC_EXCEPTION: the name is too long for a copy's.
+- LOG_DIR_NOT_FOUND: the directory is not in log.dirs. KAFKA_STORAGE_ERROR: its disk, or the disk of the replica, failed.
+- UNKNOWN_TOPIC_OR_PARTITION, REPLICA_NOT_AVAILABLE: there is no replica here. INVALID_TOPIC_EXCEPTION: the name is too long for the
+  directory of a copy.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.handlers.parts import Parts
+from barnabas.broker.requests.reply import Reply
 from barnabas.protocol.messages.alter_replica_log_dirs_response import (
     AlterReplicaLogDirPartitionResult,
     AlterReplicaLogDirsResponse,
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 PARTS: Final = Parts(("dirs", "topics", "partitions"), ("results", "partitions"))
 
 
-def handle(broker: Broker, request: Request[AlterReplicaLogDirsRequest]) -> AlterReplicaLogDirsResponse:
+def handle(broker: Broker, request: Request[AlterReplicaLogDirsRequest]) -> Reply[AlterReplicaLogDirsResponse]:
     dirs = {
         TopicPartition(topic.name, partition): log_dir.path
         for log_dir in request.message.dirs
@@ -43,4 +45,4 @@ def handle(broker: Broker, request: Request[AlterReplicaLogDirsRequest]) -> Alte
         if topic is None:
             topic = topics[name] = AlterReplicaLogDirTopicResult(name)
         topic.partitions.append(AlterReplicaLogDirPartitionResult(partition, error))
-    return AlterReplicaLogDirsResponse(0, list(topics.values()))
+    return Reply.now(request, AlterReplicaLogDirsResponse(0, list(topics.values())))

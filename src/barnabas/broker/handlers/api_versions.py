@@ -1,13 +1,13 @@
-"""ApiVersions: which APIs this broker serves, in which versions, and which features it has. Comes before anything is known of the client.
+"""ApiVersions: the APIs that this broker serves, with their versions, and its features. The first request on a connection.
 
 Versions 0 to 4.
 Behaviour
-- computed from the table of handlers and the registry, nothing is typed twice; versions that Kafka may still change are not told.
-- a version that is not known yet is answered in version 0, which every client can read, with the versions there are of ApiVersions.
+- computed from the table of handlers and the registry. Versions that Kafka may still change are left out.
+- a request of an unknown version gets a response of version 0, which every client can read, with the supported versions of ApiVersions.
 Version notes
-- 3: the client tells its name and version, letters, digits, `-` and `.`; features. Before 4 features whose lowest level is 0 are left out:
-  older clients cannot read them.
-Errors: UNSUPPORTED_VERSION, INVALID_REQUEST for a name or version of the client that is none.
+- 3: the client sends its name and version (letters, digits, `-` and `.`); the response has features. Before 4 features whose lowest level
+  is 0 are left out: older clients cannot read them.
+Errors: UNSUPPORTED_VERSION; INVALID_REQUEST for an invalid client name or client version.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.handlers import CONTROL, HANDLERS
+from barnabas.broker.requests.reply import Reply
 from barnabas.protocol import api_keys
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_versions_request import ApiVersionsRequest
@@ -33,26 +34,29 @@ _LEVEL_ZERO_VERSION: Final = 4
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
-def handle(broker: Broker, request: Request[ApiVersionsRequest]) -> ApiVersionsResponse:
+def handle(broker: Broker, request: Request[ApiVersionsRequest]) -> Reply[ApiVersionsResponse]:
     if not request.api.has_version(request.version):
         request.version = 0
-        return ApiVersionsResponse(ErrorCode.UNSUPPORTED_VERSION, [_api_version(api_keys.API_VERSIONS)])
+        return Reply.now(request, ApiVersionsResponse(ErrorCode.UNSUPPORTED_VERSION, [_api_version(api_keys.API_VERSIONS)]))
     if request.version >= _CLIENT_INFORMATION_VERSION and not _is_valid(request.message):
-        return ApiVersionsResponse(ErrorCode.INVALID_REQUEST)
+        return Reply.now(request, ApiVersionsResponse(ErrorCode.INVALID_REQUEST))
     features = broker.features
-    return ApiVersionsResponse(
-        ErrorCode.NONE,
-        served_versions(broker.cluster is not None),
-        supported_features=_supported(features, request.version),
-        finalized_features_epoch=features.epoch,
-        finalized_features=[FinalizedFeatureKey(name, level, level) for name, level in features.finalized.items() if level != 0],
+    return Reply.now(
+        request,
+        ApiVersionsResponse(
+            ErrorCode.NONE,
+            served_versions(broker.cluster is not None),
+            supported_features=_supported(features, request.version),
+            finalized_features_epoch=features.epoch,
+            finalized_features=[FinalizedFeatureKey(name, level, level) for name, level in features.finalized.items() if level != 0],
+        ),
     )
 
 
 @cache
 def served_versions(is_clustered: bool = False) -> list[ApiVersion]:
-    """What this broker serves, in the order of the keys; shared, and not to be changed. Brokers of a cluster tell what they say to each
-    other too, as Kafka's do."""
+    """The served APIs in the order of their keys. The list is shared and must not be changed. Brokers of a cluster also list the APIs
+    between brokers, as Kafka's brokers do."""
     return [_api_version(key) for key in sorted(HANDLERS | CONTROL if is_clustered else HANDLERS)]
 
 

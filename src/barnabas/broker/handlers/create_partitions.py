@@ -1,9 +1,9 @@
-"""CreatePartitions: more partitions for topics that exist, never fewer.
+"""CreatePartitions: adds partitions to existing topics.
 
 Versions 0 to 3.
 Behaviour
-- only the active controller answers it; answered when the new partitions have leaders, or after timeout_ms.
-- without an assignment the new replicas go on round the brokers where the first partition began.
+- only the active controller serves it. It responds when the new partitions have leaders, or after timeout_ms.
+- without an assignment, new replicas are placed round robin, starting at the broker of the first partition.
 - with validate_only everything is checked and nothing is added.
 Errors, of a topic
 - NOT_CONTROLLER, UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS, INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR,
@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from barnabas.broker.requests.reply import Reply
 from barnabas.errors import InvalidRequest, KafkaError, NotController
 from barnabas.protocol.messages.create_partitions_response import CreatePartitionsResponse, CreatePartitionsTopicResult
 
@@ -24,17 +25,21 @@ if TYPE_CHECKING:
     from barnabas.protocol.messages.create_partitions_request import CreatePartitionsRequest
 
 
-async def handle(broker: Broker, request: Request[CreatePartitionsRequest]) -> CreatePartitionsResponse:
+def handle(broker: Broker, request: Request[CreatePartitionsRequest]) -> Reply[CreatePartitionsResponse]:
+    return Reply.awaiting(request, _create(broker, request))
+
+
+async def _create(broker: Broker, request: Request[CreatePartitionsRequest]) -> CreatePartitionsResponse:
     message = request.message
     counts = Counter(topic.name for topic in message.topics)
-    once = [topic for topic in message.topics if counts[topic.name] == 1]
+    unique_topics = [topic for topic in message.topics if counts[topic.name] == 1]
     outcomes: dict[str, KafkaError | None]
     try:
-        outcomes = await broker.admin.create_partitions(once, message.timeout_ms, message.validate_only, request.wait)
+        outcomes = await broker.admin.create_partitions(unique_topics, message.timeout_ms, message.validate_only, request.wait)
     except NotController as error:
-        outcomes = {topic.name: error for topic in once}
-    twice = InvalidRequest("Duplicate topic name.")
-    refused = [_result(name, twice) for name, count in counts.items() if count > 1]
+        outcomes = {topic.name: error for topic in unique_topics}
+    duplicate_error = InvalidRequest("Duplicate topic name.")
+    refused = [_result(name, duplicate_error) for name, count in counts.items() if count > 1]
     return CreatePartitionsResponse(0, refused + [_result(name, error) for name, error in outcomes.items()])
 
 

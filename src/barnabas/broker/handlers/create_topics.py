@@ -1,14 +1,14 @@
-"""CreateTopics: new topics, with so many partitions and replicas or with an assignment of the client's, and with configs of their own.
+"""CreateTopics: creates topics, by number of partitions and replicas or with an assignment, and with configs.
 
 Versions 0 to 7.
 Behaviour
-- only the active controller answers it; a client that asked another broker looks for the controller and asks again.
-- each topic stands for itself: what is wrong with one does not keep the others from being created.
-- it is answered when every partition has a leader, or after timeout_ms; a topic that is late by then is created all the same.
-- with validate_only everything is checked and nothing is made.
+- only the active controller serves it. A client that sent it to another broker finds the controller and sends it again.
+- each topic has its own result: an error of one topic does not affect the others.
+- the controller responds when every partition has a leader, or after timeout_ms. A topic that is not ready by then is still created.
+- with validate_only everything is checked and nothing is created.
 - -1 partitions or replicas: num.partitions, default.replication.factor. A topic named twice is not created.
 Version notes
-- 1: validate_only and error messages. 5: what the topic has now: partitions, replicas, all configs with their sources. 7: topic ids.
+- 1: validate_only and error messages. 5: the partitions, replicas and all configs of the new topic, with their sources. 7: topic ids.
 Errors, of a topic
 - NOT_CONTROLLER, TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION, INVALID_PARTITIONS, INVALID_REPLICATION_FACTOR, INVALID_REPLICA_ASSIGNMENT,
   INVALID_CONFIG, INVALID_REQUEST, POLICY_VIOLATION, REQUEST_TIMED_OUT.
@@ -20,6 +20,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.config import describe_topic
+from barnabas.broker.requests.reply import Reply
 from barnabas.errors import InvalidRequest, NotController
 from barnabas.protocol.messages.create_topics_response import CreatableTopicConfigs, CreatableTopicResult, CreateTopicsResponse
 
@@ -36,7 +37,11 @@ if TYPE_CHECKING:
 CONFIGS_VERSION: Final = 5
 
 
-async def handle(broker: Broker, request: Request[CreateTopicsRequest]) -> CreateTopicsResponse:
+def handle(broker: Broker, request: Request[CreateTopicsRequest]) -> Reply[CreateTopicsResponse]:
+    return Reply.awaiting(request, _create(broker, request))
+
+
+async def _create(broker: Broker, request: Request[CreateTopicsRequest]) -> CreateTopicsResponse:
     message = request.message
     counts = Counter(topic.name for topic in message.topics)
     try:
@@ -47,8 +52,8 @@ async def handle(broker: Broker, request: Request[CreateTopicsRequest]) -> Creat
         return CreateTopicsResponse(0, [_refused(topic.name, error) for topic in message.topics])
     describe = _Descriptions(broker.config) if request.version >= CONFIGS_VERSION else None
     results = [_result(creation, describe) for creation in creations]
-    twice = InvalidRequest("Duplicate topic name.")
-    return CreateTopicsResponse(0, results + [_refused(name, twice) for name, count in counts.items() if count > 1])
+    duplicate_error = InvalidRequest("Duplicate topic name.")
+    return CreateTopicsResponse(0, results + [_refused(name, duplicate_error) for name, count in counts.items() if count > 1])
 
 
 def _result(creation: TopicCreation, describe: _Descriptions | None) -> CreatableTopicResult:
@@ -69,17 +74,17 @@ def _refused(name: str, error: KafkaError) -> CreatableTopicResult:
 
 
 class _Descriptions:
-    """All configs of new topics, worked out once for all that have the same: a request that creates a thousand topics has few kinds."""
+    """All configs of new topics, computed once for topics with equal configs: in a request with a thousand topics most are equal."""
 
     def __init__(self, config: DynamicBrokerConfig) -> None:
         self._config = config
-        self._known: dict[frozenset[tuple[str, str]], list[CreatableTopicConfigs]] = {}
+        self._described: dict[frozenset[tuple[str, str]], list[CreatableTopicConfigs]] = {}
 
     def configs(self, config: Mapping[str, str]) -> list[CreatableTopicConfigs]:
         key = frozenset(config.items())
-        if key not in self._known:
-            self._known[key] = [
+        if key not in self._described:
+            self._described[key] = [
                 CreatableTopicConfigs(entry.name, entry.value, entry.read_only, int(entry.source), entry.sensitive)
                 for entry in describe_topic(self._config, config)
             ]
-        return self._known[key]
+        return self._described[key]

@@ -1,13 +1,13 @@
-"""DeleteTopics: topics and all their data, by name or by id.
+"""DeleteTopics: deletes topics and all their data, by name or by id.
 
 Versions 0 to 6.
 Behaviour
-- only the active controller answers it.
-- it marks the topics; the controller deletes them. It is answered when they are gone and their names are free, or after timeout_ms: then
-  REQUEST_TIMED_OUT, and the deletion goes on.
-- a topic given twice, by name or by id or by both, is not deleted.
+- only the active controller serves it.
+- the handler marks the topics, and the controller deletes them. It responds when they are deleted and their names are free, or after
+  timeout_ms with REQUEST_TIMED_OUT; the deletion continues.
+- a topic that is named twice, by name, by id or by both, is not deleted.
 Version notes
-- 3: TOPIC_DELETION_DISABLED, before it INVALID_REQUEST, when delete.topic.enable=false. 5: error messages. 6: topic ids.
+- 3: TOPIC_DELETION_DISABLED if delete.topic.enable=false, earlier versions INVALID_REQUEST. 5: error messages. 6: topic ids.
 Errors, of a topic
 - NOT_CONTROLLER, TOPIC_DELETION_DISABLED, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_REQUEST, REQUEST_TIMED_OUT.
 """
@@ -18,6 +18,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.handlers.parts import DeleteTopicsParts
+from barnabas.broker.requests.reply import Reply
 from barnabas.errors import InvalidRequest, KafkaError, NotController, TopicDeletionDisabled, UnknownTopicId
 from barnabas.protocol.messages.delete_topics_request import DeleteTopicState
 from barnabas.protocol.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
@@ -33,27 +34,31 @@ DELETION_DISABLED_VERSION: Final = 3
 PARTS: Final = DeleteTopicsParts()
 
 
-async def handle(broker: Broker, request: Request[DeleteTopicsRequest]) -> DeleteTopicsResponse:
+def handle(broker: Broker, request: Request[DeleteTopicsRequest]) -> Reply[DeleteTopicsResponse]:
+    return Reply.awaiting(request, _delete(broker, request))
+
+
+async def _delete(broker: Broker, request: Request[DeleteTopicsRequest]) -> DeleteTopicsResponse:
     message = request.message
     topics = [DeleteTopicState(name) for name in message.topic_names] + message.topics
     if not broker.config.current.flag("delete.topic.enable"):
         return DeleteTopicsResponse(0, [_result(topic.name, topic.topic_id, _disabled(request.version)) for topic in topics])
-    refused, found = _resolve(topics, broker.metadata_cache)
+    refused, topic_ids = _resolve(topics, broker.metadata_cache)
     try:
-        outcomes = await broker.admin.delete_topics(list(found), message.timeout_ms, request.wait)
+        outcomes = await broker.admin.delete_topics(list(topic_ids), message.timeout_ms, request.wait)
     except NotController as error:
         return DeleteTopicsResponse(0, [_result(topic.name, topic.topic_id, error) for topic in topics])
-    results = [_result(name, found[name] if error is None else Uuid.ZERO, error) for name, error in outcomes.items()]
+    results = [_result(name, topic_ids[name] if error is None else Uuid.ZERO, error) for name, error in outcomes.items()]
     return DeleteTopicsResponse(0, refused + results)
 
 
 def _disabled(version: int) -> KafkaError:
-    """The code says it all; Kafka sends no words with it."""
+    """Without a message, as in Kafka."""
     return InvalidRequest() if version < DELETION_DISABLED_VERSION else TopicDeletionDisabled()
 
 
 def _resolve(topics: list[DeleteTopicState], cache: MetadataCache) -> tuple[list[DeletableTopicResult], dict[str, Uuid]]:
-    """Those that are refused as they are given, and the names of the others with the ids they have."""
+    """The results of topics that are refused as they are named, and the other topics by name, with their ids."""
     refused = []
     names: Counter[str] = Counter()
     ids: Counter[Uuid] = Counter()
@@ -68,23 +73,23 @@ def _resolve(topics: list[DeleteTopicState], cache: MetadataCache) -> tuple[list
             ids[topic.topic_id] += 1
     refused += [_result(name, Uuid.ZERO, InvalidRequest("Duplicate topic name.")) for name, count in names.items() if count > 1]
     refused += [_result(None, topic_id, InvalidRequest("Duplicate topic id.")) for topic_id, count in ids.items() if count > 1]
-    found = {name: cache.topic_id(name) or Uuid.ZERO for name, count in names.items() if count == 1}
+    topic_ids = {name: cache.topic_id(name) or Uuid.ZERO for name, count in names.items() if count == 1}
     by_id = [topic_id for topic_id, count in ids.items() if count == 1]
-    _add_by_id(by_id, found, refused, cache)
-    return refused, found
+    _add_by_id(by_id, topic_ids, refused, cache)
+    return refused, topic_ids
 
 
-def _add_by_id(ids: list[Uuid], found: dict[str, Uuid], refused: list[DeletableTopicResult], cache: MetadataCache) -> None:
+def _add_by_id(ids: list[Uuid], topic_ids: dict[str, Uuid], refused: list[DeletableTopicResult], cache: MetadataCache) -> None:
     for topic_id in ids:
         name = cache.topic_name(topic_id)
         if name is None:
             refused.append(_result(None, topic_id, UnknownTopicId("This server does not host this topic ID.")))
-        elif name in found:
-            del found[name]
-            twice = InvalidRequest("The provided topic name maps to an ID that was already supplied.")
-            refused.append(_result(name, topic_id, twice))
+        elif name in topic_ids:
+            del topic_ids[name]
+            duplicate_error = InvalidRequest("The provided topic name maps to an ID that was already supplied.")
+            refused.append(_result(name, topic_id, duplicate_error))
         else:
-            found[name] = topic_id
+            topic_ids[name] = topic_id
 
 
 def _result(name: str | None, topic_id: Uuid, error: KafkaError | None) -> DeletableTopicResult:

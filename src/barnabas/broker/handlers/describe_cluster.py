@@ -1,10 +1,10 @@
 """DescribeCluster: the brokers of the cluster, its id and its controller, for admin clients.
 
 Versions 0 to 2.
-Behaviour: answered from the metadata cache, with the addresses of the listener that the client came in by. A broker that is not alive is
-  not registered here, so there are no fenced brokers that include_fenced_brokers (2) could add.
-Version notes: 1 adds the type of endpoint asked for; this is one of brokers.
-Errors: MISMATCHED_ENDPOINT_TYPE for a client that looks for controllers, UNSUPPORTED_ENDPOINT_TYPE.
+Behaviour: served from the metadata cache, with the addresses of the client's listener. A broker that is not alive is not registered, so
+  there are no fenced brokers that include_fenced_brokers (2) could add.
+Version notes: 1 adds the type of the requested endpoint. This one has the type broker.
+Errors: MISMATCHED_ENDPOINT_TYPE for a client that asks for controllers, UNSUPPORTED_ENDPOINT_TYPE.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.requests.authorized_operations import ALL_ON_CLUSTER, NOT_ASKED_FOR
+from barnabas.broker.requests.reply import Reply
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from barnabas.protocol.messages.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse
@@ -25,22 +26,25 @@ CONTROLLERS: Final = 2
 _NO_CONTROLLER: Final = -1
 
 
-def handle(broker: Broker, request: Request[DescribeClusterRequest]) -> DescribeClusterResponse:
+def handle(broker: Broker, request: Request[DescribeClusterRequest]) -> Reply[DescribeClusterResponse]:
     message = request.message
     if message.endpoint_type == CONTROLLERS:
         text = "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER"
-        return DescribeClusterResponse(error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE, error_message=text)
+        return Reply.now(request, DescribeClusterResponse(error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE, error_message=text))
     if message.endpoint_type != BROKERS:
         text = f"Unsupported endpoint type {message.endpoint_type}"
-        return DescribeClusterResponse(error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, error_message=text)
+        return Reply.now(request, DescribeClusterResponse(error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, error_message=text))
     brokers = _brokers(broker, request.listener_name)
     controller_id = broker.metadata_cache.controller_id
-    is_reachable = controller_id is not None and any(each.broker_id == controller_id for each in brokers)
-    return DescribeClusterResponse(
-        cluster_id=broker.cluster_id,
-        controller_id=controller_id if controller_id is not None and is_reachable else _NO_CONTROLLER,
-        brokers=brokers,
-        cluster_authorized_operations=ALL_ON_CLUSTER if message.include_cluster_authorized_operations else NOT_ASKED_FOR,
+    is_reachable = controller_id is not None and any(reachable.broker_id == controller_id for reachable in brokers)
+    return Reply.now(
+        request,
+        DescribeClusterResponse(
+            cluster_id=broker.cluster_id,
+            controller_id=controller_id if controller_id is not None and is_reachable else _NO_CONTROLLER,
+            brokers=brokers,
+            cluster_authorized_operations=ALL_ON_CLUSTER if message.include_cluster_authorized_operations else NOT_ASKED_FOR,
+        ),
     )
 
 

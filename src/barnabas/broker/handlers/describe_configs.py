@@ -1,12 +1,12 @@
 """DescribeConfigs: the settings of topics, brokers, loggers, groups and subscriptions to client metrics.
 
-Versions 0–4.
-- Each resource is answered on its own, with its settings or with an error. Settings come sorted by name; no keys, or null, asks for all.
-- The same question asked again in one request is answered once: the answer to a small request must not be without bounds.
-- A broker answers for itself, for `""` (the defaults of all brokers) and for what all share; asked for another one: INVALID_REQUEST.
-- Passwords, and settings that nobody here knows, are named and come without a value.
-- A resource type that is none refuses the request as a whole: INVALID_REQUEST for every resource in it.
-Version notes: 0 says only whether a value is a default; 1 adds sources and synonyms, 3 types and documentation.
+Versions 0 to 4.
+- Each resource has its own result: its settings, sorted by name, or an error. No keys, or null, means all settings.
+- A resource that the request repeats with the same keys has one result, so that a small request cannot ask for an unbounded response.
+- A broker describes itself, `""` (the defaults of all brokers) and resources that all brokers share. Another broker: INVALID_REQUEST.
+- Passwords and unknown settings are listed without a value.
+- An unknown resource type fails the whole request: INVALID_REQUEST for every resource in it.
+Version notes: 0 says only whether a value is a default. 1 adds sources and synonyms, 3 types and documentation.
 Errors: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, INVALID_REQUEST, INVALID_CONFIG.
 """
 
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas import topic_name
 from barnabas.broker.config.describe import ConfigEntry
+from barnabas.broker.requests.reply import Reply
 from barnabas.broker.scheduling.turns import ELEMENTS_AT_ONCE, slices
 from barnabas.config_def import ConfigResourceType, ConfigSource
 from barnabas.errors import InvalidRequest, KafkaError
@@ -38,20 +39,24 @@ _KNOWN_TYPES: Final = frozenset(int(kind) for kind in ConfigResourceType if kind
 _log = logging.getLogger(__name__)
 
 
-async def handle(broker: Broker, request: Request[DescribeConfigsRequest]) -> DescribeConfigsResponse:
-    asked = request.message.resources
-    if any(resource.resource_type not in _KNOWN_TYPES for resource in asked):
+def handle(broker: Broker, request: Request[DescribeConfigsRequest]) -> Reply[DescribeConfigsResponse]:
+    return Reply.awaiting(request, _describe_all(broker, request))
+
+
+async def _describe_all(broker: Broker, request: Request[DescribeConfigsRequest]) -> DescribeConfigsResponse:
+    resources = request.message.resources
+    if any(resource.resource_type not in _KNOWN_TYPES for resource in resources):
         refused = InvalidRequest(ErrorCode.INVALID_REQUEST.message)
-        return DescribeConfigsResponse(0, [_failed(resource, refused) for resource in asked])
-    questions: dict[tuple[int, str, frozenset[str]], DescribeConfigsResource] = {}
-    for part in slices(asked):
-        if len(asked) > ELEMENTS_AT_ONCE:
+        return DescribeConfigsResponse(0, [_failed(resource, refused) for resource in resources])
+    unique: dict[tuple[int, str, frozenset[str]], DescribeConfigsResource] = {}
+    for part in slices(resources):
+        if len(resources) > ELEMENTS_AT_ONCE:
             await broker.turns.next(request)
-        questions.update({_question(resource): resource for resource in part})
+        unique.update({_key(resource): resource for resource in part})
     results = []
-    for resource in questions.values():
+    for resource in unique.values():
         results.append(await _describe(broker, request, resource))
-        await broker.turns.next(request)  # a client may ask for a thousand topics: others have their turn in between
+        await broker.turns.next(request)  # a request may name a thousand topics: other requests are served in between
     return DescribeConfigsResponse(0, results)
 
 
@@ -68,7 +73,7 @@ async def _describe(broker: Broker, request: Request[DescribeConfigsRequest], re
     return DescribeConfigsResult(0, "", resource.resource_type, name, [_shown(entry, request) for entry in entries])
 
 
-def _question(resource: DescribeConfigsResource) -> tuple[int, str, frozenset[str]]:
+def _key(resource: DescribeConfigsResource) -> tuple[int, str, frozenset[str]]:
     return resource.resource_type, resource.resource_name, frozenset(resource.configuration_keys or ())
 
 
@@ -79,14 +84,14 @@ def _failed(resource: DescribeConfigsResource, error: KafkaError) -> DescribeCon
 
 def _shown(entry: ConfigEntry, request: Request[DescribeConfigsRequest]) -> DescribeConfigsResourceResult:
     is_default = entry.source is ConfigSource.DEFAULT_CONFIG
-    asked = request.message
+    message = request.message
     result = DescribeConfigsResourceResult(entry.name, entry.value, entry.read_only, is_sensitive=entry.sensitive)
     if request.version < _FIRST_WITH_SOURCES:
         result.is_default = is_default
         return result
     result.config_source = int(entry.source)
     result.config_type = entry.type
-    result.documentation = entry.doc if asked.include_documentation or entry.doc == "" else None
-    if asked.include_synonyms:
+    result.documentation = entry.doc if message.include_documentation or entry.doc == "" else None
+    if message.include_synonyms:
         result.synonyms = [DescribeConfigsSynonym(synonym.name, synonym.value, int(synonym.source)) for synonym in entry.synonyms]
     return result

@@ -1,19 +1,20 @@
-"""DescribeLogDirs: the log directories of this broker, how full they are, and which replicas stand in them.
+"""DescribeLogDirs: the log directories of this broker, their sizes, and the replicas in them.
 
 Versions 0 to 4.
 Behaviour
-- null topics: all replicas. Partitions that are not here are left out; a directory is told even if none of those asked for is in it.
-- the lag of a replica is what it is behind the high watermark, of a copy that is being made what it is behind the replica.
+- null topics: all replicas. Partitions without a replica here are left out. A directory is listed even if it has none of the partitions.
+- the lag of a replica is its distance to the high watermark, the lag of a copy that is being made its distance to the replica.
 Version notes
 - 3: an error of the whole. 4: size and free space of the volume.
 Errors, of a directory
-- KAFKA_STORAGE_ERROR: its disk failed. The file of the embedded metadata store is told as a directory with this error while it fails.
+- KAFKA_STORAGE_ERROR: its disk failed. While writes to the embedded metadata store fail, its file is listed as a directory with this error.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.broker.requests.reply import Reply
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.describe_log_dirs_response import (
     DescribeLogDirsPartition,
@@ -30,16 +31,16 @@ if TYPE_CHECKING:
     from barnabas.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
 
 
-def handle(broker: Broker, request: Request[DescribeLogDirsRequest]) -> DescribeLogDirsResponse:
+def handle(broker: Broker, request: Request[DescribeLogDirsRequest]) -> Reply[DescribeLogDirsResponse]:
     topics = request.message.topics
-    wanted: set[TopicPartition] | None = None
+    partitions: set[TopicPartition] | None = None
     if topics is not None:
-        wanted = {TopicPartition(topic.topic, partition) for topic in topics for partition in topic.partitions}
-    results = [_result(info) for info in broker.replica_manager.describe_log_dirs(wanted)]
+        partitions = {TopicPartition(topic.topic, partition) for topic in topics for partition in topic.partitions}
+    results = [_result(info) for info in broker.replica_manager.describe_log_dirs(partitions)]
     trouble = broker.tree.trouble
     if trouble is not None:
         results.append(DescribeLogDirsResult(int(ErrorCode.KAFKA_STORAGE_ERROR), trouble.path))
-    return DescribeLogDirsResponse(results=results)
+    return Reply.now(request, DescribeLogDirsResponse(results=results))
 
 
 def _result(info: LogDirInfo) -> DescribeLogDirsResult:

@@ -1,8 +1,8 @@
-"""DescribeProducers: who has written to a partition lately with a producer id, and whose transaction is open in it.
+"""DescribeProducers: the active producers of partitions, and the start offsets of their open transactions.
 
 Version 0.
 Behaviour
-- answered by the leader from its producer state: idempotent and transactional producers until they expire (producer.id.expiration.ms).
+- the leader serves it from its producer state: idempotent and transactional producers until they expire (producer.id.expiration.ms).
 Errors, of a partition
 - INVALID_TOPIC_EXCEPTION, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR.
 """
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas import topic_name
 from barnabas.broker.handlers.parts import Parts
+from barnabas.broker.requests.reply import Reply
 from barnabas.errors import InvalidTopic, KafkaError, UnknownTopicOrPartition
 from barnabas.protocol.messages.describe_producers_response import (
     DescribeProducersResponse,
@@ -31,23 +32,23 @@ if TYPE_CHECKING:
 PARTS: Final = Parts(("topics", "partition_indexes"), ("topics", "partitions"))
 
 
-def handle(broker: Broker, request: Request[DescribeProducersRequest]) -> DescribeProducersResponse:
-    return DescribeProducersResponse(0, [_topic(broker, topic) for topic in request.message.topics])
+def handle(broker: Broker, request: Request[DescribeProducersRequest]) -> Reply[DescribeProducersResponse]:
+    return Reply.now(request, DescribeProducersResponse(0, [_topic(broker, topic) for topic in request.message.topics]))
 
 
 def _topic(broker: Broker, topic: TopicRequest) -> TopicResponse:
-    fault = _fault(topic.name, broker.metadata_cache)
-    if fault is not None:
-        refused = [PartitionResponse(partition, fault.code, str(fault)) for partition in topic.partition_indexes]
+    error = _topic_error(topic.name, broker.metadata_cache)
+    if error is not None:
+        refused = [PartitionResponse(partition, error.code, str(error)) for partition in topic.partition_indexes]
         return TopicResponse(topic.name, refused)
-    return TopicResponse(topic.name, [_partition(broker, TopicPartition(topic.name, each)) for each in topic.partition_indexes])
+    return TopicResponse(topic.name, [_partition(broker, TopicPartition(topic.name, index)) for index in topic.partition_indexes])
 
 
-def _fault(name: str, cache: MetadataCache) -> KafkaError | None:
-    """What is wrong with a topic as a whole; only this is told in words."""
-    fault = topic_name.fault_in(name)
-    if fault is not None:
-        return InvalidTopic(f"Topic name is invalid: {fault}")
+def _topic_error(name: str, cache: MetadataCache) -> KafkaError | None:
+    """The error of a topic as a whole. Only these errors have a message."""
+    error = topic_name.fault_in(name)
+    if error is not None:
+        return InvalidTopic(f"Topic name is invalid: {error}")
     return None if cache.contains(name) else UnknownTopicOrPartition("This server does not host this topic-partition.")
 
 
@@ -60,13 +61,13 @@ def _partition(broker: Broker, partition: TopicPartition) -> PartitionResponse:
         partition.partition,
         active_producers=[
             ProducerState(
-                each.producer_id,
-                each.producer_epoch,
-                each.last_sequence,
-                each.last_timestamp,
-                each.coordinator_epoch,
-                each.current_txn_first_offset,
+                producer.producer_id,
+                producer.producer_epoch,
+                producer.last_sequence,
+                producer.last_timestamp,
+                producer.coordinator_epoch,
+                producer.current_txn_first_offset,
             )
-            for each in producers
+            for producer in producers
         ],
     )

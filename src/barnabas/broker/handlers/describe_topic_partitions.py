@@ -1,13 +1,13 @@
-"""DescribeTopicPartitions: what Metadata tells of topics, in pages, for admin clients that describe topics with very many partitions.
+"""DescribeTopicPartitions: the topics of Metadata in pages, for admin clients that describe topics with very many partitions.
 
 Version 0.
 Behaviour
-- topics in the order of their names, partitions in theirs, from the cursor on; no topics in the request means all of them.
-- at most response_partition_limit partitions, and max.request.partition.size.limit whatever was asked for; the cursor of the answer is
-  the first partition that did not fit.
+- topics sorted by name and partitions by index, from the cursor on. No topics in the request means all topics.
+- at most response_partition_limit partitions, and never more than max.request.partition.size.limit. The cursor of the response is the
+  first partition that did not fit.
 - the lists of eligible leaders are empty: this cluster keeps none.
-Errors: of a topic UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION (not when all were asked for); INVALID_REQUEST for every topic when
-  the cursor is not on one of them.
+Errors: of a topic UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION (only for topics that the request names); INVALID_REQUEST for every
+  topic if the cursor is not on one of them.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 from barnabas.broker.requests.authorized_operations import ALL_ON_TOPIC
+from barnabas.broker.requests.reply import Reply
 from barnabas.broker.scheduling.turns import ELEMENTS_PER_SLICE, at_once
 from barnabas.broker.topics.metadata_cache import MetadataCache
 from barnabas.protocol.errors import ErrorCode
@@ -34,23 +35,23 @@ if TYPE_CHECKING:
     from barnabas.broker.requests.request import Request
 
 
-def handle(broker: Broker, request: Request[DescribeTopicPartitionsRequest]) -> DescribeTopicPartitionsResponse:
-    return at_once(_described(broker, request))
+def handle(broker: Broker, request: Request[DescribeTopicPartitionsRequest]) -> Reply[DescribeTopicPartitionsResponse]:
+    return Reply.now(request, at_once(_described(broker, request)))
 
 
-async def handle_many(broker: Broker, request: Request[DescribeTopicPartitionsRequest]) -> DescribeTopicPartitionsResponse:
-    return await broker.turns.run(_described(broker, request), request)
+def handle_many(broker: Broker, request: Request[DescribeTopicPartitionsRequest]) -> Reply[DescribeTopicPartitionsResponse]:
+    return Reply.awaiting(request, broker.turns.run(_described(broker, request), request))
 
 
 def _described(broker: Broker, request: Request[DescribeTopicPartitionsRequest]) -> Generator[None, None, DescribeTopicPartitionsResponse]:
-    """Yields after some topics: those that do not exist count for nothing."""
+    """Yields after ELEMENTS_PER_SLICE topics, because topics that do not exist do not count towards the limit of partitions."""
     message, cache, cursor = request.message, broker.metadata_cache, request.message.cursor
     first_topic, first_partition = ("", 0) if cursor is None else (cursor.topic_name, cursor.partition_index)
-    asked = [topic.name for topic in message.topics]
-    names = sorted(name for name in set(asked or cache.topics()) if name >= first_topic)
-    if first_partition < 0 or (cursor is not None and asked and first_topic not in names):
+    requested = [topic.name for topic in message.topics]
+    names = sorted(name for name in set(requested or cache.topics()) if name >= first_topic)
+    if first_partition < 0 or (cursor is not None and requested and first_topic not in names):
         return DescribeTopicPartitionsResponse(
-            topics=[DescribeTopicPartitionsResponseTopic(ErrorCode.INVALID_REQUEST, name) for name in asked]
+            topics=[DescribeTopicPartitionsResponseTopic(ErrorCode.INVALID_REQUEST, name) for name in requested]
         )
     limit = max(1, min(message.response_partition_limit, broker.config.current.number("max.request.partition.size.limit")))
     response = DescribeTopicPartitionsResponse()
@@ -83,19 +84,19 @@ def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
 def _topic(cache: MetadataCache, name: str, partitions: range, listener_name: str) -> DescribeTopicPartitionsResponseTopic:
     described = []
     for partition in partitions:
-        found = cache.partition_metadata(name, partition, listener_name)
-        if found is not None:  # a partition that the controller has not told of yet leaves a gap
+        metadata = cache.partition_metadata(name, partition, listener_name)
+        if metadata is not None:  # a partition that no UpdateMetadata has named yet is left out
             described.append(
                 DescribeTopicPartitionsResponsePartition(
-                    ErrorCode.NONE,  # a missing leader is told by its id alone
+                    ErrorCode.NONE,  # a missing leader is no error: its id is -1
                     partition,
-                    found.leader_id,
-                    found.leader_epoch,
-                    found.replica_nodes,
-                    found.isr_nodes,
+                    metadata.leader_id,
+                    metadata.leader_epoch,
+                    metadata.replica_nodes,
+                    metadata.isr_nodes,
                     [],
                     [],
-                    found.offline_replicas,
+                    metadata.offline_replicas,
                 )
             )
     topic_id = cache.topic_id(name) or Uuid.ZERO

@@ -1,10 +1,10 @@
-"""ElectLeaders: moves leadership back to the preferred replicas, or finds leaders where there are none, data lost or not.
+"""ElectLeaders: elects the preferred replicas, or elects leaders for partitions without one, even if that loses data.
 
 Versions 0 to 2.
 Behaviour
-- only the active controller answers it; answered when this broker's metadata shows the new leaders, or after timeout_ms.
-- without a list of partitions all are elected that need it, and those that do not are left out of the answer; their topics are not.
-- the answer follows the request, doubles included; to an empty list it is empty, whatever else is wrong.
+- only the active controller serves it. It responds when its metadata cache has the new leaders, or after timeout_ms.
+- without a list of partitions, all that need an election get one. The response leaves out the other partitions, but not their topics.
+- results are in the order of the request, repeated partitions included. An empty list gets an empty response, whatever else is wrong.
 Version notes
 - 0: preferred leaders only, and no error of the whole. 1: election types.
 Errors, of the whole and of each partition
@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from barnabas.broker.requests.reply import Reply
 from barnabas.controller.elections import ElectionStrategy
 from barnabas.errors import ElectionNotNeeded, InvalidRequest, KafkaError
 from barnabas.protocol.messages.elect_leaders_request import TopicPartitions
@@ -34,7 +35,11 @@ STRATEGIES: Final = {0: ElectionStrategy.PREFERRED, 1: ElectionStrategy.OFFLINE_
 ERROR_OF_THE_WHOLE_VERSION: Final = 1
 
 
-async def handle(broker: Broker, request: Request[ElectLeadersRequest]) -> ElectLeadersResponse:
+def handle(broker: Broker, request: Request[ElectLeadersRequest]) -> Reply[ElectLeadersResponse]:
+    return Reply.awaiting(request, _elect(broker, request))
+
+
+async def _elect(broker: Broker, request: Request[ElectLeadersRequest]) -> ElectLeadersResponse:
     message = request.message
     if message.topic_partitions == []:
         return ElectLeadersResponse()
@@ -44,19 +49,19 @@ async def handle(broker: Broker, request: Request[ElectLeadersRequest]) -> Elect
         cache = broker.metadata_cache
         topics = message.topic_partitions
         if topics is None:
-            topics = [TopicPartitions(topic, cache.partitions(topic)) for topic in cache.topics()]
-        partitions = [TopicPartition(each.topic, number) for each in topics for number in each.partitions]
+            topics = [TopicPartitions(name, cache.partitions(name)) for name in cache.topics()]
+        partitions = [TopicPartition(topic.topic, number) for topic in topics for number in topic.partitions]
         outcomes = await broker.admin.elect_leaders(partitions, strategy, message.timeout_ms, request.wait)
     except KafkaError as error:
         return _refused(message, error, request.version)
     if message.topic_partitions is None:
-        outcomes = {each: error for each, error in outcomes.items() if not isinstance(error, ElectionNotNeeded)}
-    return ElectLeadersResponse(0, 0, [_topic_result(each, outcomes) for each in topics])
+        outcomes = {partition: error for partition, error in outcomes.items() if not isinstance(error, ElectionNotNeeded)}
+    return ElectLeadersResponse(0, 0, [_topic_result(topic, outcomes) for topic in topics])
 
 
 def _topic_result(topic: TopicPartitions, outcomes: Mapping[TopicPartition, KafkaError | None]) -> ReplicaElectionResult:
-    found = [(number, partition) for number in topic.partitions if (partition := TopicPartition(topic.topic, number)) in outcomes]
-    return ReplicaElectionResult(topic.topic, [_result(number, outcomes[partition]) for number, partition in found])
+    partitions = [(number, partition) for number in topic.partitions if (partition := TopicPartition(topic.topic, number)) in outcomes]
+    return ReplicaElectionResult(topic.topic, [_result(number, outcomes[partition]) for number, partition in partitions])
 
 
 def _refused(message: ElectLeadersRequest, error: KafkaError, version: int) -> ElectLeadersResponse:

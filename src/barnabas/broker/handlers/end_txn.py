@@ -3,10 +3,10 @@
 
 Versions 0 to 5.
 Behaviour
-- answered when the decision is in the coordinator's log and cannot be lost; the markers go to the partitions after it. The same decision
-  again is answered as the first was, the opposite one is refused.
-- from 5 on (transaction version 2) every end raises the epoch, and the answer tells the producer which id and epoch to go on with.
-Version notes: 2 knows PRODUCER_FENCED; before it is INVALID_PRODUCER_EPOCH. 4 knows TRANSACTION_ABORTABLE.
+- the coordinator responds when the decision is committed to its log. It writes the markers to the partitions afterwards. A retry with the
+  same decision gets the same response, the opposite decision is refused.
+- from version 5 on (transaction version 2) every EndTxn raises the epoch. The response has the producer id and epoch to continue with.
+Version notes: 2 has PRODUCER_FENCED, earlier versions INVALID_PRODUCER_EPOCH. 4 has TRANSACTION_ABORTABLE.
 Errors: INVALID_REQUEST, INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, INVALID_TXN_STATE, CONCURRENT_TRANSACTIONS, NOT_COORDINATOR,
   COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE.
 """
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.requests.reply import Answer
+from barnabas.broker.requests.reply import Reply
 from barnabas.protocol.messages.end_txn_request import EndTxnRequest
 from barnabas.protocol.messages.end_txn_response import EndTxnResponse
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from barnabas.broker.requests.request import Request
 
 
-def handle(broker: Broker, request: Request[EndTxnRequest]) -> EndTxnResponse | None:
-    answer: Answer[EndTxnResponse] = Answer(request)
-    broker.transactions.end_txn(request.message, request.version, answer.give)
-    return answer.now()
+def handle(broker: Broker, request: Request[EndTxnRequest]) -> Reply[EndTxnResponse]:
+    reply: Reply[EndTxnResponse] = Reply(request)
+    broker.transactions.end_txn(request.message, request.version, reply.complete)
+    return reply

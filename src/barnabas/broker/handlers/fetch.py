@@ -1,17 +1,17 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""Fetch: the batches of some partitions from an offset on, as they stand in the files, to consumers and followers.
+"""Fetch: sends the batches of partitions from an offset on, as they are in the files, to consumers and followers.
 
 Versions 0 to 18.
 Behaviour
-- waits in the purgatory until min_bytes are there, or for max_wait_ms; a consumer sees up to the high watermark, or with read_committed
-  up to the last stable offset, a follower up to the log end.
-- max_bytes, fetch.max.bytes and partition_max_bytes bound the answer, but its first batch is whole however large it is (from version 3 on).
-- a small answer is read at once from the page cache, or in a thread, and then sent; a large one goes from its files to the socket, in
-  pieces, as the client takes them (read in between where TLS or a cold file ask for it).
+- waits in the purgatory until min_bytes are available, or for max_wait_ms. A consumer reads up to the high watermark, or with
+  read_committed up to the last stable offset; a follower reads up to the log end offset.
+- max_bytes, fetch.max.bytes and partition_max_bytes bound the response. From version 3 on the first batch is sent whole, however large.
+- a small response is read from the page cache, or in a thread, and then sent. A large one is streamed from its files to the socket as the
+  client reads it, with sendfile, or through memory for TLS and for files that are not in the page cache.
 Version notes
-- 0, 1: message format v0; 2, 3: v1; converted where needed. 0 to 2: max_bytes holds even for the first batch.
+- 0, 1: message format v0; 2, 3: v1; converted if needed. 0 to 2: max_bytes bounds even the first batch.
 - 0 to 3: nothing from topics whose compression.type is zstd. 7: sessions, see `fetch_session`. 11: rack and preferred read replica.
-- 12: truncation detection. 13: topic ids instead of names. 15: replica state. 16: the leader and its address along with "not leader".
+- 12: truncation detection. 13: topic ids instead of names. 15: replica state. 16: NOT_LEADER_OR_FOLLOWER with the leader and its address.
 Errors
 - of the whole: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR.
 - of a partition: OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INCONSISTENT_TOPIC_ID, NOT_LEADER_OR_FOLLOWER,
@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.handlers.parts import Parts
@@ -33,15 +32,16 @@ from barnabas.broker.partitions.fetch_params import (
     READ_UNCOMMITTED,
     ClientMetadata,
     FetchParams,
-    FetchPartition,
     FetchResult,
+    PartitionFetch,
+    RequestedPartition,
     TopicIdPartition,
     fetch_isolation,
 )
 from barnabas.broker.requests.current_leader import current_leader
 from barnabas.broker.requests.down_conversion import DownConversion, magic_for
 from barnabas.broker.requests.fetch_session import TOPIC_IDS_VERSION, Answers, FetchContext
-from barnabas.broker.requests.fetch_session_cache import Wanted
+from barnabas.broker.requests.reply import Reply
 from barnabas.broker.requests.slice_source import SliceSource
 from barnabas.broker.scheduling.turns import ELEMENTS_AT_ONCE, slices
 from barnabas.errors import KafkaError
@@ -65,96 +65,105 @@ if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.requests.request import Request
 
-READ_AT_ONCE_MAX: Final = 65536  # what is copied for less than it costs to send a file; more is not held for who may be slow
-READ_AMONG_STREAMED_MAX: Final = 16384  # a slice so small is cheaper to copy even in an answer whose others are streamed
+# Up to this size, copying is cheaper than sendfile. Larger responses are streamed, so that a slow client does not pin memory.
+READ_AT_ONCE_MAX: Final = 65536
+READ_AMONG_STREAMED_MAX: Final = 16384  # up to this size a slice is cheaper to copy even if the rest of the response is streamed
 NO_RECORDS: Final = Records(b"")
 PARTS: Final = Parts(("topics", "partitions"), ("responses", "partitions"))
 
 _log = logging.getLogger(__name__)
-_reading: Final[set[asyncio.Task[None]]] = set()  # tasks that nobody holds may be collected
+_reading: Final[set[asyncio.Task[None]]] = set()  # asyncio keeps weak references only: these keep the tasks alive
 
 
-def handle(broker: Broker, request: Request[FetchRequest]) -> FetchResponse | Awaitable[FetchResponse | None] | None:
+def handle(broker: Broker, request: Request[FetchRequest]) -> Reply[FetchResponse]:
     message, version = request.message, request.version
     if message.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
-        return _refusal_of_all(message, version, ErrorCode.UNKNOWN_SERVER_ERROR)  # as Kafka, whose enum has no such value
-    context = _context(broker, request, _wanted(broker, message, version), _forgotten(message))
-    if len(context.wanted) > ELEMENTS_AT_ONCE:  # a request may be small and its session large
-        return _handle_in_slices(broker, request, context)
-    readable: list[Wanted] = []
-    unreadable: Answers = []
-    _sort_out(broker, version, context.wanted, readable, unreadable)
-    return _read(broker, request, context, readable, unreadable)
+        # As Kafka, whose enum has no such value.
+        return Reply.now(request, _refusal_of_all(message, version, ErrorCode.UNKNOWN_SERVER_ERROR))
+    reply = _FetchReply(broker, request)
+    context = _context(broker, request, reply.is_follower, _requested_partitions(broker, message, version), _forgotten(message))
+    if len(context.requested) > ELEMENTS_AT_ONCE:  # a request may be small and its session large
+        reply.awaitable = reply.begin_in_slices(request, context)
+    else:
+        reply.begin(request, context)
+    return reply
 
 
-async def handle_many(broker: Broker, request: Request[FetchRequest]) -> FetchResponse | None:
+def handle_many(broker: Broker, request: Request[FetchRequest]) -> Reply[FetchResponse]:
     """As `handle`, for a request of many partitions: some in each turn of the loop."""
     message, version = request.message, request.version
     if message.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
-        return _refusal_of_all(message, version, ErrorCode.UNKNOWN_SERVER_ERROR)
-    is_broker = _is_follower(request)
-    wanted: list[Wanted] = []
-    for part in PARTS.of(message):
-        await broker.turns.next(request, is_broker=is_broker)
+        return Reply.now(request, _refusal_of_all(message, version, ErrorCode.UNKNOWN_SERVER_ERROR))
+    reply = _FetchReply(broker, request)
+    reply.awaitable = _handle_in_slices(broker, request, reply)
+    return reply
+
+
+async def _handle_in_slices(broker: Broker, request: Request[FetchRequest], reply: _FetchReply) -> None:
+    requested: list[RequestedPartition] = []
+    for part in PARTS.of(request.message):
+        await broker.turns.next(request, is_broker=reply.is_follower)
         assert isinstance(part, FetchRequest)
-        wanted.extend(_wanted(broker, part, version))
-    await broker.turns.next(request, is_broker=is_broker)
-    return await _handle_in_slices(broker, request, _context(broker, request, wanted, _forgotten(message)))
+        requested.extend(_requested_partitions(broker, part, request.version))
+    await broker.turns.next(request, is_broker=reply.is_follower)
+    await reply.begin_in_slices(request, _context(broker, request, reply.is_follower, requested, _forgotten(request.message)))
 
 
-async def _handle_in_slices(broker: Broker, request: Request[FetchRequest], context: FetchContext) -> FetchResponse | None:
-    readable: list[Wanted] = []
-    unreadable: Answers = []
-    is_broker = _is_follower(request)
-    for part in slices(context.wanted):
-        await broker.turns.next(request, is_broker=is_broker)
-        _sort_out(broker, request.version, part, readable, unreadable)
-    await broker.turns.next(request, is_broker=is_broker)
-    return _read(broker, request, context, readable, unreadable)
-
-
-def _sort_out(broker: Broker, version: int, wanted: list[Wanted], readable: list[Wanted], unreadable: Answers) -> None:
-    """Those of the partitions that this broker knows, and the answers for the others."""
-    for each in wanted:
-        error = _unknown(broker, each[0], version)
+def _sort_out(
+    broker: Broker, version: int, requested: list[RequestedPartition], readable: list[RequestedPartition], unreadable: Answers
+) -> None:
+    """Adds the partitions that this broker knows to `readable`, and the errors of the others to `unreadable`."""
+    for entry in requested:
+        partition = entry[0]
+        error = _unknown(broker, partition, version)
         if error == ErrorCode.NONE:
-            readable.append(each)
+            readable.append(entry)
         else:
-            unreadable.append((each[0], _error_data(each[0], error)))
+            unreadable.append((partition, _error_data(partition, error)))
 
 
-def _read(
-    broker: Broker, request: Request[FetchRequest], context: FetchContext, readable: list[Wanted], unreadable: Answers
-) -> FetchResponse | None:
-    if not readable:
-        return context.response(unreadable)
-    replica_id, replica_epoch = _replica(request.message, request.version)
-    fetch = _Fetch(broker, request, context, unreadable, replica_id >= 0)
-    params = _params(broker, request, replica_id, replica_epoch)
-    broker.replica_manager.fetch_messages(params, readable, fetch.done)
-    if not fetch.is_done:
-        fetch.is_waiting = True
-        request.wait()
-    return None
+class _FetchReply(Reply[FetchResponse]):
+    """A fetch from its request to its response. The replica manager calls `done`, at once or when the wait in the purgatory is over."""
 
+    __slots__ = ("broker", "context", "is_done", "is_follower", "leaders", "unreadable", "version")
 
-class _Fetch:
-    """A fetch from the question to the answer. Everything that is told comes through `done`, at once or when enough has come together."""
+    context: FetchContext  # from `begin` or `begin_in_slices` on
 
-    __slots__ = ("broker", "context", "is_done", "is_follower", "is_waiting", "leaders", "request", "unreadable", "version")
-
-    def __init__(
-        self, broker: Broker, request: Request[FetchRequest], context: FetchContext, unreadable: Answers, is_follower: bool
-    ) -> None:
+    def __init__(self, broker: Broker, request: Request[FetchRequest]) -> None:
+        super().__init__(request)
         self.broker = broker
-        self.request = request
         self.version = request.version
-        self.context = context
-        self.unreadable = unreadable
-        self.is_follower = is_follower
+        self.unreadable: Answers = []
+        self.is_follower = _is_follower(request)
         self.leaders: dict[int, NodeEndpoint] = {}
-        self.is_done = False
-        self.is_waiting = False
+        self.is_done = False  # the replica manager has read; records may still have to be read from files
+
+    def begin(self, request: Request[FetchRequest], context: FetchContext) -> None:
+        self.context = context
+        readable: list[RequestedPartition] = []
+        _sort_out(self.broker, self.version, context.requested, readable, self.unreadable)
+        self._read(request, readable)
+
+    async def begin_in_slices(self, request: Request[FetchRequest], context: FetchContext) -> None:
+        self.context = context
+        readable: list[RequestedPartition] = []
+        turns = self.broker.turns
+        for part in slices(context.requested):
+            await turns.next(request, is_broker=self.is_follower)
+            _sort_out(self.broker, self.version, part, readable, self.unreadable)
+        await turns.next(request, is_broker=self.is_follower)
+        self._read(request, readable)
+
+    def _read(self, request: Request[FetchRequest], readable: list[RequestedPartition]) -> None:
+        if readable:
+            self.broker.replica_manager.fetch_messages(_params(self.broker, request), readable, self.done)
+        else:
+            self.complete(self.context.response(self.unreadable))
+
+    def wait(self) -> None:
+        """A fetch whose records are being read from disk keeps its place in the queue."""
+        if not self.is_done:
+            super().wait()
 
     def done(self, results: list[tuple[TopicIdPartition, FetchResult]]) -> None:
         self.is_done = True
@@ -175,30 +184,30 @@ class _Fetch:
                 source.close()
             if not self.is_waiting:
                 raise
-            self._failed()  # whoever completed this fetch has nothing to do with its failure
+            self._failed()  # the caller completes delayed fetches after its own work, and must not fail with them
             return
-        self.request.respond(response)
+        self.complete(response)
 
     def _response(self, answers: Answers) -> FetchResponse:
         response = self.context.response(answers + self.unreadable if self.unreadable else answers)
-        if self.leaders and not self.is_follower:  # a follower asks the controller
+        if self.leaders and not self.is_follower:  # a follower learns its leader from the controller
             response.node_endpoints = list(self.leaders.values())
         return response
 
     def _failed(self) -> None:
         _log.exception("Handling %s failed", self.request)
-        self.request.exchange.close_connection()
+        self.close_connection()
 
     def _read_at_once(self, results: list[tuple[TopicIdPartition, FetchResult]]) -> Answers | None:
-        """The answers if all that was found is small, in the page cache and in the right format: the common case by far."""
+        """The answers if all records are in the page cache and in the right format, which is the common case; else None."""
         if self.version <= 3:
             return None
         answers: Answers = []
         for partition, result in results:
-            found = result.records
+            file_slice = result.records
             records = NO_RECORDS
-            if found is not None:
-                data = _read_nowait(found)
+            if file_slice is not None:
+                data = _read_nowait(file_slice)
                 if data is None:
                     return None
                 records = Records(data)
@@ -206,23 +215,23 @@ class _Fetch:
         return answers
 
     def _streamed(self, results: list[tuple[TopicIdPartition, FetchResult]], sources: list[SliceSource]) -> Answers:
-        """The answers with records that are still in their files, which are kept open for them."""
+        """The answers with records that the connection reads from their files. Their sources pin the files."""
         answers: Answers = []
         for partition, result in results:
-            found = result.records
-            if found is None:
+            file_slice = result.records
+            if file_slice is None:
                 answers.append((partition, self._answer(partition, result, NO_RECORDS)))
                 continue
-            if found.size <= READ_AMONG_STREAMED_MAX and (data := _read_nowait(found)) is not None:
+            if file_slice.size <= READ_AMONG_STREAMED_MAX and (data := _read_nowait(file_slice)) is not None:
                 answers.append((partition, self._answer(partition, result, Records(data))))
                 continue
             try:
-                source = SliceSource(found, self.broker.disk_threads)
+                source = SliceSource(file_slice, self.broker.disk_threads)
             except (OSError, ValueError) as error:
                 answers.append((partition, self._unread(partition, error)))
                 continue
             sources.append(source)
-            answers.append((partition, self._answer(partition, result, Records(b"", 0, found.size, source))))
+            answers.append((partition, self._answer(partition, result, Records(b"", 0, file_slice.size, source))))
         return answers
 
     async def _read_and_respond(self, results: list[tuple[TopicIdPartition, FetchResult]]) -> None:
@@ -230,7 +239,7 @@ class _Fetch:
             reads: list[bytes | asyncio.Future[bytes]] = []
             for partition, result in results:
                 reads.append(await self._start_reading(partition, result))
-            offsets = {partition: request.offset for partition, request in self.context.wanted}
+            offsets = {partition: request.offset for partition, request in self.context.requested}
             answers: Answers = []
             for (partition, result), read in zip(results, reads, strict=True):
                 answers.append((partition, await self._read_answer(partition, offsets[partition], result, read)))
@@ -238,26 +247,28 @@ class _Fetch:
         except Exception:
             self._failed()
             return
-        self.request.respond(response)
+        self.complete(response)
 
     async def _start_reading(self, partition: TopicIdPartition, result: FetchResult) -> bytes | asyncio.Future[bytes]:
-        """What the page cache has, after a pause, for it may be megabytes; the rest is begun in a thread, beside the others."""
-        found = result.records
-        if found is None or self._refusal(partition) != ErrorCode.NONE:
+        """The records if the page cache has them, else a future of a read in a thread, beside the reads of the other partitions.
+
+        Each read may be megabytes, so the loop serves other requests before it."""
+        file_slice = result.records
+        if file_slice is None or self._refusal(partition) != ErrorCode.NONE:
             return b""
         await asyncio.sleep(0)
         try:
-            data = found.read_nowait()
-            return data if data is not None else self._read_in_thread(found)
+            data = file_slice.read_nowait()
+            return data if data is not None else self._read_in_thread(file_slice)
         except (OSError, ValueError) as error:
             return _failure(error)
 
-    def _read_in_thread(self, found: FileSlice) -> asyncio.Future[bytes]:
-        found.file.pin()  # or its descriptor may be given to another file meanwhile
+    def _read_in_thread(self, file_slice: FileSlice) -> asyncio.Future[bytes]:
+        file_slice.file.pin()  # else its descriptor may be closed and reused for another file
         try:
-            return asyncio.get_running_loop().run_in_executor(self.broker.disk_threads, _read_pinned, found)
-        except RuntimeError:  # the threads are gone: the broker shuts down
-            found.file.unpin()
+            return asyncio.get_running_loop().run_in_executor(self.broker.disk_threads, _read_pinned, file_slice)
+        except RuntimeError:  # the executor is closed: the broker shuts down
+            file_slice.file.unpin()
             raise
 
     async def _read_answer(
@@ -271,7 +282,7 @@ class _Fetch:
             magic = magic_for(self.version)
             if magic is not None and data:
                 data = await _down_converted(data, magic, offset)
-        except (OSError, ValueError) as error:  # ValueError: the file was closed, since its log is gone
+        except (OSError, ValueError) as error:  # ValueError: the file was closed, because its log was deleted
             return self._unread(partition, error)
         except KafkaError as error:
             return _error_data(partition, error.code)
@@ -282,7 +293,7 @@ class _Fetch:
         return self._answer(partition, FetchResult(ErrorCode.KAFKA_STORAGE_ERROR), NO_RECORDS)
 
     def _refusal(self, partition: TopicIdPartition) -> int:
-        """What old clients may not have of a partition, whatever was found."""
+        """The error for an old client that may not read this partition."""
         if self.version > 3:
             return ErrorCode.NONE
         hosted = self.broker.replica_manager.partition(partition.partition)
@@ -297,7 +308,7 @@ class _Fetch:
         leader: LeaderIdAndEpoch | None = None
         if error != ErrorCode.NONE:
             if error == ErrorCode.KAFKA_STORAGE_ERROR and self.version <= 5:
-                error = ErrorCode.NOT_LEADER_OR_FOLLOWER  # which these clients know, and try again
+                error = ErrorCode.NOT_LEADER_OR_FOLLOWER  # these clients know it, and retry
             elif self.version >= 16 and error in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
                 leader = self._leader(partition.partition)
         diverging = result.diverging_epoch
@@ -323,7 +334,7 @@ class _Fetch:
 
 
 def _replica(message: FetchRequest, version: int) -> tuple[int, int]:
-    """Who fetches: a consumer is less than zero. And the epoch of a broker, from version 15 on."""
+    """The replica id, negative for a consumer, and from version 15 on the epoch of the replica's broker."""
     if version < 15:
         return message.replica_id, -1
     state = message.replica_state
@@ -334,22 +345,22 @@ def _is_follower(request: Request[FetchRequest]) -> bool:
     return _replica(request.message, request.version)[0] >= 0
 
 
-def _wanted(broker: Broker, message: FetchRequest, version: int) -> list[Wanted]:
+def _requested_partitions(broker: Broker, message: FetchRequest, version: int) -> list[RequestedPartition]:
     topic_name = broker.metadata_cache.topic_name
     uses_ids = version >= TOPIC_IDS_VERSION
-    wanted: list[Wanted] = []
+    requested: list[RequestedPartition] = []
     for topic in message.topics:
         name = (topic_name(topic.topic_id) or "") if uses_ids else topic.topic
-        for asked in topic.partitions:
-            request = FetchPartition(
-                asked.fetch_offset,
-                asked.partition_max_bytes,
-                max(asked.current_leader_epoch, NO_EPOCH),
-                max(asked.last_fetched_epoch, NO_EPOCH),
-                asked.log_start_offset,
+        for partition in topic.partitions:
+            request = PartitionFetch(
+                partition.fetch_offset,
+                partition.partition_max_bytes,
+                max(partition.current_leader_epoch, NO_EPOCH),
+                max(partition.last_fetched_epoch, NO_EPOCH),
+                partition.log_start_offset,
             )
-            wanted.append((TopicIdPartition(topic.topic_id, TopicPartition(name, asked.partition)), request))
-    return wanted
+            requested.append((TopicIdPartition(topic.topic_id, TopicPartition(name, partition.partition)), request))
+    return requested
 
 
 def _forgotten(message: FetchRequest) -> list[TopicIdPartition]:
@@ -360,19 +371,25 @@ def _forgotten(message: FetchRequest) -> list[TopicIdPartition]:
     return forgotten
 
 
-def _context(broker: Broker, request: Request[FetchRequest], wanted: list[Wanted], forgotten: list[TopicIdPartition]) -> FetchContext:
+def _context(
+    broker: Broker,
+    request: Request[FetchRequest],
+    is_follower: bool,
+    requested: list[RequestedPartition],
+    forgotten: list[TopicIdPartition],
+) -> FetchContext:
     message, version = request.message, request.version
-    is_follower = _is_follower(request)
     return broker.fetch_sessions.new_context(
-        version, message.session_id, message.session_epoch, is_follower, wanted, forgotten, broker.metadata_cache.topic_name
+        version, message.session_id, message.session_epoch, is_follower, requested, forgotten, broker.metadata_cache.topic_name
     )
 
 
-def _params(broker: Broker, request: Request[FetchRequest], replica_id: int, replica_epoch: int) -> FetchParams:
+def _params(broker: Broker, request: Request[FetchRequest]) -> FetchParams:
     message, version = request.message, request.version
+    replica_id, replica_epoch = _replica(message, version)
     max_bytes = min(message.max_bytes, broker.config.current.number("fetch.max.bytes"))
     client = None
-    if version >= 11:  # older ones cannot be sent to another replica
+    if version >= 11:  # older clients do not know preferred read replicas
         client = ClientMetadata(message.rack_id, request.client_id, request.connection.remote_ip, request.listener_name)
     return FetchParams(
         replica_id=replica_id,
@@ -398,11 +415,11 @@ def _error_data(partition: TopicIdPartition, error: int) -> PartitionData:
 
 
 def _refusal_of_all(message: FetchRequest, version: int, error: int) -> FetchResponse:
-    """Before version 13 an error of the whole is told for each partition as well: older clients look nowhere else."""
+    """Before version 13 each partition has the error as well, because older clients look only there."""
     topics: list[FetchableTopicResponse] = []
     if version < TOPIC_IDS_VERSION:
         for topic in message.topics:
-            partitions = [PartitionData(asked.partition, error, -1, records=NO_RECORDS) for asked in topic.partitions]
+            partitions = [PartitionData(partition.partition, error, -1, records=NO_RECORDS) for partition in topic.partitions]
             topics.append(FetchableTopicResponse(topic.topic, topic.topic_id, partitions))
     return FetchResponse(error_code=error, session_id=message.session_id, responses=topics)
 
@@ -415,10 +432,10 @@ def _size(results: list[tuple[TopicIdPartition, FetchResult]]) -> int:
     return size
 
 
-def _read_nowait(found: FileSlice) -> bytes | None:
-    """What the page cache has; None also where reading fails, which the slow way looks into."""
+def _read_nowait(file_slice: FileSlice) -> bytes | None:
+    """The records if the page cache has them. None also if reading fails: then the read in a thread reports the error."""
     try:
-        return found.read_nowait()
+        return file_slice.read_nowait()
     except (OSError, ValueError):
         return None
 
@@ -430,11 +447,11 @@ async def _down_converted(data: bytes, magic: int, first_offset: int) -> bytes:
     return conversion.converted
 
 
-def _read_pinned(found: FileSlice) -> bytes:
+def _read_pinned(file_slice: FileSlice) -> bytes:
     try:
-        return found.read()
+        return file_slice.read()
     finally:
-        found.file.unpin()
+        file_slice.file.unpin()
 
 
 def _failure(error: Exception) -> asyncio.Future[bytes]:

@@ -1,14 +1,14 @@
-"""FindCoordinator: which broker looks after a group, a transactional id or the state of a share group.
+"""FindCoordinator: the broker that coordinates a group, a transactional id or the state of a share group.
 
 Versions 0 to 6.
 Behaviour
-- the key's hash picks a partition of an internal topic, and whoever leads that partition is the coordinator. While there is no such
-  topic or it has no leader, the client hears COORDINATOR_NOT_AVAILABLE and asks again. The topics of groups and transactions are made
-  when the first client asks.
+- the hash of the key selects a partition of an internal topic, and the leader of that partition is the coordinator. While the topic does
+  not exist or has no leader, the error is COORDINATOR_NOT_AVAILABLE and the client retries. The first request creates the topics of groups
+  and transactions.
 Version notes
-- 0: groups only. 1: transactional ids, a text with the error (also with none, where it is "NONE"). 4: many keys at once, each with its own
-  error and without a text, unless the request as a whole is at fault. 6: share groups.
-Errors: COORDINATOR_NOT_AVAILABLE; INVALID_REQUEST for an unknown type of key, for share groups before version 6, and for a key of a share
+- 0: groups only. 1: transactional ids, an error message (without an error it is "NONE"). 4: many keys, each with its own error and without
+  a message, unless the whole request is invalid. 6: share groups.
+Errors: COORDINATOR_NOT_AVAILABLE; INVALID_REQUEST for an unknown key type, for share groups before version 6, and for a key of a share
   group that is not group:topic id:partition.
 """
 
@@ -18,6 +18,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.handlers.parts import Parts
+from barnabas.broker.requests.reply import Reply
 from barnabas.coordinator.group.group import partition_for
 from barnabas.endpoint import EndPoint
 from barnabas.protocol.errors import ErrorCode
@@ -36,9 +37,9 @@ SHARE: Final = 2
 
 _BATCH_VERSION: Final = 4
 _SHARE_VERSION: Final = 6
-_NOBODY: Final = -1  # as broker id, and as its port
+_NO_NODE: Final = -1  # the broker id and the port in a response with an error
 
-# The topic of each type of key, and the setting that says how many partitions it will get.
+# The topic of each key type, and the setting for its number of partitions.
 _TOPICS: Final = {
     GROUP: (CONSUMER_OFFSETS, "offsets.topic.num.partitions"),
     TRANSACTION: (TRANSACTION_STATE, "transaction.state.log.num.partitions"),
@@ -49,14 +50,16 @@ _PARTITION: Final = re.compile(r"[+-]?[0-9]{1,10}", re.ASCII)
 PARTS: Final = Parts(("coordinator_keys",), ("coordinators",))
 
 
-def handle(broker: Broker, request: Request[FindCoordinatorRequest]) -> FindCoordinatorResponse:
+def handle(broker: Broker, request: Request[FindCoordinatorRequest]) -> Reply[FindCoordinatorResponse]:
     if request.version >= _BATCH_VERSION:
-        return FindCoordinatorResponse(coordinators=[_coordinator(broker, request, key) for key in request.message.coordinator_keys])
-    found = _locate(broker, request, request.message.key)
-    if isinstance(found, ErrorCode):
-        return FindCoordinatorResponse(0, found, found.message, _NOBODY, "", _NOBODY)
-    node_id, endpoint = found
-    return FindCoordinatorResponse(0, ErrorCode.NONE, ErrorCode.NONE.message, node_id, endpoint.host, endpoint.port)
+        return Reply.now(
+            request, FindCoordinatorResponse(coordinators=[_coordinator(broker, request, key) for key in request.message.coordinator_keys])
+        )
+    located = _locate(broker, request, request.message.key)
+    if isinstance(located, ErrorCode):
+        return Reply.now(request, FindCoordinatorResponse(0, located, located.message, _NO_NODE, "", _NO_NODE))
+    node_id, endpoint = located
+    return Reply.now(request, FindCoordinatorResponse(0, ErrorCode.NONE, ErrorCode.NONE.message, node_id, endpoint.host, endpoint.port))
 
 
 def coordinator_partition(broker: Broker, key_type: int, key: str) -> tuple[str, int]:
@@ -67,10 +70,10 @@ def coordinator_partition(broker: Broker, key_type: int, key: str) -> tuple[str,
 
 
 def _coordinator(broker: Broker, request: Request[FindCoordinatorRequest], key: str) -> Coordinator:
-    found = _locate(broker, request, key)
-    if isinstance(found, ErrorCode):
-        return Coordinator(key, _NOBODY, "", _NOBODY, found, "" if request.message.key_type in _TOPICS else found.message)
-    node_id, endpoint = found
+    located = _locate(broker, request, key)
+    if isinstance(located, ErrorCode):
+        return Coordinator(key, _NO_NODE, "", _NO_NODE, located, "" if request.message.key_type in _TOPICS else located.message)
+    node_id, endpoint = located
     return Coordinator(key, node_id, endpoint.host, endpoint.port)
 
 
@@ -86,7 +89,7 @@ def _locate(broker: Broker, request: Request[FindCoordinatorRequest], key: str) 
 
 
 def _is_share_key(key: str) -> bool:
-    """Judged as Java splits and parses: what is empty at the end does not count."""
+    """Checked as Java's split and parseInt do: empty parts at the end do not count."""
     parts = key.rstrip(":").split(":")
     if len(parts) != 3 or not parts[0].strip():
         return False

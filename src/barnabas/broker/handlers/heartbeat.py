@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""Heartbeat: a member of a classic group is alive, and hears whether it has to join anew.
+"""Heartbeat: keeps the session of a classic group's member alive, and tells the member when it has to rejoin.
 
 Versions 0 to 4.
-Behaviour: the session begins anew. While the group is being loaded all is well: nobody's session runs then.
+Behaviour: restarts the session timeout. While the group is being loaded the response has no error, because no session times out then.
 Version notes: 3: static members.
 Errors: INVALID_GROUP_ID, UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, FENCED_INSTANCE_ID, REBALANCE_IN_PROGRESS, NOT_COORDINATOR,
   COORDINATOR_NOT_AVAILABLE.
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.requests.reply import Answer
+from barnabas.broker.requests.reply import Reply
 from barnabas.protocol.messages.heartbeat_request import HeartbeatRequest
 from barnabas.protocol.messages.heartbeat_response import HeartbeatResponse
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from barnabas.broker.requests.request import Request
 
 
-def handle(broker: Broker, request: Request[HeartbeatRequest]) -> HeartbeatResponse | None:
-    answer: Answer[HeartbeatResponse] = Answer(request)
-    broker.groups.heartbeat(request.message, answer.give)
-    return answer.now()
+def handle(broker: Broker, request: Request[HeartbeatRequest]) -> Reply[HeartbeatResponse]:
+    reply: Reply[HeartbeatResponse] = Reply(request)
+    broker.groups.heartbeat(request.message, reply.complete)
+    return reply

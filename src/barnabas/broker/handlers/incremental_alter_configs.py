@@ -1,9 +1,9 @@
-"""IncrementalAlterConfigs: sets and unsets settings of a resource, and adds to and takes from those that are lists.
+"""IncrementalAlterConfigs: sets and deletes settings of a resource, and appends to or subtracts from those that are lists.
 
-Versions 0–1.
-- Each resource is answered on its own, in the order of the request, and changed as a whole or not at all; with validate_only nothing is
+Versions 0 to 1.
+- Each resource has its own result, in the order of the request. It is changed as a whole or not at all. With validate_only nothing is
   written.
-- A broker alters its own settings and those of all brokers (`""`), and its own log levels.
+- A broker alters its own settings and log levels, and the defaults of all brokers (`""`).
 Errors: INVALID_REQUEST, INVALID_CONFIG, UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, POLICY_VIOLATION, UNKNOWN_SERVER_ERROR.
 """
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.config.alter import Operation
 from barnabas.broker.config.config_alterations import Alteration
+from barnabas.broker.requests.reply import Reply
 from barnabas.protocol.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
 from barnabas.protocol.messages.incremental_alter_configs_response import AlterConfigsResourceResponse, IncrementalAlterConfigsResponse
 
@@ -21,7 +22,11 @@ if TYPE_CHECKING:
     from barnabas.broker.requests.request import Request
 
 
-async def handle(broker: Broker, request: Request[IncrementalAlterConfigsRequest]) -> IncrementalAlterConfigsResponse:
+def handle(broker: Broker, request: Request[IncrementalAlterConfigsRequest]) -> Reply[IncrementalAlterConfigsResponse]:
+    return Reply.awaiting(request, _alter(broker, request))
+
+
+async def _alter(broker: Broker, request: Request[IncrementalAlterConfigsRequest]) -> IncrementalAlterConfigsResponse:
     alterations = [
         Alteration(
             resource.resource_type,

@@ -1,14 +1,14 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""JoinGroup: a member of the classic protocol enters its group, and waits there for the others.
+"""JoinGroup: a member of the classic protocol joins its group, and waits until the other members have joined.
 
 Versions 0 to 9.
 Behaviour
-- answered when all members known have joined or the rebalance timeout has passed: the leader gets everybody's metadata, the others the
-  generation and the protocol that all of them support. The first members of a group wait group.initial.rebalance.delay.ms for more.
-- a member without an id is given one; from version 4 on it has to come back with it before it counts (MEMBER_ID_REQUIRED).
+- the coordinator responds when all known members have joined or the rebalance timeout has passed. The leader gets the metadata of all
+  members, the others the generation and the chosen protocol. The first members of a group wait group.initial.rebalance.delay.ms for more.
+- a member without an id gets one. From version 4 on it has to join again with this id before it is a member (MEMBER_ID_REQUIRED).
 Version notes
 - 0: one timeout for session and rebalance. 1: a rebalance timeout. 5: static members. 7: the protocol type and a protocol that may be null.
-- 8: the reason. 9: a leader may be told to skip the assignment.
+- 8: the reason. 9: the leader may be asked to skip the assignment.
 Errors: INVALID_GROUP_ID, INVALID_SESSION_TIMEOUT, UNKNOWN_MEMBER_ID, MEMBER_ID_REQUIRED, FENCED_INSTANCE_ID, INCONSISTENT_GROUP_PROTOCOL,
   GROUP_MAX_SIZE_REACHED, REBALANCE_IN_PROGRESS, NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE, COORDINATOR_LOAD_IN_PROGRESS.
 """
@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.broker.groups.group_caller import caller_of
-from barnabas.broker.requests.reply import Answer
+from barnabas.broker.requests.reply import Reply
 from barnabas.protocol.messages.join_group_request import JoinGroupRequest
 from barnabas.protocol.messages.join_group_response import JoinGroupResponse
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from barnabas.broker.requests.request import Request
 
 
-def handle(broker: Broker, request: Request[JoinGroupRequest]) -> JoinGroupResponse | None:
-    answer: Answer[JoinGroupResponse] = Answer(request)
-    broker.groups.join_group(caller_of(request), request.message, answer.give)
-    return answer.now()
+def handle(broker: Broker, request: Request[JoinGroupRequest]) -> Reply[JoinGroupResponse]:
+    reply: Reply[JoinGroupResponse] = Reply(request)
+    broker.groups.join_group(caller_of(request), request.message, reply.complete)
+    return reply

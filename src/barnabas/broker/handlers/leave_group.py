@@ -1,8 +1,8 @@
-"""LeaveGroup: members leave a classic group, and the others share what they had.
+"""LeaveGroup: removes members from a classic group. The remaining members rebalance.
 
 Versions 0 to 5.
-Behaviour: each member is answered on its own; what is wrong with one does not keep the others.
-Version notes: 0 to 2 name one member, whose error is that of the whole. 3: many members, also by their instance ids. 5: the reason.
+Behaviour: each member has its own result; an error of one does not affect the others.
+Version notes: 0 to 2 name one member, whose error is the error of the response. 3: many members, also by their instance ids. 5: the reason.
 Errors: INVALID_GROUP_ID, NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE, COORDINATOR_LOAD_IN_PROGRESS; of a member UNKNOWN_MEMBER_ID,
   FENCED_INSTANCE_ID.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.handlers.parts import Parts
-from barnabas.broker.requests.reply import Answer
+from barnabas.broker.requests.reply import Reply
 from barnabas.protocol.messages.leave_group_request import LeaveGroupRequest
 from barnabas.protocol.messages.leave_group_response import LeaveGroupResponse
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 PARTS: Final = Parts(("members",), ("members",))
 
 
-def handle(broker: Broker, request: Request[LeaveGroupRequest]) -> LeaveGroupResponse | None:
-    answer: Answer[LeaveGroupResponse] = Answer(request)
-    broker.groups.leave_group(request.message, request.version, answer.give)
-    return answer.now()
+def handle(broker: Broker, request: Request[LeaveGroupRequest]) -> Reply[LeaveGroupResponse]:
+    reply: Reply[LeaveGroupResponse] = Reply(request)
+    broker.groups.leave_group(request.message, request.version, reply.complete)
+    return reply

@@ -1,14 +1,15 @@
-"""ListConfigResources: what there is that has configs: topics, brokers, their loggers, and the groups and subscriptions that set some.
+"""ListConfigResources: the resources that have configs: topics, brokers, broker loggers, and groups and client metrics with own settings.
 
-Versions 0–1.
-- No types asks for all of them. Version 0, ListClientMetricsResources once, asks for subscriptions to client metrics and no others.
-Errors: UNSUPPORTED_VERSION for a type that is none, with an empty list.
+Versions 0 to 1.
+- No types means all types. Version 0, formerly ListClientMetricsResources, lists subscriptions to client metrics only.
+Errors: UNSUPPORTED_VERSION for an unknown type, with an empty list.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from barnabas.broker.requests.reply import Reply
 from barnabas.config_def import ConfigResourceType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.list_config_resources_request import ListConfigResourcesRequest
@@ -21,14 +22,18 @@ if TYPE_CHECKING:
 _LISTED: Final = tuple(kind for kind in ConfigResourceType if kind is not ConfigResourceType.UNKNOWN)
 
 
-async def handle(broker: Broker, request: Request[ListConfigResourcesRequest]) -> ListConfigResourcesResponse:
-    asked = {ConfigResourceType.for_id(number) for number in request.message.resource_types}
+def handle(broker: Broker, request: Request[ListConfigResourcesRequest]) -> Reply[ListConfigResourcesResponse]:
+    return Reply.awaiting(request, _list(broker, request))
+
+
+async def _list(broker: Broker, request: Request[ListConfigResourcesRequest]) -> ListConfigResourcesResponse:
+    kinds = {ConfigResourceType.for_id(number) for number in request.message.resource_types}
     if request.version == 0:
-        asked = {ConfigResourceType.CLIENT_METRICS}
-    if ConfigResourceType.UNKNOWN in asked:
+        kinds = {ConfigResourceType.CLIENT_METRICS}
+    if ConfigResourceType.UNKNOWN in kinds:
         return ListConfigResourcesResponse(0, int(ErrorCode.UNSUPPORTED_VERSION))
-    found = [ConfigResource(name, int(kind)) for kind in _LISTED if kind in asked or not asked for name in await _names(broker, kind)]
-    return ListConfigResourcesResponse(0, 0, found)
+    resources = [ConfigResource(name, int(kind)) for kind in _LISTED if kind in kinds or not kinds for name in await _names(broker, kind)]
+    return ListConfigResourcesResponse(0, 0, resources)
 
 
 async def _names(broker: Broker, kind: ConfigResourceType) -> list[str]:

@@ -1,15 +1,16 @@
-"""ListOffsets: the earliest offset of a partition, the latest, or the first whose record is not older than a timestamp.
+"""ListOffsets: the earliest offset of a partition, the latest, or that of the first record at or after a timestamp.
 
 Versions 0 to 11.
 Behaviour
-- a timestamp below zero is a question of its own: -1 latest, -2 earliest, -3 the record with the largest timestamp, -4 earliest on local
-  disks, -5 latest in remote storage, -6 earliest not yet there. Without remote storage -4 is the earliest, and -5 and -6 are offset -1.
-- to a consumer the latest is the high watermark, or with read_committed the last stable offset; to a broker it is the log end.
-- replica id -2, a debugging consumer, may ask a follower; everybody else has to ask the leader.
+- negative timestamps have a meaning of their own: -1 latest, -2 earliest, -3 the record with the largest timestamp, -4 earliest on local
+  disks, -5 latest in remote storage, -6 earliest not in remote storage yet. Without remote storage -4 is the earliest, and -5 and -6 have
+  offset -1.
+- for a consumer the latest offset is the high watermark, or with read_committed the last stable offset; for a broker the log end offset.
+- replica id -2, a debugging consumer, may ask a follower. All other clients must ask the leader.
 Version notes
 - 0: a list of offsets, the base offsets of segments last written before the timestamp. 1: one offset, with its timestamp.
-- 2: isolation level. 4: leader epochs, the caller's checked and the record's told. 5: OFFSET_NOT_AVAILABLE, LEADER_NOT_AVAILABLE before.
-- 7: -3. 8: -4. 9: -5. 10: timeout, for remote storage only. 11: -6. A question that is newer than the version is UNSUPPORTED_VERSION.
+- 2: isolation level. 4: leader epochs, of the client to be checked and of the record. 5: OFFSET_NOT_AVAILABLE, before LEADER_NOT_AVAILABLE.
+- 7: -3. 8: -4. 9: -5. 10: timeout, for remote storage only. 11: -6. A timestamp that is newer than the version is UNSUPPORTED_VERSION.
 Errors: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, KAFKA_STORAGE_ERROR, INVALID_REQUEST
 for a partition named twice (not in version 0), UNSUPPORTED_VERSION, OFFSET_NOT_AVAILABLE.
 """
@@ -20,6 +21,7 @@ from collections.abc import Set
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.partitions.fetch_params import CONSUMER_REPLICA_ID, DEBUGGING_REPLICA_ID, READ_COMMITTED, READ_UNCOMMITTED
+from barnabas.broker.requests.reply import Reply
 from barnabas.errors import KafkaError, OffsetNotAvailable
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 COMPARED_PER_TURN: Final = 5_000
 PARTITIONS_PER_TURN: Final = 32  # looking up a timestamp reads an index and some batches
 
-# The questions and the version that brought each.
+# Negative timestamps, and the version that introduced each.
 _SINCE: Final = {
     offset_lookup.LATEST: 0,
     offset_lookup.EARLIEST: 0,
@@ -46,7 +48,11 @@ _SINCE: Final = {
 _NEVER: Final = 32767
 
 
-async def handle(broker: Broker, request: Request[ListOffsetsRequest]) -> ListOffsetsResponse:
+def handle(broker: Broker, request: Request[ListOffsetsRequest]) -> Reply[ListOffsetsResponse]:
+    return Reply.awaiting(request, _list(broker, request))
+
+
+async def _list(broker: Broker, request: Request[ListOffsetsRequest]) -> ListOffsetsResponse:
     if request.message.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
         return _refusal_of_all(request.message, ErrorCode.UNKNOWN_SERVER_ERROR)  # as Kafka, whose enum has no such value
     duplicates = await _duplicates(broker, request) if request.version > 0 else frozenset()
@@ -54,14 +60,14 @@ async def handle(broker: Broker, request: Request[ListOffsetsRequest]) -> ListOf
     topics: dict[str, ListOffsetsTopicResponse] = {}
     count = 0
     for topic in request.message.topics:
-        for asked in topic.partitions:
-            answer = lookup.answer(topic.name, asked)
-            if answer is None:
+        for requested in topic.partitions:
+            result = lookup.result(topic.name, requested)
+            if result is None:
                 continue
-            answered = topics.get(topic.name)
-            if answered is None:
-                answered = topics[topic.name] = ListOffsetsTopicResponse(topic.name)
-            answered.partitions.append(answer)
+            topic_response = topics.get(topic.name)
+            if topic_response is None:
+                topic_response = topics[topic.name] = ListOffsetsTopicResponse(topic.name)
+            topic_response.partitions.append(result)
             count += 1
             if count % PARTITIONS_PER_TURN == 0:
                 await broker.turns.next(request)
@@ -69,30 +75,30 @@ async def handle(broker: Broker, request: Request[ListOffsetsRequest]) -> ListOf
 
 
 class _Lookup:
-    """The partitions of one request, asked of the replica manager one after another."""
+    """Looks up the partitions of one request in the replica manager, one after another."""
 
     def __init__(self, broker: Broker, message: ListOffsetsRequest, version: int, duplicates: Set[TopicPartition]) -> None:
         self._replicas = broker.replica_manager
         self._version = version
         self._only_leader = message.replica_id != DEBUGGING_REPLICA_ID
         self._is_consumer = message.replica_id == CONSUMER_REPLICA_ID
-        self._isolation = message.isolation_level if self._is_consumer else None  # only an ordinary consumer sees less than all
+        self._isolation = message.isolation_level if self._is_consumer else None  # brokers see everything up to the log end
         self._duplicates = duplicates
         self._refused: set[TopicPartition] = set()
 
-    def answer(self, topic: str, asked: ListOffsetsPartition) -> ListOffsetsPartitionResponse | None:
-        """None for a partition that has been answered already."""
-        partition = TopicPartition(topic, asked.partition_index)
+    def result(self, topic: str, requested: ListOffsetsPartition) -> ListOffsetsPartitionResponse | None:
+        """None for a repeated partition that has its result already."""
+        partition = TopicPartition(topic, requested.partition_index)
         if partition in self._duplicates:
             return self._refuse_once(partition)
-        if asked.timestamp < 0 and _SINCE.get(asked.timestamp, _NEVER) > self._version:
-            return _error(asked, ErrorCode.UNSUPPORTED_VERSION)
+        if requested.timestamp < 0 and _SINCE.get(requested.timestamp, _NEVER) > self._version:
+            return _error(requested, ErrorCode.UNSUPPORTED_VERSION)
         try:
-            return self._offsets_before(partition, asked) if self._version == 0 else self._offset(partition, asked)
+            return self._offsets_before(partition, requested) if self._version == 0 else self._offset(partition, requested)
         except OffsetNotAvailable as error:
-            return _error(asked, error.code if self._version >= 5 else ErrorCode.LEADER_NOT_AVAILABLE)
+            return _error(requested, error.code if self._version >= 5 else ErrorCode.LEADER_NOT_AVAILABLE)
         except KafkaError as error:
-            return _error(asked, error.code)
+            return _error(requested, error.code)
 
     def _refuse_once(self, partition: TopicPartition) -> ListOffsetsPartitionResponse | None:
         if partition in self._refused:
@@ -100,39 +106,45 @@ class _Lookup:
         self._refused.add(partition)
         return ListOffsetsPartitionResponse(partition.partition, ErrorCode.INVALID_REQUEST)
 
-    def _offset(self, partition: TopicPartition, asked: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
-        found = self._replicas.list_offsets(partition, asked.timestamp, self._isolation, asked.current_leader_epoch, self._only_leader)
-        if found is None:
-            return ListOffsetsPartitionResponse(asked.partition_index)
-        leader_epoch = found.leader_epoch if self._version >= 4 else -1
-        return ListOffsetsPartitionResponse(asked.partition_index, 0, [], found.timestamp, found.offset, leader_epoch)
+    def _offset(self, partition: TopicPartition, requested: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
+        record = self._replicas.list_offsets(
+            partition, requested.timestamp, self._isolation, requested.current_leader_epoch, self._only_leader
+        )
+        if record is None:
+            return ListOffsetsPartitionResponse(requested.partition_index)
+        leader_epoch = record.leader_epoch if self._version >= 4 else -1
+        return ListOffsetsPartitionResponse(requested.partition_index, 0, [], record.timestamp, record.offset, leader_epoch)
 
-    def _offsets_before(self, partition: TopicPartition, asked: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
-        if asked.max_num_offsets < 0:
-            return _error(asked, ErrorCode.UNKNOWN_SERVER_ERROR)
-        offsets = self._replicas.legacy_offsets(partition, asked.timestamp, asked.max_num_offsets, self._is_consumer, self._only_leader)
-        return ListOffsetsPartitionResponse(asked.partition_index, 0, offsets)
+    def _offsets_before(self, partition: TopicPartition, requested: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
+        if requested.max_num_offsets < 0:
+            return _error(requested, ErrorCode.UNKNOWN_SERVER_ERROR)
+        offsets = self._replicas.legacy_offsets(
+            partition, requested.timestamp, requested.max_num_offsets, self._is_consumer, self._only_leader
+        )
+        return ListOffsetsPartitionResponse(requested.partition_index, 0, offsets)
 
 
 async def _duplicates(broker: Broker, request: Request[ListOffsetsRequest]) -> Set[TopicPartition]:
     seen: set[TopicPartition] = set()
-    twice: set[TopicPartition] = set()
+    repeated: set[TopicPartition] = set()
     count = 0
     for topic in request.message.topics:
-        for asked in topic.partitions:
-            partition = TopicPartition(topic.name, asked.partition_index)
-            (twice if partition in seen else seen).add(partition)
+        for requested in topic.partitions:
+            partition = TopicPartition(topic.name, requested.partition_index)
+            (repeated if partition in seen else seen).add(partition)
             count += 1
             if count % COMPARED_PER_TURN == 0:
                 await broker.turns.next(request)
-    return twice
+    return repeated
 
 
 def _refusal_of_all(message: ListOffsetsRequest, code: int) -> ListOffsetsResponse:
     return ListOffsetsResponse(
-        topics=[ListOffsetsTopicResponse(topic.name, [_error(asked, code) for asked in topic.partitions]) for topic in message.topics]
+        topics=[
+            ListOffsetsTopicResponse(topic.name, [_error(requested, code) for requested in topic.partitions]) for topic in message.topics
+        ]
     )
 
 
-def _error(asked: ListOffsetsPartition, code: int) -> ListOffsetsPartitionResponse:
-    return ListOffsetsPartitionResponse(asked.partition_index, code)
+def _error(requested: ListOffsetsPartition, code: int) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(requested.partition_index, code)

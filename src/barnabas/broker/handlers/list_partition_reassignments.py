@@ -1,8 +1,8 @@
-"""ListPartitionReassignments: which partitions are on their way to other brokers, of those named or of all.
+"""ListPartitionReassignments: the reassignments in progress, of the named partitions or of all.
 
 Version 0.
 Behaviour
-- only the active controller answers it; partitions that do not move, or do not exist, are left out.
+- only the active controller serves it. Partitions that do not move, or do not exist, are left out.
 Errors, of the whole
 - NOT_CONTROLLER.
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from barnabas.broker.requests.reply import Reply
 from barnabas.errors import KafkaError
 from barnabas.protocol.messages.list_partition_reassignments_response import (
     ListPartitionReassignmentsResponse,
@@ -27,21 +28,21 @@ if TYPE_CHECKING:
     from barnabas.protocol.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
 
 
-def handle(broker: Broker, request: Request[ListPartitionReassignmentsRequest]) -> ListPartitionReassignmentsResponse:
+def handle(broker: Broker, request: Request[ListPartitionReassignmentsRequest]) -> Reply[ListPartitionReassignmentsResponse]:
     topics = request.message.topics
-    asked = None if topics is None else {TopicPartition(topic.name, number) for topic in topics for number in topic.partition_indexes}
+    requested = None if topics is None else {TopicPartition(topic.name, number) for topic in topics for number in topic.partition_indexes}
     try:
         moving = broker.admin.list_reassignments()
     except KafkaError as error:
-        return ListPartitionReassignmentsResponse(0, error.code, str(error))
-    shown = (each for each in moving.items() if asked is None or each[0] in asked)
-    return ListPartitionReassignmentsResponse(0, 0, None, _by_topic(shown))
+        return Reply.now(request, ListPartitionReassignmentsResponse(0, error.code, str(error)))
+    shown = ((partition, assignment) for partition, assignment in moving.items() if requested is None or partition in requested)
+    return Reply.now(request, ListPartitionReassignmentsResponse(0, 0, None, _by_topic(shown)))
 
 
 def _by_topic(moving: Iterable[tuple[TopicPartition, ReplicaAssignment]]) -> list[OngoingTopicReassignment]:
-    found: dict[str, OngoingTopicReassignment] = {}
-    for (topic, number), assignment in sorted(moving, key=lambda each: each[0]):
-        entry = found.setdefault(topic, OngoingTopicReassignment(topic))
+    topics: dict[str, OngoingTopicReassignment] = {}
+    for (topic, number), assignment in sorted(moving, key=lambda item: item[0]):
+        entry = topics.setdefault(topic, OngoingTopicReassignment(topic))
         replicas, adding, removing = assignment.replicas, assignment.adding_replicas, assignment.removing_replicas
         entry.partitions.append(OngoingPartitionReassignment(number, list(replicas), list(adding), list(removing)))
-    return list(found.values())
+    return list(topics.values())

@@ -1,15 +1,16 @@
-"""ListTransactions: the transactional ids that this broker coordinates; a client that wants all of them asks every broker.
+"""ListTransactions: the transactional ids that this broker coordinates. A client that lists all of them sends it to every broker.
 
 Versions 0 to 2.
-Behaviour: a filter that names nothing lets everything through; names of states that do not exist are told, and find nothing.
-Version notes: 1 filters by how long a transaction has been running, 2 by an expression that the whole id has to match.
-Errors: COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE; INVALID_REGULAR_EXPRESSION; then no transaction is told.
+Behaviour: an empty filter matches every transaction. Unknown states match none, and the response names them.
+Version notes: 1 filters by the age of a transaction, 2 by a regular expression that the whole id has to match.
+Errors: COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, INVALID_REGULAR_EXPRESSION; the list is empty then.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.broker.requests.reply import Reply
 from barnabas.protocol.messages.list_transactions_request import ListTransactionsRequest
 from barnabas.protocol.messages.list_transactions_response import ListTransactionsResponse
 
@@ -18,5 +19,5 @@ if TYPE_CHECKING:
     from barnabas.broker.requests.request import Request
 
 
-def handle(broker: Broker, request: Request[ListTransactionsRequest]) -> ListTransactionsResponse:
-    return broker.transactions.list_transactions(request.message)
+def handle(broker: Broker, request: Request[ListTransactionsRequest]) -> Reply[ListTransactionsResponse]:
+    return Reply.now(request, broker.transactions.list_transactions(request.message))

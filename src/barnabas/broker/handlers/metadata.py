@@ -1,16 +1,16 @@
-"""Metadata: which brokers there are, and of some or all topics who leads their partitions. The first thing that a client asks.
+"""Metadata: the brokers of the cluster, and the partitions of some or all topics with their leaders.
 
 Versions 0 to 13.
 Behaviour
-- answered from the metadata cache alone, with the addresses of the listener that the client came in by.
-- unknown topics are created if auto.create.topics.enable and the client allow it (`auto_topic_creation`). Until they are there, they
-  are LEADER_NOT_AVAILABLE, or answered with the reason why they cannot be created.
-- existing topics come first, in the order asked for; all of them are in the order of their names; each is told once.
-- as soon as one topic is asked for by id, names are not looked at.
+- served from the metadata cache alone, with the addresses of the client's listener.
+- unknown topics are created if auto.create.topics.enable and the client allow it (`auto_topic_creation`). Until they exist, their error is
+  LEADER_NOT_AVAILABLE, or the reason why they cannot be created.
+- existing topics come first, in the order of the request; if all are requested, sorted by name. Each topic has one result.
+- if one topic is requested by id, names are ignored.
 Version notes
-- 0: no topics means all of them, and replicas that cannot be reached are left out. 1: null means all, none means none; controller, racks.
+- 0: no topics means all, and unreachable replicas are left out. 1: null means all topics, an empty list none; controller, racks.
 - 2: cluster id. 4: a client may forbid creation. 5: offline replicas. 6: LISTENER_NOT_FOUND, before it LEADER_NOT_AVAILABLE.
-- 7: leader epochs. 8: authorized operations, of the cluster up to 10. 10: topic ids in answers. 12: topic ids in requests.
+- 7: leader epochs. 8: authorized operations, of the cluster up to 10. 10: topic ids in responses. 12: topic ids in requests.
 Errors
 - of a topic: UNKNOWN_TOPIC_OR_PARTITION, LEADER_NOT_AVAILABLE, INVALID_TOPIC_EXCEPTION, UNKNOWN_TOPIC_ID.
 - of a partition: LEADER_NOT_AVAILABLE, LISTENER_NOT_FOUND, REPLICA_NOT_AVAILABLE (only to version 0).
@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.handlers.parts import Parts
 from barnabas.broker.requests.authorized_operations import ALL_ON_CLUSTER, ALL_ON_TOPIC, NOT_ASKED_FOR
+from barnabas.broker.requests.reply import Reply
 from barnabas.broker.topics.metadata_cache import HIDE_UNREACHABLE, LEADER_MISSING, LISTENER_MISSING, MetadataCache
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
@@ -41,40 +42,45 @@ _TOPIC_IDS_VERSION = 12
 PARTS: Final = Parts(("topics",), ("topics",))
 
 
-def handle(broker: Broker, request: Request[MetadataRequest]) -> MetadataResponse:
+def handle(broker: Broker, request: Request[MetadataRequest]) -> Reply[MetadataResponse]:
     message, version, cache = request.message, request.version, broker.metadata_cache
-    wanted = message.topics
-    if version == 0 and not wanted:
-        wanted = None
-    if wanted is not None and not all(_is_asked_properly(topic, version) for topic in wanted):
-        return MetadataResponse(topics=[_error(topic.name or "", ErrorCode.INVALID_REQUEST, topic.topic_id) for topic in wanted])
+    requested = message.topics
+    if version == 0 and not requested:
+        requested = None
+    if requested is not None and not all(_is_valid_request(topic, version) for topic in requested):
+        return Reply.now(
+            request, MetadataResponse(topics=[_error(topic.name or "", ErrorCode.INVALID_REQUEST, topic.topic_id) for topic in requested])
+        )
     unknown_ids: list[MetadataResponseTopic] = []
-    if wanted is None:
+    if requested is None:
         topics = cache.topic_metadata(sorted(cache.topics()), request.listener_name, _style(version))
     else:
-        names, unknown_ids = _names(wanted, cache)
+        names, unknown_ids = _names(requested, cache)
         topics = _named_topics(broker, request, names)
     if message.include_topic_authorized_operations:
         topics = [_with_operations(topic, ALL_ON_TOPIC) for topic in topics]
     controller_id = cache.controller_id
-    return MetadataResponse(
-        brokers=_brokers(cache, request.listener_name),
-        cluster_id=broker.cluster_id,
-        controller_id=_NO_CONTROLLER if controller_id is None else controller_id,
-        topics=unknown_ids + topics,
-        cluster_authorized_operations=ALL_ON_CLUSTER if message.include_cluster_authorized_operations else NOT_ASKED_FOR,
+    return Reply.now(
+        request,
+        MetadataResponse(
+            brokers=_brokers(cache, request.listener_name),
+            cluster_id=broker.cluster_id,
+            controller_id=_NO_CONTROLLER if controller_id is None else controller_id,
+            topics=unknown_ids + topics,
+            cluster_authorized_operations=ALL_ON_CLUSTER if message.include_cluster_authorized_operations else NOT_ASKED_FOR,
+        ),
     )
 
 
-def _is_asked_properly(topic: MetadataRequestTopic, version: int) -> bool:
+def _is_valid_request(topic: MetadataRequestTopic, version: int) -> bool:
     return topic.name is not None if topic.topic_id == Uuid.ZERO else version >= _TOPIC_IDS_VERSION
 
 
-def _names(wanted: list[MetadataRequestTopic], cache: MetadataCache) -> tuple[Iterable[str], list[MetadataResponseTopic]]:
-    """The names that are asked for, and an answer for each id that nobody has."""
-    topic_ids = dict.fromkeys(topic.topic_id for topic in wanted if topic.topic_id != Uuid.ZERO)
+def _names(requested: list[MetadataRequestTopic], cache: MetadataCache) -> tuple[Iterable[str], list[MetadataResponseTopic]]:
+    """The requested names, and a result for each unknown id."""
+    topic_ids = dict.fromkeys(topic.topic_id for topic in requested if topic.topic_id != Uuid.ZERO)
     if not topic_ids:
-        return dict.fromkeys(topic.name for topic in wanted if topic.name is not None), []
+        return dict.fromkeys(topic.name for topic in requested if topic.name is not None), []
     names, unknown = [], []
     for topic_id in topic_ids:
         name = cache.topic_name(topic_id)
@@ -111,7 +117,7 @@ def _error(name: str | None, error: ErrorCode, topic_id: Uuid = Uuid.ZERO) -> Me
 
 
 def _with_operations(topic: MetadataResponseTopic, operations: int) -> MetadataResponseTopic:
-    """A copy: what the cache gives out is shared."""
+    """A copy, because the cache shares the topics that it returns."""
     return MetadataResponseTopic(topic.error_code, topic.name, topic.topic_id, topic.is_internal, topic.partitions, operations)
 
 

@@ -1,13 +1,13 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""OffsetCommit: how far a group has read, written down by its coordinator.
+"""OffsetCommit: commits offsets of a group through its coordinator.
 
 Versions 0 to 10.
 Behaviour
-- partitions that do not exist are refused here; the rest goes to the coordinator, which answers when the offsets are replicated.
-- whether this member may commit is the coordinator's to decide, and then holds for all partitions.
+- partitions that do not exist are refused here. The coordinator commits the others, and responds when the offsets are replicated.
+- the coordinator decides whether the member may commit. The decision holds for all partitions.
 Version notes
-- 0: goes to the metadata tree and asks no coordinator. 1: generation and member, and a timestamp of the client's, in this version alone.
-- 2 to 4: a retention of the client's. 6: leader epochs. 7: static members. 9: the consumer protocol, whose members give their epoch.
+- 0: writes to the metadata store, without a coordinator. 1: generation, member, and (only in this version) a timestamp of the client.
+- 2 to 4: a retention time of the client. 6: leader epochs. 7: static members. 9: the consumer protocol, whose members send their epoch.
 - 10: topics by id.
 Errors, of a partition
 - UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, OFFSET_METADATA_TOO_LARGE, and the coordinator's: INVALID_GROUP_ID, UNKNOWN_MEMBER_ID,
@@ -18,12 +18,12 @@ Errors, of a partition
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.groups import zookeeper_offsets
 from barnabas.broker.handlers.parts import Parts
-from barnabas.broker.requests.reply import Answer
+from barnabas.broker.requests.reply import Reply
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from barnabas.protocol.messages.offset_commit_response import (
@@ -44,29 +44,28 @@ _TOPICS_BY_ID: Final = 10
 PARTS: Final = Parts(("topics", "partitions"), ("topics", "partitions"))
 
 
-def handle(broker: Broker, request: Request[OffsetCommitRequest]) -> OffsetCommitResponse | Awaitable[OffsetCommitResponse] | None:
+def handle(broker: Broker, request: Request[OffsetCommitRequest]) -> Reply[OffsetCommitResponse]:
     message = request.message
+    reply: Reply[OffsetCommitResponse] = Reply(request)
     if 0 < request.version < _TOPICS_BY_ID and _all_exist(message.topics, broker.metadata_cache):
-        whole: Answer[OffsetCommitResponse] = Answer(request)
-        broker.groups.commit_offsets(request.version, message, whole.give)
-        return whole.now()
-    result = _Result(by_id=request.version >= _TOPICS_BY_ID)
+        broker.groups.commit_offsets(request.version, message, reply.complete)
+        return reply
+    result = _CommitResult(by_id=request.version >= _TOPICS_BY_ID)
     message.topics = _existing(message.topics, broker.metadata_cache, result)
     if not message.topics:
-        return result.response()
+        return Reply.now(request, result.response())
     if request.version == 0:
-        return _commit_to_tree(broker, message, result)
-    answer: Answer[OffsetCommitResponse] = Answer(request)
+        return Reply.awaiting(request, _commit_to_tree(broker, message, result))
 
     def done(response: OffsetCommitResponse) -> None:
-        answer.give(result.merged(response))
+        reply.complete(result.merged(response))
 
     broker.groups.commit_offsets(request.version, message, done)
-    return answer.now()
+    return reply
 
 
-class _Result:
-    """The answer as it grows: every topic once, those first that have an error from here."""
+class _CommitResult:
+    """The response as it grows: each topic once, topics with an error of this handler first."""
 
     def __init__(self, *, by_id: bool) -> None:
         self.by_id = by_id
@@ -80,7 +79,7 @@ class _Result:
         topic.partitions.extend(partitions)
 
     def refuse(self, topic: OffsetCommitRequestTopic, partitions: list[OffsetCommitRequestPartition], code: ErrorCode) -> None:
-        refused = [OffsetCommitResponsePartition(wanted.partition_index, int(code)) for wanted in partitions]
+        refused = [OffsetCommitResponsePartition(partition.partition_index, int(code)) for partition in partitions]
         self.add(topic.name, topic.topic_id, refused)
 
     def merged(self, response: OffsetCommitResponse) -> OffsetCommitResponse:
@@ -95,18 +94,18 @@ class _Result:
 
 
 def _all_exist(topics: list[OffsetCommitRequestTopic], cache: MetadataCache) -> bool:
-    """Whether there is nothing to refuse here, as is nearly always the case: then the coordinator's answer is all of the answer."""
+    """Whether all partitions exist, as they nearly always do. Then the response of the coordinator is the response."""
     for topic in topics:
         if not topic.partitions:
             return False
-        for wanted in topic.partitions:
-            if not cache.contains(topic.name, wanted.partition_index):
+        for partition in topic.partitions:
+            if not cache.contains(topic.name, partition.partition_index):
                 return False
     return bool(topics)
 
 
-def _existing(topics: list[OffsetCommitRequestTopic], cache: MetadataCache, result: _Result) -> list[OffsetCommitRequestTopic]:
-    """The topics with those of their partitions that exist; the others are in the result."""
+def _existing(topics: list[OffsetCommitRequestTopic], cache: MetadataCache, result: _CommitResult) -> list[OffsetCommitRequestTopic]:
+    """The topics with their existing partitions. The other partitions are refused in the result."""
     existing = []
     for topic in topics:
         if result.by_id:
@@ -115,25 +114,25 @@ def _existing(topics: list[OffsetCommitRequestTopic], cache: MetadataCache, resu
             by_id = result.by_id and not topic.name
             result.refuse(topic, topic.partitions, ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             continue
-        missing = [wanted for wanted in topic.partitions if not cache.contains(topic.name, wanted.partition_index)]
+        missing = [partition for partition in topic.partitions if not cache.contains(topic.name, partition.partition_index)]
         if missing:
             result.refuse(topic, missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            topic.partitions = [wanted for wanted in topic.partitions if cache.contains(topic.name, wanted.partition_index)]
+            topic.partitions = [partition for partition in topic.partitions if cache.contains(topic.name, partition.partition_index)]
         if topic.partitions:
             existing.append(topic)
     return existing
 
 
-async def _commit_to_tree(broker: Broker, message: OffsetCommitRequest, result: _Result) -> OffsetCommitResponse:
+async def _commit_to_tree(broker: Broker, message: OffsetCommitRequest, result: _CommitResult) -> OffsetCommitResponse:
     metadata_max = broker.config.current.number("offset.metadata.max.bytes")
     offsets = []
     for topic in message.topics:
-        for wanted in topic.partitions:
-            if len((wanted.committed_metadata or "").encode("utf-16-le", "surrogatepass")) > 2 * metadata_max:  # Java's length
-                result.refuse(topic, [wanted], ErrorCode.OFFSET_METADATA_TOO_LARGE)
+        for partition in topic.partitions:
+            if len((partition.committed_metadata or "").encode("utf-16-le", "surrogatepass")) > 2 * metadata_max:  # Java's length
+                result.refuse(topic, [partition], ErrorCode.OFFSET_METADATA_TOO_LARGE)
             else:
-                offsets.append((TopicPartition(topic.name, wanted.partition_index), wanted.committed_offset))
+                offsets.append((TopicPartition(topic.name, partition.partition_index), partition.committed_offset))
     codes = await zookeeper_offsets.commit(broker.tree, message.group_id, offsets)
-    for (partition, _), code in zip(offsets, codes, strict=True):
-        result.add(partition.topic, Uuid.ZERO, [OffsetCommitResponsePartition(partition.partition, code)])
+    for ((name, index), _), code in zip(offsets, codes, strict=True):
+        result.add(name, Uuid.ZERO, [OffsetCommitResponsePartition(index, code)])
     return result.response()

@@ -1,7 +1,7 @@
-"""How a request of many elements is taken apart, and the answers to its parts are put together.
+"""Splits a request of many elements into parts, and joins the responses to the parts.
 
-A handler whose elements do not concern each other has `PARTS`: the dispatcher then gives it no more elements in one call than a turn of the
-loop has time for. Parts keep the order of the elements, and what an answer says of one topic is said once.
+A handler whose elements are independent of each other has `PARTS`: the dispatcher then gives it at most one slice of elements in a call.
+Parts keep the order of the elements, and the joined response has each topic once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ERROR_CODE: Final = "error_code"
 
 class Parts:
     """`lists` are the fields that lead to the elements of a request, from the outside in: topics, then partitions. `answers` are those of
-    the response. A handler whose elements are dear says how many a part may have."""
+    the response. `size` is the number of elements in a part; handlers with expensive elements choose a smaller one."""
 
     def __init__(self, lists: Sequence[str], answers: Sequence[str], size: int = ELEMENTS_PER_SLICE) -> None:
         self._lists = tuple(lists)
@@ -26,16 +26,16 @@ class Parts:
         self._size = size
 
     def of(self, message: Message) -> Iterator[Message]:
-        """The message in parts of up to `size` elements each; the original is not changed. A structure without elements counts as one."""
+        """The message in parts of up to `size` elements. The original is not changed. A structure without elements counts as one."""
         return (part for part, _ in _split(message, self._lists, self._size))
 
-    def joint(self, first: Any) -> Joint:
-        """The response to the first part, which the others are joined to."""
-        return Joint(first, self._answers)
+    def joined(self, first: Any) -> JoinedResponse:
+        """The response to the first part. The responses to the other parts are added to it."""
+        return JoinedResponse(first, self._answers)
 
 
 class DeleteTopicsParts(Parts):
-    """Those of DeleteTopics, which up to version 5 has nothing but names."""
+    """The parts of DeleteTopics, which up to version 5 names topics in another field."""
 
     def __init__(self) -> None:
         super().__init__(("topics",), ("responses",))
@@ -46,7 +46,7 @@ class DeleteTopicsParts(Parts):
 
 
 class OffsetFetchParts(Parts):
-    """Those of OffsetFetch, which up to version 7 has one group, whose topics stand in the request itself."""
+    """The parts of OffsetFetch, which up to version 7 has one group, whose topics are fields of the request itself."""
 
     def __init__(self) -> None:
         super().__init__(("groups", "topics", "partition_indexes"), ("groups", "topics", "partitions"))
@@ -55,12 +55,12 @@ class OffsetFetchParts(Parts):
     def of(self, message: Any) -> Iterator[Message]:
         return super().of(message) if message.groups else self._of_one_group.of(message)
 
-    def joint(self, first: Any) -> Joint:
-        return super().joint(first) if first.groups else self._of_one_group.joint(first)
+    def joined(self, first: Any) -> JoinedResponse:
+        return super().joined(first) if first.groups else self._of_one_group.joined(first)
 
 
 def _split(message: Message, lists: tuple[str, ...], size: int) -> Iterator[tuple[Message, int]]:
-    """Parts of a structure, with the number of elements in each."""
+    """The parts of a structure, with the number of elements in each."""
     elements: list[Any] | None = getattr(message, lists[0])
     if not elements:
         yield message, 1
@@ -90,16 +90,16 @@ def _copy(message: Message, name: str, elements: list[Any]) -> Message:
     return type(message)(**fields)
 
 
-class Joint:
-    """A response, or a structure in it, that grows. What is not in its lists stays as it was in the first; an error of any part becomes
-    that of the whole."""
+class JoinedResponse:
+    """A response, or a structure in it, that other responses are added to. Fields outside the lists stay those of the first response; the
+    first error of any part becomes the error of the whole."""
 
     def __init__(self, whole: Any, answers: tuple[str, ...]) -> None:
         self.whole = whole
         self._list: list[Any] = getattr(whole, answers[0])
         self._name = answers[0]
         self._inner = answers[1:]
-        self._joints = {_identity(each): Joint(each, self._inner) for each in self._list} if self._inner else {}
+        self._joined = {_identity(element): JoinedResponse(element, self._inner) for element in self._list} if self._inner else {}
         self._has_error = _ERROR_CODE in whole.field_names()
 
     def add(self, other: Any) -> None:
@@ -111,15 +111,15 @@ class Joint:
             return
         for element in elements:
             identity = _identity(element)
-            joint = self._joints.get(identity)
-            if joint is None:
+            joined = self._joined.get(identity)
+            if joined is None:
                 self._list.append(element)
-                self._joints[identity] = Joint(element, self._inner)
+                self._joined[identity] = JoinedResponse(element, self._inner)
             else:
-                joint.add(element)
+                joined.add(element)
 
 
 def _identity(element: Message) -> tuple[object, ...]:
-    """What tells a topic, a group or a producer from others: its names and ids, which are not in lists."""
+    """The names and ids of a topic, a group or a producer: all its fields that are plain values, without the error code."""
     values = [getattr(element, name) for name in element.field_names() if name != _ERROR_CODE]
     return tuple(value for value in values if isinstance(value, (str, int, Uuid)))

@@ -1,24 +1,26 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""Produce: a client's records into the logs.
+"""Produce: appends the records of a client to the logs of partitions.
 
-The one request that brings data in. It is taken apart by partition, each partition is answered for itself, and the answer goes out when the
-replicas that `acks` asks for have the records. With acks=0 nobody waits for an answer: there an error closes the connection, since the
-client would not hear of it otherwise. Records are never opened here.
+Each partition has its own result. The broker responds when the replicas that `acks` requires have the records. With acks=0 the client
+expects no response: an error closes the connection, which is the only way to report it. The records themselves are not decoded here.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.handlers.parts import Parts
+from barnabas.broker.partitions.append_call import AppendCall, Order
 from barnabas.broker.partitions.partition_append import PartitionAppend
 from barnabas.broker.requests.current_leader import current_leader
-from barnabas.broker.requests.gather import Gather
+from barnabas.broker.requests.reply import Reply
 from barnabas.broker.scheduling.turns import slices
 from barnabas.broker.transactions.transaction_verification import of_produce
-from barnabas.broker.transactions.transactional_produce import TransactionalProduce
+from barnabas.broker.transactions.transactional_produce import ATTRIBUTES_AT, TransactionalProduce, is_transactional
+from barnabas.coordinator.gather import Gather
 from barnabas.errors import CorruptRecord, InvalidProducerIdMapping, InvalidRecord, KafkaError, UnsupportedCompressionType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -38,7 +40,6 @@ from barnabas.records.batch import (
     MAGIC_AT,
     MAGIC_V2,
     RECORD_OVERHEAD_V0,
-    TRANSACTIONAL_BIT,
     entry_size,
 )
 from barnabas.records.codecs.compression import ZSTD
@@ -52,15 +53,13 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 PARTS: Final = Parts(("topic_data", "partition_data"), ("responses", "partition_responses"))
-ADMIN_CLIENT: Final = "__admin_client"  # Kafka's own tools, which alone may write to internal topics
+ADMIN_CLIENT: Final = "__admin_client"  # the client id of Kafka's own tools, which alone may write to internal topics
 
-# From these versions on …
+# The version that introduced each.
 _ONE_BATCH_OF_V2: Final = 3
 _ZSTD: Final = 7
 _CURRENT_LEADER: Final = 10
 _TOPIC_IDS: Final = 13
-
-_ATTRIBUTES_AT: Final = 22  # their low byte, in a batch of format v2
 
 _UNKNOWN_TOPIC_OR_PARTITION: Final = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 _UNKNOWN_TOPIC_ID: Final = int(ErrorCode.UNKNOWN_TOPIC_ID)
@@ -68,76 +67,81 @@ _NOT_LEADER_OR_FOLLOWER: Final = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 _TRANSACTIONAL_ID_AUTHORIZATION_FAILED: Final = int(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
 
 
-def handle(broker: Broker, request: Request[ProduceRequest]) -> None:
-    """Records of a transaction are appended when its coordinator has vouched for them; those that nobody vouches for their log refuses."""
+def handle(broker: Broker, request: Request[ProduceRequest]) -> Reply[ProduceResponse]:
+    """Transactional records are appended after the transaction coordinator has verified the partition. The log rejects unverified ones."""
     message = request.message
-    answer = _Answer(broker, request)
+    reply = _ProduceReply(broker, request)
     if message.transactional_id is None and _has_transactional_records(message):
-        answer.refuse_all(_TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-        return
-    entries = answer.take_entries(message)
+        reply.refuse_all(_TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        return reply
+    entries = reply.take_entries(message)
     if not entries:
-        answer.send()
-        return
-    if message.transactional_id is not None:
-        _append_in_transaction(broker, request, message.transactional_id, entries, answer)
+        reply.send()
+    elif message.transactional_id is not None:
+        _append_in_transaction(broker, request, message.transactional_id, entries, reply)
     else:
-        broker.replica_manager.append_records(
-            message.timeout_ms,
-            message.acks,
-            entries,
-            answer.appended,
-            internal_topics_allowed=request.client_id == ADMIN_CLIENT,
-            order=request.exchange,
-        )
-    if not answer.is_sent:
-        request.wait()
+        broker.replica_manager.append_records(_call(request, entries, reply.appended, request.exchange))
+    return reply
 
 
-async def handle_many(broker: Broker, request: Request[ProduceRequest]) -> None:
+def handle_many(broker: Broker, request: Request[ProduceRequest]) -> Reply[ProduceResponse]:
     """As `handle`, for many partitions: some in each turn of the loop. The records of a transaction are verified as a whole."""
+    reply = _ProduceReply(broker, request)
+    reply.awaitable = _append_many(broker, request, reply)
+    return reply
+
+
+async def _append_many(broker: Broker, request: Request[ProduceRequest], reply: _ProduceReply) -> None:
     message, turns = request.message, broker.turns
-    answer = _Answer(broker, request)
     transactional = False
     entries: list[tuple[TopicPartition, Records]] = []
     for part in PARTS.of(message):
         await turns.next(request)
         assert isinstance(part, ProduceRequest)
         transactional = transactional or _has_transactional_records(part)
-        entries.extend(answer.take_entries(part))
+        entries.extend(reply.take_entries(part))
     if message.transactional_id is None and transactional:
-        answer.refuse_all(_TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        reply.refuse_all(_TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     elif not entries:
         await turns.next(request)
-        answer.send()
+        reply.send()
     elif message.transactional_id is not None:
-        _append_in_transaction(broker, request, message.transactional_id, entries, answer)
+        _append_in_transaction(broker, request, message.transactional_id, entries, reply)
     else:
-        await _append_in_slices(broker, request, entries, answer)
+        await _append_in_slices(broker, request, entries, reply)
 
 
 async def _append_in_slices(
-    broker: Broker, request: Request[ProduceRequest], entries: list[tuple[TopicPartition, Records]], answer: _Answer
+    broker: Broker, request: Request[ProduceRequest], entries: list[tuple[TopicPartition, Records]], reply: _ProduceReply
 ) -> None:
-    """Each slice waits for its replicas by itself; the next request of the connection does not overtake the last of them."""
+    """Each slice waits for its replicas by itself. The next request of the connection is not handled before the last slice is appended."""
     order = _HeldAsAWhole(request.connection)
     parts = list(slices(entries))
-    gather: Gather[list[PartitionAppend]] = Gather(len(parts), lambda results: answer.appended(list(chain.from_iterable(results))))
+    gather: Gather[list[PartitionAppend]] = Gather(len(parts), lambda results: reply.appended(list(chain.from_iterable(results))))
     for index, part in enumerate(parts):
         await broker.turns.next(request)
-        broker.replica_manager.append_records(
-            request.message.timeout_ms,
-            request.message.acks,
-            part,
-            gather.slot(index),
-            internal_topics_allowed=request.client_id == ADMIN_CLIENT,
-            order=order,
-        )
+        broker.replica_manager.append_records(_call(request, part, gather.slot(index), order))
     gather.all_asked()
 
 
+def _call(
+    request: Request[ProduceRequest],
+    entries: list[tuple[TopicPartition, Records]],
+    on_done: Callable[[list[PartitionAppend]], None],
+    order: Order,
+) -> AppendCall:
+    return AppendCall(
+        entries,
+        on_done,
+        timeout_ms=request.message.timeout_ms,
+        required_acks=request.message.acks,
+        internal_topics_allowed=request.client_id == ADMIN_CLIENT,
+        order=order,
+    )
+
+
 class _HeldAsAWhole:
-    """The order of a connection whose next request is held until this one is answered, whichever slice is appended first (`Order`)."""
+    """The `Order` of a request in slices: the dispatcher holds the next request until the response, so no slice holds or releases it."""
 
     __slots__ = ("connection",)
 
@@ -154,38 +158,31 @@ def _append_in_transaction(
     request: Request[ProduceRequest],
     transactional_id: str,
     entries: list[tuple[TopicPartition, Records]],
-    answer: _Answer,
+    reply: _ProduceReply,
 ) -> None:
-    produce = TransactionalProduce(
-        broker.replica_manager,
-        of_produce(request.version),
-        request.message.timeout_ms,
-        request.message.acks,
-        entries,
-        answer.appended,
-        internal_topics_allowed=request.client_id == ADMIN_CLIENT,
-        order=request.exchange,
-    )
+    call = _call(request, entries, reply.appended, request.exchange)
+    produce = TransactionalProduce(broker.replica_manager, of_produce(request.version), call)
     try:
         produce.begin(broker.verification, transactional_id)
     except InvalidProducerIdMapping as error:
-        answer.refuse_all(error.code, str(error))
+        reply.refuse_all(error.code, str(error))
 
 
-class _Answer:
-    """The response in the making: one part for each partition of the request, in its order, of which some wait for their log."""
+class _ProduceReply(Reply[ProduceResponse]):
+    """The response as it grows: one part for each partition, in the order of the request. `_waiting` are the parts whose records are
+    being appended."""
 
-    __slots__ = ("_broker", "_request", "_response", "_waiting", "is_sent")
+    __slots__ = ("_broker", "_produce", "_produced", "_waiting")
 
     def __init__(self, broker: Broker, request: Request[ProduceRequest]) -> None:
+        super().__init__(request)
         self._broker = broker
-        self._request = request
-        self._response = ProduceResponse()
+        self._produce = request.message
+        self._produced = ProduceResponse()
         self._waiting: list[PartitionProduceResponse] = []
-        self.is_sent = False
 
     def take_entries(self, message: ProduceRequest) -> list[tuple[TopicPartition, Records]]:
-        """What can be appended of the request, or a part of it; the rest is answered with its error already."""
+        """The entries of the request, or of a part of it, that can be appended. The other partitions get their errors here."""
         entries: list[tuple[TopicPartition, Records]] = []
         for topic in message.topic_data:
             name = self._name_of(topic)
@@ -193,7 +190,7 @@ class _Answer:
             for data in topic.partition_data:
                 part = PartitionProduceResponse(data.index, 0, -1)
                 response.partition_responses.append(part)
-                partition = None if name is None else self._broker.metadata_cache.known(name, data.index)
+                partition = None if name is None else self._broker.metadata_cache.partition_key(name, data.index)
                 if partition is None:
                     part.error_code = _UNKNOWN_TOPIC_ID if name is None else _UNKNOWN_TOPIC_OR_PARTITION
                     continue
@@ -204,8 +201,8 @@ class _Answer:
         return entries
 
     def _response_of(self, topic: TopicProduceData) -> TopicProduceResponse:
-        """A new one, unless the topic is the one that the part before ended with."""
-        responses = self._response.responses
+        """The response of a topic: a new one, unless the part before ended with the same topic."""
+        responses = self._produced.responses
         if responses and (last := responses[-1]).name == topic.name and last.topic_id == topic.topic_id:
             return last
         response = TopicProduceResponse(topic.name, topic.topic_id)
@@ -213,14 +210,14 @@ class _Answer:
         return response
 
     def _name_of(self, topic: TopicProduceData) -> str | None:
-        if self._request.version < _TOPIC_IDS:
+        if self.request.version < _TOPIC_IDS:
             return topic.name
         return self._broker.metadata_cache.topic_name(topic.topic_id)
 
     def _check(
         self, part: PartitionProduceResponse, partition: TopicPartition, topic: TopicProduceData, data: PartitionProduceData
     ) -> None:
-        version = self._request.version
+        version = self.request.version
         try:
             validate_records(version, data.records)
             if version >= _TOPIC_IDS and self._broker.replica_manager.partition(partition) is not None:
@@ -244,55 +241,54 @@ class _Answer:
         self.send()
 
     def refuse_all(self, error: int, message: str | None = None) -> None:
-        """Nothing of the request counts, whatever was found out about parts of it."""
-        self._response.responses = [
+        """Answers every partition with the same error, whatever results it had before."""
+        self._produced.responses = [
             TopicProduceResponse(
                 topic.name,
                 topic.topic_id,
                 [PartitionProduceResponse(data.index, error, -1, error_message=message) for data in topic.partition_data],
             )
-            for topic in self._request.message.topic_data
+            for topic in self._produce.topic_data
         ]
         self.send()
 
     def send(self) -> None:
-        self.is_sent = True
-        failed = [(topic, part) for topic in self._response.responses for part in topic.partition_responses if part.error_code != 0]
-        if self._request.message.acks == 0:
-            self._end_silently(failed)
+        failed = [(topic, part) for topic in self._produced.responses for part in topic.partition_responses if part.error_code != 0]
+        if self._produce.acks == 0:
+            self._end_without_response(failed)
             return
-        if failed and self._request.version >= _CURRENT_LEADER:
+        if failed and self.request.version >= _CURRENT_LEADER:
             self._name_leaders(failed)
-        self._request.respond(self._response)
+        self.complete(self._produced)
 
-    def _end_silently(self, failed: list[tuple[TopicProduceResponse, PartitionProduceResponse]]) -> None:
+    def _end_without_response(self, failed: list[tuple[TopicProduceResponse, PartitionProduceResponse]]) -> None:
         if not failed:
-            self._request.exchange.no_response()
+            self.complete_without_response()
             return
         _log.info(
             "Closing connection due to error during produce request with correlation id %d from client id %s with ack=0. Errors: %s",
-            self._request.correlation_id,
-            self._request.client_id,
+            self.request.correlation_id,
+            self.request.client_id,
             ", ".join(f"{topic.name or topic.topic_id}-{part.index}: {part.error_code}" for topic, part in failed),
         )
-        self._request.exchange.close_connection()
+        self.close_connection()
 
     def _name_leaders(self, failed: list[tuple[TopicProduceResponse, PartitionProduceResponse]]) -> None:
-        """Spares the client a round of metadata: who leads instead, and where it is."""
+        """Names the current leaders and their addresses, so that the client need not ask for metadata (KIP-951)."""
         endpoints: dict[int, NodeEndpoint] = {}
         for topic, part in failed:
             if part.error_code != _NOT_LEADER_OR_FOLLOWER:
                 continue
             name = topic.name or self._broker.metadata_cache.topic_name(topic.topic_id) or ""
-            leader = current_leader(self._broker, TopicPartition(name, part.index), self._request.listener_name)
+            leader = current_leader(self._broker, TopicPartition(name, part.index), self.request.listener_name)
             part.current_leader = LeaderIdAndEpoch(leader.leader_id, leader.leader_epoch)
             if leader.broker is not None and leader.endpoint is not None:
                 endpoints[leader.leader_id] = NodeEndpoint(leader.leader_id, leader.endpoint.host, leader.endpoint.port, leader.broker.rack)
-        self._response.node_endpoints = list(endpoints.values())
+        self._produced.node_endpoints = list(endpoints.values())
 
 
 def validate_records(version: int, records: Records | None) -> None:
-    """From version 3 on a partition gets exactly one batch, of format v2; raises what is wrong."""
+    """From version 3 on a partition must have exactly one batch, of format v2. Raises KafkaError if it has not."""
     if version < _ONE_BATCH_OF_V2:
         if records is None:
             raise InvalidRecord("Produce requests must have records for every partition")
@@ -303,14 +299,14 @@ def validate_records(version: int, records: Records | None) -> None:
     data, start = records.data, records.start
     if data[start + MAGIC_AT] != MAGIC_V2:
         raise InvalidRecord(f"Produce requests with version {version} are only allowed to contain record batches with magic version 2")
-    if version < _ZSTD and size >= HEADER_SIZE_V2 and data[start + _ATTRIBUTES_AT] & CODEC_MASK == ZSTD:
+    if version < _ZSTD and size >= HEADER_SIZE_V2 and data[start + ATTRIBUTES_AT] & CODEC_MASK == ZSTD:
         raise UnsupportedCompressionType(f"Produce requests with version {version} are not allowed to use ZStandard compression")
     if start + size < records.end and entry_size(data, start + size, records.end) != 0:
         raise InvalidRecord(f"Produce requests with version {version} are only allowed to contain exactly one record batch per partition")
 
 
 def _fault_in(records: Records) -> str | None:
-    """What is wrong with the beginning of a batch, in Kafka's words, where it is so wrong that Kafka says it at all."""
+    """Kafka's message for a batch with an invalid length or magic; None for other faults, for which Kafka has no message."""
     data, start = records.data, records.start
     length = int.from_bytes(data[start + LOG_OVERHEAD - 4 : start + LOG_OVERHEAD], "big", signed=True)
     if length < RECORD_OVERHEAD_V0:
@@ -322,9 +318,6 @@ def _fault_in(records: Records) -> str | None:
 def _has_transactional_records(message: ProduceRequest) -> bool:
     for topic in message.topic_data:
         for data in topic.partition_data:
-            records = data.records
-            if records is None or records.size < HEADER_SIZE_V2 or records.data[records.start + MAGIC_AT] != MAGIC_V2:
-                continue
-            if records.data[records.start + _ATTRIBUTES_AT] & TRANSACTIONAL_BIT:
+            if data.records is not None and is_transactional(data.records):
                 return True
     return False

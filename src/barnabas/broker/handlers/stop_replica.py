@@ -1,6 +1,6 @@
-"""StopReplica: the controller takes replicas away from this broker, with their logs or without.
+"""StopReplica: the control request that stops replicas of this broker, and deletes their logs if asked to.
 
-Versions 0 to 4. Only on the listener that brokers use among themselves.
+Versions 0 to 4. Accepted only on the inter-broker or control-plane listener.
 Version notes
 - 1: the epoch of this broker. 3: the leader epoch of each partition, and deletion by partition.
 Errors: STALE_BROKER_EPOCH, STALE_CONTROLLER_EPOCH; of a partition: KAFKA_STORAGE_ERROR, FENCED_LEADER_EPOCH.
@@ -8,9 +8,9 @@ Errors: STALE_BROKER_EPOCH, STALE_CONTROLLER_EPOCH; of a partition: KAFKA_STORAG
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
+from barnabas.broker.requests.reply import Reply
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.stop_replica_response import StopReplicaResponse
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from barnabas.protocol.messages.stop_replica_request import StopReplicaRequest
 
 
-def handle(broker: Broker, request: Request[StopReplicaRequest]) -> StopReplicaResponse | Awaitable[StopReplicaResponse]:
+def handle(broker: Broker, request: Request[StopReplicaRequest]) -> Reply[StopReplicaResponse]:
     assert broker.cluster is not None
     broker.cluster.require_broker(request)
-    if broker.cluster.is_meant_for_an_earlier_life(request.message.broker_epoch):
-        return StopReplicaResponse(ErrorCode.STALE_BROKER_EPOCH)
-    return broker.cluster.orders.stop_replicas(request.message)
+    if broker.cluster.is_stale_broker_epoch(request.message.broker_epoch):
+        return Reply.now(request, StopReplicaResponse(ErrorCode.STALE_BROKER_EPOCH))
+    return Reply.awaiting(request, broker.cluster.controller_requests.stop_replicas(request.message))

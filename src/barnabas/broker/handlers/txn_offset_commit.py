@@ -1,14 +1,14 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""TxnOffsetCommit: how far a group has read, as a part of a producer's transaction; the offsets count when the transaction is committed.
+"""TxnOffsetCommit: commits offsets of a group as a part of a producer's transaction. They count when the transaction is committed.
 
 Versions 0 to 5.
 Behaviour
-- partitions that do not exist are refused here; the rest goes to the group coordinator.
-- the group coordinator has the transaction's coordinator asked whether the partition of `__consumer_offsets` belongs to the transaction,
-  and appends the offsets to it as records of the transaction. Until its end OffsetFetch with require_stable gets UNSTABLE_OFFSET_COMMIT.
+- partitions that do not exist are refused here; the group coordinator handles the others.
+- the transaction coordinator verifies that the partition of `__consumer_offsets` belongs to the transaction. Then the group coordinator
+  appends the offsets as records of the transaction. Until its end OffsetFetch with require_stable gets UNSTABLE_OFFSET_COMMIT.
 Version notes
-- 2: leader epochs; before, COORDINATOR_LOAD_IN_PROGRESS is told as COORDINATOR_NOT_AVAILABLE. 3: the member that commits, which is checked.
-- 4: TRANSACTION_ABORTABLE; before, it is INVALID_TXN_STATE. 5: transaction version 2, the partition is added to the transaction here.
+- 2: leader epochs; before it COORDINATOR_LOAD_IN_PROGRESS becomes COORDINATOR_NOT_AVAILABLE. 3: the member that commits, which is checked.
+- 4: TRANSACTION_ABORTABLE; before it INVALID_TXN_STATE. 5: transaction version 2, the verification adds the partition to the transaction.
 Errors, of a partition
 - UNKNOWN_TOPIC_OR_PARTITION, OFFSET_METADATA_TOO_LARGE, and for all of them: INVALID_GROUP_ID, UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION,
   FENCED_INSTANCE_ID, NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE, COORDINATOR_LOAD_IN_PROGRESS, INVALID_PRODUCER_ID_MAPPING,
@@ -21,7 +21,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.handlers.parts import Parts
-from barnabas.broker.requests.reply import Answer
+from barnabas.broker.requests.reply import Reply
 from barnabas.broker.transactions.transaction_verification import Errors, Guards, of_offset_commit
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest, TxnOffsetCommitRequestTopic
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from barnabas.broker.topics.metadata_cache import MetadataCache
     from barnabas.coordinator.group.coordinator import Verified
 
-_KNOWS_LOADING: Final = 2
+_LOADING_VERSION: Final = 2
 
 _UNKNOWN_TOPIC_OR_PARTITION: Final = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 _COORDINATOR_LOAD_IN_PROGRESS: Final = int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
@@ -49,13 +49,13 @@ _COORDINATOR_NOT_AVAILABLE: Final = int(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 PARTS: Final = Parts(("topics", "partitions"), ("topics", "partitions"))
 
 
-def handle(broker: Broker, request: Request[TxnOffsetCommitRequest]) -> TxnOffsetCommitResponse | None:
+def handle(broker: Broker, request: Request[TxnOffsetCommitRequest]) -> Reply[TxnOffsetCommitResponse]:
     message, version = request.message, request.version
     refused: dict[str, TxnOffsetCommitResponseTopic] = {}
     message.topics = _existing(message.topics, broker.metadata_cache, refused)
     if not message.topics:
-        return TxnOffsetCommitResponse(topics=list(refused.values()))
-    answer: Answer[TxnOffsetCommitResponse] = Answer(request)
+        return Reply.now(request, TxnOffsetCommitResponse(topics=list(refused.values())))
+    reply: Reply[TxnOffsetCommitResponse] = Reply(request)
 
     def verify(partition: int, verified: Verified) -> None:
         offsets = TopicPartition(CONSUMER_OFFSETS, partition)
@@ -73,32 +73,32 @@ def handle(broker: Broker, request: Request[TxnOffsetCommitRequest]) -> TxnOffse
         )
 
     def done(response: TxnOffsetCommitResponse) -> None:
-        if version < _KNOWS_LOADING:
-            _tell_of_loading(response)
-        answer.give(_merged(refused, response))
+        if version < _LOADING_VERSION:
+            _replace_loading_error(response)
+        reply.complete(_merged(refused, response))
 
     broker.groups.commit_transactional_offsets(version, message, done, verify)
-    return answer.now()
+    return reply
 
 
 def _existing(
     topics: list[TxnOffsetCommitRequestTopic], cache: MetadataCache, refused: dict[str, TxnOffsetCommitResponseTopic]
 ) -> list[TxnOffsetCommitRequestTopic]:
-    """The topics with those of their partitions that exist."""
+    """The topics with their existing partitions. The results of the other partitions go into `refused`."""
     existing = []
     for topic in topics:
-        missing = [wanted for wanted in topic.partitions if not cache.contains(topic.name, wanted.partition_index)]
+        missing = [partition for partition in topic.partitions if not cache.contains(topic.name, partition.partition_index)]
         if missing:
-            codes = [TxnOffsetCommitResponsePartition(wanted.partition_index, _UNKNOWN_TOPIC_OR_PARTITION) for wanted in missing]
+            codes = [TxnOffsetCommitResponsePartition(partition.partition_index, _UNKNOWN_TOPIC_OR_PARTITION) for partition in missing]
             refused.setdefault(topic.name, TxnOffsetCommitResponseTopic(topic.name)).partitions.extend(codes)
-            topic.partitions = [wanted for wanted in topic.partitions if cache.contains(topic.name, wanted.partition_index)]
+            topic.partitions = [partition for partition in topic.partitions if cache.contains(topic.name, partition.partition_index)]
         if topic.partitions:
             existing.append(topic)
     return existing
 
 
-def _tell_of_loading(response: TxnOffsetCommitResponse) -> None:
-    """Old producers end when they hear that the coordinator is loading, and do not when there is none."""
+def _replace_loading_error(response: TxnOffsetCommitResponse) -> None:
+    """Old producers fail with COORDINATOR_LOAD_IN_PROGRESS, and retry after COORDINATOR_NOT_AVAILABLE."""
     for topic in response.topics:
         for partition in topic.partitions:
             if partition.error_code == _COORDINATOR_LOAD_IN_PROGRESS:
@@ -106,7 +106,7 @@ def _tell_of_loading(response: TxnOffsetCommitResponse) -> None:
 
 
 def _merged(refused: dict[str, TxnOffsetCommitResponseTopic], response: TxnOffsetCommitResponse) -> TxnOffsetCommitResponse:
-    """Every topic once, those first that have partitions which do not exist."""
+    """Each topic once, topics with refused partitions first."""
     if not refused:
         return response
     for topic in response.topics:

@@ -1,16 +1,16 @@
-"""WriteTxnMarkers: how transactions have ended, said by their coordinator to the leaders of their partitions.
+"""WriteTxnMarkers: writes the commit or abort markers of transactions to partitions that this broker leads.
 
-Versions 1 to 2. From other brokers, and from an administrator who aborts a transaction that hangs (`kafka-transactions.sh abort`).
+Versions 1 to 2. Sent by transaction coordinators, and by tools that abort a hanging transaction (`kafka-transactions.sh abort`).
 Behaviour
-- each marker is appended to each of its partitions, and the answer waits until all in-sync replicas have all of them.
-- a marker of `__consumer_offsets` goes through the group coordinator, and settles the offsets committed in the transaction.
-- a producer that is not known gets its marker too, so that a zombie of it is fenced later.
+- each marker is appended to each of its partitions. The broker responds when all in-sync replicas have all markers.
+- a marker for `__consumer_offsets` goes through the group coordinator, which commits or drops the offsets of the transaction.
+- a marker of an unknown producer is written too, so that later records with an older epoch of it are fenced.
 Version notes
-- 2: the transaction version. From transaction version 2 on a marker has a newer epoch than its records, and a late one is refused.
+- 2: the transaction version. From transaction version 2 on a marker has a newer epoch than its records, and a late marker is refused.
 Errors, of a partition
 - UNKNOWN_TOPIC_OR_PARTITION where this broker has no replica, NOT_LEADER_OR_FOLLOWER, INVALID_PRODUCER_EPOCH,
   TRANSACTION_COORDINATOR_FENCED, KAFKA_STORAGE_ERROR, NOT_ENOUGH_REPLICAS, REQUEST_TIMED_OUT.
-- UNKNOWN_SERVER_ERROR for a producer id, an epoch or a version that nobody can have.
+- UNKNOWN_SERVER_ERROR for an impossible producer id, epoch or transaction version.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.handlers.parts import Parts
-from barnabas.broker.requests.reply import Answer
+from barnabas.broker.requests.reply import Reply
 from barnabas.broker.transactions.transaction_markers import Codes
 from barnabas.coordinator.transaction.markers import Marker
 from barnabas.protocol.messages.write_txn_markers_request import WritableTxnMarker, WriteTxnMarkersRequest
@@ -37,32 +37,32 @@ if TYPE_CHECKING:
 PARTS: Final = Parts(("markers", "topics", "partition_indexes"), ("markers", "topics", "partitions"), 20)  # each is a batch in a log
 
 
-def handle(broker: Broker, request: Request[WriteTxnMarkersRequest]) -> WriteTxnMarkersResponse | None:
+def handle(broker: Broker, request: Request[WriteTxnMarkersRequest]) -> Reply[WriteTxnMarkersResponse]:
     markers = request.message.markers
-    answer: Answer[WriteTxnMarkersResponse] = Answer(request)
-    result = _Result(len(markers), answer)
+    reply: Reply[WriteTxnMarkersResponse] = Reply(request)
+    result = _MarkerResults(len(markers), reply)
     for marker in markers:
         result.write(broker, marker)
-    return answer.now() if markers else WriteTxnMarkersResponse()
+    return reply if markers else Reply.now(request, WriteTxnMarkersResponse())
 
 
-class _Result:
-    """What became of the markers, by producer: two markers of one producer are told as one."""
+class _MarkerResults:
+    """The results of the markers by producer: two markers of one producer have one result. The last marker completes the reply."""
 
-    def __init__(self, missing: int, answer: Answer[WriteTxnMarkersResponse]) -> None:
+    def __init__(self, missing: int, reply: Reply[WriteTxnMarkersResponse]) -> None:
         self._missing = missing
-        self._answer = answer
+        self._reply = reply
         self._codes: dict[int, dict[TopicPartition, int]] = {}
 
     def write(self, broker: Broker, marker: WritableTxnMarker) -> None:
         partitions = [TopicPartition(topic.name, index) for topic in marker.topics for index in topic.partition_indexes]
 
-        def done(found: Codes) -> None:
-            if found:
-                self._codes.setdefault(marker.producer_id, {}).update(found)
+        def done(codes: Codes) -> None:
+            if codes:
+                self._codes.setdefault(marker.producer_id, {}).update(codes)
             self._missing -= 1
             if self._missing == 0:
-                self._answer.give(self._response())
+                self._reply.complete(self._response())
 
         broker.markers.append(
             Marker(

@@ -1,7 +1,7 @@
-"""Connections of this broker to the others, on the listener that brokers use among themselves.
+"""Connections of this broker to the other brokers, on the inter-broker listener.
 
-The controller's channel, the replica fetchers and whoever asks the controller have links of their own, so that none waits behind another.
-A link is the clients' connection: opened when it is needed, with back-off and security, and given up when its broker is forgotten.
+The controller's channel, the replica fetchers and the requests to the controller have links of their own, so that none delays another.
+A link uses the connections of `barnabas.client`: opened when needed, with backoff and security, and closed when its broker is forgotten.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _KEYS: Final = table(key for key in COMMON if key.name != "bootstrap.servers")
 
 
 class BrokerLinks:
-    """`client_id` is the name by which the other brokers know what this is for, `settings` say how its connections are secured.
-    `in_flight_max` requests may be under way to each broker."""
+    """`client_id` tells the other brokers the purpose of the connections, `settings` secure them (`link_settings`). At most `in_flight_max`
+    requests are in flight to each broker."""
 
     def __init__(
         self,
@@ -55,8 +55,8 @@ class BrokerLinks:
             failures=ConnectionFailures(clock.monotonic_ms),
         )
 
-    def know(self, broker_id: int, endpoint: EndPoint) -> None:
-        """Where a broker is. One that has moved is not talked to at its old address any more."""
+    def set_endpoint(self, broker_id: int, endpoint: EndPoint) -> None:
+        """Sets the endpoint of a broker. A connection to another endpoint of it is closed."""
         node = Node(broker_id, endpoint.host, endpoint.port)
         if self._nodes.get(broker_id) not in (None, node):
             self.forget(broker_id)
@@ -67,8 +67,8 @@ class BrokerLinks:
             self._connections.disconnect(broker_id, Disconnected(f"Broker {broker_id} is gone"))
 
     async def ask(self, broker_id: int, request: Message, version: int, timeout_ms: int | None = None) -> Message:
-        """The answer; raises Disconnected or Timeout. It waits while `in_flight_max` requests are under way to the broker. The version
-        is this, or the highest that the broker knows."""
+        """The response; raises Disconnected or Timeout. It waits while `in_flight_max` requests are in flight to the broker. A broker that
+        does not know the version gets the highest that it knows."""
         limit_ms = self._timeout_ms if timeout_ms is None else timeout_ms
         link = await self._connections.ready(broker_id, self._clock.monotonic_ms() + limit_ms)
         api = BY_NAME[type(request).__name__.removesuffix("Request")]

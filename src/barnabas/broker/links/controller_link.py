@@ -1,7 +1,7 @@
-"""This broker's way to the controller, whoever that is now: what leaders propose, topics that clients ask for, and the wish to stop.
+"""Sends the requests of this broker to the current controller: AlterPartition, CreateTopics and ControlledShutdown.
 
-The controller is the one that said something last (`metadata_cache`). Whoever asks tries again: an answer of NOT_CONTROLLER, or none, means
-that another may be elected by then.
+The controller is the sender of the last UpdateMetadata (`metadata_cache`). Callers retry: after NOT_CONTROLLER, or without a response,
+another broker may be elected.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ControllerLink:
-    """`controller_id` is what this broker knows of it, -1 or None if nothing."""
+    """`controller_id` returns the current controller, -1 or None if it is unknown."""
 
     def __init__(self, links: BrokerLinks, controller_id: Callable[[], int | None], endpoint_of: Callable[[int], EndPoint | None]) -> None:
         self._links = links
@@ -27,17 +27,17 @@ class ControllerLink:
         self._asked = -1
 
     async def ask(self, request: Message, version: int, timeout_ms: int | None = None) -> Message:
-        """Raises KafkaError: Disconnected where there is no controller that could be asked."""
+        """The response. Raises KafkaError: Disconnected if no controller is known."""
         controller_id = self._controller_id()
         endpoint = None if controller_id is None else self._endpoint_of(controller_id)
         if controller_id is None or endpoint is None:
             raise Disconnected("No controller is known yet")
         self._asked = controller_id
-        self._links.know(controller_id, endpoint)
+        self._links.set_endpoint(controller_id, endpoint)
         return await self._links.ask(controller_id, request, version, timeout_ms)
 
-    def controller_told(self) -> None:
-        """There may be another one: what the one before was asked, and does not answer, is not waited for."""
+    def controller_may_have_changed(self) -> None:
+        """Called after a control request. If the controller has changed, requests in flight to the old one are dropped."""
         now = self._controller_id()
         if now is not None and self._asked not in (now, -1):
             self._links.forget(self._asked)

@@ -1,7 +1,7 @@
-"""Things to be told to other brokers, gathered: a request to a broker carries all that has come for it since the last was sent.
+"""Batches items for other brokers: a request to a broker carries all items that were put since the last one was sent.
 
-Up to a bound of requests to a broker are under way together, so that what comes now does not wait for the answer to what came before.
-Beyond the bound things wait, and go together in the next request.
+Up to `in_flight_max` requests to a broker are in flight, so that a new item does not wait for the response to an earlier one. Beyond that
+items wait, and go together in the next request.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ _log = logging.getLogger(__name__)
 
 
 class PerBrokerBatches(Generic[T]):
-    """`send` asks one broker for several things, and answers each; it may raise nothing. What it is given has the size `at_once_max` at
-    most, or is one thing; `size_of` says how large a thing is. At most `in_flight_max` requests are under way to each broker."""
+    """`send` sends several items to one broker and completes each; it must not raise. Its items have the size `at_once_max` at most, unless
+    there is only one; `size_of` returns the size of an item."""
 
     def __init__(
         self,
@@ -33,32 +33,32 @@ class PerBrokerBatches(Generic[T]):
         self._in_flight_max = in_flight_max
         self._waiting: dict[int, list[T]] = {}
         self._tasks: dict[int, set[asyncio.Task[None]]] = {}
-        self._about_to_send: set[int] = set()  # brokers of which a task takes all that waits in the next turn of the loop
+        self._about_to_send: set[int] = set()  # brokers for which a task will take all waiting items in the next iteration of the loop
 
-    def put(self, broker_id: int, what: T) -> None:
-        self._waiting.setdefault(broker_id, []).append(what)
+    def put(self, broker_id: int, item: T) -> None:
+        self._waiting.setdefault(broker_id, []).append(item)
         tasks = self._tasks.setdefault(broker_id, set())
         if broker_id not in self._about_to_send and len(tasks) < self._in_flight_max:
             self._about_to_send.add(broker_id)
             tasks.add(asyncio.ensure_future(self._work(broker_id, tasks)))
 
     async def close(self) -> None:
-        """Nobody who still waits is answered."""
+        """Items that still wait are not completed."""
         self._waiting.clear()
-        tasks = [task for some in self._tasks.values() for task in some]
+        tasks = [task for broker_tasks in self._tasks.values() for task in broker_tasks]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _work(self, broker_id: int, tasks: set[asyncio.Task[None]]) -> None:
-        """Is one of `tasks` until the very step in which nothing waits any more: what comes after that finds its place free."""
+        """Sends until no item waits. It leaves `tasks` in the same step, so that an item that is put after it starts a new task."""
         self._about_to_send.discard(broker_id)
         try:
             while waiting := self._waiting.get(broker_id):
-                together = self._first(waiting)
-                del waiting[: len(together)]
+                items = self._first(waiting)
+                del waiting[: len(items)]
                 try:
-                    await self._send(broker_id, together)
+                    await self._send(broker_id, items)
                 except Exception:
                     _log.exception("Telling broker %d failed in a way it should not", broker_id)
         finally:
@@ -66,10 +66,10 @@ class PerBrokerBatches(Generic[T]):
                 tasks.discard(task)
 
     def _first(self, waiting: list[T]) -> list[T]:
-        """As many as go together."""
+        """The items of the next request."""
         size = 0
-        for count, what in enumerate(waiting):
-            size += self._size_of(what)
+        for count, item in enumerate(waiting):
+            size += self._size_of(item)
             if size > self._at_once_max:
                 return waiting[: max(count, 1)]
         return waiting[:]

@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""What a fetch asks of the replica manager and what it is told: the values that travel between the fetch handler and the logs.
+"""The parameters and results of a fetch, as the fetch handler and the replica manager exchange them.
 
-The handler makes them from a request, or a fetch session does; the replica manager answers with a `FetchResult` for each partition. Records
-are slices of files here and nobody has read them yet.
+The handler or a fetch session makes the parameters; the replica manager returns a `FetchResult` for each partition. Records are slices of
+files here, which are not read yet.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ READ_COMMITTED: Final = 1
 
 
 class TopicIdPartition(NamedTuple):
-    """A partition together with the id of its topic; the id is zero where the client knows names only."""
+    """A partition with the id of its topic. The id is zero if the client uses names."""
 
     topic_id: Uuid
     partition: TopicPartition
 
 
 class ClientMetadata(NamedTuple):
-    """Who fetches, for the choice of a replica near to it (KIP-392)."""
+    """The client that fetches, for the choice of a replica near to it (KIP-392)."""
 
     rack: str
     client_id: str
@@ -42,8 +42,8 @@ class ClientMetadata(NamedTuple):
     listener_name: str
 
 
-class FetchPartition:
-    """What is wanted of one partition."""
+class PartitionFetch:
+    """The parameters of a fetch for one partition."""
 
     __slots__ = ("current_leader_epoch", "last_fetched_epoch", "log_start_offset", "max_bytes", "offset")
 
@@ -57,16 +57,19 @@ class FetchPartition:
     ) -> None:
         self.offset = offset
         self.max_bytes = max_bytes
-        self.current_leader_epoch = current_leader_epoch  # -1: the client does not know it, and it is not checked
-        self.last_fetched_epoch = last_fetched_epoch  # of the record before `offset`, where the fetcher can be told to truncate
-        self.log_start_offset = log_start_offset  # the follower's own
+        self.current_leader_epoch = current_leader_epoch  # -1: unknown to the client, and not checked
+        self.last_fetched_epoch = last_fetched_epoch  # of the record before `offset`; -1 if the fetcher cannot truncate
+        self.log_start_offset = log_start_offset  # of the follower
 
     def __repr__(self) -> str:
-        return f"FetchPartition(offset={self.offset}, max_bytes={self.max_bytes}, current_leader_epoch={self.current_leader_epoch})"
+        return f"PartitionFetch(offset={self.offset}, max_bytes={self.max_bytes}, current_leader_epoch={self.current_leader_epoch})"
+
+
+RequestedPartition = tuple[TopicIdPartition, PartitionFetch]
 
 
 class FetchParams:
-    """What is wanted of a fetch as a whole. A consumer gives client metadata only if it may be sent to another replica."""
+    """The parameters of a fetch as a whole. `client_metadata` is None if the client cannot be sent to another replica."""
 
     __slots__ = (
         "client_metadata",
@@ -98,7 +101,7 @@ class FetchParams:
         self.max_bytes = max_bytes
         self.isolation = isolation
         self.client_metadata = client_metadata
-        self.hard_max_bytes = hard_max_bytes  # versions 0 to 2: not even one batch may be larger, and it is cut in two instead
+        self.hard_max_bytes = hard_max_bytes  # versions 0 to 2: even the first batch is cut at the limit
 
     @property
     def is_from_follower(self) -> bool:
@@ -114,7 +117,7 @@ class FetchParams:
 
 
 class FetchResult:
-    """What was read from one partition. `records` is None where there is nothing to send, and `aborted` where nobody asked."""
+    """The result of a fetch for one partition. `records` is None if there is nothing to send, `aborted` unless read_committed."""
 
     __slots__ = (
         "aborted",
@@ -148,7 +151,7 @@ class FetchResult:
         self.aborted = aborted
         self.diverging_epoch = diverging_epoch  # (epoch, end offset): the fetcher has to truncate
         self.preferred_read_replica = preferred_read_replica
-        self.read_at = read_at  # the place of the fetch offset: a fetch that waits counts from there
+        self.read_at = read_at  # the position of the fetch offset, from which a delayed fetch counts the available bytes
 
     @property
     def size(self) -> int:

@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""Who is in sync: the set of replicas a leader waits for before it acknowledges, and how that set changes.
+"""The in-sync replicas (ISR) of a partition: the replicas that a leader waits for before it acknowledges, and changes to that set.
 
-A leader proposes a change and goes on at once with the larger of the two sets, so that no acknowledgement rests on a change that is not
-decided; the controller, or the metadata tree, decides. There is one proposal at a time.
+A leader proposes a change to the controller. Until the controller has decided, it waits for the larger of the two sets, so that no
+acknowledgement relies on an undecided change. There is one proposal at a time.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-# The proposal was surely not applied: back to what was.
+# The proposal was not applied: the committed ISR stays.
 _REJECTED: Final = frozenset({ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA})
-# The controller knows more than we do and will tell: until then nobody knows which set holds.
+# The controller has a newer state and will send it. Until then it is unknown which set is committed.
 _AWAIT_CONTROLLER: Final = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -36,7 +36,7 @@ _AWAIT_CONTROLLER: Final = frozenset(
 
 
 class IsrResult:
-    """What became of a proposal; the set and its epochs only if there was no error."""
+    """The result of a proposal. Without an error it has the committed ISR and its epochs."""
 
     def __init__(self, error: int, isr: Iterable[int] = (), leader_epoch: int = -1, partition_epoch: int = -1) -> None:
         self.error = error
@@ -46,7 +46,7 @@ class IsrResult:
 
 
 class IsrUpdates(Protocol):
-    """The way to whoever decides. It sees to delays between retries."""
+    """Sends proposals to the controller (`isr_proposals`). It delays retries."""
 
     def submit(
         self, partition: TopicPartition, isr: list[int], leader_epoch: int, partition_epoch: int, on_done: Callable[[IsrResult], None]
@@ -54,11 +54,11 @@ class IsrUpdates(Protocol):
 
 
 class InSyncReplicas:
-    """`committed` is what was decided, `maximal` includes those on their way in: these are waited for already."""
+    """`committed` is the decided ISR. `maximal` also has replicas that a proposal adds: the leader waits for them already."""
 
     def __init__(self, partition: Partition) -> None:
         self._partition = partition
-        self._order: list[int] = []  # of what was decided: who comes in stands last
+        self._order: list[int] = []  # the committed ISR, new replicas last
         self.committed: frozenset[int] = frozenset()
         self.maximal: frozenset[int] = frozenset()
         self.proposed: frozenset[int] | None = None
@@ -69,7 +69,7 @@ class InSyncReplicas:
         self.proposed = None
 
     def maybe_expand(self, replica: Replica) -> None:
-        """Takes a replica in that has reached the high watermark and the start of this leader's epoch."""
+        """Proposes to add a replica that has reached the high watermark and the start of the current leader epoch."""
         partition = self._partition
         if self.proposed is not None or replica.broker_id in self.committed or partition.host.isr_updates is None:
             return
@@ -82,7 +82,7 @@ class InSyncReplicas:
             self._propose(self.maximal)
 
     def maybe_shrink(self, monotonic_ms: int) -> None:
-        """Leaves those out that have been behind for replica.lag.time.max.ms. They count until that is decided."""
+        """Proposes to remove replicas that were not caught up for replica.lag.time.max.ms. They count until that is decided."""
         partition = self._partition
         if self.proposed is not None or partition.leader_log is None or partition.host.isr_updates is None:
             return
@@ -103,7 +103,7 @@ class InSyncReplicas:
         leader_epoch = partition.leader_epoch
         updates.submit(
             partition.partition,
-            [each for each in self._order if each in isr] + sorted(isr - self.committed),
+            [broker_id for broker_id in self._order if broker_id in isr] + sorted(isr - self.committed),
             leader_epoch,
             partition.partition_epoch,
             lambda result: self._decided(isr, leader_epoch, result),
@@ -112,12 +112,12 @@ class InSyncReplicas:
     def _decided(self, proposed: frozenset[int], leader_epoch: int, result: IsrResult) -> None:
         partition = self._partition
         if self.proposed is not proposed or partition.leader_epoch != leader_epoch:
-            return  # the controller has said something newer meanwhile
+            return  # the controller has sent a newer state since
         if result.error in _REJECTED:
             self.commit(self._order)
-            partition.isr_changed()  # one that was on its way in is waited for no more
+            partition.isr_changed()  # the leader no longer waits for the replica that was not added
         elif result.error in _AWAIT_CONTROLLER:
-            _log.debug("The ISR of %s stays undecided after error %d until the controller tells", partition.partition, result.error)
+            _log.debug("The ISR of %s is undecided after error %d until the controller sends a state", partition.partition, result.error)
         elif result.error != ErrorCode.NONE:
             _log.warning("Failed to update ISR of %s due to error %d. Retrying.", partition.partition, result.error)
             self._propose(proposed)

@@ -1,8 +1,8 @@
-"""The in-sync replicas that this broker's partitions propose, on their way to the controller (`isr.IsrUpdates`): AlterPartition.
+"""Sends the ISR proposals of this broker's partitions to the controller with AlterPartition (`isr.IsrUpdates`).
 
-One request at a time, with what has come together meanwhile, up to a bound: the controller's broker takes no request of any size, and does
-nothing else while it handles one. A controller that cannot be reached, or is none any more, is asked again
-until it answers or the partition has something newer to say; of what it decides each partition hears for itself.
+One request is in flight at a time, with up to PARTITIONS_AT_ONCE of the proposals that were submitted since the last: the request size is
+bounded, and the controller handles a request in one piece. If the controller cannot be reached, or has changed, the request is retried
+until it succeeds or the partition has a newer proposal. Each partition gets its own result.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class AskController(Protocol):
 
 
 class IsrProposals:
-    """`topic_id_of` and `replica_epochs_of` tell what has to be said of a partition besides the set itself."""
+    """`topic_id_of` and `replica_epochs_of` return the values that a request needs besides the ISR."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class IsrProposals:
         self._is_closed = False
 
     def submit(self, partition: TopicPartition, isr: list[int], leader_epoch: int, partition_epoch: int, on_done: OnDone) -> None:
-        """Takes the place of what the partition proposed before and was not sent: nobody waits for that any more."""
+        """Replaces a proposal of the partition that was not sent yet."""
         topic_id = self._topic_id_of(partition)
         if self._is_closed or topic_id is None:
             return
@@ -86,14 +86,14 @@ class IsrProposals:
         try:
             while self._unsent:
                 sent = list(islice(self._unsent.values(), PARTITIONS_AT_ONCE))
-                for each in sent:
-                    del self._unsent[each.partition]
+                for proposal in sent:
+                    del self._unsent[proposal.partition]
                 response = await self._ask(sent)
                 if response is None:
-                    for each in sent:
-                        self._unsent.setdefault(each.partition, each)
+                    for proposal in sent:
+                        self._unsent.setdefault(proposal.partition, proposal)
                     await asyncio.sleep(RETRY_S)
-                elif not self._tell(sent, response):
+                elif not self._complete(sent, response):
                     await asyncio.sleep(RETRY_S)
         finally:
             self._task = None
@@ -101,7 +101,7 @@ class IsrProposals:
                 self._task = asyncio.ensure_future(self._send_all())
 
     async def _ask(self, sent: list[Proposal]) -> AlterPartitionResponse | None:
-        """None where the whole has to be asked again."""
+        """The response; None if the whole request has to be retried."""
         request = AlterPartitionRequest(self._broker_id, self._broker_epoch(), _topics(sent))
         try:
             response = cast("AlterPartitionResponse", await self._controller.ask(request, VERSION))
@@ -113,28 +113,27 @@ class IsrProposals:
             return None
         return response
 
-    def _tell(self, sent: list[Proposal], response: AlterPartitionResponse) -> bool:
-        """Whether all was well; where it was not, the partition may propose the same again."""
-        waiting = {(each.topic_id, each.partition.partition): each for each in sent}
-        is_well = True
+    def _complete(self, sent: list[Proposal], response: AlterPartitionResponse) -> bool:
+        """Passes each result to its partition, which may propose the same again after an error. True if there was no error."""
+        waiting = {(proposal.topic_id, proposal.partition.partition): proposal for proposal in sent}
+        succeeded = True
         for topic in response.topics:
-            for answer in topic.partitions:
-                proposal = waiting.pop((topic.topic_id, answer.partition_index), None)
-                if proposal is not None:
-                    is_well = is_well and answer.error_code == ErrorCode.NONE
-                    proposal.on_done(IsrResult(answer.error_code, answer.isr, answer.leader_epoch, answer.partition_epoch))
+            for result in topic.partitions:
+                answered = waiting.pop((topic.topic_id, result.partition_index), None)
+                if answered is not None:
+                    succeeded = succeeded and result.error_code == ErrorCode.NONE
+                    answered.on_done(IsrResult(result.error_code, result.isr, result.leader_epoch, result.partition_epoch))
         for proposal in waiting.values():
-            is_well = False
+            succeeded = False
             self._unsent.setdefault(proposal.partition, proposal)
-        return is_well
+        return succeeded
 
 
 def _topics(sent: list[Proposal]) -> list[TopicData]:
     topics: dict[Uuid, TopicData] = {}
-    for each in sent:
-        topic = topics.setdefault(each.topic_id, TopicData(each.partition.topic, each.topic_id, []))
-        isr = [BrokerState(replica, each.replica_epochs.get(replica, -1)) for replica in each.isr]
-        topic.partitions.append(
-            PartitionData(each.partition.partition, each.leader_epoch, new_isr_with_epochs=isr, partition_epoch=each.partition_epoch)
-        )
+    for proposal in sent:
+        (name, index), topic_id, leader_epoch = proposal.partition, proposal.topic_id, proposal.leader_epoch
+        topic = topics.setdefault(topic_id, TopicData(name, topic_id, []))
+        isr = [BrokerState(replica, proposal.replica_epochs.get(replica, -1)) for replica in proposal.isr]
+        topic.partitions.append(PartitionData(index, leader_epoch, new_isr_with_epochs=isr, partition_epoch=proposal.partition_epoch))
     return list(topics.values())

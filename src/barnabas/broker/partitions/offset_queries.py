@@ -1,4 +1,4 @@
-"""Questions about offsets that a partition answers without handing out records: by time, and by leader epoch."""
+"""Queries for offsets of a partition: by timestamp (ListOffsets) and by leader epoch (OffsetForLeaderEpoch)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from barnabas.broker.partitions.partition import Partition
 from barnabas.errors import OffsetNotAvailable
 from barnabas.records.batch import NO_TIMESTAMP
 from barnabas.storage.log import offset_lookup
-from barnabas.storage.segments.segment import Found
+from barnabas.storage.segments.segment import TimestampAndOffset
 
 
-class EpochEndOffset:
-    """Where a leader epoch ended: OffsetForLeaderEpoch's answer for one partition."""
+class LeaderEpochEndOffset:
+    """The end offset of a leader epoch: the result of OffsetForLeaderEpoch for one partition."""
 
     def __init__(self, error: int, leader_epoch: int = -1, end_offset: int = -1) -> None:
         self.error = error
@@ -19,12 +19,12 @@ class EpochEndOffset:
         self.end_offset = end_offset
 
     def __repr__(self) -> str:
-        return f"EpochEndOffset(error={self.error}, leader_epoch={self.leader_epoch}, end_offset={self.end_offset})"
+        return f"LeaderEpochEndOffset(error={self.error}, leader_epoch={self.leader_epoch}, end_offset={self.end_offset})"
 
 
 def list_offsets(
     partition: Partition, timestamp: int, isolation: int | None, current_leader_epoch: int, fetch_only_from_leader: bool
-) -> Found | None:
+) -> TimestampAndOffset | None:
     log = partition.local_log(current_leader_epoch, fetch_only_from_leader)
     if isolation is None:
         last_fetchable = log.log_end_offset
@@ -32,18 +32,18 @@ def list_offsets(
         last_fetchable = log.last_stable_offset if isolation == READ_COMMITTED else log.high_watermark
     if timestamp == offset_lookup.LATEST:
         _require_high_watermark(partition, isolation, current_leader_epoch)
-        return Found(NO_TIMESTAMP, last_fetchable, partition.leader_epoch)
-    found = offset_lookup.offset_for_timestamp(log, timestamp)
+        return TimestampAndOffset(NO_TIMESTAMP, last_fetchable, partition.leader_epoch)
+    record = offset_lookup.offset_for_timestamp(log, timestamp)
     if timestamp in (offset_lookup.EARLIEST, offset_lookup.EARLIEST_LOCAL):
-        return found
-    if found is not None and found.offset < last_fetchable:
-        return found
+        return record
+    if record is not None and record.offset < last_fetchable:
+        return record
     _require_high_watermark(partition, isolation, current_leader_epoch)
     return None
 
 
 def _require_high_watermark(partition: Partition, isolation: int | None, current_leader_epoch: int) -> None:
-    """A new leader may not know yet how far the last one's records were replicated: offsets would seem to go backwards."""
+    """Raises OffsetNotAvailable while the high watermark of a new leader is behind that of the last one: offsets would go backwards."""
     log, epoch_start = partition.log, partition.leader_epoch_start_offset
     if isolation is None or log is None or epoch_start is None or epoch_start <= log.high_watermark:
         return

@@ -1,9 +1,9 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""A partition on this broker: whether it leads, who is in sync, and what follows from that for its log.
+"""A partition on this broker: leader or follower, its in-sync replicas, and its log.
 
-Produce and fetch come here from the replica manager and go on to the `Log`. The leader's two promises are kept here: what is acknowledged
-is on every in-sync replica, and nobody reads past the high watermark, the least of what those replicas have. It never waits: what has to,
-it wakes.
+The replica manager calls it for Produce and Fetch, and it calls the `Log`. It keeps the two promises of a leader: acknowledged records are
+on every in-sync replica, and no consumer reads past the high watermark, the least log end offset of those replicas. It never waits; after a
+change it calls `wake`, which checks the delayed operations.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.partitions.fetch_params import NO_EPOCH, FetchParams, FetchPartition
+from barnabas.broker.partitions.ack_status import ACKNOWLEDGED, NOT_LEADER, PENDING, TOO_FEW_IN_SYNC, AckStatus
+from barnabas.broker.partitions.fetch_params import NO_EPOCH, FetchParams, PartitionFetch
 from barnabas.broker.partitions.isr import InSyncReplicas, IsrUpdates
 from barnabas.broker.partitions.partition_append import PartitionAppend
 from barnabas.broker.partitions.partition_read import PartitionRead, read_records
@@ -26,16 +27,13 @@ from barnabas.errors import (
     PolicyViolation,
     UnknownLeaderEpoch,
 )
-from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.leader_and_isr_request import LeaderAndIsrPartitionState
 from barnabas.records.validation.long_validation import LongValidation
 from barnabas.records.validation.validation import Validated
-from barnabas.storage.log.append import LogAppendInfo
+from barnabas.storage.log.append import LogAppend, LogAppendInfo
 from barnabas.storage.log.log import Log
 from barnabas.storage.log_manager import LogManager
 from barnabas.storage.log_offset import LogOffset
-from barnabas.storage.producers.append import TRANSACTION_VERSION_UNKNOWN
-from barnabas.storage.producers.verification import VerificationGuard
 from barnabas.topic_name import is_internal
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
@@ -50,16 +48,9 @@ ACKS_ALL: Final = -1
 HIGH_WATERMARK: Final = -1  # as the offset to delete up to
 NO_LEADER: Final = -1
 
-# What `check_replicated` says besides an error code.
-REPLICATED: Final = 0
-NOT_YET: Final = -2
-
-_NOT_LEADER_OR_FOLLOWER: Final = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-_NOT_ENOUGH_REPLICAS_AFTER_APPEND: Final = int(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
-
 
 class PartitionHost:
-    """What all partitions of a broker share. `wake` tells those who wait for a partition that it has changed."""
+    """What all partitions of a broker share. `wake` checks the delayed operations of a partition that has changed."""
 
     def __init__(
         self,
@@ -86,7 +77,7 @@ class Partition:
         self.is_internal = is_internal(partition.topic)
         self.host = host
         self.log: Log | None = None
-        self.leader_log: Log | None = None  # the same while this broker leads
+        self.leader_log: Log | None = None  # `log` while this broker leads, else None
         self.leader_id = NO_LEADER
         self.leader_epoch = -1
         self.leader_epoch_start_offset: int | None = None
@@ -115,10 +106,10 @@ class Partition:
         role = "leader" if self.is_leader else f"follower of {self.leader_id}"
         return f"Partition({self.partition}, {role}, epoch={self.leader_epoch}, isr={sorted(self.isr.committed)})"
 
-    # -- becoming
+    # -- leading and following
 
     def make_leader(self, state: LeaderAndIsrPartitionState, log: Log, monotonic_ms: int) -> bool:
-        """Takes over the lead, or what the controller says anew about a lead it has. True if it did not lead before."""
+        """Becomes the leader, or updates the state of a partition that it leads. True if it did not lead before."""
         if state.partition_epoch < self.partition_epoch:
             _log.info("Skipped becoming leader of %s: partition epoch %d is older than ours", self.partition, state.partition_epoch)
             return False
@@ -147,7 +138,7 @@ class Partition:
             log.high_watermark,
             state.isr,
         )
-        # At once and not with the first record: a follower that asks must learn that this epoch has begun.
+        # Now and not with the first record: a follower that compares epochs must see that this epoch has begun.
         log.epochs.assign(state.leader_epoch, start_offset)
         for replica in self.remote_replicas.values():
             replica.reset(start_offset, is_new_leader, replica.broker_id in state.isr, monotonic_ms)
@@ -155,7 +146,7 @@ class Partition:
         self.leader_epoch_start_offset = start_offset
 
     def make_follower(self, state: LeaderAndIsrPartitionState, log: Log) -> bool:
-        """Follows another broker. True if that one's epoch is new."""
+        """Follows another broker. True if the leader epoch is new."""
         if state.partition_epoch < self.partition_epoch:
             _log.info("Skipped becoming follower of %s: partition epoch %d is older than ours", self.partition, state.partition_epoch)
             return False
@@ -185,7 +176,7 @@ class Partition:
             self.leader_log = log
 
     def close(self) -> None:
-        """This broker has the partition no more: deleted, or on a disk that failed."""
+        """The replica is deleted, or its disk failed."""
         self.log = self.leader_log = None
         self.leader_epoch_start_offset = None
         self.remote_replicas = {}
@@ -193,52 +184,21 @@ class Partition:
 
     # -- the leader's log
 
-    def append_records_to_leader(
-        self,
-        data: bytes,
-        start: int,
-        end: int,
-        required_acks: int,
-        now_ms: int,
-        origin: int,
-        verification_guard: VerificationGuard | None = None,
-        transaction_version: int = TRANSACTION_VERSION_UNKNOWN,
-        at_once: int = -1,
-    ) -> PartitionAppend:
-        """With `at_once`, raises TakesTurns where more than so many bytes of records would be looked at."""
+    def append_records_to_leader(self, append: LogAppend, required_acks: int) -> PartitionAppend:
+        """Raises TakesTurns if more than `append.at_once` bytes of records have to be validated."""
         log = self._log_to_append_to(required_acks)
-        info = log.append_as_leader(
-            data,
-            self.leader_epoch,
-            now_ms,
-            origin=origin,
-            start=start,
-            end=end,
-            verification_guard=verification_guard,
-            transaction_version=transaction_version,
-            at_once=at_once,
-        )
-        return self._appended(log, info)
+        return self._appended(log, log.append_as_leader(append, self.leader_epoch))
 
-    def long_validation(self, data: bytes, start: int, end: int, now_ms: int, origin: int) -> LongValidation:
+    def long_validation(self, append: LogAppend) -> LongValidation:
         """The validation of records that TakesTurns was raised for."""
         if self.leader_log is None:
             raise self._not_leader()
-        return self.leader_log.long_validation(data, start, end, self.leader_epoch, now_ms, origin)
+        return self.leader_log.long_validation(append, self.leader_epoch)
 
-    def append_validated_to_leader(
-        self,
-        validated: Validated,
-        required_acks: int,
-        now_ms: int,
-        origin: int,
-        verification_guard: VerificationGuard | None = None,
-        transaction_version: int = TRANSACTION_VERSION_UNKNOWN,
-    ) -> PartitionAppend:
+    def append_validated_to_leader(self, validated: Validated, append: LogAppend, required_acks: int) -> PartitionAppend:
         """As `append_records_to_leader`, for the outcome of a long validation."""
         log = self._log_to_append_to(required_acks)
-        info = log.append_validated(validated, self.leader_epoch, now_ms, origin, verification_guard, transaction_version)
-        return self._appended(log, info)
+        return self._appended(log, log.append_validated(validated, append, self.leader_epoch))
 
     def _log_to_append_to(self, required_acks: int) -> Log:
         log = self.leader_log
@@ -249,9 +209,8 @@ class Partition:
         return log
 
     def _appended(self, log: Log, info: LogAppendInfo) -> PartitionAppend:
-        # With nobody else in sync this very append is replicated enough.
+        # If no other replica is in sync, the append itself moves the high watermark.
         moved = self.maybe_increment_leader_high_watermark(log)
-        must_flush = info.last_offset < log.acks_wait_below and info.last_offset >= log.recovery_point
         return PartitionAppend(
             self.partition,
             0,
@@ -260,7 +219,7 @@ class Partition:
             info.log_append_time,
             info.log_start_offset,
             high_watermark_moved=moved,
-            must_flush=must_flush,
+            must_flush=info.must_flush,
             looked_at=info.looked_at,
         )
 
@@ -274,7 +233,7 @@ class Partition:
             )
 
     def _effective_min_isr(self, log: Log) -> int:
-        """No more can be asked for than there are replicas."""
+        """min.insync.replicas, but at most the number of replicas."""
         return min(log.config.min_insync_replicas, len(self.remote_replicas) + 1)
 
     @property
@@ -282,29 +241,29 @@ class Partition:
         log = self.leader_log
         return log is not None and len(self.isr.committed) < self._effective_min_isr(log)
 
-    def check_flushed(self, required_offset: int) -> int:
-        """Whether everything below an offset is on disk: REPLICATED, NOT_YET, or the error to answer with."""
+    def check_flushed(self, required_offset: int) -> AckStatus:
+        """Whether everything below an offset is on the leader's disk."""
         log = self.leader_log
         if log is None:
-            return _NOT_LEADER_OR_FOLLOWER
-        return REPLICATED if log.recovery_point >= required_offset else NOT_YET
+            return NOT_LEADER
+        return ACKNOWLEDGED if log.recovery_point >= required_offset else PENDING
 
-    def check_replicated(self, required_offset: int) -> int:
-        """Whether everything below an offset is on the in-sync replicas: REPLICATED, NOT_YET, or the error to answer with."""
+    def check_replicated(self, required_offset: int) -> AckStatus:
+        """Whether everything below an offset is on the in-sync replicas."""
         log = self.leader_log
         if log is None:
-            return _NOT_LEADER_OR_FOLLOWER
+            return NOT_LEADER
         if log.high_watermark < required_offset:
-            return NOT_YET
+            return PENDING
         if not self.remote_replicas:
-            return REPLICATED
-        # The set may have shrunk while the records were on their way.
-        return REPLICATED if self._effective_min_isr(log) <= len(self.isr.maximal) else _NOT_ENOUGH_REPLICAS_AFTER_APPEND
+            return ACKNOWLEDGED
+        # The ISR may have shrunk since the append.
+        return ACKNOWLEDGED if self._effective_min_isr(log) <= len(self.isr.maximal) else TOO_FEW_IN_SYNC
 
     def maybe_increment_leader_high_watermark(self, log: Log) -> bool:
-        """To the least of what the in-sync replicas have, those on their way into the set included. True if it moved.
+        """Moves the high watermark to the least log end offset of the maximal ISR. True if it moved.
 
-        One that is caught up but not in the set yet is waited for too: else it could join a set whose high watermark is past its end.
+        A replica that is caught up but not in the ISR yet counts too: else it could join an ISR whose high watermark is past its log end.
         """
         end = log.end
         if not self.remote_replicas:
@@ -322,14 +281,14 @@ class Partition:
         return caught_up and self.host.metadata_cache.has_alive_broker(replica.broker_id)
 
     def isr_changed(self) -> None:
-        """Fewer to wait for may mean that the high watermark can move."""
+        """A smaller ISR may let the high watermark move."""
         log = self.leader_log
         if log is not None and self.maybe_increment_leader_high_watermark(log):
             self.host.wake(self.partition)
 
     @property
     def low_watermark(self) -> int:
-        """The least log start offset of all live replicas: records below are deleted everywhere."""
+        """The least log start offset of all live replicas: records below it are deleted on all of them."""
         log = self.leader_log
         if log is None:
             raise self._not_leader()
@@ -341,22 +300,22 @@ class Partition:
         return low if future is None else min(low, future.log_start_offset)
 
     def delete_records_on_leader(self, offset: int) -> int:
-        """Raises the log start offset, to the high watermark if asked for -1; gives the offset meant."""
+        """Raises the log start offset, for -1 to the high watermark; returns the new log start offset."""
         log = self.leader_log
         if log is None:
             raise self._not_leader()
         if not log.config.delete:
             raise PolicyViolation(f"Records of partition {self.partition} can not be deleted due to the configured policy")
-        wanted = log.high_watermark if offset == HIGH_WATERMARK else offset
-        if wanted < 0:
-            raise OffsetOutOfRange(f"The offset {wanted} for partition {self.partition} is not valid")
-        log.increment_log_start_offset(wanted, "client delete records request")
-        return wanted
+        start_offset = log.high_watermark if offset == HIGH_WATERMARK else offset
+        if start_offset < 0:
+            raise OffsetOutOfRange(f"The offset {start_offset} for partition {self.partition} is not valid")
+        log.increment_log_start_offset(start_offset, "client delete records request")
+        return start_offset
 
     # -- reading
 
     def local_log(self, current_leader_epoch: int, require_leader: bool) -> Log:
-        """The log, for a client that knows this leader epoch (-1: none) and may read from a follower or not."""
+        """The log, for a client with this leader epoch (-1: unknown). Raises KafkaError if the epoch or the role does not match."""
         if current_leader_epoch != NO_EPOCH and current_leader_epoch != self.leader_epoch:
             error: type[KafkaError] = FencedLeaderEpoch if current_leader_epoch < self.leader_epoch else UnknownLeaderEpoch
             raise error(self._no_log_message(current_leader_epoch, require_leader))
@@ -368,34 +327,34 @@ class Partition:
     def fetch_records(
         self,
         params: FetchParams,
-        wanted: FetchPartition,
+        request: PartitionFetch,
         max_bytes: int,
         min_one_message: bool,
         monotonic_ms: int,
         update_fetch_state: bool,
     ) -> PartitionRead:
-        """Reads, and on a fetch of a follower notes how far it has come."""
-        log = self.local_log(wanted.current_leader_epoch, params.fetch_only_leader)
+        """Reads, and updates the state of the follower if a follower fetches."""
+        log = self.local_log(request.current_leader_epoch, params.fetch_only_leader)
         if not params.is_from_follower:
-            return read_records(self, log, wanted, params.isolation, max_bytes, min_one_message)
-        replica = self._follower(params.replica_id, wanted)
-        read = read_records(self, log, wanted, params.isolation, max_bytes, min_one_message)
+            return read_records(self, log, request, params.isolation, max_bytes, min_one_message)
+        replica = self._follower(params.replica_id, request)
+        read = read_records(self, log, request, params.isolation, max_bytes, min_one_message)
         if update_fetch_state and read.diverging_epoch is None:
-            self._follower_fetched(replica, read, wanted.log_start_offset, params.replica_epoch, monotonic_ms)
+            self._follower_fetched(replica, read, request.log_start_offset, params.replica_epoch, monotonic_ms)
         return read
 
     def last_offset_for_leader_epoch(self, current_leader_epoch: int, epoch: int, require_leader: bool) -> tuple[int, int]:
-        """The largest epoch up to the one asked for and where it ended, (-1, -1) where nothing can be said."""
+        """The largest epoch up to the given one and its end offset; (-1, -1) if there is none."""
         log = self.local_log(current_leader_epoch, require_leader)
         return log.epochs.end_offset_for(epoch, log.log_end_offset)
 
-    def _follower(self, replica_id: int, wanted: FetchPartition) -> Replica:
+    def _follower(self, replica_id: int, request: PartitionFetch) -> Replica:
         replica = self.remote_replicas.get(replica_id)
         if replica is not None:
             return replica
         message = f"Replica {replica_id} is not recognized as a valid replica of {self.partition} in leader epoch {self.leader_epoch}"
-        if wanted.current_leader_epoch != NO_EPOCH:
-            raise UnknownLeaderEpoch(message)  # it knows of a reassignment that we do not know of yet
+        if request.current_leader_epoch != NO_EPOCH:
+            raise UnknownLeaderEpoch(message)  # the replica was added by a reassignment that has not reached this broker yet
         raise NotLeaderOrFollower(message)
 
     def _follower_fetched(
@@ -406,7 +365,7 @@ class Partition:
         self.isr.maybe_expand(replica)
         log = self.leader_log
         moved = log is not None and end_before != replica.end.offset and self.maybe_increment_leader_high_watermark(log)
-        if moved or replica.log_start_offset > start_before:  # the low watermark may have moved with it
+        if moved or replica.log_start_offset > start_before:  # the low watermark may have moved too
             self.host.wake(self.partition)
 
     def _not_leader(self) -> NotLeaderOrFollower:

@@ -1,19 +1,19 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""What became of the records for one partition: the answer a producer, or a coordinator, gets for them.
+"""The result of an append to one partition, for a producer or a coordinator.
 
-The partition makes it when it has appended; a wait for replicas may still change its error. A plain class, for one is made on the path of
-every append.
+The partition makes it after the append; the wait for replicas may still change its error. A plain class, because one is made for every
+append.
 """
 
 from __future__ import annotations
 
 from barnabas.topic_partition import TopicPartition
 
-NO_RECORD_ERRORS: list[tuple[int, str]] = []  # shared by all that have none; never changed
+NO_RECORD_ERRORS: list[tuple[int, str]] = []  # shared by all results without record errors; never changed
 
 
 class PartitionAppend:
-    """For a duplicate these are the offsets of the original. Offsets and times are -1 where nothing was appended."""
+    """For a duplicate these are the offsets of the original. Offsets and times are -1 if nothing was appended."""
 
     def __init__(
         self,
@@ -38,8 +38,8 @@ class PartitionAppend:
         self.record_errors = record_errors
         self.error_message = error_message
         self.high_watermark_moved = high_watermark_moved
-        self.looked_at = looked_at  # bytes of records that the validation has looked at
-        self.must_flush = must_flush  # no acknowledgement before the records are on disk: flush.messages asked for it
+        self.looked_at = looked_at  # bytes of records that were validated
+        self.must_flush = must_flush  # flush.messages requires that the records are on disk before they are acknowledged
 
     def __repr__(self) -> str:
         return f"PartitionAppend({self.partition}, error={self.error}, base_offset={self.base_offset}, last_offset={self.last_offset})"

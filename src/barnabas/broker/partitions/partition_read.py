@@ -1,14 +1,14 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""Reading from the log of a partition for a fetch: the records, the offsets that go with them, or where the fetcher's history differs.
+"""Reads from the log of a partition for a fetch: the records with the offsets of the log, or the epoch in which the fetcher diverges.
 
-A fetcher that names the epoch of its last record is told to truncate here, with the fetch itself, when the log holds another history.
+A fetcher that sends the epoch of its last record gets the diverging epoch in the fetch response, and truncates (KIP-595).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.partitions.fetch_params import NO_EPOCH, FetchPartition
+from barnabas.broker.partitions.fetch_params import NO_EPOCH, PartitionFetch
 from barnabas.errors import OffsetOutOfRange
 from barnabas.storage.log.fetch import FetchData, FetchIsolation
 from barnabas.storage.log.log import Log
@@ -21,7 +21,7 @@ NOTHING: Final = FetchData(LogOffset(-1), None)
 
 
 class PartitionRead:
-    """What was read, with the offsets of the log at that moment."""
+    """The fetched records, with the offsets of the log at that moment."""
 
     def __init__(self, log: Log, fetched: FetchData, diverging_epoch: tuple[int, int] | None = None) -> None:
         self.fetched = fetched
@@ -33,27 +33,29 @@ class PartitionRead:
 
 
 def read_records(
-    partition: Partition, log: Log, wanted: FetchPartition, isolation: FetchIsolation, max_bytes: int, min_one_message: bool
+    partition: Partition, log: Log, request: PartitionFetch, isolation: FetchIsolation, max_bytes: int, min_one_message: bool
 ) -> PartitionRead:
-    if wanted.last_fetched_epoch != NO_EPOCH:
-        diverging = _diverging_epoch(partition, log, wanted)
+    if request.last_fetched_epoch != NO_EPOCH:
+        diverging = _diverging_epoch(partition, log, request)
         if diverging is not None:
             return PartitionRead(log, NOTHING, diverging)
-    return PartitionRead(log, log.read(wanted.offset, max_bytes, isolation, min_one_message))
+    return PartitionRead(log, log.read(request.offset, max_bytes, isolation, min_one_message))
 
 
-def _diverging_epoch(partition: Partition, log: Log, wanted: FetchPartition) -> tuple[int, int] | None:
-    """The epoch, and its end, up to which the fetcher's records may be the same as ours; None if all of them are."""
-    if wanted.last_fetched_epoch == log.epochs.latest_epoch and log.log_start_offset <= wanted.offset <= log.log_end_offset:
-        return None  # nearly always: the epoch that is being written
-    epoch, end_offset = partition.last_offset_for_leader_epoch(wanted.current_leader_epoch, wanted.last_fetched_epoch, False)
+def _diverging_epoch(partition: Partition, log: Log, request: PartitionFetch) -> tuple[int, int] | None:
+    """The epoch and its end offset up to which the fetcher's records may agree with the log; None if they all agree."""
+    if request.last_fetched_epoch == log.epochs.latest_epoch and log.log_start_offset <= request.offset <= log.log_end_offset:
+        return None  # nearly always: the fetcher is in the current epoch
+    epoch, end_offset = partition.last_offset_for_leader_epoch(request.current_leader_epoch, request.last_fetched_epoch, False)
     if epoch < 0 or end_offset < 0:
-        raise OffsetOutOfRange(f"Could not determine the end offset of the last fetched epoch {wanted.last_fetched_epoch} from the request")
-    if wanted.offset < log.log_start_offset:
         raise OffsetOutOfRange(
-            f"Received request for offset {wanted.offset} for partition {partition.partition}, but we only have log segments "
+            f"Could not determine the end offset of the last fetched epoch {request.last_fetched_epoch} from the request"
+        )
+    if request.offset < log.log_start_offset:
+        raise OffsetOutOfRange(
+            f"Received request for offset {request.offset} for partition {partition.partition}, but we only have log segments "
             f"in the range {log.log_start_offset} to {log.log_end_offset}."
         )
-    if epoch < wanted.last_fetched_epoch or end_offset < wanted.offset:
+    if epoch < request.last_fetched_epoch or end_offset < request.offset:
         return epoch, end_offset
     return None

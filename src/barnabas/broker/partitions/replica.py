@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""A follower as its leader sees it: how far it has come, and when it was last up to date.
+"""The leader's view of a follower: its log end offset, and when it was last caught up.
 
-The leader keeps one for every other replica of a partition and moves it with each fetch of that replica. The high watermark and the set of
-in-sync replicas follow from these alone.
+The leader has one for every other replica of a partition, and updates it with each fetch of that replica. The high watermark and the ISR
+depend on these alone.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class Replica:
         return self.end.offset
 
     def fetched(self, end: LogOffset, log_start_offset: int, leader_end_offset: int, broker_epoch: int, monotonic_ms: int) -> None:
-        """The replica asks for records from `end` on, so it has everything before.
+        """The replica fetches from `end` on, so it has all records before.
 
-        It is caught up now if that is the leader's end; else it was at its last fetch, if it has now what the leader had then: a replica
-        that keeps up with a busy leader is always a little behind.
+        It is caught up now if `end` is the leader's log end offset. Else it was caught up at its last fetch, if it has now what the leader
+        had then: a replica that keeps up with a busy leader is always a little behind.
         """
         if end.offset >= leader_end_offset:
             self.last_caught_up_ms = max(self.last_caught_up_ms, monotonic_ms)
@@ -46,7 +46,8 @@ class Replica:
         self._last_fetch_ms = monotonic_ms
 
     def reset(self, leader_end_offset: int, is_new_leader: bool, is_in_sync: bool, monotonic_ms: int) -> None:
-        """A leader epoch begins. A new leader knows nothing of the replica yet; one in sync gets its time to show itself."""
+        """A leader epoch begins. A new leader has no offsets of the replica yet. An in-sync replica counts as caught up now, so that it has
+        replica.lag.time.max.ms for its first fetch."""
         self.last_caught_up_ms = monotonic_ms if is_in_sync else NEVER_MS
         if is_new_leader:
             self.end = LogOffset(UNKNOWN_OFFSET)

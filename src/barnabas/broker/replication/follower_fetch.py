@@ -1,10 +1,10 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""A follower's side of replication: what to ask a leader for next, and what to do with what it says.
+"""The follower's side of replication: which partitions to fetch next from a leader, and what to do with the results.
 
-One object for each leader that partitions of this broker follow. It decides and never waits: whoever sends the requests asks `wanted`, and
-hands the answers to `handle`. A replica that has what its leader never had finds out by the epochs (KIP-101, KIP-279, KIP-595): it names
-the epoch of its last record with every fetch, the leader says where that epoch ended, and the replica cuts off what lies behind. So it
-never trusts the high watermark alone, which may be behind at both ends of a crash.
+There is one object for each leader that this broker follows. It decides and never waits: a `ReplicaFetcher` takes the next fetches from
+`next_fetches`, and hands the results to `handle`. Diverging records are detected by leader epochs (KIP-101, KIP-279, KIP-595): every fetch
+names the epoch of the follower's last record, the leader returns where that epoch ended, and the follower truncates to there. The high
+watermark alone is not enough, because after a crash it may be behind on the leader and on the follower.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
 
 UNDEFINED: Final = -1
-# The leader or the epoch has moved, and one of the two sides does not know yet: asked again in a while.
-_PASSING: Final = frozenset(
+# The leader or the epoch has changed, and one of the two brokers does not know yet. The fetch is retried after the backoff.
+_TRANSIENT: Final = frozenset(
     {
         ErrorCode.UNKNOWN_LEADER_EPOCH,
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 
 class ReplicaLogs(Protocol):
-    """The logs of this broker, as far as a follower needs them. A disk that fails raises KafkaStorageError."""
+    """The operations of this broker's logs that a follower needs. They raise KafkaStorageError if the disk fails."""
 
     def end_offset(self, partition: TopicPartition) -> int: ...
 
@@ -50,36 +50,36 @@ class ReplicaLogs(Protocol):
     def latest_epoch(self, partition: TopicPartition) -> int | None: ...
 
     def end_of_epoch(self, partition: TopicPartition, epoch: int) -> tuple[int, int]:
-        """The largest epoch up to this one and where it ended; (-1, -1) where there is none."""
+        """The largest epoch up to this one and its end offset; (-1, -1) if there is none."""
         ...
 
     def append(self, partition: TopicPartition, data: bytes, leader_epoch: int) -> int:
-        """Batches of the leader, as they are; the end of the log after them."""
+        """Appends batches of the leader unchanged; returns the log end offset after them."""
         ...
 
-    def leader_told(self, partition: TopicPartition, high_watermark: int, start_offset: int) -> None:
-        """The high watermark moves as far as the log goes, and what the leader has deleted is deleted."""
+    def update_offsets(self, partition: TopicPartition, high_watermark: int, start_offset: int) -> None:
+        """Takes over the leader's high watermark, at most the log end offset, and its log start offset."""
         ...
 
     def truncate_to(self, partition: TopicPartition, offset: int) -> None: ...
 
     def start_anew_at(self, partition: TopicPartition, offset: int) -> None:
-        """Nothing of the log is of any use."""
+        """Deletes all records. The log starts again at this offset."""
         ...
 
 
-class State(Enum):
-    TRUNCATING = "truncating"  # it has no epochs to compare: back to its high watermark first
+class FollowingState(Enum):
+    TRUNCATING = "truncating"  # it has no epochs to compare, and is truncated to its high watermark first
     FETCHING = "fetching"
-    LOST = "lost"  # what it wants next is not there: the leader has to be asked for its offsets
+    LOST = "lost"  # its fetch offset is out of the leader's range: the start and end offsets of the leader are needed
 
 
 class Following:
-    """One partition that is followed."""
+    """The state of one partition that this broker follows."""
 
     __slots__ = ("delayed_until_ms", "lag", "leader_epoch", "offset", "state", "topic_id")
 
-    def __init__(self, topic_id: Uuid, leader_epoch: int, offset: int, state: State) -> None:
+    def __init__(self, topic_id: Uuid, leader_epoch: int, offset: int, state: FollowingState) -> None:
         self.topic_id = topic_id
         self.leader_epoch = leader_epoch
         self.offset = offset
@@ -93,13 +93,13 @@ class FollowerFetch:
 
     def __init__(self, leader_id: int, logs: ReplicaLogs, backoff_ms: int = 1000, max_bytes: int = 1_048_576) -> None:
         self.leader_id = leader_id
-        self.failed: set[TopicPartition] = set()  # those it has given up until the controller says something new
+        self.failed: set[TopicPartition] = set()  # not fetched until the controller sends a new state
         self._logs = logs
         self._backoff_ms = backoff_ms
         self._max_bytes = max_bytes
-        self._followed: dict[TopicPartition, Following] = {}  # who was served last stands last
-        self._served: list[TopicPartition] = []  # since it was last told what is wanted
-        self._is_settled = False  # nothing but those has changed since then
+        self._followed: dict[TopicPartition, Following] = {}  # the partition with the latest result last
+        self._served: list[TopicPartition] = []  # partitions with results since the last fetch
+        self._is_settled = False  # no other partition has changed since then
 
     def __len__(self) -> int:
         return len(self._followed)
@@ -108,18 +108,21 @@ class FollowerFetch:
         return partition in self._followed
 
     def lag(self, partition: TopicPartition) -> int | None:
-        """How far behind the leader's high watermark; None before the first answer."""
+        """How many records the partition is behind the leader's high watermark; None before the first result."""
         return self._followed[partition].lag
 
     def add(self, partition: TopicPartition, topic_id: Uuid, leader_epoch: int) -> None:
-        """Follows from the end of its log on, which the epochs will show to be right or wrong; without any, from the high watermark."""
+        """Fetches from the log end offset on: the epochs detect whether records before it diverge. Without epochs, from the high
+        watermark."""
         self.failed.discard(partition)
-        known = self._followed.get(partition)
-        if known is not None and known.leader_epoch == leader_epoch:
+        before = self._followed.get(partition)
+        if before is not None and before.leader_epoch == leader_epoch:
             return
         has_epochs = self._logs.latest_epoch(partition) is not None
         offset = self._logs.end_offset(partition) if has_epochs else self._logs.high_watermark(partition)
-        self._followed[partition] = Following(topic_id, leader_epoch, offset, State.FETCHING if has_epochs else State.TRUNCATING)
+        self._followed[partition] = Following(
+            topic_id, leader_epoch, offset, FollowingState.FETCHING if has_epochs else FollowingState.TRUNCATING
+        )
         self._is_settled = False
 
     @property
@@ -133,103 +136,104 @@ class FollowerFetch:
 
     @property
     def is_settled(self) -> bool:
-        """Whether all are being fetched, and asking for `changes` is enough."""
+        """Whether all partitions are being fetched, so that `changes` has all that the next fetch has to name."""
         return self._is_settled
 
     def truncate(self) -> None:
-        """Before fetching: those without epochs go back to their high watermarks, where all replicas agree."""
-        for partition, each in list(self._followed.items()):
-            if each.state is State.TRUNCATING and self._done(partition, self._logs.truncate_to, each.offset):
-                each.offset = self._logs.end_offset(partition)
-                each.state = State.FETCHING
+        """Called before fetching: truncates the partitions without epochs to their high watermarks, up to which all replicas agree."""
+        for partition, following in list(self._followed.items()):
+            if following.state is FollowingState.TRUNCATING and self._try(partition, self._logs.truncate_to, following.offset):
+                following.offset = self._logs.end_offset(partition)
+                following.state = FollowingState.FETCHING
 
-    def wanted(self, monotonic_ms: int) -> list[tuple[TopicPartition, Uuid, FetchPartition]]:
-        """What to ask for next, those that have waited longest first."""
-        asked = [(partition, each.topic_id, self._question(partition, each)) for partition, each in self._ready(monotonic_ms)]
+    def next_fetches(self, monotonic_ms: int) -> list[tuple[TopicPartition, Uuid, FetchPartition]]:
+        """The partitions to fetch next, those that have waited longest first."""
+        fetches = [(partition, following.topic_id, self._fetch(partition, following)) for partition, following in self._ready(monotonic_ms)]
         self._served.clear()
-        self._is_settled = 0 < len(asked) == len(self._followed)
-        return asked
+        self._is_settled = 0 < len(fetches) == len(self._followed)
+        return fetches
 
     def changes(self) -> list[tuple[TopicPartition, Uuid, FetchPartition]]:
-        """What to ask anew of a leader that knows what was wanted the last time: those that it has served since. To be asked only while
-        this is settled; and that the start of a log has moved by itself is not seen here, so `wanted` is to be asked now and then."""
-        asked = []
+        """The partitions whose fetch parameters have changed since the last fetch: those with results since. Valid only while
+        `is_settled`. A log start offset that has moved by itself is not seen here, so `next_fetches` has to be called now and then."""
+        fetches = []
         for partition in self._served:
-            each = self._followed[partition]
-            asked.append((partition, each.topic_id, self._question(partition, each)))
+            following = self._followed[partition]
+            fetches.append((partition, following.topic_id, self._fetch(partition, following)))
         self._served.clear()
-        return asked
+        return fetches
 
-    def _question(self, partition: TopicPartition, each: Following) -> FetchPartition:
+    def _fetch(self, partition: TopicPartition, following: Following) -> FetchPartition:
         epoch = self._logs.latest_epoch(partition)
         return FetchPartition(
             partition.partition,
-            current_leader_epoch=each.leader_epoch,
-            fetch_offset=each.offset,
+            current_leader_epoch=following.leader_epoch,
+            fetch_offset=following.offset,
             last_fetched_epoch=UNDEFINED if epoch is None else epoch,
             log_start_offset=self._logs.start_offset(partition),
             partition_max_bytes=self._max_bytes,
         )
 
     def _ready(self, monotonic_ms: int) -> Iterator[tuple[TopicPartition, Following]]:
-        for partition, each in self._followed.items():
-            if each.state is State.FETCHING and each.delayed_until_ms <= monotonic_ms:
-                yield partition, each
+        for partition, following in self._followed.items():
+            if following.state is FollowingState.FETCHING and following.delayed_until_ms <= monotonic_ms:
+                yield partition, following
 
     def next_ready_ms(self) -> int | None:
-        """When the first of those that are made to wait may be asked for again."""
-        return min((each.delayed_until_ms for each in self._followed.values() if each.state is State.FETCHING), default=None)
+        """When the first delayed partition may be fetched again."""
+        fetching = (following for following in self._followed.values() if following.state is FollowingState.FETCHING)
+        return min((following.delayed_until_ms for following in fetching), default=None)
 
     def delay(self, partitions: list[TopicPartition], monotonic_ms: int) -> None:
-        """The leader could not be asked, or said nothing of use."""
+        """The fetch failed: these partitions are not fetched before the backoff has passed."""
         for partition in partitions:
-            if (each := self._followed.get(partition)) is not None:
-                each.delayed_until_ms = monotonic_ms + self._backoff_ms
+            if (following := self._followed.get(partition)) is not None:
+                following.delayed_until_ms = monotonic_ms + self._backoff_ms
                 self._is_settled = False
-                self._to_the_end(partition)
+                self._move_to_end(partition)
 
-    # What the leader said
+    # -- results
 
-    def handle(self, partition: TopicPartition, asked: FetchPartition, answer: PartitionData, monotonic_ms: int) -> None:
-        """An answer to what was asked at another epoch or from another offset is of no use any more."""
-        each = self._followed.get(partition)
-        if each is None or each.state is not State.FETCHING:
+    def handle(self, partition: TopicPartition, fetch: FetchPartition, result: PartitionData, monotonic_ms: int) -> None:
+        """Applies a result. One of a fetch in another leader epoch or from another offset is ignored."""
+        following = self._followed.get(partition)
+        if following is None or following.state is not FollowingState.FETCHING:
             return
-        if asked.fetch_offset != each.offset or asked.current_leader_epoch != each.leader_epoch:
+        if fetch.fetch_offset != following.offset or fetch.current_leader_epoch != following.leader_epoch:
             return
-        error = answer.error_code
+        error = result.error_code
         if error == ErrorCode.NONE:
-            self._done(partition, self._take, each, answer, monotonic_ms=monotonic_ms)
+            self._try(partition, self._take, following, result, monotonic_ms=monotonic_ms)
         elif error == ErrorCode.OFFSET_OUT_OF_RANGE:
-            each.state = State.LOST
+            following.state = FollowingState.LOST
             self._is_settled = False
         elif error == ErrorCode.FENCED_LEADER_EPOCH:
-            _log.info("%s is led in a later epoch than %d: waiting for the controller to tell", partition, each.leader_epoch)
+            _log.info("%s has a later leader epoch than %d: waiting for a LeaderAndIsr request", partition, following.leader_epoch)
             self.remove(partition)
         else:
-            if error not in _PASSING:
-                _log.error("Error %d for partition %s at offset %d from leader %d", error, partition, each.offset, self.leader_id)
+            if error not in _TRANSIENT:
+                _log.error("Error %d for partition %s at offset %d from leader %d", error, partition, following.offset, self.leader_id)
             self.delay([partition], monotonic_ms)
 
-    def _take(self, partition: TopicPartition, each: Following, answer: PartitionData) -> None:
-        diverging = answer.diverging_epoch
+    def _take(self, partition: TopicPartition, following: Following, result: PartitionData) -> None:
+        diverging = result.diverging_epoch
         if diverging is not None and (diverging.epoch != UNDEFINED or diverging.end_offset != UNDEFINED):
-            self._cut_what_diverges(partition, each, diverging)
+            self._truncate_diverging(partition, following, diverging)
             return
         end = self._logs.end_offset(partition)
-        if each.offset != end:
-            raise StorageFault(f"Offset mismatch for partition {partition}: fetched offset = {each.offset}, log end offset = {end}.")
-        if answer.records is not None and answer.records.size:
-            end = self._logs.append(partition, answer.records.to_bytes(), each.leader_epoch)
-        self._logs.leader_told(partition, answer.high_watermark, answer.log_start_offset)
-        each.offset = end
-        each.lag = max(0, answer.high_watermark - end)
+        if following.offset != end:
+            raise StorageFault(f"Offset mismatch for partition {partition}: fetched offset = {following.offset}, log end offset = {end}.")
+        if result.records is not None and result.records.size:
+            end = self._logs.append(partition, result.records.to_bytes(), following.leader_epoch)
+        self._logs.update_offsets(partition, result.high_watermark, result.log_start_offset)
+        following.offset = end
+        following.lag = max(0, result.high_watermark - end)
         self._served.append(partition)
-        self._to_the_end(partition)
+        self._move_to_end(partition)
 
-    def _cut_what_diverges(self, partition: TopicPartition, each: Following, leader: EpochEndOffset) -> None:
-        """The leader told its largest epoch up to our last one, and where that ended. Where we do not have that epoch ourselves, we go back
-        to the end of the one before, and the next fetch compares again."""
+    def _truncate_diverging(self, partition: TopicPartition, following: Following, leader: EpochEndOffset) -> None:
+        """Truncates to where the log agrees with the leader's. `leader` is the leader's largest epoch up to our last one, and its end. If
+        this log does not have that epoch, it is truncated to the end of the one before, and the next fetch compares again."""
         end = self._logs.end_offset(partition)
         epoch, epoch_end = self._logs.end_of_epoch(partition, leader.epoch)
         if leader.end_offset == UNDEFINED:
@@ -243,39 +247,41 @@ class FollowerFetch:
         if offset < self._logs.high_watermark(partition):
             _log.warning("Truncating %s to offset %d below its high watermark %d", partition, offset, self._logs.high_watermark(partition))
         self._logs.truncate_to(partition, offset)
-        each.offset = self._logs.end_offset(partition)
+        following.offset = self._logs.end_offset(partition)
         self._is_settled = False
 
-    # What is not there any more
+    # -- offsets out of range
 
     def lost(self) -> list[tuple[TopicPartition, int]]:
-        """Those for which the leader's first and last offsets are needed, with the epoch in which to ask."""
-        return [(partition, each.leader_epoch) for partition, each in self._followed.items() if each.state is State.LOST]
+        """The partitions that need the leader's start and end offsets, with their leader epochs."""
+        return [
+            (partition, following.leader_epoch) for partition, following in self._followed.items() if following.state is FollowingState.LOST
+        ]
 
-    def found(self, partition: TopicPartition, leader_epoch: int, start_offset: int, end_offset: int) -> None:
+    def resume(self, partition: TopicPartition, leader_epoch: int, start_offset: int, end_offset: int) -> None:
         """The leader has records from `start_offset` to before `end_offset`.
 
-        One that ends before our log was elected without being in sync: what it does not have is gone. One that begins behind it has
-        deleted what we never got: nothing of ours connects to it.
+        If the leader ends before this log, it was elected without being in sync, and the records that it does not have are lost. If the
+        leader starts behind the end of this log, it has deleted records that were never fetched, and this log starts again at its start.
         """
-        each = self._followed.get(partition)
-        if each is None or each.state is not State.LOST or each.leader_epoch != leader_epoch:
+        following = self._followed.get(partition)
+        if following is None or following.state is not FollowingState.LOST or following.leader_epoch != leader_epoch:
             return
         end = self._logs.end_offset(partition)
         if end_offset < end:
             _log.warning("Reset fetch offset for partition %s from %d to current leader's latest offset %d", partition, end, end_offset)
-            done = self._done(partition, self._logs.truncate_to, end_offset)
+            done = self._try(partition, self._logs.truncate_to, end_offset)
         elif start_offset > end:
             _log.warning("Reset fetch offset for partition %s from %d to current leader's start offset %d", partition, end, start_offset)
-            done = self._done(partition, self._logs.start_anew_at, start_offset)
+            done = self._try(partition, self._logs.start_anew_at, start_offset)
         else:
             done = True
         if done:
-            each.offset = self._logs.end_offset(partition)
-            each.state = State.FETCHING
+            following.offset = self._logs.end_offset(partition)
+            following.state = FollowingState.FETCHING
 
-    def _done(self, partition: TopicPartition, action: Callable[..., None], *arguments: object, monotonic_ms: int = 0) -> bool:
-        """Does it. A disk that fails, or a log that will not take what its leader has, stops this partition and no other."""
+    def _try(self, partition: TopicPartition, action: Callable[..., None], *arguments: object, monotonic_ms: int = 0) -> bool:
+        """Runs the action; False if it failed. A failed disk, or a log that refuses the leader's records, stops only this partition."""
         try:
             action(partition, *arguments)
         except CorruptRecord as error:
@@ -293,5 +299,5 @@ class FollowerFetch:
             return False
         return True
 
-    def _to_the_end(self, partition: TopicPartition) -> None:
+    def _move_to_end(self, partition: TopicPartition) -> None:
         self._followed[partition] = self._followed.pop(partition)

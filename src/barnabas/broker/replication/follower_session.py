@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""A follower's side of incremental fetches (KIP-227): what the leader knows already is not said again.
+"""The follower's side of a fetch session (KIP-227): a fetch names only the partitions whose parameters have changed.
 
-One for each leader that a fetcher asks. `fill` puts into the next fetch what has to be said, given all that is wanted; `accept` tells
-whether the answer may be believed, and what it says. One fetch at a time: the session's epoch counts them. It sends nothing.
+A fetcher has one session for each leader. `fill` writes the partitions of the next fetch request, `accept` checks the response and returns
+its results. One fetch is in flight at a time, because the epoch of the session counts them. This module sends nothing itself.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _EPOCH_MAX: Final = 2**31 - 1
 
 _log = logging.getLogger(__name__)
 
-Wanted = list[tuple[TopicPartition, Uuid, FetchPartition]]
+FollowedPartitions = list[tuple[TopicPartition, Uuid, FetchPartition]]
 Answers = list[tuple[TopicPartition, PartitionData]]
 
 
@@ -31,46 +31,47 @@ class FollowerSession:
         self.leader_id = leader_id
         self.session_id = NO_SESSION
         self.epoch = INITIAL_EPOCH
-        self._asked: dict[TopicPartition, tuple[Uuid, FetchPartition]] = {}  # as the leader knows it
+        self._requested: dict[TopicPartition, tuple[Uuid, FetchPartition]] = {}  # the partitions of the session, as the leader has them
         self._names: dict[Uuid, str] = {}
 
     @property
     def is_begun(self) -> bool:
-        """Whether the leader knows all that was said last time."""
+        """Whether the leader has the session, so that the next fetch may be incremental."""
         return self.epoch != INITIAL_EPOCH
 
-    def fill(self, request: FetchRequest, wanted: Wanted) -> None:
-        """Says all of it, or only what has changed since the last time."""
-        now = {partition: (topic_id, asked) for partition, topic_id, asked in wanted}
+    def fill(self, request: FetchRequest, fetches: FollowedPartitions) -> None:
+        """Writes all partitions into the request, or in a session only those that have changed."""
+        now = {partition: (topic_id, fetch) for partition, topic_id, fetch in fetches}
         request.session_id, request.session_epoch = self.session_id, self.epoch
         if self.epoch == INITIAL_EPOCH:
             request.topics = _by_topic(now)
             request.forgotten_topics_data = []
         else:
-            request.topics = _by_topic({each: ask for each, ask in now.items() if not _is_same(self._asked.get(each), ask)})
+            before = self._requested
+            request.topics = _by_topic({key: entry for key, entry in now.items() if not _is_same(before.get(key), entry)})
             request.forgotten_topics_data = _forgotten(
-                {each: ask for each, ask in self._asked.items() if each not in now or now[each][0] != ask[0]}
+                {key: entry for key, entry in before.items() if key not in now or now[key][0] != entry[0]}
             )
-        self._asked = now
-        self._names = {topic_id: partition.topic for partition, topic_id, _ in wanted}
+        self._requested = now
+        self._names = {topic_id: partition.topic for partition, topic_id, _ in fetches}
 
-    def fill_changes(self, request: FetchRequest, changed: Wanted) -> None:
-        """Says what has changed of that which was wanted the last time, in a session that has begun; all the rest is as it was."""
+    def fill_changes(self, request: FetchRequest, changed: FollowedPartitions) -> None:
+        """Writes the changed partitions into the request. The session has begun, and all its other partitions are unchanged."""
         request.session_id, request.session_epoch = self.session_id, self.epoch
-        for partition, topic_id, asked in changed:
-            self._asked[partition] = (topic_id, asked)
-        request.topics = _by_topic({partition: (topic_id, asked) for partition, topic_id, asked in changed})
+        for partition, topic_id, fetch in changed:
+            self._requested[partition] = (topic_id, fetch)
+        request.topics = _by_topic({partition: (topic_id, fetch) for partition, topic_id, fetch in changed})
         request.forgotten_topics_data = []
 
     def accept(self, response: FetchResponse) -> Answers | None:
-        """What the leader says of each partition that it speaks of; None where the session has to begin anew."""
+        """The results by partition; None if the session has to be started over."""
         if response.error_code != ErrorCode.NONE:
             _log.info("Leader %d refused fetch session %d: error %d", self.leader_id, self.session_id, response.error_code)
             self._start_over(keep_id=response.error_code != ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
             return None
         answers = self._named(response)
-        if answers is None or (self.epoch == INITIAL_EPOCH and len(answers) < len(self._asked)):
-            _log.info("Leader %d did not answer what it was asked in fetch session %d", self.leader_id, self.session_id)
+        if answers is None or (self.epoch == INITIAL_EPOCH and len(answers) < len(self._requested)):
+            _log.info("The response of leader %d does not match the partitions of fetch session %d", self.leader_id, self.session_id)
             self._start_over(keep_id=True)
             return None
         if response.session_id == NO_SESSION:
@@ -81,11 +82,11 @@ class FollowerSession:
         return answers
 
     def failed(self) -> None:
-        """No answer: nobody knows whether the leader has seen it."""
+        """The fetch got no response. It is unknown whether the leader has received it."""
         self._start_over(keep_id=True)
 
     def _start_over(self, *, keep_id: bool) -> None:
-        """With the old id the leader drops the old session when it makes the new one."""
+        """With `keep_id` the next full fetch names the old session, which the leader then removes."""
         self.epoch = INITIAL_EPOCH
         if not keep_id:
             self.session_id = NO_SESSION
@@ -98,19 +99,19 @@ class FollowerSession:
                 return None
             for data in topic.partitions:
                 partition = TopicPartition(name, data.partition_index)
-                if partition not in self._asked:
+                if partition not in self._requested:
                     return None
                 answers.append((partition, data))
         return answers
 
-    def asked(self, partition: TopicPartition) -> FetchPartition:
-        return self._asked[partition][1]
+    def requested(self, partition: TopicPartition) -> FetchPartition:
+        return self._requested[partition][1]
 
 
-def _is_same(known: tuple[Uuid, FetchPartition] | None, asked: tuple[Uuid, FetchPartition]) -> bool:
-    if known is None or known[0] != asked[0]:
+def _is_same(before: tuple[Uuid, FetchPartition] | None, now: tuple[Uuid, FetchPartition]) -> bool:
+    if before is None or before[0] != now[0]:
         return False
-    one, other = known[1], asked[1]
+    one, other = before[1], now[1]
     return (
         one.fetch_offset == other.fetch_offset
         and one.current_leader_epoch == other.current_leader_epoch
@@ -120,18 +121,18 @@ def _is_same(known: tuple[Uuid, FetchPartition] | None, asked: tuple[Uuid, Fetch
     )
 
 
-def _by_topic(asked: dict[TopicPartition, tuple[Uuid, FetchPartition]]) -> list[FetchTopic]:
-    """In their order, in which they are read until the answer is full; neighbours of the same topic stand together."""
+def _by_topic(fetches: dict[TopicPartition, tuple[Uuid, FetchPartition]]) -> list[FetchTopic]:
+    """The partitions in their order, in which the leader reads them until the response is full. Adjacent ones of a topic are grouped."""
     topics: list[FetchTopic] = []
-    for partition, (topic_id, what) in asked.items():
+    for partition, (topic_id, fetch) in fetches.items():
         if not topics or topics[-1].topic_id != topic_id:
             topics.append(FetchTopic(topic=partition.topic, topic_id=topic_id, partitions=[]))
-        topics[-1].partitions.append(what)
+        topics[-1].partitions.append(fetch)
     return topics
 
 
-def _forgotten(gone: dict[TopicPartition, tuple[Uuid, FetchPartition]]) -> list[ForgottenTopic]:
+def _forgotten(removed: dict[TopicPartition, tuple[Uuid, FetchPartition]]) -> list[ForgottenTopic]:
     topics: dict[Uuid, ForgottenTopic] = {}
-    for partition, (topic_id, _) in gone.items():
+    for partition, (topic_id, _) in removed.items():
         topics.setdefault(topic_id, ForgottenTopic(partition.topic, topic_id, [])).partitions.append(partition.partition)
     return list(topics.values())

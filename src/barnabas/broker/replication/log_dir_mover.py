@@ -1,8 +1,8 @@
 """Moves replicas between log directories while they are in use (KIP-113).
 
-A *future* log in the new directory copies the current one, slice by slice, until it has all of it and is as durable; then it takes its
-place within one step. Whoever owns the loop calls `advance` between other work. The current log serves everybody until the very end, and a
-broker that stops on the way goes on where it was.
+A *future* log in the new directory copies the current one, slice by slice. Once it is complete and as durable, it replaces the current log
+in one step. Housekeeping calls `advance` between other work. The current log serves all requests until it is replaced. A broker that stops
+during a move continues it after the start.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 SLICE_BYTES: Final = 256 * 1024
-PREFERRED_MAX: Final = 10_000  # wishes for replicas that never came; the oldest are forgotten
+PREFERRED_MAX: Final = 10_000  # preferred directories of replicas that do not exist yet; the oldest are dropped
 _UNIQUE_ID_SIZE: Final = 32
 
 
@@ -49,7 +49,7 @@ class LogDirMover:
         return list(self._moving)
 
     def preferred_dir(self, partition: TopicPartition) -> str | None:
-        """Where a replica that does not exist yet is wanted; forgotten when asked, or when that directory is gone."""
+        """The directory that AlterReplicaLogDirs chose for a new replica, returned once; None if there is none or its disk failed."""
         path = self._preferred.pop(partition, None)
         return path if path in self._log_manager.dirs else None
 
@@ -63,7 +63,7 @@ class LogDirMover:
             raise LogDirNotFound(f"Log dir '{path}' is not found in the config.")
 
     def prefer(self, partition: TopicPartition, path: str) -> None:
-        """Notes where a replica is wanted that this broker does not have yet."""
+        """Remembers the directory for a replica that this broker does not have yet."""
         if self._log_manager.get(partition) is None:
             self._preferred.pop(partition, None)
             self._preferred[partition] = path
@@ -81,12 +81,12 @@ class LogDirMover:
             _log.info("%s is in %s already", partition, path)
             return
         if future is None:
-            # Not new: while a directory is offline, a future log of this partition may be in there.
+            # Not new: an offline directory may hold a future log of this partition.
             self._log_manager.get_or_create(partition, now_ms, topic_id=current.topic_id, is_future=True, is_new=False, directory=path)
         self.resume(partition)
 
     def resume(self, partition: TopicPartition) -> None:
-        """Goes on with a move that has a future log already, be it of the life before this one."""
+        """Continues a move whose future log exists, possibly since before a restart."""
         future = self._log_manager.get(partition, is_future=True)
         if partition not in self._moving and future is not None:
             self._log_manager.role_given(future)
@@ -94,30 +94,30 @@ class LogDirMover:
             self._moving[partition] = None
 
     def stop(self, partition: TopicPartition) -> None:
-        """Gives up a move and removes what was copied; there may be none."""
+        """Cancels a move, if there is one, and deletes the future log."""
         self._forget(partition)
         self._preferred.pop(partition, None)
         if self._log_manager.get(partition, is_future=True) is not None:
             self._log_manager.delete(partition, is_future=True)
 
     def dir_failed(self, path: str) -> None:
-        """The logs in a directory are gone, future ones and current ones."""
+        """Drops the moves that have lost their future or current log with the directory."""
         for partition in self.moving:
             if self._logs(partition) is None:
                 self._forget(partition)
 
     def advance(self, now_ms: int) -> bool:
-        """Copies one slice of the next partition that has something to copy; False if there was nothing to do for any."""
+        """Copies one slice of the next partition that has something to copy; False if no partition has."""
         for partition in self.moving:
             del self._moving[partition]
-            self._moving[partition] = None  # to the end of the line
+            self._moving[partition] = None  # to the end of the order
             try:
                 if self._advance(partition, now_ms):
                     return True
             except OutOfDescriptors as error:
                 _log.warning("Moving %s waits: %s", partition, error)
             except (KafkaError, StorageFault) as error:
-                # A failed disk has been reported by its log; anything else must not be tried for ever.
+                # The log has reported a failed disk already; other errors must not be retried for ever.
                 _log.error("Gave up moving %s: %s", partition, error)
                 self._forget(partition)
         return False
@@ -132,14 +132,14 @@ class LogDirMover:
         if future.log_end_offset < current.log_end_offset:
             return self._copy(current, future, now_ms)
         if future.recovery_point < current.recovery_point:
-            # What was durable stays durable: the copy is synced before the original goes.
+            # What was durable stays durable: the copy is synced before the original is deleted.
             self._log_manager.flush_later(future, future.log_end_offset)
             return False
         self._finish(partition, current, future)
         return True
 
     def _align(self, current: Log, future: Log, now_ms: int) -> None:
-        """Makes the copy a prefix of the original again: the original may have lost its beginning, or have been truncated."""
+        """Makes the copy a prefix of the original again: the original may have been truncated, or its first segments deleted."""
         if future.log_end_offset < current.log_start_offset:
             self._log_manager.truncate_fully_and_start_at(future.partition, current.log_start_offset, now_ms, is_future=True)
         end = current.log_end_offset
@@ -150,16 +150,16 @@ class LogDirMover:
             self._log_manager.truncate_to(future.partition, max(end, future.log_start_offset), now_ms, is_future=True)
 
     def _copy(self, current: Log, future: Log, now_ms: int) -> bool:
-        found = current.read(future.log_end_offset, SLICE_BYTES, FetchIsolation.LOG_END, min_one_message=True)
-        if found.records is None:
+        fetched = current.read(future.log_end_offset, SLICE_BYTES, FetchIsolation.LOG_END, min_one_message=True)
+        if fetched.records is None:
             return False
         with current.on_disk("while copying to another log directory"):
-            data = found.records.read()
+            data = fetched.records.read()
         before = future.log_end_offset
         try:
             future.append_as_follower(data, now_ms)
         except UnexpectedAppendOffset as error:
-            # The original begins in the middle of a batch, whose first records were deleted: the copy begins with the whole batch.
+            # The original starts in the middle of a batch, whose first records were deleted: the copy starts with the whole batch.
             if not (before == future.log_start_offset and error.first_offset < before <= error.last_offset):
                 raise
             self._log_manager.truncate_fully_and_start_at(future.partition, error.first_offset, now_ms, is_future=True)
@@ -175,13 +175,13 @@ class LogDirMover:
     def _finish(self, partition: TopicPartition, current: Log, future: Log) -> None:
         self._follow_offsets(current, future)
         for entry in current.epochs.entries:
-            if entry.epoch > future.latest_epoch:  # one that has begun and not written yet
+            if entry.epoch > future.latest_epoch:  # an epoch that has begun and has no records yet
                 future.epochs.assign(entry.epoch, entry.start_offset)
         self._log_manager.replace_current_with_future(partition)
         self._forget(partition)
-        found = self._online.get(partition)
-        if found is not None:
-            found.replace_log(future)
+        hosted = self._online.get(partition)
+        if hosted is not None:
+            hosted.replace_log(future)
         _log.info("Moved %s to %s", partition, future.log_dir)
 
     def _logs(self, partition: TopicPartition) -> tuple[Log, Log] | None:
@@ -192,5 +192,5 @@ class LogDirMover:
         if partition in self._moving:
             del self._moving[partition]
             cleaner = self._log_manager.cleaner
-            if cleaner.state(partition) is CleaningState.PAUSED:  # it is forgotten together with a log whose disk failed
+            if cleaner.state(partition) is CleaningState.PAUSED:  # the cleaner drops its state with a log whose disk failed
                 cleaner.resume(partition)

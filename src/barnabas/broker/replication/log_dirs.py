@@ -1,4 +1,4 @@
-"""What is in the log directories: sizes and lags of the replicas there."""
+"""The log directories of this broker, with the sizes and lags of their replicas."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DiskSpace = Callable[[str], tuple[int, int]]
 
 
 class ReplicaInfo:
-    """`offset_lag` is how far a copy on its way to this directory is behind, or how far a replica is behind its high watermark."""
+    """`offset_lag` is the lag of a future log behind its replica, or of a replica behind its high watermark, in offsets."""
 
     def __init__(self, partition: TopicPartition, size: int, offset_lag: int, is_future: bool) -> None:
         self.partition = partition
@@ -27,7 +27,7 @@ class ReplicaInfo:
 
 
 class LogDirInfo:
-    """One log directory; nothing but the error is known of one whose disk failed."""
+    """One log directory. If its disk failed, only the error is set."""
 
     def __init__(self, path: str, error: int = 0, total_bytes: int = -1, usable_bytes: int = -1) -> None:
         self.path = path
@@ -38,7 +38,7 @@ class LogDirInfo:
 
 
 def disk_space(path: str) -> tuple[int, int]:
-    """All bytes of the file system that a directory is on, and those that are left."""
+    """The total and the available bytes of the file system of a directory."""
     usage = os.statvfs(path)
     return usage.f_blocks * usage.f_frsize, usage.f_bavail * usage.f_frsize
 
@@ -57,9 +57,9 @@ def describe(
             _log.error("Error while describing replica in dir %s: %s", path, error)
             info.error = int(ErrorCode.KAFKA_STORAGE_ERROR)
     for log in log_manager.logs:
-        found = described.get(log.log_dir)
-        if found is not None and found.error == ErrorCode.NONE and (partitions is None or log.partition in partitions):
-            found.replicas.append(ReplicaInfo(log.partition, log.size, _offset_lag(log_manager, log), log.is_future))
+        log_dir = described.get(log.log_dir)
+        if log_dir is not None and log_dir.error == ErrorCode.NONE and (partitions is None or log.partition in partitions):
+            log_dir.replicas.append(ReplicaInfo(log.partition, log.size, _offset_lag(log_manager, log), log.is_future))
     return list(described.values())
 
 

@@ -1,4 +1,4 @@
-"""Fetches from so many partitions that reading takes longer than a turn of the event loop: some partitions in each turn."""
+"""Reads for fetches of so many partitions that one read would hold the event loop too long: one slice of partitions in each turn."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from barnabas.broker.partitions.fetch_params import RequestedPartition
 from barnabas.broker.scheduling.turns import slices
-from barnabas.broker.waiting.delayed_fetch import Fetched, LogReading, Wanted
+from barnabas.broker.waiting.delayed_fetch import Fetched, LogReading
 
 if TYPE_CHECKING:
     from barnabas.broker.replication.replica_manager import ReplicaManager
@@ -18,10 +19,10 @@ class LongReads:
     def __init__(self, replica_manager: ReplicaManager, turns: Turns) -> None:
         self._replica_manager = replica_manager
         self._turns = turns
-        self._running: set[asyncio.Future[None]] = set()  # tasks that nobody holds may be collected
+        self._running: set[asyncio.Future[None]] = set()  # asyncio keeps weak references only: these keep the tasks alive
 
-    def begin(self, reading: LogReading, wanted: Wanted, on_done: Callable[[Fetched], None]) -> None:
-        task = asyncio.ensure_future(self._read(reading, wanted, on_done))
+    def begin(self, reading: LogReading, requested: list[RequestedPartition], on_done: Callable[[Fetched], None]) -> None:
+        task = asyncio.ensure_future(self._read(reading, requested, on_done))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
 
@@ -29,9 +30,9 @@ class LongReads:
         for task in self._running:
             task.cancel()
 
-    async def _read(self, reading: LogReading, wanted: Wanted, on_done: Callable[[Fetched], None]) -> None:
+    async def _read(self, reading: LogReading, requested: list[RequestedPartition], on_done: Callable[[Fetched], None]) -> None:
         is_broker = reading.params.is_from_follower
-        for part in slices(wanted):
+        for part in slices(requested):
             await self._turns.next(reading.params, is_broker=is_broker)
             self._replica_manager.read_on(reading, part)
         await self._turns.next(reading.params, is_broker=is_broker)

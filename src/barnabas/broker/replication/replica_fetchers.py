@@ -1,9 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""The replica fetchers: for each leader that this broker follows, tasks that fetch from it without pause and hand what comes to its logs.
+"""The replica fetchers: for each leader that this broker follows, tasks that fetch from it continuously and append to the local logs.
 
-`replica_states` says what to follow and what no more, `follower_fetch` decides what to ask and what to do with the answer; here it is sent,
-waited for, and tried again. A partition is followed by one fetcher at a time, and whatever comes for one that is not followed any more is
-dropped there.
+`replica_states` starts and stops the fetching of partitions. `follower_fetch` decides what to fetch and handles the results. This module
+sends the requests and retries. One fetcher at a time fetches a partition; it drops results for partitions that it no longer follows.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from barnabas.broker.links.broker_links import BrokerLinks
 from barnabas.broker.replication.follower_fetch import FollowerFetch
-from barnabas.broker.replication.follower_session import FollowerSession, Wanted
+from barnabas.broker.replication.follower_session import FollowedPartitions, FollowerSession
 from barnabas.broker.replication.replica_logs import LocalReplicaLogs
 from barnabas.errors import KafkaError
 from barnabas.java_hash import java_hash
@@ -35,15 +34,15 @@ if TYPE_CHECKING:
 
 FETCH_VERSION: Final = 17  # Kafka 3.9's
 LIST_OFFSETS_VERSION: Final = 9
-TURN_BYTES: Final = 262_144  # after so much has been appended everybody else on the loop gets a turn
-LOOK_MS: Final = 500  # so often all partitions of a leader are looked at; in between only those that it has sent something of
+TURN_BYTES: Final = 262_144  # appended in one turn of the loop
+LOOK_MS: Final = 500  # between checks of all partitions of a leader; in between only those with results are checked
 
 _log = logging.getLogger(__name__)
 
 
 class ReplicaFetchers:
-    """`new_links` makes the connections of one fetcher of each leader, by its number; `broker_epoch` is that of this broker as it is now,
-    `endpoint_of` where a broker is reached by the others."""
+    """`new_links` makes the connections for the fetchers with one number, of which each leader has one. `broker_epoch` returns the current
+    epoch of this broker, `endpoint_of` the inter-broker endpoint of a broker."""
 
     def __init__(
         self,
@@ -57,23 +56,24 @@ class ReplicaFetchers:
         self._endpoint_of = endpoint_of
         self._broker_epoch = broker_epoch
         self._links: dict[int, BrokerLinks] = {}
-        self._fetchers: dict[tuple[int, int], Fetcher] = {}
+        self._fetchers: dict[tuple[int, int], ReplicaFetcher] = {}
         self._is_leaving = False
         self._is_closed = False
 
     def leave(self) -> None:
-        """This broker is about to stop: what it hands over to others it does not begin to follow. Caught up with one of them, it would be
-        taken for in sync, and waited for when it is gone."""
+        """Called before a controlled shutdown. From then on the broker does not start to follow partitions whose leadership it hands over:
+        it could join their ISR, and their leaders would wait for it after it has stopped."""
         self._is_leaving = True
 
     def follow(self, partitions: Iterable[Partition]) -> None:
-        """From now on, each from its leader in its epoch."""
-        for each in partitions:
-            self.stop([each.partition])
-            topic_id = each.topic_id
-            if self._is_leaving or self._is_closed or each.leader_id < 0 or topic_id is None:
+        """Starts to fetch each partition from its current leader."""
+        for partition in partitions:
+            self.stop([partition.partition])
+            topic_id = partition.topic_id
+            if self._is_leaving or self._is_closed or partition.leader_id < 0 or topic_id is None:
                 continue
-            self._fetcher(each.leader_id, each.partition).follow(each.partition, topic_id, each.leader_epoch)
+            fetcher = self._fetcher(partition.leader_id, partition.partition)
+            fetcher.follow(partition.partition, topic_id, partition.leader_epoch)
 
     def followed(self) -> set[TopicPartition]:
         return {partition for fetcher in self._fetchers.values() for partition in fetcher.state.partitions}
@@ -84,7 +84,7 @@ class ReplicaFetchers:
                 fetcher.stop(partition)
 
     def stop_idle(self) -> None:
-        """Fetchers that have nothing to follow any more."""
+        """Stops the fetchers without partitions."""
         for key, fetcher in list(self._fetchers.items()):
             if not fetcher.state.partitions:
                 del self._fetchers[key]
@@ -100,7 +100,7 @@ class ReplicaFetchers:
         for links in self._links.values():
             await links.close()
 
-    def _fetcher(self, leader_id: int, partition: TopicPartition) -> Fetcher:
+    def _fetcher(self, leader_id: int, partition: TopicPartition) -> ReplicaFetcher:
         count = self._replicas.config.current.number("num.replica.fetchers")
         number = abs(31 * java_hash(partition.topic) + partition.partition) % count
         fetcher = self._fetchers.get((leader_id, number))
@@ -108,12 +108,14 @@ class ReplicaFetchers:
             links = self._links.get(number)
             if links is None:
                 links = self._links[number] = self._new_links(number)
-            fetcher = self._fetchers[leader_id, number] = Fetcher(leader_id, self._replicas, links, self._endpoint_of, self._broker_epoch)
+            fetcher = self._fetchers[leader_id, number] = ReplicaFetcher(
+                leader_id, self._replicas, links, self._endpoint_of, self._broker_epoch
+            )
         return fetcher
 
 
-class Fetcher:
-    """One task: ask, wait, take what came."""
+class ReplicaFetcher:
+    """One task that fetches from one leader: it sends a fetch, waits for the response, and handles the results."""
 
     def __init__(
         self,
@@ -185,65 +187,65 @@ class Fetcher:
         await self._take(cast("FetchResponse", response))
 
     def _fill(self, request: FetchRequest) -> bool:
-        """Says what is wanted; False where that is nothing."""
+        """Writes the partitions into the request; False if there are none."""
         monotonic_ms = self._clock.monotonic_ms()
         if self.state.is_settled and self._session.is_begun and monotonic_ms < self._look_at_all_ms:
             self._session.fill_changes(request, self.state.changes())
             return True
-        wanted = self._wanted()
-        if wanted:
+        fetches = self._next_fetches()
+        if fetches:
             self._look_at_all_ms = monotonic_ms + LOOK_MS
-            self._know_leader()
-            self._session.fill(request, wanted)
-        return bool(wanted)
+            self._update_endpoint()
+            self._session.fill(request, fetches)
+        return bool(fetches)
 
-    def _wanted(self) -> Wanted:
-        """Those whose disk has failed meanwhile are not asked for."""
+    def _next_fetches(self) -> FollowedPartitions:
+        """Partitions whose disk has failed are removed first."""
         for partition in self.state.partitions:
             if self._replicas.log_manager.get(partition) is None:
                 self.state.remove(partition)
-        return self.state.wanted(self._clock.monotonic_ms())
+        return self.state.next_fetches(self._clock.monotonic_ms())
 
     async def _take(self, response: FetchResponse) -> None:
-        answers = self._session.accept(response)
-        if answers is None:
+        results = self._session.accept(response)
+        if results is None:
             return
         appended = 0
-        for partition, data in answers:
-            self.state.handle(partition, self._session.asked(partition), data, self._clock.monotonic_ms())
+        for partition, data in results:
+            self.state.handle(partition, self._session.requested(partition), data, self._clock.monotonic_ms())
             appended += 0 if data.records is None else data.records.size
             if appended >= TURN_BYTES:
                 appended = 0
                 await asyncio.sleep(0)
 
     async def _find_offsets(self) -> None:
-        """Where the leader begins and ends, for those that asked for what it does not have."""
+        """Fetches the start and end offsets of the leader, for partitions whose fetch offset is out of range."""
         lost = self.state.lost()
-        self._know_leader()
-        ends = await self._list_offsets(lost, LATEST)
-        starts = await self._list_offsets(lost, EARLIEST)
-        late: list[TopicPartition] = []
+        self._update_endpoint()
+        end_offsets = await self._list_offsets(lost, LATEST)
+        start_offsets = await self._list_offsets(lost, EARLIEST)
+        unanswered: list[TopicPartition] = []
         for partition, epoch in lost:
-            if partition in ends and partition in starts:
-                self.state.found(partition, epoch, starts[partition], ends[partition])
+            if partition in end_offsets and partition in start_offsets:
+                self.state.resume(partition, epoch, start_offsets[partition], end_offsets[partition])
             else:
-                late.append(partition)
-        if late and len(late) == len(self.state.partitions):
+                unanswered.append(partition)
+        if unanswered and len(unanswered) == len(self.state.partitions):
             await asyncio.sleep(self._backoff_ms / 1000)
 
     async def _list_offsets(self, lost: list[tuple[TopicPartition, int]], timestamp: int) -> dict[TopicPartition, int]:
-        topics = [ListOffsetsTopic(each.topic, [ListOffsetsPartition(each.partition, epoch, timestamp)]) for each, epoch in lost]
+        topics = [ListOffsetsTopic(topic, [ListOffsetsPartition(index, epoch, timestamp)]) for (topic, index), epoch in lost]
         request = ListOffsetsRequest(replica_id=self._replicas.broker_id, topics=topics)
         response = await self._links.ask(self.leader_id, request, LIST_OFFSETS_VERSION, self._timeout_ms)
         return {
-            TopicPartition(topic.name, answer.partition_index): answer.offset
+            TopicPartition(topic.name, partition.partition_index): partition.offset
             for topic in cast("ListOffsetsResponse", response).topics
-            for answer in topic.partitions
-            if answer.error_code == ErrorCode.NONE
+            for partition in topic.partitions
+            if partition.error_code == ErrorCode.NONE
         }
 
     async def _rest(self) -> None:
-        """Until one of those that were made to wait is ready, or there is another."""
+        """Waits until a delayed partition is ready, or a new one is followed."""
         self._woken.clear()
         ready_ms = self.state.next_ready_ms()
         if ready_ms is None and self.state.lost():
@@ -255,8 +257,8 @@ class Fetcher:
         except TimeoutError:
             pass
 
-    def _know_leader(self) -> None:
-        """It may have come back at another address."""
+    def _update_endpoint(self) -> None:
+        """The leader may have restarted at another address."""
         endpoint = self._endpoint_of(self.leader_id)
         if endpoint is not None:
-            self._links.know(self.leader_id, endpoint)
+            self._links.set_endpoint(self.leader_id, endpoint)

@@ -1,5 +1,5 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""The logs of this broker as its follower fetches see them (`follower_fetch.ReplicaLogs`)."""
+"""The logs of this broker as its replica fetchers use them (`follower_fetch.ReplicaLogs`)."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ class LocalReplicaLogs:
         return log.log_end_offset
 
     def _begin_with_whole_batch(self, log: Log, error: UnexpectedAppendOffset) -> None:
-        """The leader's log begins in the middle of a batch whose first records were deleted. An empty log here then begins with the whole
-        batch, and takes the leader's log start offset afterwards. Raises the error in any other case."""
+        """The leader's log may start in the middle of a batch whose first records were deleted. An empty log here then starts with the
+        whole batch, and takes over the leader's log start offset afterwards. Raises the error in any other case."""
         end = log.log_end_offset
         if not (end == log.log_start_offset and error.first_offset < end <= error.last_offset):
             raise error
         self.start_anew_at(log.partition, error.first_offset)
 
-    def leader_told(self, partition: TopicPartition, high_watermark: int, start_offset: int) -> None:
-        """Who reads from this follower, and waits for more, hears of it."""
+    def update_offsets(self, partition: TopicPartition, high_watermark: int, start_offset: int) -> None:
+        """Completes delayed fetches of consumers that read from this follower."""
         log = self._log(partition)
         before = log.high_watermark
         log.update_high_watermark(min(high_watermark, log.log_end_offset))

@@ -1,7 +1,7 @@
-"""Which replica a consumer is to read from (KIP-392), where `replica.selector.class` names somebody who decides it.
+"""Selects the replica that a consumer reads from (KIP-392), if `replica.selector.class` is set.
 
-The leader asks for every fetch of a consumer that can be sent elsewhere; brokers that replicate are never asked for. A selector sees the
-replicas that are in sync and have the offset wanted, and picks one; it never sends anybody to a replica that may lag for ever.
+The leader calls the selector for every fetch of a consumer that knows preferred read replicas, never for a follower. The selector chooses
+among the in-sync replicas that have the fetch offset, so that a consumer is not sent to a replica that lags for ever.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from barnabas.broker.config.policies import load_policy
-from barnabas.broker.partitions.fetch_params import ClientMetadata, FetchPartition, FetchResult
+from barnabas.broker.partitions.fetch_params import ClientMetadata, FetchResult, PartitionFetch
 from barnabas.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -36,11 +36,11 @@ class ReplicaSelector(Protocol):
     def select(
         self, partition: TopicPartition, client: ClientMetadata, leader: ReplicaView, replicas: Sequence[ReplicaView]
     ) -> ReplicaView | None:
-        """One of `replicas`, among which the leader is; None stands for the leader too."""
+        """One of `replicas`, which include the leader. None means the leader too."""
 
 
 class RackAwareReplicaSelector:
-    """The leader if it stands in the client's rack, else whichever replica there has come furthest, else the leader."""
+    """The leader if it is in the client's rack, else the replica in that rack with the largest log end offset, else the leader."""
 
     def select(
         self, partition: TopicPartition, client: ClientMetadata, leader: ReplicaView, replicas: Sequence[ReplicaView]
@@ -52,7 +52,7 @@ class RackAwareReplicaSelector:
 
 
 def load_selector(config: BrokerConfig) -> ReplicaSelector | None:
-    """Who decides; None where everybody reads from leaders. A Python class is made and configured as a policy is.
+    """The selector; None if all consumers read from leaders. A Python class is loaded and configured like a policy.
 
     Raises InvalidConfig if there is no such class.
     """
@@ -66,41 +66,43 @@ def load_selector(config: BrokerConfig) -> ReplicaSelector | None:
 
 
 def read_replicas(config: BrokerConfig, metadata_cache: MetadataCache) -> ReadReplicas | None:
-    """None where everybody reads from leaders."""
+    """None if all consumers read from leaders."""
     selector = load_selector(config)
     return None if selector is None else ReadReplicas(selector, metadata_cache)
 
 
 class ReadReplicas:
-    """Asks the selector, with what this broker knows of the replicas."""
+    """Calls the selector with this broker's state of the replicas."""
 
     def __init__(self, selector: ReplicaSelector, metadata_cache: MetadataCache) -> None:
         self._selector = selector
         self._metadata_cache = metadata_cache
 
-    def elsewhere(self, found: Partition, client: ClientMetadata, wanted: FetchPartition, monotonic_ms: int) -> FetchResult | None:
-        """The answer that sends a consumer to another replica; None if it is to read here.
+    def elsewhere(self, partition: Partition, client: ClientMetadata, request: PartitionFetch, monotonic_ms: int) -> FetchResult | None:
+        """The result that sends a consumer to another replica; None if it reads from this one.
 
-        Raises KafkaError where the consumer's leader epoch is not the partition's.
+        Raises KafkaError if the leader epoch of the consumer is not that of the partition.
         """
-        log = found.leader_log
+        log = partition.leader_log
         if log is None:
             return None
-        leader = ReplicaView(found.host.broker_id, self._metadata_cache.rack(found.host.broker_id), log.log_end_offset, 0)
-        chosen = self._selector.select(found.partition, client, leader, [leader, *self._others(found, wanted.offset, monotonic_ms)])
+        leader = ReplicaView(partition.host.broker_id, self._metadata_cache.rack(partition.host.broker_id), log.log_end_offset, 0)
+        chosen = self._selector.select(
+            partition.partition, client, leader, [leader, *self._others(partition, request.offset, monotonic_ms)]
+        )
         if chosen is None or chosen.broker_id == leader.broker_id:
             return None
-        found.local_log(wanted.current_leader_epoch, require_leader=False)
+        partition.local_log(request.current_leader_epoch, require_leader=False)
         return FetchResult(0, log.high_watermark, log.last_stable_offset, log.log_start_offset, preferred_read_replica=chosen.broker_id)
 
-    def _others(self, found: Partition, offset: int, monotonic_ms: int) -> list[ReplicaView]:
-        """The live followers that are in sync and have the offset: a consumer sent to one that lags would be sent there again and again."""
-        in_sync, metadata = found.isr.committed, self._metadata_cache
+    def _others(self, partition: Partition, offset: int, monotonic_ms: int) -> list[ReplicaView]:
+        """The live in-sync followers that have the offset. Another follower would refuse the fetch, and the leader send it there again."""
+        in_sync, metadata = partition.isr.committed, self._metadata_cache
         return [
             ReplicaView(
                 replica.broker_id, metadata.rack(replica.broker_id), replica.log_end_offset, monotonic_ms - replica.last_caught_up_ms
             )
-            for replica in found.remote_replicas.values()
+            for replica in partition.remote_replicas.values()
             if replica.broker_id in in_sync
             and metadata.has_alive_broker(replica.broker_id)
             and replica.log_start_offset <= offset <= replica.log_end_offset

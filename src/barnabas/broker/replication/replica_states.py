@@ -1,7 +1,7 @@
-"""What the controller orders: which partitions this broker leads, follows, stops, or deletes.
+"""Applies LeaderAndIsr and StopReplica requests: which partitions this broker leads, follows, stops or deletes.
 
-An order of an older controller is refused as a whole, one of an older leader epoch for its partition. Leaders are made first, so that they
-serve while the followers are still being set up.
+A request with an old controller epoch is refused as a whole, a state with an old leader epoch for its partition. Leaders are made first, so
+that they serve while the followers are still being set up.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 NO_EPOCH: Final = -1
-EPOCH_DURING_DELETE: Final = -2  # a deletion does not raise the epoch, and is never too old
-_TOPIC_IDS_SINCE: Final = 5  # the version from which on the response names topics by their ids
+EPOCH_DURING_DELETE: Final = -2  # a deletion does not raise the epoch, and is never stale
+_TOPIC_IDS_SINCE: Final = 5  # the first version whose response has topic ids
 
 Errors = dict[TopicPartition, int]
 
 
 class Fetchers(Protocol):
-    """Those who fetch from leaders what this broker follows."""
+    """The replica fetchers (`ReplicaFetchers`)."""
 
     def follow(self, partitions: Iterable[Partition]) -> None: ...
 
@@ -47,7 +47,7 @@ class Fetchers(Protocol):
     def stop_idle(self) -> None: ...
 
 
-class _Order:
+class _PartitionChange:
     """One partition of a LeaderAndIsr request."""
 
     def __init__(self, topic: str, topic_id: Uuid, state: LeaderAndIsrPartitionState) -> None:
@@ -60,7 +60,7 @@ class _Order:
 
 
 def become_leader_or_follower(replicas: ReplicaManager, request: LeaderAndIsrRequest, version: int) -> LeaderAndIsrResponse:
-    orders = list(_orders(request))
+    changes = list(_changes(request))
     if request.controller_epoch < replicas.controller_epoch:
         _log.warning(
             "Ignoring LeaderAndIsr request from controller %d since its controller epoch %d is old. Latest known controller epoch is %d",
@@ -69,123 +69,123 @@ def become_leader_or_follower(replicas: ReplicaManager, request: LeaderAndIsrReq
             replicas.controller_epoch,
         )
         stale = int(ErrorCode.STALE_CONTROLLER_EPOCH)
-        return _response(orders, {order.partition: stale for order in orders}, version, stale)
+        return _response(changes, {change.partition: stale for change in changes}, version, stale)
     replicas.controller_epoch = request.controller_epoch
     errors: Errors = {}
-    accepted = [order for order in orders if _is_acceptable(replicas, order, request.is_kraft_controller, errors)]
-    led = [order for order in accepted if order.state.leader == replicas.broker_id]
-    followed = [order for order in accepted if order.state.leader != replicas.broker_id]
+    accepted = [change for change in changes if _is_acceptable(replicas, change, request.is_kraft_controller, errors)]
+    led = [change for change in accepted if change.state.leader == replicas.broker_id]
+    followed = [change for change in accepted if change.state.leader != replicas.broker_id]
     fetchers = replicas.fetchers
     if fetchers is not None:
-        fetchers.stop(order.partition for order in led)  # nothing of another leader may come after its own first record
-    leaders = [found for order in led if (found := _make_leader(replicas, order, errors)) is not None]
-    followers = [found for order in followed if (found := _make_follower(replicas, order, errors)) is not None]
-    for found in followers:
-        replicas.wake(found.partition)  # what waited for this broker as the leader waits in vain
+        fetchers.stop(change.partition for change in led)  # no batch of the old leader may be appended after the first own record
+    leaders = [hosted for change in led if (hosted := _make_leader(replicas, change, errors)) is not None]
+    followers = [hosted for change in followed if (hosted := _make_follower(replicas, change, errors)) is not None]
+    for hosted in followers:
+        replicas.wake(hosted.partition)  # operations that wait for this broker as the leader cannot complete any more
     if fetchers is not None:
         fetchers.follow(followers)
         fetchers.stop_idle()
-    for tell in replicas.on_leadership_change:
-        tell(leaders, followers)
-    return _response(orders, errors, version)
+    for on_change in replicas.on_leadership_change:
+        on_change(leaders, followers)
+    return _response(changes, errors, version)
 
 
-def _orders(request: LeaderAndIsrRequest) -> Iterator[_Order]:
+def _changes(request: LeaderAndIsrRequest) -> Iterator[_PartitionChange]:
     for topic in request.topic_states:
         for state in topic.partition_states:
-            yield _Order(topic.topic_name, topic.topic_id, state)
+            yield _PartitionChange(topic.topic_name, topic.topic_id, state)
     for state in request.ungrouped_partition_states:
-        yield _Order(state.topic_name, Uuid.ZERO, state)
+        yield _PartitionChange(state.topic_name, Uuid.ZERO, state)
 
 
-def _is_acceptable(replicas: ReplicaManager, order: _Order, is_kraft_controller: bool, errors: Errors) -> bool:
-    """Whether the order is newer than what this broker knows. What it says of a topic id alone is done here."""
-    partition, state = order.partition, order.state
+def _is_acceptable(replicas: ReplicaManager, change: _PartitionChange, is_kraft_controller: bool, errors: Errors) -> bool:
+    """Whether the state is newer than that of this broker. A state that only adds a topic id is applied here."""
+    partition, state = change.partition, change.state
     if partition in replicas.offline:
         errors[partition] = int(ErrorCode.KAFKA_STORAGE_ERROR)
         return False
-    found = replicas.online.get(partition)
+    hosted = replicas.online.get(partition)
     log = replicas.log_manager.get(partition)
     known_id = None if log is None else log.topic_id
-    current_epoch = NO_EPOCH if found is None else found.leader_epoch
-    if order.topic_id is not None and known_id is not None and known_id != order.topic_id:
-        _log.error("Topic ID %s of %s does not match the topic ID received: %s", known_id, partition, order.topic_id)
+    current_epoch = NO_EPOCH if hosted is None else hosted.leader_epoch
+    if change.topic_id is not None and known_id is not None and known_id != change.topic_id:
+        _log.error("Topic ID %s of %s does not match the topic ID received: %s", known_id, partition, change.topic_id)
         errors[partition] = int(ErrorCode.INCONSISTENT_TOPIC_ID)
     elif state.leader_epoch > current_epoch or (state.leader_epoch == current_epoch and is_kraft_controller):
         if replicas.broker_id in state.replicas:
             return True
         _log.warning("Ignoring LeaderAndIsr for %s: this broker is not in the assigned replica list %s", partition, state.replicas)
         errors[partition] = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    elif state.leader_epoch == current_epoch and order.topic_id is not None and known_id is None and log is not None:
-        log.assign_topic_id(order.topic_id)  # topic ids come to an old cluster without a new epoch
+    elif state.leader_epoch == current_epoch and change.topic_id is not None and known_id is None and log is not None:
+        log.assign_topic_id(change.topic_id)  # a cluster that is upgraded gets topic ids without a new leader epoch
         errors[partition] = int(ErrorCode.NONE)
     else:
-        # The same epoch again is what every new controller says of every partition.
+        # Every new controller sends all partitions again with the same leader epoch.
         level = logging.DEBUG if state.leader_epoch == current_epoch else logging.INFO
         _log.log(level, "Ignoring LeaderAndIsr for %s: its leader epoch %d is not above %d", partition, state.leader_epoch, current_epoch)
         errors[partition] = int(ErrorCode.STALE_CONTROLLER_EPOCH)
     return False
 
 
-def _make_leader(replicas: ReplicaManager, order: _Order, errors: Errors) -> Partition | None:
+def _make_leader(replicas: ReplicaManager, change: _PartitionChange, errors: Errors) -> Partition | None:
     """The partition, if this broker did not lead it before."""
-    found, log = _open(replicas, order, errors)
+    hosted, log = _open(replicas, change, errors)
     if log is None:
         return None
     try:
-        return found if found.make_leader(order.state, log, replicas.clock.monotonic_ms()) else None
+        return hosted if hosted.make_leader(change.state, log, replicas.clock.monotonic_ms()) else None
     except OSError as error:
         _disk_failed(replicas, log, error, errors)
         return None
 
 
-def _make_follower(replicas: ReplicaManager, order: _Order, errors: Errors) -> Partition | None:
+def _make_follower(replicas: ReplicaManager, change: _PartitionChange, errors: Errors) -> Partition | None:
     """The partition, if its leader's epoch is new."""
-    found, log = _open(replicas, order, errors)
+    hosted, log = _open(replicas, change, errors)
     if log is None:
         return None
-    return found if found.make_follower(order.state, log) else None
+    return hosted if hosted.make_follower(change.state, log) else None
 
 
-def _open(replicas: ReplicaManager, order: _Order, errors: Errors) -> tuple[Partition, Log | None]:
-    """The partition and its log, made where there was none; no log where its disk does not work."""
-    partition = order.partition
-    found = replicas.online.get(partition)
-    if found is None:
-        found = replicas.online[partition] = Partition(partition, replicas.host)
+def _open(replicas: ReplicaManager, change: _PartitionChange, errors: Errors) -> tuple[Partition, Log | None]:
+    """The partition and its log, created if there was none. The log is None if its disk failed."""
+    partition = change.partition
+    hosted = replicas.online.get(partition)
+    if hosted is None:
+        hosted = replicas.online[partition] = Partition(partition, replicas.host)
     errors[partition] = int(ErrorCode.NONE)
     try:
-        return found, _open_log(replicas, found, order)
+        return hosted, _open_log(replicas, hosted, change)
     except OutOfDescriptors as error:
         _log.warning("The state change of %s has to be tried again: %s", partition, error)
         errors[partition] = error.code
-        if found.log is None:
-            replicas.online.pop(partition, None)  # as if it had never been ordered
+        if hosted.log is None:
+            replicas.online.pop(partition, None)  # as if the request had not named it
     except KafkaStorageError as error:
         _log.error("Skipped the state change of %s since its log is in an offline log directory: %s", partition, error)
         errors[partition] = error.code
         if partition in replicas.online:
-            replicas.mark_offline(found)
+            replicas.mark_offline(hosted)
     except KafkaError as error:
         _log.error("Skipped the state change of %s: %s", partition, error)
         errors[partition] = error.code
-    return found, None
+    return hosted, None
 
 
-def _open_log(replicas: ReplicaManager, found: Partition, order: _Order) -> Log:
-    if found.log is not None:
-        if order.topic_id is not None:
-            found.log.assign_topic_id(order.topic_id)
-        return found.log
+def _open_log(replicas: ReplicaManager, hosted: Partition, change: _PartitionChange) -> Log:
+    if hosted.log is not None:
+        if change.topic_id is not None:
+            hosted.log.assign_topic_id(change.topic_id)
+        return hosted.log
     log = replicas.log_manager.get_or_create(
-        order.partition,
+        change.partition,
         replicas.clock.now_ms(),
-        topic_id=order.topic_id,
-        is_new=order.state.is_new,
-        directory=replicas.mover.preferred_dir(order.partition),
+        topic_id=change.topic_id,
+        is_new=change.state.is_new,
+        directory=replicas.mover.preferred_dir(change.partition),
     )
     replicas.log_manager.role_given(log)
-    replicas.mover.resume(order.partition)
+    replicas.mover.resume(change.partition)
     return log
 
 
@@ -194,16 +194,16 @@ def _disk_failed(replicas: ReplicaManager, log: Log, error: OSError, errors: Err
     errors[log.partition] = int(ErrorCode.KAFKA_STORAGE_ERROR)
 
 
-def _response(orders: Iterable[_Order], errors: Errors, version: int, error: int = 0) -> LeaderAndIsrResponse:
+def _response(changes: Iterable[_PartitionChange], errors: Errors, version: int, error: int = 0) -> LeaderAndIsrResponse:
     response = LeaderAndIsrResponse(error)
     topics: dict[Uuid, LeaderAndIsrTopicError] = {}
-    for order in orders:
-        topic, index = order.partition
-        code = errors.get(order.partition, int(ErrorCode.NONE))
+    for change in changes:
+        topic, index = change.partition
+        code = errors.get(change.partition, int(ErrorCode.NONE))
         if version < _TOPIC_IDS_SINCE:
             response.partition_errors.append(LeaderAndIsrPartitionError(topic, index, code))
             continue
-        topic_id = order.topic_id or Uuid.ZERO
+        topic_id = change.topic_id or Uuid.ZERO
         if topic_id not in topics:
             topics[topic_id] = LeaderAndIsrTopicError(topic_id)
             response.topics.append(topics[topic_id])
@@ -235,7 +235,7 @@ def _stops(request: StopReplicaRequest) -> Iterator[tuple[TopicPartition, StopRe
     for topic_state in request.topic_states:
         for state in topic_state.partition_states:
             yield TopicPartition(topic_state.topic_name, state.partition_index), state
-    # Before version 3 all were deleted or none, whatever their epoch.
+    # Before version 3 a request deletes all its partitions or none, and has no leader epochs.
     for topic in request.topics:
         for index in topic.partition_indexes:
             yield TopicPartition(topic.name, index), StopReplicaPartitionState(index, NO_EPOCH, request.delete_partitions)
@@ -247,22 +247,22 @@ def _stops(request: StopReplicaRequest) -> Iterator[tuple[TopicPartition, StopRe
 def _stop(replicas: ReplicaManager, partition: TopicPartition, state: StopReplicaPartitionState) -> int:
     if partition in replicas.offline:
         return int(ErrorCode.KAFKA_STORAGE_ERROR)
-    found = replicas.online.get(partition)
-    if found is not None and state.leader_epoch not in (EPOCH_DURING_DELETE, NO_EPOCH) and state.leader_epoch < found.leader_epoch:
-        _log.warning("Ignoring StopReplica for %s: leader epoch %d is below %d", partition, state.leader_epoch, found.leader_epoch)
+    hosted = replicas.online.get(partition)
+    if hosted is not None and state.leader_epoch not in (EPOCH_DURING_DELETE, NO_EPOCH) and state.leader_epoch < hosted.leader_epoch:
+        _log.warning("Ignoring StopReplica for %s: leader epoch %d is below %d", partition, state.leader_epoch, hosted.leader_epoch)
         return int(ErrorCode.FENCED_LEADER_EPOCH)
     if replicas.fetchers is not None:
         replicas.fetchers.stop([partition])
-    error = _delete(replicas, partition, found) if state.delete_partition else int(ErrorCode.NONE)
+    error = _delete(replicas, partition, hosted) if state.delete_partition else int(ErrorCode.NONE)
     replicas.wake(partition)
     return error
 
 
-def _delete(replicas: ReplicaManager, partition: TopicPartition, found: Partition | None) -> int:
-    """Also a log that no partition has: its topic was deleted while this broker was away."""
-    if found is not None:
+def _delete(replicas: ReplicaManager, partition: TopicPartition, hosted: Partition | None) -> int:
+    """Deletes the partition and its log. There may be a log without a partition: its topic was deleted while this broker was down."""
+    if hosted is not None:
         del replicas.online[partition]
-        found.close()
+        hosted.close()
     try:
         replicas.mover.stop(partition)
         replicas.log_manager.delete(partition)

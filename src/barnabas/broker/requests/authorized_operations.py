@@ -1,13 +1,13 @@
-"""What a client may do with a resource, as the bit field that Metadata and the Describe APIs answer with: bit N is operation N.
+"""The authorized operations of a client on a resource: the bit field of Metadata and the Describe APIs, in which bit N is operation N.
 
-Without an authorizer everybody may do everything that can be done with the resource at all.
+Without an authorizer every client may perform every operation of the resource.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-NOT_ASKED_FOR: Final = -(2**31)  # what the field holds for a client that did not ask
+NOT_ASKED_FOR: Final = -(2**31)  # the field if the client did not request it
 
 _READ: Final = 1 << 3
 _WRITE: Final = 1 << 4

@@ -1,6 +1,6 @@
-"""Whom to ask instead: the leader of a partition, and its address (KIP-951).
+"""The current leader of a partition and its address (KIP-951).
 
-Fetch and Produce say so along with NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH, so that a client need not ask for metadata first.
+Fetch and Produce send it with NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH, so that a client need not refresh its metadata first.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NO_EPOCH: Final = -1
 
 
 class CurrentLeader(NamedTuple):
-    """`broker` and `endpoint` are None where the leader cannot be reached by the client's listener."""
+    """`broker` and `endpoint` are None if the leader has no endpoint on the client's listener."""
 
     leader_id: int
     leader_epoch: int
@@ -28,7 +28,7 @@ class CurrentLeader(NamedTuple):
 
 
 def current_leader(broker: Broker, partition: TopicPartition, listener_name: str) -> CurrentLeader:
-    """What this broker itself knows if it hosts the partition, else what the controller told all."""
+    """The leader from this broker's partition if it hosts one, else from the metadata cache."""
     hosted = broker.replica_manager.partition(partition)
     if hosted is not None:
         leader_id, leader_epoch = hosted.leader_id, hosted.leader_epoch

@@ -1,7 +1,7 @@
-"""Fetched batches for consumers that know only message format v0 or v1, converted a slice at a time.
+"""Converts fetched batches for consumers that know only message format v0 or v1, one slice at a time.
 
-Stands between the bytes that were read and a Fetch response of version 3 or less. It must never hold the loop for a whole fetch, nor give
-more than was read – except for the first batch, without which the consumer would never get on.
+Used for Fetch responses up to version 3. It must not block the loop for a whole fetch. The result is not larger than what was read, except
+for the first batch: without it the consumer would never make progress.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from barnabas.records.conversion import down_convert_batch
 
 SLICE_BYTES: Final = 128 * 1024  # of what was read, between two slices
 
-# The beginning of a batch that is longer than the response. A consumer takes it for a message that its fetch size is too small for, and
-# says so; with nothing at all it would ask for the same offset for ever.
+# The beginning of a batch that is longer than the response. A consumer reports a message that is larger than its fetch size; with no bytes
+# at all it would fetch the same offset for ever.
 OVERFLOW: Final = (-1).to_bytes(8, "big", signed=True) + (61).to_bytes(4, "big")
 
 
 def magic_for(version: int) -> int | None:
-    """The newest message format that a Fetch of this version may carry; None: any."""
+    """The newest message format that a Fetch of this version may have; None means any."""
     if version <= 1:
         return MAGIC_V0
     return MAGIC_V1 if version <= 3 else None
 
 
 class DownConversion:
-    """`slices()` is to be run to its end, with a pause after each; `converted` is the result then. It raises UnsupportedCompressionType, or
-    what is wrong with the data, for the first batch only: what comes before a bad batch is delivered first."""
+    """`converted` is the result after `slices()` has run to its end, with a pause after each slice. `slices()` raises
+    UnsupportedCompressionType, or the error in the data, for the first batch only: batches before a bad one are delivered first."""
 
     def __init__(self, data: bytes, magic: int, first_offset: int) -> None:
         self._data = data

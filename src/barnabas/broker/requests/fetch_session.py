@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""What a fetch is about, and what of the result is told: all partitions of the request, or those of its session (KIP-227).
+"""The context of a fetch: which partitions are read and which results are sent, with a session or without one (KIP-227).
 
-The Fetch handler asks `FetchManager` for a context, reads the partitions that the context wants, and lets it make the response. It must
-never lose a partition: where a session cannot be kept or found, the fetcher learns it and starts again with a full request.
+The Fetch handler gets a context from `FetchManager`, reads its partitions, and lets it make the response. No partition may be lost: if a
+session cannot be kept or found, the response has an error and the fetcher starts again with a full request.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from barnabas.broker.partitions.fetch_params import FetchPartition, TopicIdPartition
+from barnabas.broker.partitions.fetch_params import PartitionFetch, RequestedPartition, TopicIdPartition
 from barnabas.broker.requests.fetch_session_cache import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
@@ -20,7 +20,6 @@ from barnabas.broker.requests.fetch_session_cache import (
     FetchSession,
     FetchSessionCache,
     Key,
-    Wanted,
     next_epoch,
     partition_key,
 )
@@ -42,16 +41,16 @@ class SteadyClock(Protocol):
 
 
 class FetchContext:
-    """One fetch without a session, and what all fetches share. `wanted` are the partitions to be read, each once, in this order; a topic
-    whose id is not known has the name ""."""
+    """A fetch without a session, and the base of all contexts. `requested` are the partitions to read, each once, in this order. A topic
+    with an unknown id has the name ""."""
 
-    __slots__ = ("wanted",)
+    __slots__ = ("requested",)
 
-    def __init__(self, wanted: list[Wanted]) -> None:
-        self.wanted = wanted
+    def __init__(self, requested: list[RequestedPartition]) -> None:
+        self.requested = requested
 
     def response(self, answers: Answers) -> FetchResponse:
-        """To be called once, with an answer for each wanted partition."""
+        """Called once, with an answer for each requested partition."""
         return fetch_response(answers)
 
 
@@ -66,28 +65,28 @@ class FetchManager:
         session_id: int,
         epoch: int,
         is_follower: bool,
-        wanted: list[Wanted],
+        requested: list[RequestedPartition],
         forgotten: list[TopicIdPartition],
         topic_name: Callable[[Uuid], str | None],
     ) -> FetchContext:
-        """The context of a request; of a partition that is named twice, the last is meant."""
+        """The context of a request. If a partition is named twice, the last entry counts."""
         uses_topic_ids = version >= TOPIC_IDS_VERSION
-        if len(wanted) > 1:
-            wanted = _distinct(wanted, uses_topic_ids)
+        if len(requested) > 1:
+            requested = _distinct(requested, uses_topic_ids)
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             if session_id != NO_SESSION and self.cache.remove(session_id):
                 _log.debug("Removed fetch session %d", session_id)
             if epoch == FINAL_EPOCH:
-                return FetchContext(wanted)
-            return _FullContext(wanted, self.cache, self._clock, uses_topic_ids, is_follower)
-        return self._incremental(session_id, epoch, uses_topic_ids, wanted, forgotten, topic_name)
+                return FetchContext(requested)
+            return _FullContext(requested, self.cache, self._clock, uses_topic_ids, is_follower)
+        return self._incremental(session_id, epoch, uses_topic_ids, requested, forgotten, topic_name)
 
     def _incremental(
         self,
         session_id: int,
         epoch: int,
         uses_topic_ids: bool,
-        wanted: list[Wanted],
+        requested: list[RequestedPartition],
         forgotten: list[TopicIdPartition],
         topic_name: Callable[[Uuid], str | None],
     ) -> FetchContext:
@@ -98,14 +97,14 @@ class FetchManager:
             return _error(session_id, ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         if session.uses_topic_ids != uses_topic_ids:
             return _error(session_id, ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
-        if not self.cache.has_room(len(wanted)):
+        if not self.cache.has_room(len(requested)):
             self.cache.remove(session_id)
             return _error(session_id, ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-        if wanted or forgotten:
-            session.update(wanted, forgotten)
+        if requested or forgotten:
+            session.update(requested, forgotten)
             if not session.partitions:
                 self.cache.remove(session_id)
-                return FetchContext(wanted)
+                return FetchContext(requested)
         if uses_topic_ids:
             session.resolve_names(topic_name)
         self.cache.touch(session, self._clock.monotonic_ms())
@@ -114,12 +113,14 @@ class FetchManager:
 
 
 class _FullContext(FetchContext):
-    """A request that names all its partitions and would like to have a session from now on."""
+    """A request that names all its partitions and asks for a session."""
 
     __slots__ = ("_cache", "_clock", "_is_follower", "_uses_topic_ids")
 
-    def __init__(self, wanted: list[Wanted], cache: FetchSessionCache, clock: SteadyClock, uses_topic_ids: bool, is_follower: bool) -> None:
-        super().__init__(wanted)
+    def __init__(
+        self, requested: list[RequestedPartition], cache: FetchSessionCache, clock: SteadyClock, uses_topic_ids: bool, is_follower: bool
+    ) -> None:
+        super().__init__(requested)
         self._cache = cache
         self._clock = clock
         self._uses_topic_ids = uses_topic_ids
@@ -134,8 +135,8 @@ class _FullContext(FetchContext):
         return fetch_response(answers, session_id)
 
     def _cached_partitions(self, answers: Answers) -> dict[Key, CachedPartition]:
-        requests: dict[Key, FetchPartition] = {
-            partition_key(partition, self._uses_topic_ids): request for partition, request in self.wanted
+        requests: dict[Key, PartitionFetch] = {
+            partition_key(partition, self._uses_topic_ids): request for partition, request in self.requested
         }
         cached = {}
         for partition, answer in answers:
@@ -145,7 +146,7 @@ class _FullContext(FetchContext):
 
 
 class _IncrementalContext(FetchContext):
-    """A request that says what has changed in its session, and wants to hear what has changed in the partitions."""
+    """A request that names the changes to its session, and gets the partitions with news."""
 
     __slots__ = ("_epoch", "_session")
 
@@ -156,13 +157,13 @@ class _IncrementalContext(FetchContext):
 
     def response(self, answers: Answers) -> FetchResponse:
         session = self._session
-        if session.epoch != self._epoch:  # another request used the session meanwhile
+        if session.epoch != self._epoch:  # another request has used the session since
             return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=session.id)
         return fetch_response(session.take_news(answers), session.id)
 
 
 class _ErrorContext(FetchContext):
-    """A request whose session cannot be used, so that it is not known which partitions it is about."""
+    """A request whose session cannot be used. Its partitions are unknown."""
 
     __slots__ = ("_error",)
 
@@ -175,7 +176,7 @@ class _ErrorContext(FetchContext):
 
 
 def fetch_response(answers: Answers, session_id: int = NO_SESSION) -> FetchResponse:
-    """The answers in their order; neighbours of the same topic stand together."""
+    """The answers in their order. Adjacent answers of the same topic are grouped."""
     topics: list[FetchableTopicResponse] = []
     topic: FetchableTopicResponse | None = None
     for partition, answer in answers:
@@ -187,10 +188,10 @@ def fetch_response(answers: Answers, session_id: int = NO_SESSION) -> FetchRespo
     return FetchResponse(session_id=session_id, responses=topics)
 
 
-def _distinct(wanted: list[Wanted], uses_topic_ids: bool) -> list[Wanted]:
-    distinct: dict[Key, Wanted] = {}
-    for each in wanted:
-        distinct[partition_key(each[0], uses_topic_ids)] = each
+def _distinct(requested: list[RequestedPartition], uses_topic_ids: bool) -> list[RequestedPartition]:
+    distinct: dict[Key, RequestedPartition] = {}
+    for partition in requested:
+        distinct[partition_key(partition[0], uses_topic_ids)] = partition
     return list(distinct.values())
 
 

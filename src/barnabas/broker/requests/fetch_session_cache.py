@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""The fetch sessions that a broker remembers (KIP-227): which partitions each fetcher asks for, and what it was told last.
+"""The cache of fetch sessions (KIP-227): the partitions that each fetcher requests, and the state that it was last sent.
 
-A fetcher with a session sends only what has changed since its last request, and hears only of partitions that have something to tell. There
-is room for so many sessions; when they are taken, a new one is made only at the cost of one that is worth less. Time is given, never read.
+A fetcher with a session sends only the changes to its partitions, and receives only partitions with news. The number of sessions is
+bounded: a full cache makes room for a new session only by evicting one of lower rank. Callers pass the time in.
 """
 
 from __future__ import annotations
@@ -13,23 +13,22 @@ from collections.abc import Callable
 from random import Random
 from typing import Final
 
-from barnabas.broker.partitions.fetch_params import FetchPartition, TopicIdPartition
+from barnabas.broker.partitions.fetch_params import PartitionFetch, RequestedPartition, TopicIdPartition
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.fetch_response import PartitionData
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
 
 NO_SESSION: Final = 0
-INITIAL_EPOCH: Final = 0  # a full fetch that would like a session
-FINAL_EPOCH: Final = -1  # a full fetch without one, or the end of one
+INITIAL_EPOCH: Final = 0  # a full fetch that asks for a session
+FINAL_EPOCH: Final = -1  # a full fetch without a session, or the end of a session
 FIRST_EPOCH: Final = 1
 EVICTION_MS: Final = 120_000
-PARTITIONS_MAX: Final = 500_000  # in all sessions together. Kafka counts sessions only, and one of them may name any number of partitions
+PARTITIONS_MAX: Final = 500_000  # in all sessions together. Kafka bounds only the sessions, of which each may have any number of partitions
 _INT32_MAX: Final = 0x7FFFFFFF
 
-Wanted = tuple[TopicIdPartition, FetchPartition]
 Key = tuple[str | bytes, int]
-_Rank = tuple[bool, int, int]  # what a session is worth: of a follower, its partitions, its id
+_Rank = tuple[bool, int, int]  # of a session: whether a follower owns it, its number of partitions, its id
 
 
 def next_epoch(epoch: int) -> int:
@@ -39,23 +38,23 @@ def next_epoch(epoch: int) -> int:
 
 
 def partition_key(partition: TopicIdPartition, uses_topic_ids: bool) -> Key:
-    """What a partition is the same by: its topic's id where the fetcher uses ids, though the name be unknown; else the name."""
+    """The identity of a partition: by topic id if the fetcher uses ids, even if the name is unknown; else by topic name."""
     return (partition.topic_id.value, partition.partition.partition) if uses_topic_ids else partition.partition
 
 
 class CachedPartition:
-    """A partition of a session: what the fetcher asks of it, and what it was told."""
+    """A partition of a session: what the fetcher requests, and the state that it was last sent."""
 
     __slots__ = ("high_watermark", "log_start_offset", "partition", "request")
 
-    def __init__(self, partition: TopicIdPartition, request: FetchPartition, high_watermark: int = -1, log_start_offset: int = -1) -> None:
+    def __init__(self, partition: TopicIdPartition, request: PartitionFetch, high_watermark: int = -1, log_start_offset: int = -1) -> None:
         self.partition = partition
         self.request = request
         self.high_watermark = high_watermark
         self.log_start_offset = log_start_offset
 
     def take_news(self, answer: PartitionData) -> bool:
-        """Remembers what the fetcher is about to be told; False where there is nothing to tell."""
+        """Remembers the state that is about to be sent. False if the answer has no news for the fetcher."""
         has_news = (
             answer.high_watermark != self.high_watermark
             or answer.log_start_offset != self.log_start_offset
@@ -65,7 +64,7 @@ class CachedPartition:
             or answer.diverging_epoch is not None
         )
         self.log_start_offset = answer.log_start_offset
-        # After an error the partition is told again as soon as it is well, whatever it has to say.
+        # After an error the next answer without an error is always news.
         self.high_watermark = answer.high_watermark if answer.error_code == ErrorCode.NONE else -1
         return has_news
 
@@ -77,23 +76,23 @@ class FetchSession:
         self, session_id: int, is_privileged: bool, uses_topic_ids: bool, partitions: dict[Key, CachedPartition], monotonic_ms: int
     ) -> None:
         self.id = session_id
-        self.is_privileged = is_privileged  # it is a follower's
+        self.is_privileged = is_privileged  # a follower owns it
         self.uses_topic_ids = uses_topic_ids
         self.partitions = partitions  # in the order in which they are read
         self.created_ms = monotonic_ms
         self.last_used_ms = monotonic_ms
-        self.epoch = FIRST_EPOCH  # which the next request must say
-        self.cached_size = 0  # as the cache counted it last
-        self.rank_lists = 0  # in which of the cache's lists it stands
+        self.epoch = FIRST_EPOCH  # of the next request
+        self.cached_size = 0  # the number of partitions that the cache has counted
+        self.rank_lists = 0  # the lists of the cache that it is in
 
     @property
     def rank(self) -> _Rank:
         return (self.is_privileged, self.cached_size, self.id)
 
-    def update(self, wanted: list[Wanted], forgotten: list[TopicIdPartition]) -> None:
-        """Takes over what a request adds, changes and removes; what is both named and forgotten is forgotten."""
+    def update(self, requested: list[RequestedPartition], forgotten: list[TopicIdPartition]) -> None:
+        """Applies what a request adds, changes and removes. A partition that is both added and forgotten is removed."""
         partitions = self.partitions
-        for partition, request in wanted:
+        for partition, request in requested:
             key = partition_key(partition, self.uses_topic_ids)
             cached = partitions.get(key)
             if cached is None:
@@ -104,7 +103,7 @@ class FetchSession:
             partitions.pop(partition_key(partition, self.uses_topic_ids), None)
 
     def resolve_names(self, topic_name: Callable[[Uuid], str | None]) -> None:
-        """Looks again for the topics that were not known by their id."""
+        """Looks up the topics whose ids were unknown before."""
         for cached in self.partitions.values():
             partition = cached.partition
             if not partition.partition.topic:
@@ -113,7 +112,7 @@ class FetchSession:
                     cached.partition = TopicIdPartition(partition.topic_id, TopicPartition(name, partition.partition.partition))
 
     def take_news(self, answers: list[tuple[TopicIdPartition, PartitionData]]) -> list[tuple[TopicIdPartition, PartitionData]]:
-        """Those of the answers that have to be sent. A partition that had data goes to the end of the line, so that each gets its turn."""
+        """The answers with news. A partition that had records moves to the end of the session, so that the others are read first next."""
         news = []
         for answer in answers:
             key = partition_key(answer[0], self.uses_topic_ids)
@@ -132,11 +131,11 @@ _BY_ALL: Final = 2
 
 
 class FetchSessionCache:
-    """Up to `max_slots` sessions. A new one may take the place of
+    """Up to `max_slots` sessions. A new session may replace
 
-    - one that was not used for `eviction_ms`, or else
-    - a consumer's, if the new one is a follower's, or else
-    - one older than `eviction_ms` that is worth no more: a consumer's is worth less than a follower's, and fewer partitions less than many.
+    - a session that was not used for `eviction_ms`, or else
+    - a session of a consumer, if the new one is of a follower, or else
+    - a session older than `eviction_ms` of no higher rank. A follower ranks above a consumer, and many partitions above few.
     """
 
     def __init__(self, max_slots: int, eviction_ms: int = EVICTION_MS, *, random: Random, max_partitions: int = PARTITIONS_MAX) -> None:
@@ -146,8 +145,8 @@ class FetchSessionCache:
         self.partition_count = 0
         self.eviction_count = 0
         self._random = random
-        self._sessions: OrderedDict[int, FetchSession] = OrderedDict()  # the one not used for longest first
-        # The ranks of those that may have to go, lowest first: for a session of a follower, and for any.
+        self._sessions: OrderedDict[int, FetchSession] = OrderedDict()  # the least recently used first
+        # The ranks of sessions that may be evicted, lowest first: for a session of a follower, and for any session.
         self._evictable_by_privileged: list[_Rank] = []
         self._evictable_by_all: list[_Rank] = []
 
@@ -160,7 +159,7 @@ class FetchSessionCache:
     def create(
         self, is_privileged: bool, uses_topic_ids: bool, size: int, partitions: Callable[[], dict[Key, CachedPartition]], monotonic_ms: int
     ) -> int:
-        """The id of a new session of `size` partitions, which are asked for only if there is room; else NO_SESSION."""
+        """The id of a new session of `size` partitions; NO_SESSION if there is no room. Calls `partitions` only if there is."""
         if size > self.max_partitions - self.partition_count:
             return NO_SESSION
         if len(self._sessions) >= self.max_slots and not self._evict_for((is_privileged, size, 0), monotonic_ms):

@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""A request on its way through the broker: what was asked, by whom, and the way back.
+"""A request as handlers get it: the message, the client, and the exchange that takes the response.
 
-The dispatcher makes it, a handler answers it. A handler sees one message class and no version; the version matters only to the few that
-must answer old clients differently.
+The dispatcher makes it. A message has one class for all versions; the version matters only to the few handlers that treat old clients
+differently.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ M_co = TypeVar("M_co", bound=Message, covariant=True)
 class Request(Generic[M_co]):
     __slots__ = ("api", "client_id", "correlation_id", "exchange", "message", "version")
 
-    def __init__(self, exchange: Exchange, header: framing.Request, message: M_co) -> None:
+    def __init__(self, exchange: Exchange, header: framing.RequestFrame, message: M_co) -> None:
         self.exchange = exchange
         self.api: Api = header.api
         self.version = header.version
@@ -39,22 +39,22 @@ class Request(Generic[M_co]):
 
     @property
     def listener_name(self) -> str:
-        """The listener the client came in by: addresses in the answer are those that this listener advertises."""
+        """The listener of the client's connection. Responses have the addresses that this listener advertises."""
         return self.exchange.connection.listener_name
 
     def respond(self, response: Message) -> None:
-        """Sends the answer, in this request's turn on its connection."""
+        """Sends the response, in this request's turn on its connection. `Reply.complete` calls it."""
         header_version = self.api.response_header_version(self.version)
         try:
             frame = framing.response_frame(response, self.correlation_id, self.version, header_version)
-        except KafkaError as error:  # whoever answers may be in the middle of another's business: a timer, another member's join
+        except KafkaError as error:  # the caller may be handling another event, such as a timer or the join of another member
             _log.warning("Closing connection %s: the answer to %s cannot be sent: %s", self.connection.id, self, error)
             self.exchange.close_connection()
             return
         self.exchange.respond(frame)
 
     def wait(self) -> None:
-        """To be called when the answer will come with an event and not from work in progress: what waits takes no place in the queue."""
+        """Called when the response waits for an event and no work is in progress. The request then takes no place in the queue."""
         self.exchange.leave_queue()
 
     def __repr__(self) -> str:
@@ -62,11 +62,11 @@ class Request(Generic[M_co]):
 
 
 class RequestPart(Request[M_co]):
-    """A part of a request that has too many elements to be handled in one call: its answer becomes a part of the answer."""
+    """A part of a request that has too many elements for one call. Its response becomes a part of the whole response."""
 
     __slots__ = ("_on_response",)
 
-    def __init__(self, exchange: Exchange, header: framing.Request, message: M_co, on_response: Callable[[Message], None]) -> None:
+    def __init__(self, exchange: Exchange, header: framing.RequestFrame, message: M_co, on_response: Callable[[Message], None]) -> None:
         super().__init__(exchange, header, message)
         self._on_response = on_response
 
@@ -74,4 +74,4 @@ class RequestPart(Request[M_co]):
         self._on_response(response)
 
     def wait(self) -> None:
-        """The request as a whole has left the queue already."""
+        """Nothing to do: the request as a whole has left the queue already."""

@@ -1,7 +1,7 @@
-"""Records on their way from a segment to a client, sent or read in pieces as the client takes them.
+"""Records that are streamed from a segment to a client, in pieces as the client reads them.
 
-The fetch handler puts one in the place of records that are too large to be read at once; the connection reads it. The file is pinned from
-the answer to the last byte, so that a slow reader gets what it was promised even if the segment is deleted meanwhile.
+The fetch handler puts one into a response instead of records that are too large to be read at once; the connection reads from it. The file
+is pinned until the last byte is sent, so that a slow client gets all records even if the segment is deleted in between.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from barnabas.storage.segments.segment import FileSlice
 
 
 class SliceSource:
-    """Raises OSError or ValueError if the file cannot be opened any more."""
+    """The constructor raises OSError or ValueError if the file cannot be opened."""
 
     __slots__ = ("_file", "_position", "_threads")
 
-    def __init__(self, found: FileSlice, threads: Executor) -> None:
-        self._file = found.file
-        self._position = found.position
+    def __init__(self, file_slice: FileSlice, threads: Executor) -> None:
+        self._file = file_slice.file
+        self._position = file_slice.position
         self._threads = threads
         self._file.pin()
 
@@ -40,10 +40,10 @@ class SliceSource:
             else:
                 on_done(None, error if isinstance(error, Exception) else OSError(str(error)))
 
-        self._file.pin()  # once more, for the thread: the connection may end before it
+        self._file.pin()  # a second time, for the thread: the connection may close before the thread is done
         try:
             read = asyncio.get_running_loop().run_in_executor(self._threads, _read_pinned, self._file, size, self._position + at)
-        except RuntimeError as error:  # the threads are gone: the broker shuts down
+        except RuntimeError as error:  # the executor is closed: the broker shuts down
             self._file.unpin()
             raise OSError(str(error)) from error
         read.add_done_callback(done)

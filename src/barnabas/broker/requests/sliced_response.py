@@ -1,7 +1,7 @@
 """A response with a long list, written in slices: the configs of a thousand topics are 100,000 strings.
 
-Writing a message is one call that nothing interrupts. Here the elements of its longest list are written some at a time, and put where the
-list stands in the rest of the response.
+Writing a message is one call. Here the elements of its longest list are written in slices, and inserted at the position of the list in the
+rest of the response.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from barnabas.protocol.framing import SIZE_PREFIX, response_frame
 from barnabas.protocol.message import Message
 from barnabas.protocol.writer import Writer, write_size
 
-ELEMENTS_PER_SLICE: Final = 50  # of which each may have some hundred fields
+ELEMENTS_PER_SLICE: Final = 50  # each may have some hundred fields
 
-# Compiled messages are written ten times as fast, and do not let their lists be anything but what they are.
+# Compiled messages are written ten times as fast, and their lists cannot hold a `_Placeholder`.
 WRITTEN_AT_ONCE: Final = frozenset(
     {
         api_keys.PRODUCE,
@@ -41,7 +41,7 @@ WRITTEN_AT_ONCE: Final = frozenset(
 
 
 def longest_list(response: Message) -> str | None:
-    """The name of the field whose elements are written in slices; None where the response is short, or has nothing but plain values."""
+    """The field whose elements are written in slices; None if all lists are short or have plain values."""
     longest: list[Any] = []
     name = None
     for field in response.field_names():
@@ -52,7 +52,7 @@ def longest_list(response: Message) -> str | None:
 
 
 def frame_in_slices(response: Any, name: str, correlation_id: int, version: int, header_version: int) -> Generator[None, None, list[bytes]]:
-    """The frame that `response_frame` makes. Yields after each slice; returns the buffers."""
+    """Writes the same frame as `response_frame`. Yields after each slice; returns the buffers."""
     elements: list[Message] = getattr(response, name)
     before, after = _around(response, name, correlation_id, version, header_version)
     buffers = [before]
@@ -72,8 +72,8 @@ def frame_in_slices(response: Any, name: str, correlation_id: int, version: int,
 
 
 def _around(response: Any, name: str, correlation_id: int, version: int, header_version: int) -> tuple[bytes, bytes]:
-    """What stands in the frame before the list, without its count, and after it."""
-    place = _Place()
+    """The bytes of the frame before the list, without its count, and after it."""
+    place = _Placeholder()
     elements = getattr(response, name)
     setattr(response, name, [place])
     try:
@@ -84,8 +84,8 @@ def _around(response: Any, name: str, correlation_id: int, version: int, header_
     return whole[: place.at - count_size], whole[place.at :]
 
 
-class _Place(Message):
-    """Stands for the elements of a list, and notes where they are to be written."""
+class _Placeholder(Message):
+    """Takes the place of the elements of a list, and records the position where they have to be written."""
 
     def __init__(self) -> None:
         self.at = 0

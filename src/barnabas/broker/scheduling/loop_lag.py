@@ -1,7 +1,7 @@
-"""How long the event loop was held: by a timer that notes how late it is called, and by requests that took long in one piece.
+"""Measures how long the event loop is blocked: by the delay of a timer, and by requests that take long in one call.
 
-Everything a broker does is done on one loop, so a call that takes a second makes every client wait a second. The budget of a request is
-BUDGET_MS in one piece; what is longer is counted here, and said in the log with the request it belongs to.
+Everything in a broker runs on one loop, so a call that takes a second makes every client wait a second. The budget of a request is
+BUDGET_MS in one call. Longer calls are counted here, and logged with their request.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 
 TICK_S: Final = 0.1
 BUDGET_MS: Final = 50.0
-WARN_MS: Final = 200.0  # less is also caused by a machine that is busy with others
+WARN_MS: Final = 200.0  # shorter delays also happen on a machine that is busy with other processes
 WARN_INTERVAL_S: Final = 10.0
 
 _log = logging.getLogger(__name__)
@@ -21,19 +21,19 @@ _log = logging.getLogger(__name__)
 
 class LoopLag:
     """`ticks` calls of the timer were `total_ms` late in all and `max_ms` at most, `over_budget` of them by more than BUDGET_MS.
-    `long_requests` were handled for more than that in one piece, `longest_ms` at most."""
+    `long_requests` calls took more than that, `longest_ms` at most. `last_taker` returns who had the last turn (`Turns`), for the log."""
 
-    def __init__(self, who: Callable[[], object] = lambda: None) -> None:
+    def __init__(self, last_taker: Callable[[], object] = lambda: None) -> None:
         self.ticks = 0
         self.total_ms = 0.0
         self.max_ms = 0.0
         self.over_budget = 0
         self.long_requests = 0
         self.longest_ms = 0.0
-        self._who = who  # what else has just had a turn, where no request is known
-        self._culprit: tuple[float, str] | None = None  # since the last tick
+        self._last_taker = last_taker
+        self._longest_request: tuple[float, str] | None = None  # its milliseconds and its text, since the last tick
         self._warned_s = -WARN_INTERVAL_S
-        self._unsaid = 0
+        self._unlogged = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
 
@@ -47,14 +47,14 @@ class LoopLag:
             self._timer = None
 
     def held(self, ms: float, request: object) -> None:
-        """A request has held the loop for so long, in one piece and longer than the budget."""
+        """A request has blocked the loop for `ms` in one call, which is more than the budget."""
         self.long_requests += 1
         self.longest_ms = max(self.longest_ms, ms)
-        if self._culprit is None or ms > self._culprit[0]:
-            self._culprit = ms, str(request)
+        if self._longest_request is None or ms > self._longest_request[0]:
+            self._longest_request = ms, str(request)
 
     def late(self, ms: float, now_s: float) -> None:
-        """The timer was called so late."""
+        """The timer was called `ms` late."""
         self.ticks += 1
         self.total_ms += ms
         self.max_ms = max(self.max_ms, ms)
@@ -62,20 +62,20 @@ class LoopLag:
             self.over_budget += 1
         if ms > WARN_MS:
             self._warn(ms, now_s)
-        self._culprit = None
+        self._longest_request = None
 
     def _warn(self, ms: float, now_s: float) -> None:
         if now_s - self._warned_s < WARN_INTERVAL_S:
-            self._unsaid += 1
+            self._unlogged += 1
             return
-        if self._culprit is not None:
-            what = f"{self._culprit[1]} took {self._culprit[0]:.0f} ms"
+        if self._longest_request is not None:
+            what = f"{self._longest_request[1]} took {self._longest_request[0]:.0f} ms"
         else:
-            what = f"no request took long; the last long work was that of {self._who()}"
-        before = f", {self._unsaid} times more since the last such line" if self._unsaid else ""
+            what = f"no request took long; the last long work was that of {self._last_taker()}"
+        before = f", {self._unlogged} times more since the last such line" if self._unlogged else ""
         _log.warning("The event loop was held for %.0f ms and all clients waited: %s%s", ms, what, before)
         self._warned_s = now_s
-        self._unsaid = 0
+        self._unlogged = 0
 
     def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:
         due_s = loop.time() + TICK_S

@@ -1,10 +1,10 @@
-"""Turns of the event loop for work that is too long for one: requests of many elements, batches that unfold into megabytes.
+"""Turns of the event loop for long work: requests of many elements, batches that decompress to megabytes.
 
-Such work is done in slices and awaits `next` before each. In one iteration of the loop one slice is done, whoever it belongs to; everything
-else that is ready is served in the same iteration. So a thousand long requests delay the others by one slice, and each other by turns.
+Such work is done in slices and awaits `next` before each slice. One slice of all long work is done in one iteration of the loop; everything
+else that is ready is served in the same iteration. So a thousand long requests delay short ones by one slice, and take turns themselves.
 
-Requests of brokers wait in a queue of their own, and every second turn is theirs: a follower whose fetches waited for the slices of all
-clients would fall out of the ISR. Not more than every second one, because nothing proves yet that a request is a broker's.
+Requests of brokers wait in a queue of their own, which gets every second turn: a follower whose fetches waited for the slices of all
+clients would fall out of the ISR. It does not get more, because a client could claim to be a broker: nothing verifies that yet.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from typing import Final, TypeVar
 
 T = TypeVar("T")
 
-ELEMENTS_PER_SLICE: Final = 100  # of a request: partitions, topics, groups. At 10 µs each, which few take, a slice is a millisecond
-ELEMENTS_AT_ONCE: Final = 500  # a request with no more is handled in a plain call
-BYTES_AT_ONCE: Final = 1 << 20  # the same: parsing copies texts and metadata, and a copy of 20 MB takes 10 ms
+ELEMENTS_PER_SLICE: Final = 100  # of a request: partitions, topics, groups. Few take 10 µs each, so a slice takes at most a millisecond
+ELEMENTS_AT_ONCE: Final = 500  # a request with no more elements is handled in one call
+BYTES_AT_ONCE: Final = 1 << 20  # as is one with no more bytes: parsing copies strings and metadata, and a copy of 20 MB takes 10 ms
 
-_Queue = deque[tuple["asyncio.Future[None]", object]]  # a future that is done when the turn has come, and whose turn it is
+_Queue = deque[tuple["asyncio.Future[None]", object]]  # a future that is done at its turn, and the object that takes the turn
 
 
 class Turns:
-    """`taken` counts the turns. `last_taker` is who had the last, for the log."""
+    """`taken` counts the turns. `last_taker` had the last one, for the log."""
 
     def __init__(self) -> None:
         self.taken = 0
@@ -39,7 +39,7 @@ class Turns:
         return len(self._brokers) + len(self._clients)
 
     async def next(self, taker: object = None, *, is_broker: bool = False) -> None:
-        """Returns when it is the caller's turn, in an iteration of the loop in which nobody else has one."""
+        """Returns at the caller's turn, in an iteration of the loop in which no other caller has one."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
         (self._brokers if is_broker else self._clients).append((future, taker))
@@ -49,7 +49,7 @@ class Turns:
         await future
 
     async def run(self, work: Generator[None, None, T], taker: object = None, *, is_broker: bool = False) -> T:
-        """What the generator returns; it yields at the end of each slice."""
+        """Runs a generator that yields after each slice, and returns its result."""
         while True:
             await self.next(taker, is_broker=is_broker)
             try:
@@ -59,11 +59,11 @@ class Turns:
                 return result
 
     def _give(self) -> None:
-        """The one who gets the turn runs in the next iteration, and so does this call for the one after."""
+        """Gives the next turn. Its taker runs in the next iteration of the loop, and so does this function for the turn after."""
         while self.waiting:
             is_broker = bool(self._brokers) and (self._is_brokers_turn or not self._clients)
             future, taker = (self._brokers if is_broker else self._clients).popleft()
-            if not future.done():  # cancelled, with its task
+            if not future.done():  # a done one was cancelled with its task
                 future.set_result(None)
                 self.taken += 1
                 self.last_taker = taker
@@ -76,7 +76,7 @@ class Turns:
 
 
 def at_once(work: Generator[None, None, T]) -> T:
-    """What the generator returns, all slices in one go: for work that is known to be short."""
+    """Runs all slices of a generator in one call, for work that is known to be short, and returns its result."""
     while True:
         try:
             next(work)

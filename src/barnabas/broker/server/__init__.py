@@ -1,1 +1,1 @@
-"""The life cycle of a broker: start, background work, shutdown, and what a broker is made of."""
+"""The life cycle of a broker: start, background work and shutdown."""

@@ -1,7 +1,7 @@
-"""What a broker does to its logs besides serving them: retention, flushes, checkpoints, removing files, compaction, moves.
+"""Background work on the logs of a broker: retention, flushes, checkpoints, file deletion, compaction, moves between log directories.
 
-The log manager decides what is due; here it is done, without ever holding the loop for long: what waits for the disk goes to threads, what
-computes goes in slices between which others have their turn.
+The log manager decides which work is due and Housekeeping runs it. It never blocks the event loop for long: blocking calls of the disk run
+on threads, and computation runs in slices that yield to the event loop.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from barnabas.storage.log_manager import LogManager
 
 T = TypeVar("T")
 
-TICK_S: Final = 0.5  # the shortest interval that a setting can ask for is a second or so
+TICK_S: Final = 0.5  # the shortest interval of any setting is about a second
 FLUSHES_AT_ONCE: Final = 4  # each on a thread
 DELETIONS_AT_ONCE: Final = 20
 
@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 
 class Housekeeping:
-    """`advance_moves` does one slice of copying replicas between log directories and says whether there is more."""
+    """`advance_moves` runs one slice of copying replicas between log directories and returns whether more is left."""
 
     def __init__(
         self,
@@ -44,19 +44,19 @@ class Housekeeping:
         self._disk_threads = disk_threads
         self._advance_moves = advance_moves
         self._on_failure = on_failure
-        self._flush_wanted = asyncio.Event()
+        self._flush_requested = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._on_threads: set[asyncio.Future[Any]] = set()
 
     def start(self) -> None:
         self._log_manager.start_schedule(self._clock.monotonic_ms())
-        self._log_manager.on_flush_wanted = self._flush_wanted.set
+        self._log_manager.flushes.on_requested = self._flush_requested.set
         self._tasks = [asyncio.ensure_future(work()) for work in (self._tick, self._flush, self._clean, self._move, self._inspect)]
         for task in self._tasks:
             task.add_done_callback(self._ended)
 
     async def stop(self) -> None:
-        """What is on a thread is waited for: the logs are closed next, and nobody else may be writing then."""
+        """Waits for the calls that run on threads: the logs are closed next, and nothing may write to them then."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -82,13 +82,13 @@ class Housekeeping:
         try:
             await self._on_a_thread(checkpoint.run)
         except OSError as error:
-            self._log_manager.checkpoint_failed(checkpoint, error)
+            self._log_manager.checkpoints.failed(checkpoint, error)
 
     async def _flush(self) -> None:
         while True:
-            await self._flush_wanted.wait()
-            self._flush_wanted.clear()
-            plans = self._log_manager.take_flushes()
+            await self._flush_requested.wait()
+            self._flush_requested.clear()
+            plans = self._log_manager.flushes.take()
             for first in range(0, len(plans), FLUSHES_AT_ONCE):
                 await asyncio.gather(*(self._run(log, plan) for log, plan in plans[first : first + FLUSHES_AT_ONCE]))
 
@@ -96,9 +96,9 @@ class Housekeeping:
         try:
             is_durable = await self._on_a_thread(plan.run)
         except OSError as error:
-            self._log_manager.flush_failed(log, plan.recovery_point, error, plan)
+            self._log_manager.flushes.failed(log, plan.recovery_point, error, plan)
         else:
-            self._log_manager.flush_ran(log, plan, is_durable, self._clock.monotonic_ms())
+            self._log_manager.flushes.ran(log, plan, is_durable, self._clock.monotonic_ms())
 
     async def _clean(self) -> None:
         cleaner = self._log_manager.cleaner
@@ -113,7 +113,7 @@ class Housekeeping:
                 await asyncio.sleep(step.wait_ms / 1000)
 
     async def _inspect(self) -> None:
-        """Once after the start: whether segments were cut or are missing."""
+        """Runs once after the start: looks for truncated or missing segments."""
         for inspection in self._log_manager.inspections():
             await self._on_a_thread(inspection.run)
             self._log_manager.inspected(inspection)
@@ -127,11 +127,11 @@ class Housekeeping:
         running: asyncio.Future[T] = asyncio.get_running_loop().run_in_executor(self._disk_threads, call, *arguments)
         self._on_threads.add(running)
         running.add_done_callback(self._on_threads.discard)
-        return await asyncio.shield(running)  # a task that is stopped leaves it running, and `stop` waits for it
+        return await asyncio.shield(running)  # a cancelled task leaves the call running, and `stop` waits for it
 
 
 def _delete(deletions: list[Callable[[], None]]) -> None:
-    """What fails is left for the next start, which removes it too."""
+    """A file that cannot be deleted is left for the next start, which deletes it."""
     for delete in deletions:
         try:
             delete()

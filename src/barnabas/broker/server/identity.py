@@ -1,6 +1,6 @@
-"""Who this broker is: the id of its cluster and its own. Both come from the metadata tree and the log directories, and must agree.
+"""The cluster id and the broker id of this broker. The metadata store and the log directories both record them and must agree.
 
-A directory that belongs to somebody else is refused: serving it would show, and overwrite, another's data.
+A log directory of another broker is rejected: serving it would expose and overwrite that broker's data.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from barnabas.uuid import Uuid
 
 
 async def cluster_id(tree: TreeClient, log_dirs: list[LogDir], random: Random) -> str:
-    """The tree's; a new tree gets a new one, but not beside logs that know another tree."""
-    found = await tree.get(paths.CLUSTER_ID)
-    if found is not None:
-        return cluster.decode_cluster_id(found.data)
+    """The cluster id of the metadata store. A new store gets a new id, unless the log directories already belong to another store."""
+    znode = await tree.get(paths.CLUSTER_ID)
+    if znode is not None:
+        return cluster.decode_cluster_id(znode.data)
     for log_dir in log_dirs:
         _refuse_foreign(log_dir)
     new = str(Uuid.random(random))
@@ -42,7 +42,7 @@ def _refuse_foreign(log_dir: LogDir) -> None:
 
 
 async def broker_id(tree: TreeClient, log_dirs: list[LogDir], config: BrokerConfig) -> int:
-    """What the config says, or else what the log directories say, or else the next free number above reserved.broker.max.id."""
+    """The id in the config, else the one in the log directories, else the next free number above reserved.broker.max.id."""
     if config.broker_id >= 0:
         return config.broker_id
     stored = {meta.node_id for log_dir in log_dirs if (meta := log_dir.meta.read()) is not None and meta.node_id is not None}

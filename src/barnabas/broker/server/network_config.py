@@ -1,4 +1,4 @@
-"""The settings of the network layer, taken from those of the broker. Read at the start, and again when limits of connections change."""
+"""Builds the config of the network layer from the broker's config: at the start, and again when a connection limit changes."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ def network_config(config: BrokerConfig) -> NetworkConfig:
         max_connections_per_ip=config.number("max.connections.per.ip"),
         max_connections_per_ip_overrides=_by_address(config.max_connections_per_ip_overrides),
         max_connection_creation_rate=config.number("max.connection.creation.rate"),
-        listener_limits={each.listener_name: _limits(config, each.listener_name) for each in config.broker_listeners},
+        listener_limits={listener.listener_name: _limits(config, listener.listener_name) for listener in config.broker_listeners},
     )
 
 
 def _by_address(overrides: Mapping[str, int]) -> dict[str, int]:
-    """Host names become the addresses they have now, since a connection has an address only."""
-    found: dict[str, int] = {}
+    """The overrides with host names resolved to IP addresses, because a connection only has an address. Resolved once, when called."""
+    counts: dict[str, int] = {}
     for host, count in overrides.items():
         try:
             for *_, address in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM):
-                found[normalised_ip(str(address[0]))] = count
+                counts[normalised_ip(str(address[0]))] = count
         except OSError as error:
             raise InvalidConfig(f"The host {host} in max.connections.per.ip.overrides is not known: {error}") from error
-    return found
+    return counts
 
 
 def _limits(config: BrokerConfig, listener_name: str) -> ListenerLimits:
-    """Only what is set with the listener's prefix: the plain settings are of all listeners together."""
+    """Limits that are set with the listener's prefix. The settings without a prefix limit all listeners together."""
     prefix = f"listener.name.{listener_name.lower()}."
     return ListenerLimits(
         config.number(f"{prefix}max.connections") if config.is_set(f"{prefix}max.connections") else INT_MAX,

@@ -1,7 +1,7 @@
-"""The life of a broker: builds its parts, brings them up in order, takes them down in reverse.
+"""The life cycle of a broker: builds its parts, starts them in order, and stops them in reverse.
 
-The order is Kafka's. Ports are taken first and served last, so that nobody is let in before the broker knows what it leads; at the end
-nobody is let in any more, what is in process is answered, and only then are the logs closed and said to be clean.
+The order is Kafka's. Ports are bound first and served last, so that no client is served before the broker knows which partitions it leads.
+A shutdown first stops accepting connections, then completes the requests in process, and then closes the logs as cleanly shut down.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.broker.broker import Broker
+from barnabas.broker.cluster.controller_config import controller_config
 from barnabas.broker.cluster.controller_requests import ControllerRequests
-from barnabas.broker.cluster.controller_settings import controller_config
 from barnabas.broker.cluster.local_channel import LocalChannel
 from barnabas.broker.cluster.registration import register
 from barnabas.broker.config import BrokerConfig, DynamicBrokerConfig
@@ -29,12 +29,13 @@ from barnabas.broker.groups.group_coordinator_service import GroupCoordinatorSer
 from barnabas.broker.replication.long_appends import LongAppends
 from barnabas.broker.replication.long_reads import LongReads
 from barnabas.broker.replication.replica_manager import ReplicaManager
+from barnabas.broker.replication.replica_parts import ReplicaParts
 from barnabas.broker.requests.fetch_session import FetchManager, FetchSessionCache
 from barnabas.broker.scheduling.loop_lag import LoopLag
 from barnabas.broker.scheduling.turns import Turns
 from barnabas.broker.server import identity
 from barnabas.broker.server.housekeeping import Housekeeping
-from barnabas.broker.server.log_settings import cleaner_config, log_manager_config
+from barnabas.broker.server.log_manager_config import cleaner_config, log_manager_config
 from barnabas.broker.server.network_config import network_config
 from barnabas.broker.server.tls import tls_contexts
 from barnabas.broker.topics.admin_manager import AdminManager
@@ -65,17 +66,18 @@ if TYPE_CHECKING:
     from barnabas.broker.cluster.cluster_member import ClusterMember
     from barnabas.broker.cluster.remote_channel import RemoteChannel
 
-STORE_NAME: Final = "barnabas.db"  # a plain file among the partitions' directories: neither Kafka nor we take it for one
+STORE_NAME: Final = "barnabas.db"  # a plain file among the partition directories, which both Kafka and Barnabas ignore when they load logs
 SHUTDOWN_TIMEOUT_MS: Final = 10_000
 SESSION_RETRY_S: Final = 1.0
 START_ATTEMPTS: Final = 5
-REGISTRATION_PATIENCE_MS: Final = 20_000  # besides its timeout: a server may not have granted sessions as short as we asked for
+REGISTRATION_PATIENCE_MS: Final = 20_000  # added to the session timeout: a ZooKeeper server may grant a longer one than requested
 
 _log = logging.getLogger(__name__)
 
 
 class BrokerServer:
-    """To be made on the loop it will run on. `tree_path` is where the metadata is kept: beside the logs, if nobody says otherwise."""
+    """Must be made on the event loop that it runs on. `tree_path` is the file of the embedded metadata store; by default it lies in the
+    first log directory."""
 
     broker: Broker
     groups: GroupCoordinatorService
@@ -87,23 +89,23 @@ class BrokerServer:
         self.config = config
         self._environment = environment or Environment()
         self.clock = self._environment.clock
-        self.failed: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()  # done when it cannot go on
+        self.failed: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()  # done when the broker cannot continue
         self._loop = asyncio.get_running_loop()
         self._random = self._environment.random
         self._tree_path = tree_path or f"{config.text('metadata.log.dir') or config.log_dirs[0]}/{STORE_NAME}"
-        self._telling: set[asyncio.Future[Any]] = set()
-        self._cluster: ClusterMember | None = None  # where the tree is shared with other brokers
+        self._background_tasks: set[asyncio.Future[Any]] = set()
+        self._cluster: ClusterMember | None = None  # None where the metadata store is not shared with other brokers
         self._is_clustered = bool((config.text("zookeeper.connect") or "").strip()) or self._environment.is_shared
-        self._broker_epoch = NO_BROKER_EPOCH  # until it is registered
-        self._cleanup = AsyncExitStack()  # what has been started, to be stopped in reverse
+        self._broker_epoch = NO_BROKER_EPOCH  # until the broker is registered
+        self._cleanup = AsyncExitStack()  # stops the started parts in reverse order
 
     @property
     def endpoints(self) -> list[EndPoint]:
-        """The listeners with the ports they are really bound to."""
-        return [replace(each, port=self.sockets.port(each.listener_name)) for each in self.config.broker_listeners]
+        """The listeners with the ports that they are bound to."""
+        return [replace(listener, port=self.sockets.port(listener.listener_name)) for listener in self.config.broker_listeners]
 
     async def start(self) -> None:
-        """Ready to serve when it returns; what was started is stopped again when it raises."""
+        """Returns when the broker serves requests. If it raises, the parts that were started are stopped again."""
         started_ms = self.clock.monotonic_ms()
         attempts = START_ATTEMPTS
         while not await self._is_started(is_last=attempts == 1):
@@ -111,29 +113,29 @@ class BrokerServer:
         _log.info("[BrokerServer id=%d] started in %d ms", self.broker.broker_id, self.clock.monotonic_ms() - started_ms)
 
     async def shutdown(self, timeout_ms: int = SHUTDOWN_TIMEOUT_MS) -> None:
-        """Answers what is in process for so long at most, then closes the logs cleanly."""
+        """Completes the requests in process, for `timeout_ms` at most, then closes the logs cleanly."""
         _log.info("[BrokerServer id=%d] shutting down", self.broker.broker_id)
         if self._cluster is not None and self.config.flag("controlled.shutdown.enable"):
             from barnabas.broker.cluster.controlled_shutdown import controlled_shutdown
 
             await controlled_shutdown(self.broker, self._cluster, self.config)
         await self.sockets.stop_accepting()
-        self._expirations.complete_all()  # a fetch that waits for records must not be waited for
-        self.transactions.shutdown()  # nor an end that waits for replicas
-        self.groups.shutdown()  # nor a member that waits for its group
+        self._expirations.complete_all()  # so that the shutdown does not wait for a fetch that waits for records,
+        self.transactions.shutdown()  # nor for an EndTxn that waits for replicas,
+        self.groups.shutdown()  # nor for a member that waits for its group
         await self.sockets.shutdown(timeout_ms)
         await self._cleanup.aclose()
         _log.info("[BrokerServer id=%d] shut down completed", self.broker.broker_id)
 
     async def _is_started(self, is_last: bool) -> bool:
-        """False where a busy machine could not keep the session with the tree: nobody knows of this broker yet, and it may begin again."""
+        """False where the metadata session expired, as on a busy machine: the broker is not registered yet and can start again."""
         try:
             await self._start()
         except SessionExpired:
             await self._cleanup.aclose()
             if is_last:
                 raise
-            _log.warning("The session with the metadata tree ended while the broker was starting: it begins again")
+            _log.warning("The session with the metadata store ended during the start of the broker: starting again")
             return False
         except BaseException:
             await self._cleanup.aclose()
@@ -161,10 +163,10 @@ class BrokerServer:
         self.broker.configs.on_broker_change.append(self._settings_changed)
         await self.broker.configs.start()
         for _ in log_manager.loading(self.clock.now_ms(), await self._strays()):
-            await asyncio.sleep(0)  # the session with the tree is kept alive meanwhile
+            await asyncio.sleep(0)  # keeps the metadata session alive during the loading
         self._cleanup.callback(self._close_logs, log_manager)
         if self._cluster is not None:
-            self._cleanup.push_async_callback(self._cluster.close)  # nothing is fetched into logs that are closed
+            self._cleanup.push_async_callback(self._cluster.close)  # no fetcher may append to a closed log
         for coordinator in (self.groups, self.transactions):
             coordinator.start()
             self._cleanup.callback(coordinator.shutdown)
@@ -186,17 +188,18 @@ class BrokerServer:
             await self._cluster.initial_metadata.wait_a_while()
 
     def _open_log_dirs(self) -> LogManager:
-        """Locks them, so that nothing below is read while another process may be writing it."""
+        """Locks the log directories, so that no other process writes what this one reads."""
         log_manager = LogManager(self._environment.files, self.config.log_dirs, self.config.log_config(), log_manager_config(self.config))
         self._release_dirs = self._cleanup.enter_context(ExitStack())
         for log_dir in log_manager.dirs.values():
             self._release_dirs.callback(log_dir.release)
-            with suppress(OSError):  # a disk that fails is found out when its logs are loaded
-                log_dir.partition_dirs()  # refuses a directory that is not of one broker before anything in it is changed
+            with suppress(OSError):  # a failed disk is detected when its logs are loaded
+                log_dir.partition_dirs()  # rejects the log directory of another broker before anything in it is changed
         return log_manager
 
     def _claim_log_dirs(self, log_manager: LogManager) -> None:
-        """Called once the broker is registered: one whose id is another broker's may start again in the same directories with its own."""
+        """Writes meta.properties. Called after the registration, so that a broker with a duplicate id writes nothing and can start again in
+        the same directories with another id."""
         for path, log_dir in list(log_manager.dirs.items()):
             try:
                 log_dir.claim(self.broker.cluster_id, self.broker.broker_id, Uuid.random(self._random), self.clock.now_ms())
@@ -204,7 +207,7 @@ class BrokerServer:
                 log_manager.disk_failed(path, f"Error while writing meta.properties in dir {path}: {error}", error)
 
     def _close_logs(self, log_manager: LogManager) -> None:
-        self._release_dirs.pop_all()  # closing releases them
+        self._release_dirs.pop_all()  # LogManager.shutdown releases them
         log_manager.shutdown(self.clock.monotonic_ms(), self._broker_epoch)
 
     async def _open_tree(self) -> TreeClient:
@@ -219,7 +222,7 @@ class BrokerServer:
 
     async def _open_store(self) -> Tree:
         if self._environment.tree is None and self._is_clustered:
-            from barnabas.broker.cluster import cluster_member  # noqa: F401 - to be there before the session begins, which nothing looks after meanwhile
+            from barnabas.broker.cluster import cluster_member  # noqa: F401 - a slow import while the session is open would let it expire
             from barnabas.broker.server.zookeeper_store import zookeeper_tree
 
             return zookeeper_tree(self.config, self._random)
@@ -232,31 +235,51 @@ class BrokerServer:
             self._fail(RuntimeError(f"The session with the metadata store {self._tree_path} has ended"))
 
     async def _renew_session(self) -> None:
-        """The others take this broker for dead. The controller in it resigns, and with a new session it is registered and runs again."""
+        """Opens a new session. The old one took this broker's registration with it: its controller has resigned, and in the new session the
+        broker registers and runs for controller again."""
         while True:
             try:
                 await self._tree.reinitialize()
                 return
             except StoreUnusable as error:
-                _log.warning("No new session with the metadata tree yet: %s", error)
+                _log.warning("No new session with the metadata store yet: %s", error)
             await asyncio.sleep(SESSION_RETRY_S)
 
     async def _stop_background(self) -> None:
-        tasks = list(self._telling)
+        tasks = list(self._background_tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _in_background(self, work: Coroutine[Any, Any, Any]) -> None:
         task = asyncio.ensure_future(work)
-        self._telling.add(task)
-        task.add_done_callback(self._telling.discard)
+        self._background_tasks.add(task)
+        task.add_done_callback(self._background_tasks.discard)
 
     def _build(self, cluster_id: str, broker_id: int, tree: TreeClient, log_manager: LogManager) -> Broker:
         config, clock, purgatory = DynamicBrokerConfig(self.config), self.clock, self._expirations.new_purgatory
         turns = Turns()
         admin_tree = AdminTree(tree, self._random)
         metadata_cache = MetadataCache(broker_id)
+        configs = ConfigManager(
+            broker_id=broker_id, tree=tree, admin_tree=admin_tree, config=config, log_manager=log_manager, clock=clock, turns=turns
+        )
+
+        def replica_parts(replicas: ReplicaManager) -> ReplicaParts:
+            long_appends = LongAppends(replicas, turns, self._codec_threads, CODEC_THREADS)
+            long_reads = LongReads(replicas, turns)
+            self._cleanup.callback(long_appends.close)
+            self._cleanup.callback(long_reads.close)
+            controller_requests = ControllerRequests(replicas, configs, self._disk_threads)
+            if not self._is_clustered:
+                self._channel: LocalChannel | RemoteChannel = LocalChannel({broker_id: controller_requests.handle})
+                return ReplicaParts(long_appends, long_reads)
+            from barnabas.broker.cluster.cluster_member import ClusterMember
+
+            self._cluster = ClusterMember(config, replicas, controller_requests, tree, clock, self._random)
+            self._channel = self._cluster.channel
+            return ReplicaParts(long_appends, long_reads, self._cluster.isr_proposals, self._cluster.fetchers)
+
         replica_manager = ReplicaManager(
             config,
             log_manager,
@@ -265,23 +288,10 @@ class BrokerServer:
             produce_purgatory=purgatory("Produce", self.config.number("producer.purgatory.purge.interval.requests")),
             fetch_purgatory=purgatory("Fetch", self.config.number("fetch.purgatory.purge.interval.requests")),
             delete_records_purgatory=purgatory("DeleteRecords", self.config.number("delete.records.purgatory.purge.interval.requests")),
+            on_log_dir_failure=self._log_dir_failed,
+            later=self._loop.call_soon if self._is_clustered else None,
+            make_parts=replica_parts,
         )
-        replica_manager.on_log_dir_failure = self._log_dir_failed
-        replica_manager.long_appends = LongAppends(replica_manager, turns, self._codec_threads, CODEC_THREADS)
-        self._cleanup.callback(replica_manager.long_appends.close)
-        replica_manager.long_reads = LongReads(replica_manager, turns)
-        self._cleanup.callback(replica_manager.long_reads.close)
-        configs = ConfigManager(
-            broker_id=broker_id, tree=tree, admin_tree=admin_tree, config=config, log_manager=log_manager, clock=clock, turns=turns
-        )
-        orders = ControllerRequests(replica_manager, configs, self._disk_threads)
-        if self._is_clustered:
-            from barnabas.broker.cluster.cluster_member import ClusterMember
-
-            self._cluster = ClusterMember(config, replica_manager, orders, tree, clock, self._random)
-            self._channel: LocalChannel | RemoteChannel = self._cluster.channel
-        else:
-            self._channel = LocalChannel({broker_id: orders.carry_out})
         controller = Controller(
             broker_id=broker_id,
             tree=tree,
@@ -333,7 +343,7 @@ class BrokerServer:
         )
 
     async def _open_sockets(self) -> None:
-        """Takes the ports; who connects is not served yet."""
+        """Binds the ports. Requests are not processed yet."""
         self.sockets = SocketServer(
             network_config(self.broker.config.current),
             RequestDispatcher(self.broker, self.config.listeners_of_brokers),
@@ -347,11 +357,11 @@ class BrokerServer:
         self.broker.configs.on_broker_change.append(self._limits_changed)
 
     def _settings_changed(self, changed: frozenset[str]) -> None:
-        """What is set while the broker runs, or was before it was stopped."""
+        """Applies dynamic settings: those changed while the broker runs, and those that were stored before this start."""
         current = self.broker.config.current
         if any(name.startswith("log.cleaner.") for name in changed):
             self.broker.replica_manager.log_manager.cleaner.reconfigure(cleaner_config(current))
-        producers = self.broker.replica_manager.log_manager.config.producers  # all logs share it
+        producers = self.broker.replica_manager.log_manager.config.producers  # shared by all logs
         producers.producer_id_expiration_ms = current.number("producer.id.expiration.ms")
         producers.transaction_verification_enabled = current.flag("transaction.partition.verification.enable")
         controller, is_unclean_enabled = self.broker.controller, current.flag("unclean.leader.election.enable")
@@ -364,13 +374,13 @@ class BrokerServer:
             self.sockets.reconfigure_quotas(network_config(self.broker.config.current))
 
     async def _strays(self) -> Callable[[Log], bool]:
-        """Logs of topics that were deleted, perhaps made anew, while this broker was away are not served. They keep their names until the
-        controller has spoken: see LogManager.clear_away."""
+        """Whether a log is stray: its topic was deleted, or deleted and created again, while this broker was down. A stray log is not
+        served. It keeps its directory name until the first LeaderAndIsr of the controller: see LogManager.clear_away."""
         admin_tree = AdminTree(self.broker.tree, self._random)
-        known = await admin_tree.topic_assignments(await admin_tree.all_topics())
+        assignments = await admin_tree.topic_assignments(await admin_tree.all_topics())
 
         def is_stray(log: Log) -> bool:
-            topic = known.get(log.partition.topic)
+            topic = assignments.get(log.partition.topic)
             if topic is None:
                 return True
             return log.topic_id is not None and topic.topic_id is not None and log.topic_id != topic.topic_id
@@ -378,7 +388,7 @@ class BrokerServer:
         return is_stray
 
     async def _register(self) -> None:
-        """From here on the cluster knows this broker. The zxid of the node is its epoch."""
+        """Creates the broker's znode. The zxid of its creation is the broker epoch."""
         registration = cluster.BrokerRegistration(
             endpoints=tuple(self.advertised),
             timestamp=self.clock.now_ms(),
@@ -391,7 +401,7 @@ class BrokerServer:
             self._cluster.broker_epoch = self._broker_epoch
 
     async def _register_again(self) -> None:
-        """In a new session. Where another has taken this broker's id meanwhile, there is no place for it any more."""
+        """Registers in a new session. The broker fails if another broker has registered with the same id in the meantime."""
         try:
             await self._register()
         except DuplicateBrokerRegistration as error:
@@ -400,10 +410,10 @@ class BrokerServer:
 
     @property
     def advertised(self) -> list[EndPoint]:
-        """What clients are told to connect to. Port 0 is the port that the listener got, no host is the name of this machine."""
+        """The advertised listeners. Port 0 becomes the port that the listener is bound to, an empty host the name of this machine."""
         return [
-            replace(each, host=each.host or socket.getfqdn(), port=each.port or self.sockets.port(each.listener_name))
-            for each in self.config.advertised_listeners
+            replace(listener, host=listener.host or socket.getfqdn(), port=listener.port or self.sockets.port(listener.listener_name))
+            for listener in self.config.advertised_listeners
         ]
 
     def _start_housekeeping(self, log_manager: LogManager) -> None:
@@ -412,21 +422,21 @@ class BrokerServer:
         self._cleanup.push_async_callback(housekeeping.stop)
 
     async def _start_controller(self) -> None:
-        """And waits until this broker has heard from it what the cluster is, and what it leads itself."""
+        """Starts the controller, and waits until this broker has handled the control requests that follow from its election."""
         self._cleanup.push_async_callback(self.broker.controller.shutdown)
         await self.broker.controller.start()
         await self._channel.drained()
 
     async def _clear_away(self, cluster: ClusterMember, log_manager: LogManager) -> None:
-        """Nothing is renamed or deleted before the controller has told this broker all that it holds."""
-        await cluster.told_all()
+        """Removes stray logs once the controller has sent this broker the states of all its replicas."""
+        await cluster.wait_for_controller()
         try:
             log_manager.clear_away()
         except AllLogDirsFailed as error:
             self._fail(error)
 
     def _log_dir_failed(self, path: str) -> None:
-        """The controller hears of it through the tree and gives the partitions to others; without any there is nothing to serve."""
+        """Notifies the controller through a znode, so that it elects other leaders. The broker fails if no log directory is left."""
         if not self.broker.replica_manager.log_manager.dirs:
             self._fail(AllLogDirsFailed(f"All log directories have failed, the last was {path}: check the disks and start again"))
             return
@@ -435,7 +445,7 @@ class BrokerServer:
         self._in_background(self.broker.tree.handle([event]))
 
     def _fail(self, error: BaseException) -> None:
-        """Something that the broker cannot do without has broken: whoever runs it shuts it down."""
+        """Completes `failed`: the broker cannot continue, and its owner shuts it down."""
         if not self.failed.done():
-            _log.error("The broker cannot go on: %s", error)
+            _log.error("The broker cannot continue: %s", error)
             self.failed.set_result(error)

@@ -1,4 +1,4 @@
-"""One embedded metadata store for several brokers of one process: each has sessions of its own, and closing its view ends only those."""
+"""One embedded metadata store shared by several brokers of one process. Each broker has its own sessions and closes only those."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from barnabas.metadata.tree import StoreTrouble, Watcher
 
 
 class SharedStore:
-    """One broker's view of it."""
+    """The view that one broker has of the store."""
 
     def __init__(self, tree: LocalTree) -> None:
         self._tree = tree

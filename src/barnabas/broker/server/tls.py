@@ -1,7 +1,6 @@
-"""Certificates of the listeners: Kafka's ssl.* settings as the contexts that the network layer shakes hands with.
+"""TLS contexts of the listeners, made from Kafka's ssl.* settings.
 
-Certificates are PEM, the one of Kafka's store types that the rest of the world reads too; a Java key store is refused with the way to
-convert it.
+Key and trust stores must be PEM. For a Java key store (JKS, PKCS12) the error says how to convert it.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ _PROTOCOLS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersio
 
 
 def tls_contexts(config: BrokerConfig) -> dict[str, ssl.SSLContext]:
-    """For each listener that speaks TLS, by its name. Raises InvalidConfig."""
+    """The TLS context of each TLS listener, by listener name. Raises InvalidConfig."""
     return {
         endpoint.listener_name: _context(config, endpoint.listener_name)
         for endpoint in config.broker_listeners
@@ -53,7 +52,7 @@ def _load_certificate(context: ssl.SSLContext, listener_name: str, setting: Any)
     if location is not None:
         context.load_cert_chain(location, password=password)
     elif key is not None and chain is not None:
-        # OpenSSL reads keys from files only: for this moment there is one, for nobody else to read.
+        # OpenSSL loads keys from files only. This temporary file is readable by its owner alone and deleted at once.
         with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
             file.write(f"{key}\n{chain}\n")
             file.flush()

@@ -1,4 +1,4 @@
-"""The metadata tree of a cluster: ZooKeeper, as the settings `zookeeper.*` say."""
+"""ZooKeeper as the metadata store of a cluster, configured by the settings `zookeeper.*`."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from barnabas.broker.config import BrokerConfig
 from barnabas.config_def import InvalidConfig
 from barnabas.metadata.zookeeper.access import of_creator, open_to_all
 from barnabas.metadata.zookeeper.address import parse
-from barnabas.metadata.zookeeper.session import Options
+from barnabas.metadata.zookeeper.session import ZooKeeperOptions
 from barnabas.metadata.zookeeper.tree import ZooKeeperTree
 
-# Kafka gives its user and password for ZooKeeper in a JAAS file, which is Java's; here they come as the rest of the environment does.
+# Kafka reads its user and password for ZooKeeper from a JAAS file of Java. Barnabas reads them from this environment variable.
 CREDENTIALS_VARIABLE: Final = "BARNABAS_ZOOKEEPER_DIGEST"
 
 
 def zookeeper_tree(config: BrokerConfig, random: Random) -> ZooKeeperTree:
-    """Raises InvalidConfig or StoreUnusable, with a text that names the fix."""
+    """Raises InvalidConfig or StoreUnusable; the message names the fix."""
     digest = os.environ.get(CREDENTIALS_VARIABLE)
-    wants_acl = config.flag("zookeeper.set.acl")
-    if wants_acl and not digest:
+    sets_acl = config.flag("zookeeper.set.acl")
+    if sets_acl and not digest:
         raise InvalidConfig(
             f"zookeeper.set.acl is true, but this broker has no user and password for ZooKeeper: set {CREDENTIALS_VARIABLE}=user:password"
         )
     session_timeout_ms = config.number("zookeeper.session.timeout.ms")
     return ZooKeeperTree(
-        Options(
+        ZooKeeperOptions(
             parse(config.text("zookeeper.connect") or ""),
             session_timeout_ms=session_timeout_ms,
             connection_timeout_ms=config["zookeeper.connection.timeout.ms"] or session_timeout_ms,
             in_flight_max=config.number("zookeeper.max.in.flight.requests"),
-            access_of=of_creator if wants_acl else open_to_all,
+            access_of=of_creator if sets_acl else open_to_all,
             credentials=[("digest", digest.encode())] if digest else (),
             tls=_tls(config) if config.flag("zookeeper.ssl.client.enable") else None,
             random=random,

@@ -1,1 +1,1 @@
-"""Topics: creation and deletion, policies, features, and the metadata cache."""
+"""Topics: creation, deletion, the metadata cache, and feature levels."""

@@ -1,9 +1,9 @@
-"""Kafka's AdminManager: creates and deletes topics, adds partitions, has leaders elected, and waits until the cluster has done it.
+"""Kafka's AdminManager: creates and deletes topics, adds partitions, elects leaders, and waits until the cluster has done so.
 
-The admin handlers give it what a client wants, on the broker that is the active controller. It has the wish checked (`topic_plan`) and
-writes it into the tree, where the controller finds it, or, for an election, asks the controller; the request then waits in the "topic"
-purgatory until this broker's metadata cache shows the result. It never creates a log nor tells another broker anything: that is the
-controller's.
+The admin handlers call it on the broker that is the active controller. It validates a request (`topic_plan`) and writes the change into the
+metadata store, where the controller reads it; elections and reassignments go to the controller directly. The request then waits in the
+"topic" purgatory until this broker's metadata cache shows the result. It never creates a log and never sends a request to another broker:
+the controller does both.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from barnabas.broker.waiting.purgatory import DelayedOperationPurgatory
 from barnabas.controller.elections import ElectionStrategy
 from barnabas.errors import InvalidTopic, KafkaError, NotController, RequestTimedOut, UnknownTopicOrPartition
 from barnabas.metadata import paths
-from barnabas.metadata.admin_tree import AdminTree, NewTopic
+from barnabas.metadata.admin_tree import AdminTree, PlannedTopic
 from barnabas.metadata.client import TreeClient
 from barnabas.metadata.errors import SessionExpired
 from barnabas.metadata.replica_assignment import BrokerMetadata
@@ -46,11 +46,11 @@ from barnabas.uuid import Uuid
 
 _log = logging.getLogger(__name__)
 
-# What waits is looked at with every update of the metadata cache, and those come for many topics at once: one key, not one per topic.
+# Every update of the metadata cache checks the waiting requests. An update covers many topics, so they all wait for this one key.
 _METADATA: Final = "metadata"
 
-TOPICS_PER_SLICE: Final = 50  # that are checked in one turn of the loop
-CREATED_PER_SLICE: Final = 20  # that are written to the metadata store
+TOPICS_PER_SLICE: Final = 50  # topics that are checked in one loop iteration
+CREATED_PER_SLICE: Final = 20  # topics that are written to the metadata store at once
 
 _NOT_CONTROLLER: Final = "This is not the correct controller for this cluster."
 
@@ -59,17 +59,17 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def _in_office(ask: Callable[P, Coroutine[Any, Any, R]]) -> Callable[P, Coroutine[Any, Any, R]]:
-    """With the session the office is gone too: the client looks for the next controller."""
+def _requires_session(call: Callable[P, Coroutine[Any, Any, R]]) -> Callable[P, Coroutine[Any, Any, R]]:
+    """Raises NotController when the metadata session expires: this broker is not the controller any more, and the client finds the next."""
 
-    @wraps(ask)
-    async def asked(*args: P.args, **kwargs: P.kwargs) -> R:
+    @wraps(call)
+    async def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            return await ask(*args, **kwargs)
+            return await call(*args, **kwargs)
         except SessionExpired as error:
             raise NotController(_NOT_CONTROLLER) from error
 
-    return asked
+    return guarded
 
 
 class ActiveController(Protocol):
@@ -89,7 +89,7 @@ class ActiveController(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TopicCreation:
-    """What became of a topic to be created. Without an error it is there, or with validate only it could be."""
+    """The result of creating a topic. Without an error the topic exists or, with `validate_only`, could be created."""
 
     name: str
     error: KafkaError | None = None
@@ -99,8 +99,8 @@ class TopicCreation:
 
 
 class AdminManager:
-    """`on_wait` of its methods is called when a request goes into the purgatory. A timeout of 0 or less asks for the deed and not for the
-    waiting: as in Kafka the answer is then REQUEST_TIMED_OUT, though the work goes on."""
+    """Its methods call `on_wait` when a request goes into the purgatory. With a timeout of 0 or less the change is made without waiting for
+    it: as in Kafka, the result is then REQUEST_TIMED_OUT."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class AdminManager:
         random: Random,
         turns: Turns | None = None,
     ) -> None:
-        self._turns = turns  # of the event loop, for requests of many topics
+        self._turns = turns  # of the event loop, between slices of a request with many topics
         self._tree = tree
         self._admin_tree = admin_tree
         self._cache = metadata_cache
@@ -125,25 +125,25 @@ class AdminManager:
         self._policy: CreateTopicPolicy | None = load_policy(config.current, CREATE_TOPIC_POLICY)
         self._planner = TopicPlanner(config, self._policy, random)
         self._marks: dict[str, DeletionMark] = {}
-        metadata_cache.on_update.append(self._look_again)
+        metadata_cache.on_update.append(self._check_waiting)
 
     def shutdown(self) -> None:
         if self._policy is not None:
             self._policy.close()
 
-    @_in_office
+    @_requires_session
     async def create_topics(
         self, topics: Sequence[CreatableTopic], timeout_ms: int, validate_only: bool = False, on_wait: Callable[[], None] = lambda: None
     ) -> list[TopicCreation]:
-        """In the order of the request, in which every name stands once."""
+        """The results in the order of `topics`, whose names are unique."""
         self._check_controller()
         planned = await self._plan(topics)
-        new = [plan for plan in planned if isinstance(plan, NewTopic)]
+        new = [plan for plan in planned if isinstance(plan, PlannedTopic)]
         if validate_only:
             ids: list[Uuid | KafkaError] = [Uuid.random(self._random) for _ in new]
         else:
             ids = []
-            for part in slices(new, CREATED_PER_SLICE):  # the controller hears of each part by itself, and makes its logs
+            for part in slices(new, CREATED_PER_SLICE):  # the controller handles each part separately
                 ids += await self._admin_tree.create_topics(part)
                 if self._turns is not None and len(ids) < len(new):
                     await self._turns.next("CreateTopics")
@@ -152,32 +152,32 @@ class AdminManager:
         late = frozenset() if validate_only else await self._until_led(created, timeout_ms, on_wait)
         outcomes |= {name: TopicCreation(name, RequestTimedOut()) for name in late}
         return [
-            outcomes[topic.name] if isinstance(plan, NewTopic) else TopicCreation(topic.name, plan)
+            outcomes[topic.name] if isinstance(plan, PlannedTopic) else TopicCreation(topic.name, plan)
             for topic, plan in zip(topics, planned, strict=True)
         ]
 
-    @_in_office
+    @_requires_session
     async def delete_topics(
         self, names: Sequence[str], timeout_ms: int, on_wait: Callable[[], None] = lambda: None
     ) -> dict[str, KafkaError | None]:
-        """Why not, by name, or None. A topic that is being deleted already is waited for all the same."""
+        """An error, or None, by name. Also waits for a topic whose deletion was already requested."""
         self._check_controller()
         existing = await self._admin_tree.topic_names()
         outcomes: dict[str, KafkaError | None] = {
             name: None if name in existing else UnknownTopicOrPartition("This server does not host this topic-partition.") for name in names
         }
-        found = [name for name, error in outcomes.items() if error is None]
-        if not found:
+        deletable = [name for name, error in outcomes.items() if error is None]
+        if not deletable:
             return outcomes
-        marks = await self._mark(found)
+        marks = await self._mark(deletable)
         if timeout_ms <= 0:
-            late = frozenset(found)
+            late = frozenset(deletable)
         else:
             done: asyncio.Future[frozenset[str]] = asyncio.get_running_loop().create_future()
             late = await self._wait(DelayedDeleteTopics(timeout_ms, marks, self._cache, done), done, on_wait)
         return outcomes | dict.fromkeys(late, RequestTimedOut())
 
-    @_in_office
+    @_requires_session
     async def create_partitions(
         self,
         topics: Sequence[CreatePartitionsTopic],
@@ -185,24 +185,24 @@ class AdminManager:
         validate_only: bool = False,
         on_wait: Callable[[], None] = lambda: None,
     ) -> dict[str, KafkaError | None]:
-        """Why not, by name, or None. Every name stands once in `topics`."""
+        """An error, or None, by name. The names in `topics` are unique."""
         self._check_controller()
         existing = await self._admin_tree.topic_names()
         outcomes: dict[str, KafkaError | None] = {}
         grown: dict[str, Sequence[int]] = {}
         allowed = PARTITIONS_PER_REQUEST_MAX
-        for index, wanted in enumerate(topics):
+        for index, topic in enumerate(topics):
             await self._take_turns(index)
             try:
-                if existing.is_marked_for_deletion(wanted.name):
+                if existing.is_marked_for_deletion(topic.name):
                     raise InvalidTopic("The topic is queued for deletion.")
-                if wanted.name not in existing:
+                if topic.name not in existing:
                     raise UnknownTopicOrPartition
-                new, grown[wanted.name] = await self._add_partitions(wanted, allowed, validate_only)
+                new, grown[topic.name] = await self._add_partitions(topic, allowed, validate_only)
                 allowed -= new
-                outcomes[wanted.name] = None
+                outcomes[topic.name] = None
             except KafkaError as error:
-                outcomes[wanted.name] = error
+                outcomes[topic.name] = error
         late = frozenset() if validate_only else await self._until_led(grown, timeout_ms, on_wait)
         return outcomes | dict.fromkeys(late, RequestTimedOut())
 
@@ -213,7 +213,7 @@ class AdminManager:
         timeout_ms: int,
         on_wait: Callable[[], None] = lambda: None,
     ) -> dict[TopicPartition, KafkaError | None]:
-        """Why not, by partition, or None. A timeout of 0 or less is over before there was an election."""
+        """An error, or None, by partition. Raises RequestTimedOut, without an election, for a timeout of 0 or less."""
         self._check_controller()
         if timeout_ms <= 0:
             raise RequestTimedOut
@@ -232,19 +232,19 @@ class AdminManager:
     async def alter_reassignments(
         self, targets: Mapping[TopicPartition, Sequence[int] | None], allow_replication_factor_change: bool
     ) -> dict[TopicPartition, KafkaError | None]:
-        """Why not, by partition, or None. Raises NotController."""
+        """An error, or None, by partition. Raises NotController."""
         self._check_controller()
         outcomes: dict[TopicPartition, KafkaError | None] = dict.fromkeys(targets, NotController(_NOT_CONTROLLER))
         outcomes.update(await self._controller.alter_reassignments(targets, allow_replication_factor_change))
         return outcomes
 
     def list_reassignments(self) -> dict[TopicPartition, ReplicaAssignment]:
-        """The partitions that are on their way to other brokers. Raises NotController."""
+        """The partitions that are being reassigned. Raises NotController."""
         self._check_controller()
         return self._controller.reassignments()
 
     async def _take_turns(self, index: int) -> None:
-        """Between two topics of one request: after some of them the others have their turn."""
+        """Called for each topic of a request: after TOPICS_PER_SLICE topics, other work gets its turn."""
         if self._turns is not None and index % TOPICS_PER_SLICE == TOPICS_PER_SLICE - 1:
             await self._turns.next("CreateTopics")
 
@@ -252,15 +252,15 @@ class AdminManager:
         if not self._controller.is_active:
             raise NotController(_NOT_CONTROLLER)
 
-    async def _plan(self, topics: Sequence[CreatableTopic]) -> list[NewTopic | KafkaError]:
-        """Each topic as it is to be written, or why not. A topic counts for the names that come after it."""
+    async def _plan(self, topics: Sequence[CreatableTopic]) -> list[PlannedTopic | KafkaError]:
+        """The plan of each topic, or an error. The name of a planned topic counts as existing for the topics after it."""
         try:
             self._planner.check_total(topics)
         except KafkaError as error:
             return [error] * len(topics)
         names = await self._admin_tree.topic_names()
         brokers = self._brokers()
-        planned: list[NewTopic | KafkaError] = []
+        planned: list[PlannedTopic | KafkaError] = []
         for index, topic in enumerate(topics):
             await self._take_turns(index)
             try:
@@ -269,26 +269,26 @@ class AdminManager:
                 planned.append(plan)
             except KafkaError as error:
                 planned.append(error)
-            except Exception as error:  # a policy is somebody else's code
+            except Exception as error:  # a policy is code of the operator and may raise anything
                 _log.exception("The check of new topic %s failed", topic.name)
                 planned.append(KafkaError(str(error)))
         return planned
 
-    async def _add_partitions(self, wanted: CreatePartitionsTopic, allowed: int, validate_only: bool) -> tuple[int, list[int]]:
-        """How many were added, and all that the topic has now."""
+    async def _add_partitions(self, request: CreatePartitionsTopic, allowed: int, validate_only: bool) -> tuple[int, list[int]]:
+        """The number of added partitions, and all partitions of the topic."""
         brokers = self._brokers()
         added: Assignment = {}
 
         def plan(topic: TopicAssignment) -> Assignment:
             nonlocal added
-            added = self._planner.new_partitions(wanted, topic, brokers, allowed)
+            added = self._planner.new_partitions(request, topic, brokers, allowed)
             return added
 
-        topic = await self._admin_tree.add_partitions(wanted.name, plan, validate_only=validate_only)
+        topic = await self._admin_tree.add_partitions(request.name, plan, validate_only=validate_only)
         return len(added), list(topic.partitions)
 
     async def _mark(self, names: Sequence[str]) -> dict[str, DeletionMark]:
-        """Marks the topics for deletion and listens for the end of it."""
+        """Marks the topics for deletion and watches their marks, which the controller deletes last."""
         for name in names:
             if name not in self._marks:
                 mark = self._marks[name] = DeletionMark(paths.delete_topic(name), partial(self._deleted, name))
@@ -303,10 +303,10 @@ class AdminManager:
     def _deleted(self, name: str) -> None:
         self._marks.pop(name, None)
         self._tree.unregister_change_handler(paths.delete_topic(name))
-        self._look_again()
+        self._check_waiting()
 
     async def _until_led(self, partitions: Mapping[str, Sequence[int]], timeout_ms: int, on_wait: Callable[[], None]) -> frozenset[str]:
-        """Waits until the partitions have leaders; the topics of which some have none in time."""
+        """Waits until the partitions have leaders. Returns the topics with a leaderless partition at the timeout."""
         if not partitions or timeout_ms <= 0:
             return frozenset(partitions)
         done: asyncio.Future[frozenset[str]] = asyncio.get_running_loop().create_future()
@@ -327,14 +327,14 @@ class AdminManager:
             on_wait()
         return await done
 
-    def _look_again(self) -> None:
+    def _check_waiting(self) -> None:
         self._purgatory.check_and_complete(_METADATA)
 
     def _brokers(self) -> list[BrokerMetadata]:
         return [BrokerMetadata(broker.id, broker.rack) for broker in self._cache.alive_brokers()]
 
 
-def _creation(plan: NewTopic, topic_id: Uuid | KafkaError) -> TopicCreation:
+def _creation(plan: PlannedTopic, topic_id: Uuid | KafkaError) -> TopicCreation:
     if isinstance(topic_id, KafkaError):
         return TopicCreation(plan.name, topic_id)
     return TopicCreation(plan.name, None, topic_id, plan.assignment, plan.config)

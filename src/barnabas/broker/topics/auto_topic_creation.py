@@ -1,11 +1,10 @@
-"""Topics that nobody created: made when a client asks for their metadata, and the internal ones when a coordinator first needs them.
+"""Automatic topic creation: topics of which a client requests metadata, and internal topics when a coordinator first needs them.
 
-Metadata and FindCoordinator ask here. The creation itself is the AdminManager's and goes on in the background: the client asks again. As in
-Kafka's ZooKeeper mode, Metadata says LEADER_NOT_AVAILABLE meanwhile, which clients take for a topic that will soon be there, or why the
-topic cannot be created.
+Metadata and FindCoordinator call it. The AdminManager creates the topic in the background, and the client repeats its request. As in
+Kafka's ZooKeeper mode, Metadata meanwhile returns LEADER_NOT_AVAILABLE, after which clients retry, or the error of the last attempt.
 
-A topic is being created at most once at a time, however many clients ask. How many topics clients get by asking is bounded, at a time, by
-rate and in all; internal topics are not counted. Clients that ask for more hear UNKNOWN_TOPIC_OR_PARTITION.
+At most one creation of a topic runs at a time, however many clients request it. The number of topics created this way is limited: at once,
+by rate, and in total. Internal topics do not count. Beyond the limits a client gets UNKNOWN_TOPIC_OR_PARTITION.
 """
 
 from __future__ import annotations
@@ -29,30 +28,31 @@ from barnabas.topic_name import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION
 
 _log = logging.getLogger(__name__)
 
-IN_FLIGHT_MAX: Final = 1_000  # topics; who asks for more has to ask again
-CREATED_TOGETHER_MAX: Final = 10  # topics of one request to the controller
-FAILURE_TOLD_MS: Final = 5_000  # longer than clients wait between two requests for the metadata of a topic
+IN_FLIGHT_MAX: Final = 1_000  # topics that are being created at once
+CREATED_TOGETHER_MAX: Final = 10  # topics per request to the controller
+FAILURE_SHOWN_MS: Final = 5_000  # longer than clients wait between two requests for the metadata of a topic
 _WARNING_INTERVAL_MS: Final = 60_000
 _NAMES_LOGGED_MAX: Final = 10
 
 
 class TopicCreator(Protocol):
-    """What is needed of the AdminManager."""
+    """The method of AdminManager that is used here."""
 
     async def create_topics(self, topics: Sequence[CreatableTopic], timeout_ms: int) -> list[TopicCreation]: ...
 
 
 @dataclass(frozen=True)
 class _Failure:
-    """Of the last attempt to create a topic. `told` is what Metadata says of it; 0 for an attempt that never came to a verdict."""
+    """The failure of the last attempt to create a topic. `response_code` is the one for Metadata; 0 if the attempt had no definite
+    result."""
 
     code: int
-    told: int
+    response_code: int
     failed_ms: int
 
 
 class AutoTopicCreation:
-    """`topic_count` is how many topics the cluster has, `monotonic_ms` a clock that never goes back."""
+    """`topic_count` returns the number of topics in the cluster, `monotonic_ms` the time of a monotonic clock."""
 
     def __init__(
         self, config: DynamicBrokerConfig, admin: TopicCreator, topic_count: Callable[[], int], monotonic_ms: Callable[[], int]
@@ -68,18 +68,18 @@ class AutoTopicCreation:
         self._topics_max = current.number("barnabas.auto.create.topics.max")
         self._warned_ms: int | None = None
         self._in_flight: set[str] = set()
-        self._failures: dict[str, _Failure] = {}  # by name; the oldest first
+        self._failures: dict[str, _Failure] = {}  # by name, the oldest first
         self._tasks: set[asyncio.Task[None]] = set()
 
     def create_topics(self, names: Iterable[str]) -> list[MetadataResponseTopic]:
-        """Sees to it that the topics come into being; answers with what Metadata says of them now, those that cannot be first."""
+        """Starts the creation of the topics. Returns what Metadata responds for each of them now, the rejected topics first."""
         refused, creatable = [], []
         monotonic_ms = self._monotonic_ms()
         for name in names:
             if not is_valid(name):
                 refused.append(_response(name, ErrorCode.INVALID_TOPIC_EXCEPTION))
             elif name in self._in_flight:
-                refused.append(_response(name, self._code_meanwhile(name, monotonic_ms)))
+                refused.append(_response(name, self._pending_code(name, monotonic_ms)))
             elif not self._may_create(name, monotonic_ms):
                 refused.append(_response(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
             else:
@@ -89,17 +89,17 @@ class AutoTopicCreation:
             task = asyncio.get_running_loop().create_task(self._create_all(creatable))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-        return refused + [_response(name, self._code_meanwhile(name, monotonic_ms)) for name in creatable]
+        return refused + [_response(name, self._pending_code(name, monotonic_ms)) for name in creatable]
 
-    def _code_meanwhile(self, name: str, monotonic_ms: int) -> int:
-        """What Metadata says of a topic while it is being created: with a last attempt that has failed, why."""
+    def _pending_code(self, name: str, monotonic_ms: int) -> int:
+        """The error code of a topic that is being created: that of the last attempt if it failed, else LEADER_NOT_AVAILABLE."""
         failure = self._failure(name, monotonic_ms)
-        return (failure.told if failure is not None else 0) or ErrorCode.LEADER_NOT_AVAILABLE
+        return (failure.response_code if failure is not None else 0) or ErrorCode.LEADER_NOT_AVAILABLE
 
     def _failure(self, name: str, monotonic_ms: int) -> _Failure | None:
-        """Of the last attempt; None if it did not fail or is long ago."""
+        """The failure of the last attempt. None if it succeeded or is older than FAILURE_SHOWN_MS."""
         failure = self._failures.get(name)
-        return failure if failure is not None and monotonic_ms - failure.failed_ms < FAILURE_TOLD_MS else None
+        return failure if failure is not None and monotonic_ms - failure.failed_ms < FAILURE_SHOWN_MS else None
 
     def _may_create(self, name: str, monotonic_ms: int) -> bool:
         if is_internal(name):
@@ -117,21 +117,21 @@ class AutoTopicCreation:
     def _warn(self, settings: str, monotonic_ms: int) -> None:
         if self._warned_ms is None or monotonic_ms - self._warned_ms >= _WARNING_INTERVAL_MS:
             self._warned_ms = monotonic_ms
-            _log.warning("Clients ask for more new topics than %s allow; create them with CreateTopics, or raise the limit", settings)
+            _log.warning("Clients request more new topics than %s allow; create them with CreateTopics, or raise the limit", settings)
 
     async def settled(self) -> None:
-        """Until nothing is under way."""
+        """Waits until no creation runs."""
         while self._tasks:
             await asyncio.wait(self._tasks)
 
     async def close(self) -> None:
-        """Gives up waiting for what is under way; what was written into the tree is created by the controller all the same."""
+        """Cancels the running creations. The controller still creates topics that are already in the metadata store."""
         for task in self._tasks:
             task.cancel()
         await self.settled()
 
     async def _create_all(self, names: list[str]) -> None:
-        """In portions, so that no request is larger than CreateTopics may be, and others get their turn in between."""
+        """Creates the topics in portions, so that no request exceeds the limits of CreateTopics, and other work runs in between."""
         partitions = max(1, self._config.current.number("num.partitions"))
         portion = max(1, min(CREATED_TOGETHER_MAX, PARTITIONS_PER_REQUEST_MAX // partitions))
         try:
@@ -147,18 +147,18 @@ class AutoTopicCreation:
                 [creatable_topic(name, config) for name in names], config.number("request.timeout.ms")
             )
         except (KafkaError, TreeError) as error:
-            self._note(dict.fromkeys(names, error), is_verdict=False)
+            self._record(dict.fromkeys(names, error), is_definite=False)
         else:
-            self._note({topic.name: topic.error for topic in created})
+            self._record({topic.name: topic.error for topic in created})
             made = [topic.name for topic in created if topic.error is None]
             if made:
-                _log.info("Created %s, which clients asked for", _some(made))
+                _log.info("Created %s, which clients requested", _some(made))
         finally:
             self._in_flight.difference_update(names)
 
-    def _note(self, outcomes: Mapping[str, KafkaError | TreeError | None], *, is_verdict: bool = True) -> None:
-        """Which topics could not be created, for the next client that asks, and for the log: a client asks ten times a second, and the same
-        error is logged once. At most as many as may be under way are kept."""
+    def _record(self, outcomes: Mapping[str, KafkaError | TreeError | None], *, is_definite: bool = True) -> None:
+        """Records failures for the next Metadata request, and logs them: the same error of a topic only once, because a client repeats its
+        request ten times a second. Keeps IN_FLIGHT_MAX failures at most."""
         monotonic_ms = self._monotonic_ms()
         failed: dict[str, KafkaError | TreeError] = {}
         for name, error in outcomes.items():
@@ -168,8 +168,8 @@ class AutoTopicCreation:
                 continue
             if before is None or error.code != before.code:
                 failed[name] = error
-            told = error.code if is_verdict and error.code not in _SOON_THERE else 0
-            self._failures[name] = _Failure(error.code, told, monotonic_ms)
+            response_code = error.code if is_definite and error.code not in _SOON_THERE else 0
+            self._failures[name] = _Failure(error.code, response_code, monotonic_ms)
         while len(self._failures) > IN_FLIGHT_MAX:
             del self._failures[next(iter(self._failures))]
         if failed:
@@ -180,7 +180,7 @@ _SOON_THERE: Final = frozenset({int(ErrorCode.TOPIC_ALREADY_EXISTS), int(ErrorCo
 
 
 def creatable_topic(name: str, config: BrokerConfig) -> CreatableTopic:
-    """A topic as it is made when nobody says how; the internal ones have settings of their own."""
+    """A topic with the defaults of the broker. Internal topics have their own settings."""
     if name == CONSUMER_OFFSETS:
         return _internal(
             config,
@@ -231,7 +231,7 @@ def _internal(config: BrokerConfig, name: str, prefix: str, settings: dict[str, 
 
 
 def _some(names: Sequence[str]) -> str:
-    """For the log: clients may ask for thousands."""
+    """The first names, for the log: clients may request thousands of topics."""
     more = len(names) - _NAMES_LOGGED_MAX
     return ", ".join(names[:_NAMES_LOGGED_MAX]) + (f" and {more} more" if more > 0 else "")
 

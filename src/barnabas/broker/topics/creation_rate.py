@@ -1,13 +1,10 @@
-"""How many topics clients may have created by asking for them: so many at once, then so many a second.
-
-A token bucket. Time is given, never read.
-"""
+"""The rate limit of automatic topic creation: a token bucket. Callers pass the time; it reads no clock."""
 
 from __future__ import annotations
 
 
 class CreationRate:
-    """`burst` topics at once; the bucket fills by `per_second`."""
+    """Allows `burst` topics at once, and `per_second` topics a second after that."""
 
     __slots__ = ("_burst", "_filled_ms", "_per_second", "_tokens")
 

@@ -1,6 +1,6 @@
-"""Administration that waits: until partitions have leaders that this broker knows of, or until topics are gone.
+"""Delayed admin requests: they complete when partitions have leaders in this broker's metadata cache, or when topics are deleted.
 
-The admin manager leaves these in the "topic" purgatory; every update of the metadata cache looks at them. They only look and answer.
+The AdminManager puts them into the "topic" purgatory, and every update of the metadata cache checks them. They only read the cache.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class DelayedAdmin(DelayedOperation, Generic[Key]):
-    """`done` gets its result once, those that were not ready in time: none of them if all is well."""
+    """`done` gets the keys that were not ready at the timeout, an empty set if all are ready."""
 
     def __init__(self, delay_ms: int, done: asyncio.Future[frozenset[Key]]) -> None:
         super().__init__(delay_ms)
@@ -33,18 +33,18 @@ class DelayedAdmin(DelayedOperation, Generic[Key]):
         return self.is_ready() and self.force_complete()
 
     def on_complete(self) -> None:
-        if not self._done.done():  # whoever waited may have been cancelled
+        if not self._done.done():  # the waiting caller may have been cancelled
             self._done.set_result(self.pending())
 
 
 class DelayedCreatePartitions(DelayedAdmin[str]):
-    """Kafka's: for CreateTopics and CreatePartitions, until each partition has a leader."""
+    """Kafka's DelayedCreatePartitions, for CreateTopics and CreatePartitions: waits until each partition has a leader."""
 
     def __init__(
         self, delay_ms: int, partitions: Mapping[str, Iterable[int]], cache: MetadataCache, done: asyncio.Future[frozenset[str]]
     ) -> None:
         super().__init__(delay_ms, done)
-        # What is seen to have a leader is taken off the end and not looked at again: a request may make ten thousand partitions.
+        # A partition that has a leader is removed from the end and not checked again: a request may create ten thousand partitions.
         self._leaderless = [(topic, partition) for topic, numbers in partitions.items() for partition in numbers]
         self._cache = cache
 
@@ -62,7 +62,7 @@ class DelayedCreatePartitions(DelayedAdmin[str]):
 
 
 class DelayedElectLeaders(DelayedAdmin[TopicPartition]):
-    """Kafka's DelayedElectLeader: until each partition is led, as far as this broker knows, by whom the controller elected."""
+    """Kafka's DelayedElectLeader: waits until the metadata cache shows the leader that the controller elected for each partition."""
 
     def __init__(
         self, delay_ms: int, leaders: Mapping[TopicPartition, int], cache: MetadataCache, done: asyncio.Future[frozenset[TopicPartition]]
@@ -85,7 +85,7 @@ class DelayedElectLeaders(DelayedAdmin[TopicPartition]):
 
 
 class DeletionMark:
-    """Hears when the controller takes away the mark of a topic to be deleted, its last act: from then on the name is free."""
+    """Watches the znode that marks a topic for deletion. The controller deletes it last; after that the topic name is free."""
 
     def __init__(self, path: str, on_gone: Callable[[], None]) -> None:
         self._path = path
@@ -106,7 +106,7 @@ class DeletionMark:
 
 
 class DelayedDeleteTopics(DelayedAdmin[str]):
-    """Until no broker is told of the topics any more and their names are free."""
+    """Waits until the topics are gone from the metadata cache and their names are free."""
 
     def __init__(
         self, delay_ms: int, marks: Mapping[str, DeletionMark], cache: MetadataCache, done: asyncio.Future[frozenset[str]]

@@ -1,8 +1,8 @@
-"""Feature levels: which features this broker supports, and on which level the cluster has agreed to run each of them.
+"""Feature levels: the features that this broker supports, and the finalized level of each feature in the cluster.
 
-ApiVersions tells both to clients, who choose their protocols by them. What the cluster agreed on stands in /barnabas/features, whose
-version is the epoch that clients compare; level 0 there is a feature that was turned off. A feature is named here only once it truly works;
-a level that this broker does not support is never run under, the broker does not start.
+ApiVersions returns both, and clients choose their protocols by them. /barnabas/features holds the finalized levels; its znode version is
+the epoch that clients compare. Level 0 is a feature that is turned off. SUPPORTED lists only features that work completely. A broker does
+not start if it does not support a finalized level.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from barnabas.metadata import paths
 from barnabas.metadata.client import TreeClient
 from barnabas.metadata.errors import BadVersion, NodeExists, TreeError
-from barnabas.metadata.znodes.cluster import Features, decode_broker, decode_features, encode_features
+from barnabas.metadata.znodes.cluster import FeatureZNode, decode_broker, decode_features, encode_features
 from barnabas.metadata.znodes.json_text import CorruptZNode
 
 _log = logging.getLogger(__name__)
@@ -24,7 +24,7 @@ UNKNOWN_EPOCH: Final = -1
 
 
 class Levels(NamedTuple):
-    """The lowest and the highest level of a feature that work here."""
+    """The lowest and the highest supported level of a feature."""
 
     lowest: int
     highest: int
@@ -36,11 +36,11 @@ SUPPORTED: Final[Mapping[str, Levels]] = {GROUP_VERSION: Levels(0, 1), TRANSACTI
 
 
 class UnsupportedFeatures(Exception):
-    """The cluster runs on levels that this broker does not know; the text names them and the fix."""
+    """This broker does not support the finalized levels of the cluster. The message names them and the fix."""
 
 
 class FeatureLevels:
-    """It is its own handler for changes of the node (`ZNodeChangeHandler`) and of the session (`StateChangeHandler`)."""
+    """Also the handler for changes of the znode (`ZNodeChangeHandler`) and of the session (`StateChangeHandler`)."""
 
     def __init__(self, tree: TreeClient, supported: Mapping[str, Levels] = SUPPORTED) -> None:
         self.supported = supported
@@ -50,10 +50,10 @@ class FeatureLevels:
         self._reading: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Reads the levels and follows them from then on. In a new cluster it is the first broker that sets them, to the highest.
+        """Reads the levels and watches them. The first broker of a new cluster sets them to the highest levels.
 
-        A feature that the cluster has never heard of, since all its brokers were older, is set to the highest level by the first broker
-        that finds no other that lacks it.
+        After an upgrade a feature may have no finalized level. The first broker that finds it supported by all registered brokers sets it
+        to the highest level.
         """
         self._tree.register_change_handler(self)
         self._tree.register_state_change_handler(self)
@@ -62,7 +62,7 @@ class FeatureLevels:
             await self._set_first_levels()
             await self.read()
         elif new := {name: levels.highest for name, levels in self.supported.items() if name not in self.finalized}:
-            await self._introduce(new)
+            await self._finalize_new(new)
 
     async def close(self) -> None:
         self._tree.unregister_change_handler(self.path)
@@ -72,8 +72,8 @@ class FeatureLevels:
             await asyncio.wait([self._reading])
 
     async def read(self) -> None:
-        """Takes over what the tree holds; raises UnsupportedFeatures, or CorruptZNode, and keeps what it had."""
-        await self._tree.exists(self.path)  # only this watches a node that is not there yet
+        """Reads the finalized levels. Raises UnsupportedFeatures or CorruptZNode, and then keeps the previous ones."""
+        await self._tree.exists(self.path)  # only `exists` sets a watch on a znode that does not exist yet
         node = await self._tree.get(self.path)
         if node is None:
             self.finalized, self.epoch = {}, UNKNOWN_EPOCH
@@ -83,9 +83,9 @@ class FeatureLevels:
         self.finalized, self.epoch = levels, node.stat.version
 
     async def finalize(self, levels: Mapping[str, int]) -> None:
-        """Makes these the levels of the cluster, unless somebody else changed them since they were read (BadVersion)."""
+        """Writes the levels of the cluster. Raises BadVersion if they were changed since they were read."""
         self._check(levels)
-        data = encode_features(Features(dict(levels)))
+        data = encode_features(FeatureZNode(dict(levels)))
         if self.epoch == UNKNOWN_EPOCH:
             await self._tree.create_recursive(self.path, data)
         else:
@@ -110,10 +110,10 @@ class FeatureLevels:
         return "feature-levels"
 
     async def before_initializing_session(self) -> None:
-        """Nothing of it is ephemeral."""
+        """Nothing to do: the features are not ephemeral."""
 
     async def after_initializing_session(self) -> None:
-        """The watch went with the old session, and they may have been changed in between."""
+        """Reads again: the watch ended with the old session, and the levels may have changed since."""
         self._read_again()
 
     def _check(self, levels: Mapping[str, int]) -> None:
@@ -131,33 +131,33 @@ class FeatureLevels:
     async def _set_first_levels(self) -> None:
         highest = {name: levels.highest for name, levels in self.supported.items()}
         try:
-            await self._tree.create_recursive(self.path, encode_features(Features(highest)))
+            await self._tree.create_recursive(self.path, encode_features(FeatureZNode(highest)))
         except NodeExists:
-            pass  # another broker of the new cluster was faster
+            pass  # another broker of the new cluster created it first
 
-    async def _introduce(self, new: Mapping[str, int]) -> None:
-        everywhere = {name: level for name, level in new.items() if await self._is_supported_by_all(name, level)}
-        if not everywhere:
+    async def _finalize_new(self, new: Mapping[str, int]) -> None:
+        supported_by_all = {name: level for name, level in new.items() if await self._is_supported_by_all(name, level)}
+        if not supported_by_all:
             return
         try:
-            await self.finalize({**self.finalized, **everywhere})
+            await self.finalize({**self.finalized, **supported_by_all})
             _log.info("Feature levels of the cluster are now %s", dict(self.finalized))
         except BadVersion:
-            await self.read()  # another broker was faster
+            await self.read()  # another broker wrote first
 
     async def _is_supported_by_all(self, name: str, level: int) -> bool:
         registered = await self._tree.children(paths.BROKER_IDS)
         for broker_id in map(int, registered.names if registered is not None else ()):
             node = await self._tree.get(paths.broker_id(broker_id))
             if node is None:
-                continue  # it has just left
-            known = decode_broker(broker_id, node.data).features.get(name, {})
-            if not known.get("min_version", 0) <= level <= known.get("max_version", 0):
+                continue  # the broker has just stopped
+            versions = decode_broker(broker_id, node.data).features.get(name, {})
+            if not versions.get("min_version", 0) <= level <= versions.get("max_version", 0):
                 return False
         return True
 
     def _read_again(self) -> None:
-        """Called in the midst of somebody's commit: the reading comes after it. A change during a reading is read by the next one."""
+        """Called inside a commit of the metadata store, so the read is scheduled. A change during a read causes another read."""
         previous = self._reading
         self._reading = asyncio.get_running_loop().create_task(self._read_after(previous))
 

@@ -1,4 +1,4 @@
-"""Topics that clients of this broker ask for, made by the controller, whichever broker that is (`auto_topic_creation.TopicCreator`)."""
+"""Forwards automatic topic creation to the controller (implements `auto_topic_creation.TopicCreator`)."""
 
 from __future__ import annotations
 
@@ -20,18 +20,20 @@ class AskController(Protocol):
 
 
 class ForwardedTopicCreation:
+    """Creates topics directly where this broker is the controller, and sends CreateTopics to the controller otherwise."""
+
     def __init__(self, admin: AdminManager, is_controller: Callable[[], bool], controller: AskController) -> None:
         self._admin = admin
         self._is_controller = is_controller
         self._controller = controller
 
     async def create_topics(self, topics: Sequence[CreatableTopic], timeout_ms: int) -> list[TopicCreation]:
-        """Raises KafkaError where the controller cannot be asked."""
+        """Raises KafkaError if the controller cannot be reached."""
         if self._is_controller():
             return await self._admin.create_topics(topics, timeout_ms)
         request = CreateTopicsRequest(list(topics), timeout_ms)
         response = cast("CreateTopicsResponse", await self._controller.ask(request, VERSION, timeout_ms))
         return [
-            TopicCreation(each.name, None if each.error_code == ErrorCode.NONE else error_for(each.error_code, each.error_message))
-            for each in response.topics
+            TopicCreation(topic.name, None if topic.error_code == ErrorCode.NONE else error_for(topic.error_code, topic.error_message))
+            for topic in response.topics
         ]

@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""What this broker knows of the cluster: its brokers, topics and partitions, as the controller told it last.
+"""The metadata cache: the brokers, topics and partitions of the cluster, as in the last UpdateMetadata of the controller.
 
-Every request that names a topic asks here first, and Metadata is answered from here alone. Only the controller's UpdateMetadata changes it,
-in one step that no reader sees half done. It must never ask the metadata tree and never decide: what it was told is what it knows.
+Every request that names a topic looks it up here first, and Metadata is served from the cache alone. Only UpdateMetadata changes it, in one
+step that no reader sees half done. It never reads the metadata store and makes no decisions.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _log = logging.getLogger(__name__)
 LEADER_DURING_DELETE: Final = -2  # the leader of a partition whose topic is being deleted
 NO_LEADER: Final = -1
 
-# How a partition is told whose leader cannot be reached by the listener that the client uses: which codes its version of Metadata knows.
-HIDE_UNREACHABLE: Final = 0  # v0: replicas without this listener are left out, and their absence is an error
-LEADER_MISSING: Final = 1  # v1 to v5: a missing listener is a missing leader
-LISTENER_MISSING: Final = 2  # v6 and later
+# How Metadata represents a partition whose leader does not have the listener of the client. It depends on the codes that a version knows.
+HIDE_UNREACHABLE: Final = 0  # v0: replicas without the listener are left out, with REPLICA_NOT_AVAILABLE
+LEADER_MISSING: Final = 1  # v1 to v5: LEADER_NOT_AVAILABLE
+LISTENER_MISSING: Final = 2  # v6 and later: LISTENER_NOT_FOUND
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +49,18 @@ class MetadataCache:
     def __init__(self, broker_id: int) -> None:
         self.broker_id = broker_id
         self.controller_id: int | None = None
-        self.on_update: list[Callable[[], None]] = []  # each is called after every update
-        self.on_topics_changed: list[Callable[[list[str]], None]] = []  # with the topics that an update spoke of
+        self.on_update: list[Callable[[], None]] = []  # called after every update
+        self.on_topics_changed: list[Callable[[list[str]], None]] = []  # called with the topics of an update
         self._brokers: dict[int, AliveBroker] = {}
         self._partitions: dict[str, dict[int, UpdateMetadataPartitionState]] = {}
-        self._keys: dict[str, dict[int, TopicPartition]] = {}  # of partitions that were asked for: making one anew costs more
+        self._keys: dict[str, dict[int, TopicPartition]] = {}  # cached, because making a TopicPartition costs more than a lookup
         self._topic_ids: dict[str, Uuid] = {}
         self._topic_names: dict[Uuid, str] = {}
-        # Topics as Metadata answers them, by listener and style: building ten thousand partitions costs more than sending them.
+        # Topics as in a Metadata response, by listener and style: building ten thousand partitions costs more than sending them.
         self._built: dict[tuple[str, int], dict[str, MetadataResponseTopic]] = {}
 
     def update(self, request: UpdateMetadataRequest) -> list[TopicPartition]:
-        """Takes over what the controller says; answers with the partitions it says are gone. Costs what has changed, not what is known."""
+        """Applies an UpdateMetadata and returns the deleted partitions. The cost depends on the size of the request, not of the cache."""
         self.controller_id = request.controller_id if request.controller_id >= 0 else None
         self._update_brokers(request.live_brokers)
         deleted: dict[TopicPartition, None] = {}
@@ -71,7 +71,7 @@ class MetadataCache:
             self._update_partitions(state.topic_name, [state], deleted)
         for callback in self.on_update:
             callback()
-        self._tell_topics(request)
+        self._notify_topics_changed(request)
         return list(deleted)
 
     def topics(self) -> KeysView[str]:
@@ -87,8 +87,8 @@ class MetadataCache:
         partitions = self._partitions.get(topic)
         return partitions is not None and (partition is None or partition in partitions)
 
-    def known(self, topic: str, partition: int) -> TopicPartition | None:
-        """The key of a partition, if there is one."""
+    def partition_key(self, topic: str, partition: int) -> TopicPartition | None:
+        """The TopicPartition of a partition in the cache, or None."""
         partitions = self._partitions.get(topic)
         if partitions is None or partition not in partitions:
             return None
@@ -103,7 +103,7 @@ class MetadataCache:
         return None if partitions is None else len(partitions)
 
     def partitions(self, topic: str) -> list[int]:
-        """The partitions of a topic in order; none for a topic that is not known."""
+        """The partitions of a topic in order. Empty for an unknown topic."""
         return sorted(self._partitions.get(topic, ()))
 
     def partition_info(self, topic: str, partition: int) -> UpdateMetadataPartitionState | None:
@@ -126,12 +126,12 @@ class MetadataCache:
         return None if broker is None else broker.rack
 
     def broker_endpoint(self, broker_id: int, listener_name: str) -> EndPoint | None:
-        """Where clients of this listener reach the broker; None when it is not alive or has no such listener."""
+        """The endpoint of a broker on this listener. None if the broker is not alive or has no such listener."""
         broker = self._brokers.get(broker_id)
         return None if broker is None else broker.endpoints.get(listener_name)
 
     def leader_endpoint(self, topic: str, partition: int, listener_name: str) -> tuple[int, EndPoint] | None:
-        """The leader of a partition and where clients of this listener reach it; None while there is no leader they could reach."""
+        """The leader of a partition and its endpoint on this listener. None without a leader that has this listener."""
         state = self.partition_info(topic, partition)
         if state is None:
             return None
@@ -139,26 +139,26 @@ class MetadataCache:
         return None if endpoint is None else (state.leader, endpoint)
 
     def topic_metadata(self, topics: Iterable[str], listener_name: str, style: int = LISTENER_MISSING) -> list[MetadataResponseTopic]:
-        """Those of the topics that are known, as Metadata answers them. They are shared between answers and must not be changed."""
+        """The known topics among `topics`, as in a Metadata response. Responses share these objects: callers must not change them."""
         built = self._built.setdefault((listener_name, style), {})
-        found = []
+        responses = []
         for name in topics:
             topic = built.get(name)
             if topic is None:
                 if name not in self._partitions:
                     continue
                 topic = built[name] = self._topic_response(name, listener_name, style)
-            found.append(topic)
-        return found
+            responses.append(topic)
+        return responses
 
     def partition_metadata(
         self, topic: str, partition: int, listener_name: str, style: int = LISTENER_MISSING
     ) -> MetadataResponsePartition | None:
-        """One partition as Metadata answers it."""
+        """One partition as in a Metadata response."""
         state = self.partition_info(topic, partition)
         return None if state is None else self._partition_response(state, listener_name, style)
 
-    def _tell_topics(self, request: UpdateMetadataRequest) -> None:
+    def _notify_topics_changed(self, request: UpdateMetadataRequest) -> None:
         names = [topic.topic_name for topic in request.topic_states]
         names += dict.fromkeys(state.topic_name for state in request.ungrouped_partition_states)
         if names:

@@ -1,7 +1,7 @@
-"""What a client wants of topics, made into what will be written: names, configs and replicas checked, defaults filled in.
+"""Plans new topics and partitions: validates names, configs and replica assignments, and fills in defaults.
 
-Between the admin handlers and the tree. Everything is given and nothing is changed: the brokers there are, the topics there are, the
-settings, chance. What is refused is refused with the codes and the words of Kafka 4.2.
+The AdminManager calls it before it writes to the metadata store. It changes nothing: callers pass the live brokers, the existing topics,
+the config and the random source. Errors have the codes and messages of Kafka 4.2.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from barnabas.errors import (
     PolicyViolation,
     ReassignmentInProgress,
 )
-from barnabas.metadata.admin_tree import NewTopic, TopicNames
+from barnabas.metadata.admin_tree import ExistingTopics, PlannedTopic
 from barnabas.metadata.replica_assignment import BrokerMetadata, assign_replicas_to_brokers, without_partial_racks
 from barnabas.metadata.znodes.topics import TopicAssignment
 from barnabas.protocol.messages.create_partitions_request import CreatePartitionsTopic
 from barnabas.protocol.messages.create_topics_request import CreatableTopic
 
-DEFAULT: Final = -1  # the broker's number of partitions, or its replication factor
+DEFAULT: Final = -1  # means num.partitions or default.replication.factor of the broker
 PARTITIONS_PER_REQUEST_MAX: Final = 10_000
 
 Assignment = dict[int, tuple[int, ...]]
@@ -41,12 +41,12 @@ class TopicPlanner:
         self._random = random
 
     def check_total(self, topics: Iterable[CreatableTopic]) -> None:
-        """That one request does not make more partitions than may travel and be led in one go."""
+        """Raises PolicyViolation if one request creates more than PARTITIONS_PER_REQUEST_MAX partitions."""
         if sum(self._partition_count(topic) for topic in topics) > PARTITIONS_PER_REQUEST_MAX:
             raise PolicyViolation("Excessively large number of partitions per request.")
 
-    def new_topic(self, topic: CreatableTopic, names: TopicNames, brokers: Sequence[BrokerMetadata]) -> NewTopic:
-        """The topic as it is to be created; raises the KafkaError that says why not."""
+    def new_topic(self, topic: CreatableTopic, names: ExistingTopics, brokers: Sequence[BrokerMetadata]) -> PlannedTopic:
+        """The topic to be created. Raises KafkaError if the request is invalid."""
         if topic.name == topic_name.CLUSTER_METADATA:
             raise InvalidRequest(f"Creation of internal topic {topic.name} is prohibited.")
         names.check_new(topic.name)
@@ -55,28 +55,28 @@ class TopicPlanner:
             assignment = _manual_assignment(topic, brokers)
         else:
             assignment = self._placed(topic, brokers)
-        self._ask_policy(topic, assignment, config)
-        return NewTopic(topic.name, assignment, config)
+        self._apply_policy(topic, assignment, config)
+        return PlannedTopic(topic.name, assignment, config)
 
     def new_partitions(
-        self, wanted: CreatePartitionsTopic, topic: TopicAssignment, brokers: Sequence[BrokerMetadata], partitions_max: int
+        self, request: CreatePartitionsTopic, topic: TopicAssignment, brokers: Sequence[BrokerMetadata], partitions_max: int
     ) -> Assignment:
-        """The partitions to be added to a topic, not more than are left to the request; raises the KafkaError that says why not."""
+        """The partitions to be added to a topic, `partitions_max` at most. Raises KafkaError if the request is invalid."""
         present = topic.partitions
-        if any(each.adding_replicas or each.removing_replicas for each in present.values()):
-            raise ReassignmentInProgress(f"A partition reassignment is in progress for the topic '{wanted.name}'.")
-        if wanted.count == len(present):
+        if any(assignment.adding_replicas or assignment.removing_replicas for assignment in present.values()):
+            raise ReassignmentInProgress(f"A partition reassignment is in progress for the topic '{request.name}'.")
+        if request.count == len(present):
             raise InvalidPartitions(f"Topic already has {len(present)} partition(s).")
-        if wanted.count < len(present):
+        if request.count < len(present):
             raise InvalidPartitions(
-                f"The topic {wanted.name} currently has {len(present)} partition(s); {wanted.count} would not be an increase."
+                f"The topic {request.name} currently has {len(present)} partition(s); {request.count} would not be an increase."
             )
-        additional = wanted.count - len(present)
+        additional = request.count - len(present)
         if additional > partitions_max:
             raise PolicyViolation("Excessively large number of partitions per request.")
         first_replicas = present[min(present)].replicas
-        if wanted.assignments is not None:
-            return _manual_additions(wanted, len(present), len(first_replicas), additional, brokers)
+        if request.assignments is not None:
+            return _manual_additions(request, len(present), len(first_replicas), additional, brokers)
         brokers = without_partial_racks(brokers)
         start = next((index for index, broker in enumerate(brokers) if broker.id >= first_replicas[0]), 0)
         _check_replication_factor(len(first_replicas), brokers)
@@ -90,10 +90,10 @@ class TopicPlanner:
         return self._config.current.number("num.partitions") if topic.num_partitions == DEFAULT else max(0, topic.num_partitions)
 
     def _topic_config(self, topic: CreatableTopic) -> dict[str, str]:
-        without_value = [each.name for each in topic.configs if each.value is None]
+        without_value = [config.name for config in topic.configs if config.value is None]
         if without_value:
             raise InvalidConfig(f"Null value not supported for topic configs: {','.join(without_value)}")
-        config = {each.name: each.value for each in topic.configs if each.value is not None}
+        config = {entry.name: entry.value for entry in topic.configs if entry.value is not None}
         if config:
             validate_topic(config, self._config.current)
         return config
@@ -109,7 +109,7 @@ class TopicPlanner:
         _check_replication_factor(replication_factor, brokers)
         return assign_replicas_to_brokers(without_partial_racks(brokers), self._partition_count(topic), replication_factor, self._random)
 
-    def _ask_policy(self, topic: CreatableTopic, assignment: Assignment, config: Mapping[str, str]) -> None:
+    def _apply_policy(self, topic: CreatableTopic, assignment: Assignment, config: Mapping[str, str]) -> None:
         if self._policy is None:
             return
         if topic.assignments:
@@ -134,38 +134,38 @@ def _manual_assignment(topic: CreatableTopic, brokers: Sequence[BrokerMetadata])
         raise InvalidRequest("A manual partition assignment was specified, but numPartitions was not set to -1.")
     assignment: Assignment = {}
     replication_factor: int | None = None
-    for each in topic.assignments:
-        if each.partition_index in assignment:
-            raise InvalidReplicaAssignment(f"Found multiple manual partition assignments for partition {each.partition_index}")
-        _check_replicas(each.broker_ids, replication_factor, brokers)
-        replication_factor = len(each.broker_ids)
-        assignment[each.partition_index] = tuple(each.broker_ids)
-    if any(partition not in assignment for partition in range(len(assignment))):
+    for partition in topic.assignments:
+        if partition.partition_index in assignment:
+            raise InvalidReplicaAssignment(f"Found multiple manual partition assignments for partition {partition.partition_index}")
+        _check_replicas(partition.broker_ids, replication_factor, brokers)
+        replication_factor = len(partition.broker_ids)
+        assignment[partition.partition_index] = tuple(partition.broker_ids)
+    if any(number not in assignment for number in range(len(assignment))):
         raise InvalidReplicaAssignment("partitions should be a consecutive 0-based integer sequence")
-    return {partition: assignment[partition] for partition in range(len(assignment))}
+    return {number: assignment[number] for number in range(len(assignment))}
 
 
 def _manual_additions(
-    wanted: CreatePartitionsTopic, present: int, replication_factor: int, additional: int, brokers: Sequence[BrokerMetadata]
+    request: CreatePartitionsTopic, present: int, replication_factor: int, additional: int, brokers: Sequence[BrokerMetadata]
 ) -> Assignment:
-    assignments = wanted.assignments or []
+    assignments = request.assignments or []
     if len(assignments) != additional:
         raise InvalidReplicaAssignment(
             f"Attempted to add {additional} additional partition(s), but only {len(assignments)} assignment(s) were specified."
         )
-    for each in assignments:
-        _check_replicas(each.broker_ids, replication_factor, brokers)
-    return {present + index: tuple(each.broker_ids) for index, each in enumerate(assignments)}
+    for assignment in assignments:
+        _check_replicas(assignment.broker_ids, replication_factor, brokers)
+    return {present + index: tuple(assignment.broker_ids) for index, assignment in enumerate(assignments)}
 
 
 def _check_replicas(replicas: Sequence[int], replication_factor: int | None, brokers: Sequence[BrokerMetadata]) -> None:
-    """As Kafka: brokers that are there, each once, and as many as the partitions before had."""
+    """Kafka's checks: every broker is registered, none occurs twice, and the replication factor is that of the other partitions."""
     if not replicas:
         raise InvalidReplicaAssignment("The manual partition assignment includes an empty replica list.")
-    known = {broker.id for broker in brokers}
+    registered = {broker.id for broker in brokers}
     seen: set[int] = set()
     for broker in sorted(replicas):
-        if broker not in known:
+        if broker not in registered:
             raise InvalidReplicaAssignment(f"The manual partition assignment includes broker {broker}, but no such broker is registered.")
         if broker in seen:
             raise InvalidReplicaAssignment(f"The manual partition assignment includes the broker {broker} more than once.")

@@ -1,1 +1,1 @@
-"""The transaction coordinator in its broker: markers, verification, producer ids."""
+"""The transaction coordinator as a part of the broker: end markers, partition verification, producer ids."""

@@ -1,9 +1,8 @@
-"""Producer ids: one after the other out of a block that this broker took from the metadata tree for itself. InitProducerId and the
-transaction coordinator take them.
+"""Allocates producer ids for InitProducerId and the transaction coordinator, from a block that this broker owns.
 
-A block is taken by a conditional write of /latest_producer_id_block, so no id is given out twice in the whole cluster, not even after a
-crash: what was left of a block is lost. The next block is fetched while the last tenth of the current one is in use. It never answers a
-client from a block that the tree has not confirmed.
+The broker takes a block by a conditional write of /latest_producer_id_block, so no id is used twice in the cluster. The ids that are left
+in a block at a crash are lost. The next block is fetched when nine tenths of the current one are used. Ids come only from a block whose
+write the metadata store has confirmed.
 """
 
 from __future__ import annotations
@@ -22,20 +21,21 @@ from barnabas.protocol.errors import ErrorCode
 
 _log = logging.getLogger(__name__)
 
-PREFETCH_THRESHOLD: Final = 0.9  # of a block, after which the next one is fetched
+PREFETCH_THRESHOLD: Final = 0.9  # the used share of a block at which the next one is fetched
 ID_MAX: Final = 2**63 - 1
-ATTEMPTS_MAX: Final = 100  # each lost attempt is another broker's block, so a broker that loses them all is not alone in trouble
+ATTEMPTS_MAX: Final = 100  # an attempt fails only when another broker takes a block, so 100 failures mean a problem of the cluster
 
 
 class ProducerIdsNotReady(KafkaError):
-    """COORDINATOR_LOAD_IN_PROGRESS, which clients of every age take as "try again": the tree did not answer."""
+    """The metadata store did not answer. The code is COORDINATOR_LOAD_IN_PROGRESS, after which all versions of clients retry."""
 
     code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     retriable = True
 
 
 class ProducerIdsUnavailable(KafkaError):
-    """UNKNOWN_SERVER_ERROR, and trying again is of no use: all 2^63 ids were given out, or the tree holds no block that can be read."""
+    """All 2^63 ids are used, or the block in the metadata store cannot be decoded. The code is UNKNOWN_SERVER_ERROR: a retry does not
+    help."""
 
 
 class ProducerIdManager:
@@ -48,16 +48,16 @@ class ProducerIdManager:
         self._fetch: asyncio.Task[ProducerIdBlock] | None = None
 
     async def generate(self) -> int:
-        """An id that nobody in the cluster has had; raises ProducerIdsNotReady or ProducerIdsUnavailable."""
+        """An id that is new in the cluster. Raises ProducerIdsNotReady or ProducerIdsUnavailable."""
         while (producer_id := self.take()) is None:
             fetch = self._start_fetch()
-            await asyncio.wait([fetch])  # not awaited itself: whoever gives up waiting must not take the block from the others
+            await asyncio.wait([fetch])  # the fetch itself is not awaited: cancelling one caller must not cancel the fetch for the others
             if error := _error_of(fetch):
                 raise error
         return producer_id
 
     def take(self) -> int | None:
-        """The same at once, or None if a block has to be fetched first (`ProducerIds`, as is `fetch`)."""
+        """A new id at once, or None if a block must be fetched first. `take` and `fetch` implement `ProducerIds`."""
         if self._next_id > self._last_id and not self._begin_next_block():
             return None
         producer_id = self._next_id
@@ -67,7 +67,7 @@ class ProducerIdManager:
         return producer_id
 
     def fetch(self, on_done: Callable[[Exception | None], None]) -> None:
-        """Sees to it that there is a block, then calls `on_done`: with None, or with what `generate` would have raised."""
+        """Fetches a block if none is left, then calls `on_done` with None, or with the error that `generate` would raise."""
         if self._next_id <= self._last_id:
             on_done(None)
         else:
@@ -80,7 +80,7 @@ class ProducerIdManager:
             self._fetch = None
 
     def _begin_next_block(self) -> bool:
-        """Whether there was one, fetched ahead or for those who wait."""
+        """Starts the block that was fetched. False if there is none."""
         fetch = self._fetch
         if fetch is None or not fetch.done() or _error_of(fetch) is not None:
             return False
@@ -97,7 +97,7 @@ class ProducerIdManager:
         return self._fetch
 
     def _forget_failure(self, fetch: asyncio.Task[ProducerIdBlock]) -> None:
-        """So that whoever asks next tries again, instead of hearing of a failure of long ago."""
+        """Drops a failed fetch, so that the next caller starts a new one."""
         if fetch.cancelled() or fetch.exception() is None:
             return
         _log.warning("No new block of producer ids could be taken: %s", fetch.exception())
@@ -105,7 +105,7 @@ class ProducerIdManager:
 
 
 async def take_block(tree: TreeClient, broker_id: int) -> ProducerIdBlock:
-    """The next block for a broker. Raises TreeError, or OverflowError when all ids are given out."""
+    """Takes the next block for a broker. Raises TreeError, or OverflowError when all ids are used."""
     for _ in range(ATTEMPTS_MAX):
         node = await tree.get(paths.PRODUCER_ID_BLOCK)
         block = _block_after(node.data if node is not None else None, broker_id)
@@ -129,7 +129,7 @@ def _block_after(data: bytes | None, broker_id: int) -> ProducerIdBlock:
 
 
 def _error_of(fetch: asyncio.Task[ProducerIdBlock]) -> KafkaError | None:
-    """What those hear who waited for a block, when there is none."""
+    """The error for the callers that waited for a failed fetch."""
     if fetch.cancelled():
         return ProducerIdsNotReady("The broker is shutting down")
     error = fetch.exception()

@@ -1,7 +1,8 @@
-"""The transaction coordinator in its broker: made here with all it stands on, and with those who carry out and ask for what it decides.
+"""Connects the transaction coordinator to its broker: builds it with its log, timers, producer ids, markers and verification.
 
-What happens to the partitions of `__transaction_state` it hears as every coordinator does. Handlers ask the coordinator itself, produce and
-offset commits through `verification`; markers, its own and those other brokers ask for, go into the logs through `markers`.
+CoordinatorPartitions passes the changes of the partitions of `__transaction_state` to it, as for every coordinator. Handlers call the
+coordinator itself. Produce and TxnOffsetCommit call `verification`. `markers` appends end markers: those of this coordinator and those of
+WriteTxnMarkers.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _COORDINATOR: Final = "kafka.server:type=transaction-coordinator-metrics,name="
 
 
 class TransactionCoordinatorService:
-    """To be made on the loop it will run on."""
+    """Must be made on the event loop that it runs on."""
 
     def __init__(
         self,
@@ -60,8 +61,8 @@ class TransactionCoordinatorService:
         if cluster is not None:
             from barnabas.broker.transactions.transaction_links import ClusterMarkers, ClusterVerifier
 
-            markers = in_cluster = ClusterMarkers(LocalMarkers(metadata_cache, self.markers, scheduler), metadata_cache, cluster)
-            self._links.append(in_cluster)
+            markers = cluster_markers = ClusterMarkers(LocalMarkers(metadata_cache, self.markers, scheduler), metadata_cache, cluster)
+            self._links.append(cluster_markers)
         self.coordinator = TransactionCoordinator(
             settings,
             CoordinatorLog(TRANSACTION_STATE, replica_manager, ACKS_ALL),
@@ -74,31 +75,32 @@ class TransactionCoordinatorService:
         )
         verifier: TransactionVerifier = LocalVerifier(self.coordinator, metadata_cache)
         if cluster is not None:
-            verifier = asking = ClusterVerifier(LocalVerifier(self.coordinator, metadata_cache), self.coordinator, metadata_cache, cluster)
-            self._links.append(asking)
+            local_verifier = LocalVerifier(self.coordinator, metadata_cache)
+            verifier = cluster_verifier = ClusterVerifier(local_verifier, self.coordinator, metadata_cache, cluster)
+            self._links.append(cluster_verifier)
         self.verification = TransactionVerification(replica_manager, verifier, config, clock, scheduler)
         self._partitions = CoordinatorPartitions(
             TRANSACTION_STATE, settings.transaction_state_log_num_partitions, self.coordinator, replica_manager, metadata_cache
         )
 
     def start(self) -> None:
-        """Before the controller is heard: nothing that it says may be missed."""
+        """To be called before the controller starts, so that no change of leadership is missed."""
         self._partitions.start()
 
     def shutdown(self) -> None:
-        """Everybody who waits is sent to another coordinator. What was decided and not carried out is carried out from the log."""
+        """Completes waiting requests with NOT_COORDINATOR. The next coordinator completes decided transactions from the log."""
         self._partitions.shutdown()
 
     async def close(self) -> None:
-        """After `shutdown`: other brokers are not asked any more."""
+        """Closes the links to other brokers. To be called after `shutdown`."""
         for links in self._links:
             await links.close()
 
     def metrics(self) -> dict[str, int]:
-        """Kafka's metrics of transactions and producers as they are now, by the names under which Kafka's documentation lists them;
-        `skipped-record-count` is ours."""
+        """The current values of Kafka's metrics of transactions and producers, by the names in Kafka's documentation.
+        `skipped-record-count` is not one of Kafka's."""
         now_ms = self._clock.now_ms()
-        logs = [found.log for found in self._replica_manager.online.values() if found.log is not None]
+        logs = [partition.log for partition in self._replica_manager.online.values() if partition.log is not None]
         loads = self._partitions.load_times
         return {
             f"{_MARKERS}UnknownDestinationQueueSize": self.coordinator.gauges().get("PendingMarkers", 0),

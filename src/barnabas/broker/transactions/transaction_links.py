@@ -1,7 +1,7 @@
-"""Transactions over several brokers: markers on their way to the leaders of partitions, and questions to the coordinators of transactions.
+"""Transactions over several brokers: sends end markers to the leaders of partitions, and verifications to transaction coordinators.
 
-What concerns this broker alone goes the short way, as where there is no other (`LocalMarkers`, `LocalVerifier`). A broker that cannot be
-asked is an error of the passing kind to whoever asked, who asks again; nothing here does.
+Markers and verifications for this broker itself go to `LocalMarkers` and `LocalVerifier` without a network request. If another broker
+cannot be reached, the caller gets a retriable error code; the classes of this module do not retry.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
 MARKERS_VERSION: Final = 2
 ADD_PARTITIONS_VERSION: Final = 5
-ELEMENTS_AT_ONCE: Final = 5_000  # of a request; a broker takes 10,000 in AddPartitionsToTxn, and more in WriteTxnMarkers
-PARTITIONS_AT_ONCE: Final = 2_000  # of one marker
-IN_FLIGHT_MAX: Final = 5  # a broker handles so many at once of one connection (`pipelined_requests_max`)
+ELEMENTS_AT_ONCE: Final = 5_000  # per request; a broker accepts 10,000 in AddPartitionsToTxn, and more in WriteTxnMarkers
+PARTITIONS_AT_ONCE: Final = 2_000  # per marker
+IN_FLIGHT_MAX: Final = 5  # the number of requests of one connection that a broker handles at once (`pipelined_requests_max`)
 
 _NETWORK_EXCEPTION: Final = int(ErrorCode.NETWORK_EXCEPTION)
 _NOT_LEADER_OR_FOLLOWER: Final = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -48,7 +48,7 @@ _log = logging.getLogger(__name__)
 
 
 class ClusterMarkers:
-    """Markers for partitions wherever they are led (`MarkerSender`)."""
+    """Sends end markers to the leaders of partitions on all brokers (implements `MarkerSender`)."""
 
     def __init__(self, local: LocalMarkers, cache: MetadataCache, cluster: ClusterMember) -> None:
         self._local = local
@@ -56,7 +56,7 @@ class ClusterMarkers:
         self._cluster = cluster
         self._links = cluster.new_links(f"broker-{cache.broker_id}-markers", IN_FLIGHT_MAX)
         self._requests: PerBrokerBatches[tuple[Marker, OnDone]] = PerBrokerBatches(
-            self._tell, ELEMENTS_AT_ONCE, IN_FLIGHT_MAX, lambda wanted: _elements(wanted[0].partitions)
+            self._send_batch, ELEMENTS_AT_ONCE, IN_FLIGHT_MAX, lambda pending: _elements(pending[0].partitions)
         )
 
     def exists(self, partition: TopicPartition) -> bool:
@@ -81,21 +81,21 @@ class ClusterMarkers:
         await self._requests.close()
         await self._links.close()
 
-    async def _tell(self, broker_id: int, wanted: list[tuple[Marker, OnDone]]) -> None:
-        """Two markers of one producer that are under way together are of one transaction and for different partitions: its transactions
-        follow each other."""
-        request = WriteTxnMarkersRequest([_writable(marker) for marker, _ in wanted])
+    async def _send_batch(self, broker_id: int, batch: list[tuple[Marker, OnDone]]) -> None:
+        """A producer has one transaction at a time. Two of its markers in one batch are therefore for different partitions of one
+        transaction, so producer id and partition identify a result."""
+        request = WriteTxnMarkersRequest([_writable(marker) for marker, _ in batch])
         codes: dict[tuple[int, TopicPartition], int] = {}
         try:
             response = await _ask(self._links, self._cluster, broker_id, request, MARKERS_VERSION)
             for result in cast("WriteTxnMarkersResponse", response).markers:
                 for topic in result.topics:
-                    for each in topic.partitions:
-                        codes[result.producer_id, TopicPartition(topic.name, each.partition_index)] = each.error_code
+                    for partition in topic.partitions:
+                        codes[result.producer_id, TopicPartition(topic.name, partition.partition_index)] = partition.error_code
         except KafkaError as error:
-            _log.info("Broker %d did not take %d end markers: %s", broker_id, len(wanted), error)
-        for marker, on_done in wanted:
-            on_done({each: codes.get((marker.producer_id, each), _NOT_LEADER_OR_FOLLOWER) for each in marker.partitions})
+            _log.info("Broker %d did not accept %d end markers: %s", broker_id, len(batch), error)
+        for marker, on_done in batch:
+            on_done({partition: codes.get((marker.producer_id, partition), _NOT_LEADER_OR_FOLLOWER) for partition in marker.partitions})
 
 
 def _writable(marker: Marker) -> WritableTxnMarker:
@@ -112,14 +112,14 @@ def _writable(marker: Marker) -> WritableTxnMarker:
     )
 
 
-class _Question(NamedTuple):
+class _PendingVerification(NamedTuple):
     transaction: AddPartitionsToTxnTransaction
     partitions: list[TopicPartition]
     on_done: Callable[[Mapping[TopicPartition, int]], None]
 
 
 class ClusterVerifier:
-    """Asks the coordinators of transactions, wherever they are (`TransactionVerifier`)."""
+    """Sends verifications to the transaction coordinators on all brokers (implements `TransactionVerifier`)."""
 
     def __init__(self, local: LocalVerifier, coordinator: TransactionCoordinator, cache: MetadataCache, cluster: ClusterMember) -> None:
         self._local = local
@@ -127,8 +127,8 @@ class ClusterVerifier:
         self._cache = cache
         self._cluster = cluster
         self._links = cluster.new_links(f"broker-{cache.broker_id}-transactions", IN_FLIGHT_MAX)
-        self._requests: PerBrokerBatches[_Question] = PerBrokerBatches(
-            self._ask_broker, ELEMENTS_AT_ONCE, IN_FLIGHT_MAX, lambda question: _elements(question.partitions)
+        self._requests: PerBrokerBatches[_PendingVerification] = PerBrokerBatches(
+            self._send_batch, ELEMENTS_AT_ONCE, IN_FLIGHT_MAX, lambda pending: _elements(pending.partitions)
         )
 
     def add_or_verify(
@@ -148,8 +148,8 @@ class ClusterVerifier:
         topics: dict[str, AddPartitionsToTxnTopic] = {}
         for partition in partitions:
             topics.setdefault(partition.topic, AddPartitionsToTxnTopic(partition.topic, [])).partitions.append(partition.partition)
-        asked = AddPartitionsToTxnTransaction(transactional_id, producer_id, producer_epoch, not add, list(topics.values()))
-        self._requests.put(leader, _Question(asked, partitions, on_done))
+        transaction = AddPartitionsToTxnTransaction(transactional_id, producer_id, producer_epoch, not add, list(topics.values()))
+        self._requests.put(leader, _PendingVerification(transaction, partitions, on_done))
 
     async def close(self) -> None:
         await self._requests.close()
@@ -163,8 +163,8 @@ class ClusterVerifier:
         state = self._cache.partition_info(TRANSACTION_STATE, partition)
         return -1 if state is None else state.leader
 
-    async def _ask_broker(self, broker_id: int, wanted: list[_Question]) -> None:
-        request = AddPartitionsToTxnRequest(transactions=[question.transaction for question in wanted])
+    async def _send_batch(self, broker_id: int, batch: list[_PendingVerification]) -> None:
+        request = AddPartitionsToTxnRequest(transactions=[pending.transaction for pending in batch])
         codes: dict[tuple[str, TopicPartition], int] = {}
         missing = _NETWORK_EXCEPTION
         try:
@@ -174,22 +174,23 @@ class ClusterVerifier:
             missing = response.error_code or _NETWORK_EXCEPTION
             for result in response.results_by_transaction:
                 for topic in result.topic_results:
-                    for each in topic.results_by_partition:
-                        codes[result.transactional_id, TopicPartition(topic.name, each.partition_index)] = each.partition_error_code
+                    for partition in topic.results_by_partition:
+                        key = result.transactional_id, TopicPartition(topic.name, partition.partition_index)
+                        codes[key] = partition.partition_error_code
         except KafkaError as error:
-            _log.info("Broker %d could not be asked about %d transactions: %s", broker_id, len(wanted), error)
-        for question in wanted:
-            name = question.transaction.transactional_id
-            question.on_done({each: codes.get((name, each), missing) for each in question.partitions})
+            _log.info("Broker %d did not verify %d transactions: %s", broker_id, len(batch), error)
+        for pending in batch:
+            transactional_id = pending.transaction.transactional_id
+            pending.on_done({partition: codes.get((transactional_id, partition), missing) for partition in pending.partitions})
 
 
 def _elements(partitions: Sequence[TopicPartition]) -> int:
-    """So many elements at most has what is said of one transaction: itself, topics and partitions."""
+    """The most elements that one transaction adds to a request: itself, and a topic and a partition for each partition."""
     return 1 + 2 * len(partitions)
 
 
 async def _ask(links: BrokerLinks, cluster: ClusterMember, broker_id: int, request: Message, version: int) -> Message:
     endpoint = cluster.endpoint_of(broker_id)
     if endpoint is not None:
-        links.know(broker_id, endpoint)
+        links.set_endpoint(broker_id, endpoint)
     return await links.ask(broker_id, request, version)

@@ -1,9 +1,10 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""The end markers of transactions on their way into the logs of partitions.
+"""Appends the end markers of transactions to the logs of partitions.
 
-A transaction coordinator has decided, and every partition of the transaction gets a control record that says how it ended: on this broker
-through `MarkerAppender`, whoever asks for it. What is written to `__consumer_offsets` goes through the group coordinator, which settles the
-offsets with it. A marker is refused where a newer epoch was seen, of the producer or of its coordinator; nothing here decides again.
+After a transaction coordinator has decided, every partition of the transaction gets a control record with the outcome. `MarkerAppender`
+appends it on this broker, for the local coordinator and for WriteTxnMarkers. A marker for `__consumer_offsets` goes through the group
+coordinator, which commits or drops the pending offsets with it. A log rejects a marker if it has seen a newer epoch of the producer or of
+its coordinator.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ from typing import Final
 
 from barnabas.broker.clock import Clock
 from barnabas.broker.config import DynamicBrokerConfig
+from barnabas.broker.partitions.append_call import AppendCall
 from barnabas.broker.partitions.partition import ACKS_ALL
 from barnabas.broker.replication.replica_manager import ReplicaManager
-from barnabas.broker.requests.gather import Gather
 from barnabas.broker.topics.metadata_cache import MetadataCache
 from barnabas.coordinator.faults import error_code
+from barnabas.coordinator.gather import Gather
 from barnabas.coordinator.group.coordinator import GroupCoordinator
-from barnabas.coordinator.runtime import Producer, Scheduler
+from barnabas.coordinator.runtime import Scheduler, TransactionProducer
 from barnabas.coordinator.transaction.markers import Marker
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.slices import Records
@@ -42,14 +44,14 @@ _UNKNOWN_SERVER_ERROR: Final = int(ErrorCode.UNKNOWN_SERVER_ERROR)
 _UNKNOWN_TOPIC_OR_PARTITION: Final = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 _NOT_LEADER_OR_FOLLOWER: Final = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
-# Of a group coordinator that is not there, or not yet. Transaction coordinators know them as the partition's being elsewhere: ask again.
+# Errors of a group coordinator that is absent or still loading. Transaction coordinators get NOT_LEADER_OR_FOLLOWER instead and retry.
 _NO_GROUP_COORDINATOR: Final = frozenset(
     {int(ErrorCode.COORDINATOR_NOT_AVAILABLE), int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS), int(ErrorCode.NOT_COORDINATOR)}
 )
 
 
 class MarkerAppender:
-    """Writes markers into partitions of this broker."""
+    """Appends markers to the partitions that this broker leads."""
 
     def __init__(self, replica_manager: ReplicaManager, groups: GroupCoordinator, config: DynamicBrokerConfig, clock: Clock) -> None:
         self._replica_manager = replica_manager
@@ -58,7 +60,7 @@ class MarkerAppender:
         self._clock = clock
 
     def append(self, marker: Marker, on_done: OnDone) -> None:
-        """`on_done` gets the error code of each partition, all at once, when the in-sync replicas have the last of them."""
+        """Calls `on_done` once, with the error code of each partition, when the ISR of the last partition has its marker."""
         try:
             batch = self._batch(marker)
         except ValueError as error:
@@ -87,21 +89,22 @@ class MarkerAppender:
         gather.all_asked()
 
     def _batch(self, marker: Marker) -> bytes:
-        """Raises ValueError where there can be no such producer, epoch or version."""
+        """Raises ValueError for an invalid producer id, epoch or transaction version."""
         if marker.transaction_version == TRANSACTION_VERSION_UNKNOWN:
             raise ValueError("a leader must know the transaction version")
         return end_txn_marker(marker.committed, marker.producer_id, marker.producer_epoch, marker.coordinator_epoch, self._clock.now_ms())
 
     def _append(self, marker: Marker, entries: list[tuple[TopicPartition, Records]], on_done: OnDone) -> None:
-        self._replica_manager.append_records(
-            self._config.current.number("request.timeout.ms"),
-            ACKS_ALL,
+        call = AppendCall(
             entries,
             lambda results: on_done({result.partition: result.error for result in results}),
+            timeout_ms=self._config.current.number("request.timeout.ms"),
+            required_acks=ACKS_ALL,
             internal_topics_allowed=True,
             origin=COORDINATOR,
             transaction_version=marker.transaction_version,
         )
+        self._replica_manager.append_records(call)
 
     def _complete(self, marker: Marker, partition: TopicPartition, on_done: OnDone) -> None:
         def done(error: Exception | None) -> None:
@@ -110,7 +113,7 @@ class MarkerAppender:
 
         self._groups.complete_transaction(
             partition.partition,
-            Producer(marker.producer_id, marker.producer_epoch, transaction_version=marker.transaction_version),
+            TransactionProducer(marker.producer_id, marker.producer_epoch, transaction_version=marker.transaction_version),
             marker.coordinator_epoch,
             committed=marker.committed,
             on_done=done,
@@ -119,7 +122,7 @@ class MarkerAppender:
 
 
 class LocalMarkers:
-    """Markers for a cluster of which all partitions are led by this broker (`MarkerSender`)."""
+    """Sends end markers to partitions that this broker leads (implements `MarkerSender`)."""
 
     def __init__(self, metadata_cache: MetadataCache, appender: MarkerAppender, scheduler: Scheduler) -> None:
         self._metadata_cache = metadata_cache
@@ -130,9 +133,10 @@ class LocalMarkers:
         return self._metadata_cache.contains(partition.topic, partition.partition)
 
     def send(self, marker: Marker, on_done: OnDone) -> None:
-        """Each to the leader of its partition, all those of one leader together; a partition without a leader is to be sent again.
+        """Appends the marker to the partitions that this broker leads. The others get NOT_LEADER_OR_FOLLOWER, and the coordinator retries.
 
-        A transaction over very many partitions takes several turns of the loop, so that others get theirs.
+        `on_done` is called once for the others and once for each PARTITIONS_PER_TURN partitions: a transaction with very many partitions
+        takes several loop iterations, so that other work runs in between.
         """
         here: list[TopicPartition] = []
         unreachable: dict[TopicPartition, int] = {}

@@ -1,9 +1,9 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""Asks the coordinator of a transaction before its first record goes into a partition (KIP-890).
+"""Verifies with the transaction coordinator that a partition belongs to a transaction, before its first record is appended (KIP-890).
 
-Between a handler that has records, or offsets, of a transaction and the log that is to take them. The log hands out a guard, the
-coordinator says that the partition belongs to the open transaction, or makes it a part of it, and the log takes the records with that
-guard. A record that comes after its transaction has ended finds no way into the log, where it would open one that nobody ever ends.
+Produce and TxnOffsetCommit call it before they append. The log gives out a guard; the coordinator verifies that the partition belongs to
+the open transaction, or adds it; the log then accepts the records together with that guard. A record that arrives after the end of its
+transaction is rejected: in the log it would begin a transaction that never ends.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Errors = dict[TopicPartition, int]
 Guards = dict[TopicPartition, VerificationGuard]
 OnVerified = Callable[[Errors, Guards], None]
 
-_ADD_PARTITIONS_VERSION: Final = 5  # of AddPartitionsToTxn, as brokers ask each other: the client knows transaction version 2
+_ADD_PARTITIONS_VERSION: Final = 5  # of AddPartitionsToTxn between brokers, where the client supports transaction version 2
 _NO_LEADER: Final = -1
 
 _COORDINATOR_NOT_AVAILABLE: Final = int(ErrorCode.COORDINATOR_NOT_AVAILABLE)
@@ -43,11 +43,11 @@ _CONCURRENT_TRANSACTIONS: Final = int(ErrorCode.CONCURRENT_TRANSACTIONS)
 
 
 class Support(IntEnum):
-    """What the client knows, as the version of its request tells."""
+    """What the client supports, which follows from the version of its request."""
 
-    DEFAULT_ERROR = 0  # has added the partition itself
-    GENERIC_ERROR = 1  # likewise, and understands TRANSACTION_ABORTABLE
-    ADD_PARTITION = 2  # transaction version 2: leaves the adding to the broker
+    DEFAULT_ERROR = 0  # the client has added the partition itself
+    GENERIC_ERROR = 1  # as above, and the client understands TRANSACTION_ABORTABLE
+    ADD_PARTITION = 2  # transaction version 2: the broker adds the partition
 
 
 def of_produce(version: int) -> Support:
@@ -57,14 +57,14 @@ def of_produce(version: int) -> Support:
 
 
 def of_offset_commit(version: int) -> Support:
-    """Of TxnOffsetCommit."""
+    """The support of a client that sends TxnOffsetCommit in this version."""
     if version > 4:
         return Support.ADD_PARTITION
     return Support.GENERIC_ERROR if version > 3 else Support.DEFAULT_ERROR
 
 
 class TransactionVerifier(Protocol):
-    """The coordinators of transactions, wherever they are."""
+    """The transaction coordinators of the cluster."""
 
     def add_or_verify(
         self,
@@ -76,12 +76,12 @@ class TransactionVerifier(Protocol):
         add: bool,
         on_done: Callable[[Mapping[TopicPartition, int]], None],
     ) -> None:
-        """Make the partitions part of the open transaction, or look whether they are. `on_done` gets the errors; those of 0 may be left
-        out. It may be called before this returns."""
+        """Adds the partitions to the open transaction, or verifies that they belong to it. `on_done` gets the error codes; a code of 0 may
+        be left out. `on_done` may be called before this method returns."""
 
 
 class LocalVerifier:
-    """Where all coordinators are on this broker (`TransactionVerifier`)."""
+    """Verifies with the transaction coordinator of this broker (implements `TransactionVerifier`)."""
 
     def __init__(self, coordinator: TransactionCoordinator, metadata_cache: MetadataCache) -> None:
         self._coordinator = coordinator
@@ -120,8 +120,8 @@ class LocalVerifier:
         return state is not None and state.leader != _NO_LEADER
 
 
-class _Question:
-    """Whether some partitions belong to a transaction. `sequences` are those of the first batch for each, -1 where there is none."""
+class _PendingVerification:
+    """A verification that was requested. `sequences` has the base sequence of the first batch of each partition, -1 if there is none."""
 
     __slots__ = ("on_done", "producer_epoch", "producer_id", "retry_until_ms", "sequences", "support", "transactional_id")
 
@@ -145,7 +145,7 @@ class _Question:
 
 
 class TransactionVerification:
-    """One question of a transactional id at a time: what one producer sends stays in the order in which it was sent."""
+    """Runs one verification of a transactional id at a time, so that the requests of a producer stay in order."""
 
     def __init__(
         self,
@@ -161,8 +161,8 @@ class TransactionVerification:
         self._config = config
         self._clock = clock
         self._scheduler = scheduler
-        self._waiting: dict[str, deque[_Question]] = {}  # of transactional ids of which one question is being asked
-        self.failures = 0  # partitions that a coordinator did not vouch for
+        self._waiting: dict[str, deque[_PendingVerification]] = {}  # by transactional id, while a verification of that id runs
+        self.failures = 0  # partitions that a coordinator did not verify
 
     def verify(
         self,
@@ -175,107 +175,107 @@ class TransactionVerification:
         *,
         retries: bool = False,
     ) -> None:
-        """`on_done` gets the partitions that may not be written to, with why, and the guards to give to the logs of the others; a
-        partition that has the transaction open already needs none.
+        """`on_done` gets the error codes of the rejected partitions, and the guards to append to the others with. A partition in which the
+        transaction is already open needs no guard.
 
-        With `retries`, the end of the producer's last transaction is waited for here, for a moment: it is all but written when a producer
-        begins the next, and sending the records again would take longer.
+        With `retries`, CONCURRENT_TRANSACTIONS is retried here for up to add.partitions.to.txn.retry.backoff.max.ms: the markers of the
+        producer's last transaction are nearly written when it begins the next one, and a retry by the client would take longer.
         """
         if support is not Support.ADD_PARTITION and not self._producer_config.transaction_verification_enabled:
             on_done({}, {})
             return
         retry_until_ms = self._clock.monotonic_ms() + self._retry_ms() if retries and support is Support.ADD_PARTITION else 0
-        question = _Question(support, transactional_id, producer_id, producer_epoch, sequences, retry_until_ms, on_done)
+        pending = _PendingVerification(support, transactional_id, producer_id, producer_epoch, sequences, retry_until_ms, on_done)
         waiting = self._waiting.get(transactional_id)
         if waiting is None:
-            self._ask(question)
+            self._start(pending)
         else:
-            waiting.append(question)
+            waiting.append(pending)
 
     def _retry_ms(self) -> int:
         current = self._config.current
         return min(current.number("add.partitions.to.txn.retry.backoff.max.ms"), current.number("request.timeout.ms"))
 
-    def _ask(self, question: _Question) -> None:
+    def _start(self, pending: _PendingVerification) -> None:
         errors: Errors = {}
         guards: Guards = {}
-        for partition, sequence in question.sequences.items():
+        for partition, sequence in pending.sequences.items():
             try:
-                guard = self._guard(partition, sequence, question)
+                guard = self._guard(partition, sequence, pending)
             except KafkaError as error:
                 errors[partition] = error.code
             else:
                 if guard is not SENTINEL:
                     guards[partition] = guard
         if not guards:
-            self._done(question, errors, guards)
+            self._done(pending, errors, guards)
             return
-        self._waiting.setdefault(question.transactional_id, deque())
+        self._waiting.setdefault(pending.transactional_id, deque())
         self._verifier.add_or_verify(
-            question.transactional_id,
-            question.producer_id,
-            question.producer_epoch,
+            pending.transactional_id,
+            pending.producer_id,
+            pending.producer_epoch,
             list(guards),
-            add=question.support is Support.ADD_PARTITION,
-            on_done=lambda codes: self._answered(question, errors, guards, codes),
+            add=pending.support is Support.ADD_PARTITION,
+            on_done=lambda codes: self._answered(pending, errors, guards, codes),
         )
 
-    def _guard(self, partition: TopicPartition, sequence: int, question: _Question) -> VerificationGuard:
+    def _guard(self, partition: TopicPartition, sequence: int, pending: _PendingVerification) -> VerificationGuard:
         log = self._replica_manager.partition_or_raise(partition).leader_log
         if log is None:
             raise NotLeaderOrFollower(f"Leader not local for partition {partition}")
         return log.producers.start_verification(
-            question.producer_id,
+            pending.producer_id,
             sequence,
-            question.producer_epoch,
-            question.support is Support.ADD_PARTITION,
+            pending.producer_epoch,
+            pending.support is Support.ADD_PARTITION,
             self._clock.monotonic_ms(),
         )
 
-    def _answered(self, question: _Question, errors: Errors, guards: Guards, codes: Mapping[TopicPartition, int]) -> None:
-        failed = {partition: _told(code, question.support) for partition, code in codes.items() if code != 0}
-        if _CONCURRENT_TRANSACTIONS in failed.values() and self._clock.monotonic_ms() < question.retry_until_ms:
+    def _answered(self, pending: _PendingVerification, errors: Errors, guards: Guards, codes: Mapping[TopicPartition, int]) -> None:
+        failed = {partition: _producer_code(code, pending.support) for partition, code in codes.items() if code != 0}
+        if _CONCURRENT_TRANSACTIONS in failed.values() and self._clock.monotonic_ms() < pending.retry_until_ms:
             backoff_ms = self._config.current.number("add.partitions.to.txn.retry.backoff.ms")
-            self._scheduler.call_later(backoff_ms, lambda: self._ask(question))
+            self._scheduler.call_later(backoff_ms, lambda: self._start(pending))
             return
-        if question.support is Support.ADD_PARTITION and self._is_stale(question, failed, guards):
-            self._ask(question)
+        if pending.support is Support.ADD_PARTITION and self._is_stale(pending, failed, guards):
+            self._start(pending)
             return
         self.failures += len(failed)
         errors.update(failed)
-        self._done(question, errors, guards)
+        self._done(pending, errors, guards)
 
-    def _is_stale(self, question: _Question, failed: Errors, guards: Guards) -> bool:
-        """Whether a log has cleared its guard since the question was asked: the marker of the producer's last transaction was appended.
+    def _is_stale(self, pending: _PendingVerification, failed: Errors, guards: Guards) -> bool:
+        """Whether a log has cleared its guard during the verification, because the marker of the producer's last transaction was appended.
 
-        A producer of transaction version 2 begins its next transaction before that. The coordinator is asked again with a new guard;
-        the epoch tells it the transactions apart. An older producer adds partitions only after the marker: its record is late, and the
-        log refuses the guard.
+        A producer of transaction version 2 may begin its next transaction before that marker. The verification is then repeated with a new
+        guard; the coordinator distinguishes the two transactions by the producer epoch. An older producer adds partitions only after the
+        marker, so its record is late, and the log rejects the guard.
         """
         return any(
-            partition not in failed and not self._is_current(guard, partition, question.producer_id) for partition, guard in guards.items()
+            partition not in failed and not self._is_current(guard, partition, pending.producer_id) for partition, guard in guards.items()
         )
 
     def _is_current(self, guard: VerificationGuard, partition: TopicPartition, producer_id: int) -> bool:
-        found = self._replica_manager.partition(partition)
-        log = None if found is None else found.leader_log
+        online = self._replica_manager.partition(partition)
+        log = None if online is None else online.leader_log
         entry = None if log is None else log.producers.verification_entry(producer_id)
         return entry is not None and entry.guard is guard
 
-    def _done(self, question: _Question, errors: Errors, guards: Guards) -> None:
+    def _done(self, pending: _PendingVerification, errors: Errors, guards: Guards) -> None:
         try:
-            question.on_done(errors, guards)
+            pending.on_done(errors, guards)
         finally:
-            waiting = self._waiting.get(question.transactional_id)
-            if waiting:  # in a turn of its own, and not in that of a question which may itself be the end of a long row
+            waiting = self._waiting.get(pending.transactional_id)
+            if waiting:  # in a new loop iteration, so that a long queue does not recurse
                 following = waiting.popleft()
-                self._scheduler.call_later(0, lambda: self._ask(following))
+                self._scheduler.call_later(0, lambda: self._start(following))
             elif waiting is not None:
-                del self._waiting[question.transactional_id]
+                del self._waiting[pending.transactional_id]
 
 
-def _told(code: int, support: Support) -> int:
-    """A coordinator's code as a producer knows it."""
+def _producer_code(code: int, support: Support) -> int:
+    """The error code for the producer that corresponds to one of the coordinator."""
     if code == _PRODUCER_FENCED:
         return _INVALID_PRODUCER_EPOCH
     if code == _TRANSACTION_ABORTABLE and support is Support.DEFAULT_ERROR:

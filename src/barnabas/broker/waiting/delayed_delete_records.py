@@ -1,7 +1,7 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""A DeleteRecords that waits for every live replica to have deleted the records too.
+"""A DeleteRecords that waits until every live replica has raised its log start offset.
 
-The leader has raised its log start offset already; the others do when they fetch, and say so with their next fetch.
+The leader has raised its own already. Followers raise theirs with the next fetch response, and report it with the fetch after it.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 INVALID_LOW_WATERMARK: Final = -1
 
 
-class DeletedRecords:
-    """What became of the records of one partition below an offset; the low watermark is -1 after an error."""
+class DeleteRecordsResult:
+    """The result of DeleteRecords for one partition. The low watermark is -1 after an error."""
 
     def __init__(self, partition: TopicPartition, offset: int, low_watermark: int = INVALID_LOW_WATERMARK, error: int = 0) -> None:
         self.partition = partition
@@ -36,7 +36,7 @@ class DeletedRecords:
         return self.error != ErrorCode.NONE or self.low_watermark >= self.offset
 
     def __repr__(self) -> str:
-        return f"DeletedRecords({self.partition}, below {self.offset}, low_watermark={self.low_watermark}, error={self.error})"
+        return f"DeleteRecordsResult({self.partition}, below {self.offset}, low_watermark={self.low_watermark}, error={self.error})"
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -44,9 +44,9 @@ class DelayedDeleteRecords(DelayedOperation):
     def __init__(
         self,
         delay_ms: int,
-        results: list[DeletedRecords],
+        results: list[DeleteRecordsResult],
         replica_manager: ReplicaManager,
-        on_done: Callable[[list[DeletedRecords]], None],
+        on_done: Callable[[list[DeleteRecordsResult]], None],
     ) -> None:
         super().__init__(delay_ms)
         self._results = results
@@ -54,13 +54,13 @@ class DelayedDeleteRecords(DelayedOperation):
         self._on_done = on_done
         self._pending = [result for result in results if not result.is_done]
         for result in self._pending:
-            result.error = int(ErrorCode.REQUEST_TIMED_OUT)  # unless something better is known in time
+            result.error = int(ErrorCode.REQUEST_TIMED_OUT)  # the result if nothing replaces it in time
 
     def try_complete(self) -> bool:
         self._pending = [result for result in self._pending if not self._is_done(result)]
         return not self._pending and self.force_complete()
 
-    def _is_done(self, result: DeletedRecords) -> bool:
+    def _is_done(self, result: DeleteRecordsResult) -> bool:
         try:
             low_watermark = self._replica_manager.partition_or_raise(result.partition).low_watermark
         except KafkaError as error:

@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""A fetch that waits for enough bytes.
+"""A fetch that waits until min_bytes are available.
 
-It counts what has come in by positions in files, without reading. When it is enough, or something changed that the fetcher must hear, or
-time is up, everything is read anew, and that is the answer.
+It computes the available bytes from positions in files, without reading. When there are enough, when the state of a partition has changed,
+or after max_wait_ms, it reads all partitions again, and that is its result.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from mypy_extensions import mypyc_attr
 
-from barnabas.broker.partitions.fetch_params import NO_EPOCH, FetchParams, FetchPartition, FetchResult, TopicIdPartition
+from barnabas.broker.partitions.fetch_params import NO_EPOCH, FetchParams, FetchResult, PartitionFetch, RequestedPartition, TopicIdPartition
 from barnabas.broker.partitions.partition import Partition
 from barnabas.broker.waiting.delayed_operation import DelayedOperation
 from barnabas.errors import KafkaError
@@ -23,12 +23,11 @@ from barnabas.storage.log_offset import LogOffset
 if TYPE_CHECKING:
     from barnabas.broker.replication.replica_manager import ReplicaManager
 
-Wanted = list[tuple[TopicIdPartition, FetchPartition]]
 Fetched = list[tuple[TopicIdPartition, FetchResult]]
 
 
 class LogReading:
-    """One read from some partitions: what was found so far, and how many bytes are left to be found."""
+    """One read from some partitions: the results so far, and how many bytes may still be read."""
 
     __slots__ = ("fetched", "from_purgatory", "left", "min_one_message", "params")
 
@@ -42,41 +41,41 @@ class LogReading:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class DelayedFetch(DelayedOperation):
-    """`read_at` says for each wanted partition where its offset is in the files, None where that is not known."""
+    """`read_at` has the position of each fetch offset in the files, None if it is unknown."""
 
     def __init__(
         self,
         params: FetchParams,
-        wanted: Wanted,
+        requested: list[RequestedPartition],
         read_at: list[LogOffset | None],
         replica_manager: ReplicaManager,
         on_done: Callable[[Fetched], None],
     ) -> None:
         super().__init__(params.max_wait_ms)
         self._params = params
-        self._wanted = wanted
+        self._requested = requested
         self._read_at = read_at
         self._replica_manager = replica_manager
         self._on_done = on_done
 
     def try_complete(self) -> bool:
         accumulated = 0
-        for (key, wanted), start in zip(self._wanted, self._read_at, strict=True):
+        for (key, request), start in zip(self._requested, self._read_at, strict=True):
             if start is None:
                 continue
             try:
                 partition = self._replica_manager.partition_or_raise(key.partition)
-                log = partition.local_log(wanted.current_leader_epoch, self._params.fetch_only_leader)
-                available = _bytes_available(start, _readable_end(log, self._params.isolation), wanted.max_bytes)
-                if available < 0 or start.offset > log.log_end_offset or _has_diverged(partition, log, wanted):
+                log = partition.local_log(request.current_leader_epoch, self._params.fetch_only_leader)
+                available = _bytes_available(start, _readable_end(log, self._params.isolation), request.max_bytes)
+                if available < 0 or start.offset > log.log_end_offset or _has_diverged(partition, log, request):
                     return self.force_complete()
             except KafkaError:
-                return self.force_complete()  # not the leader any more, another epoch, a failed disk: the read says which
+                return self.force_complete()  # no longer the leader, another epoch, a failed disk: the read reports which
             accumulated += available
         return accumulated >= self._params.min_bytes and self.force_complete()
 
     def on_complete(self) -> None:
-        self._replica_manager.read_after_waiting(self._params, self._wanted, self._on_done)
+        self._replica_manager.read_after_waiting(self._params, self._requested, self._on_done)
 
     def on_expiration(self) -> None:
         metrics = self._replica_manager.metrics
@@ -95,21 +94,21 @@ def _readable_end(log: Log, isolation: FetchIsolation) -> LogOffset:
 
 
 def _bytes_available(start: LogOffset, end: LogOffset, max_bytes: int) -> int:
-    """How many bytes a fetch could get; -1 where it should read at once: the log has rolled to another segment, or back."""
+    """The bytes available to a fetch; -1 if it should read at once, because the log has rolled to another segment or was truncated."""
     if start.offset == end.offset:
-        return 0  # right after a roll the end may still be on the old segment
+        return 0  # right after a roll the end may still be in the old segment
     if end.on_older_segment(start) or start.on_older_segment(end):
         return -1
     if start.offset > end.offset:
-        return 0  # of a new leader, whose high watermark is still behind what readers have seen
+        return 0  # the high watermark of a new leader may be behind what consumers have read already
     return min(end.bytes_after(start), max_bytes) if start.on_same_segment(end) else 0
 
 
-def _has_diverged(partition: Partition, log: Log, wanted: FetchPartition) -> bool:
-    """A truncation while the fetch waited: its fetcher has to truncate too."""
-    if wanted.last_fetched_epoch == NO_EPOCH:
+def _has_diverged(partition: Partition, log: Log, request: PartitionFetch) -> bool:
+    """Whether the log was truncated while the fetch waited, so that the fetcher has to truncate too."""
+    if request.last_fetched_epoch == NO_EPOCH:
         return False
-    if wanted.last_fetched_epoch == log.epochs.latest_epoch:
-        return log.log_end_offset < wanted.offset
-    epoch, end_offset = partition.last_offset_for_leader_epoch(wanted.current_leader_epoch, wanted.last_fetched_epoch, False)
-    return epoch < wanted.last_fetched_epoch or end_offset < wanted.offset
+    if request.last_fetched_epoch == log.epochs.latest_epoch:
+        return log.log_end_offset < request.offset
+    epoch, end_offset = partition.last_offset_for_leader_epoch(request.current_leader_epoch, request.last_fetched_epoch, False)
+    return epoch < request.last_fetched_epoch or end_offset < request.offset

@@ -1,8 +1,7 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""An answer that waits: for replicas, for data, for members of a group, and never longer than its delay.
+"""An operation that waits for an event, such as replication or new data, for at most its delay.
 
-A handler makes one when it cannot answer at once and gives it to a purgatory. It is completed exactly once, by whoever comes first: the
-event it waits for, or its timeout.
+It is made when a request cannot be answered at once, and waits in a purgatory. It completes exactly once: by its event or by its timeout.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from barnabas.broker.waiting.timing_wheel import TimerTask
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class DelayedOperation(TimerTask):
-    """Subclasses say when it can be completed (`try_complete`), what to do then (`on_complete`), and what else if it was too late."""
+    """Subclasses define when it can complete (`try_complete`), what it does then (`on_complete`), and what it does after a timeout."""
 
     def __init__(self, delay_ms: int) -> None:
         super().__init__()
@@ -22,18 +21,18 @@ class DelayedOperation(TimerTask):
         self.completed = False
 
     def try_complete(self) -> bool:
-        """Looks whether the wait is over and if so returns `force_complete()`; otherwise False. It may be asked often."""
+        """Returns `force_complete()` if the wait is over, else False. It may be called often."""
         raise NotImplementedError
 
     def on_complete(self) -> None:
-        """The answer. It is called once, and may start, check or complete other operations."""
+        """Called once, on completion. It may start, check or complete other operations."""
         raise NotImplementedError
 
     def on_expiration(self) -> None:
-        """Called after `on_complete` if it was the timeout that completed the operation; counts it, as a rule."""
+        """Called after `on_complete` if the timeout completed the operation, usually to count it."""
 
     def force_complete(self) -> bool:
-        """Completes the operation, ready or not; True for the caller that did it, False for all after."""
+        """Completes the operation, whether its event has happened or not. True if this call completed it."""
         if self.completed:
             return False
         self.completed = True
@@ -42,7 +41,7 @@ class DelayedOperation(TimerTask):
         return True
 
     def expire(self) -> bool:
-        """The timeout has come."""
+        """Called at the timeout. True if it completed the operation."""
         if not self.force_complete():
             return False
         self.on_expiration()

@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""A produce that waits for the in-sync replicas to have its records (acks=all), or for the disk to have them (flush.messages), or both.
+"""A produce that waits until its records are on the in-sync replicas (acks=all), on disk (flush.messages), or both.
 
-It is completed by the high watermark passing the last of them, by the flush, by a lost lead or a lost disk, or by the request's timeout;
-the records stay in the log whatever it says.
+It completes when the high watermark has passed its records, when they are flushed, when the leader changes or the disk fails, or after the
+timeout of the request. The records stay in the log in all cases.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import mypyc_attr
 
-from barnabas.broker.partitions.partition import NOT_YET
 from barnabas.broker.partitions.partition_append import PartitionAppend
 from barnabas.broker.waiting.delayed_operation import DelayedOperation
 from barnabas.protocol.errors import ErrorCode
@@ -26,7 +25,7 @@ _REQUEST_TIMED_OUT: Final = int(ErrorCode.REQUEST_TIMED_OUT)
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class DelayedProduce(DelayedOperation):
-    """Of `results` those without an error wait; the others are answered as they are."""
+    """`results` without an error wait. Results with an error are final."""
 
     def __init__(
         self,
@@ -43,16 +42,16 @@ class DelayedProduce(DelayedOperation):
         self._by_all = by_all
         self._pending = [result for result in results if result.error == _NONE]
         for result in self._pending:
-            result.error = _REQUEST_TIMED_OUT  # unless something better is known in time
+            result.error = _REQUEST_TIMED_OUT  # the result if nothing replaces it in time
 
     def try_complete(self) -> bool:
         waiting: list[PartitionAppend] = []
         for result in self._pending:
-            error = self._replica_manager.check_replicated(result, self._by_all)
-            if error == NOT_YET:
+            status = self._replica_manager.check_replicated(result, self._by_all)
+            if status.is_pending:
                 waiting.append(result)
             else:
-                result.error = error
+                result.error = status.error
         self._pending = waiting
         return not waiting and self.force_complete()
 

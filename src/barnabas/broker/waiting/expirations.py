@@ -1,6 +1,6 @@
-"""Sees to it that what waits in the purgatories times out: one timer of the loop for all of them.
+"""Expires the delayed operations of all purgatories, with one timer of the event loop.
 
-A purgatory decides what is due, this only brings it the time. Nothing is scheduled while nothing waits.
+Each purgatory decides which operations are due; this class calls it at the right time. No timer is set while nothing waits.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Expirations:
         self._next_ms = _NEVER
 
     def new_purgatory(self, name: str, purge_interval: int = PURGE_INTERVAL) -> DelayedOperationPurgatory[Any]:
-        """A purgatory that is driven from here."""
+        """A purgatory whose operations this object expires."""
         purgatory: DelayedOperationPurgatory[Any] = DelayedOperationPurgatory(
             name, self._clock.monotonic_ms(), purge_interval, self._wake_at
         )
@@ -34,7 +34,7 @@ class Expirations:
         return purgatory
 
     def complete_all(self) -> None:
-        """Answers everything that waits in any of them."""
+        """Completes all operations of all purgatories."""
         for purgatory in self._purgatories:
             purgatory.complete_all()
 
@@ -59,5 +59,5 @@ class Expirations:
             purgatory.advance(monotonic_ms)
             next_ms = purgatory.next_expiry_ms()
             if next_ms is not None:
-                # At least a tick ahead: a loop that wakes a fraction too early must not spin until the millisecond is over.
+                # At least one millisecond ahead: a loop that wakes slightly too early must not spin until the tick has passed.
                 self._wake_at(max(next_ms, monotonic_ms + 1))

@@ -1,9 +1,9 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""Where delayed operations wait, each under the keys of the events that may complete it, and in a timer for its timeout.
+"""Holds delayed operations, each under the keys of the events that may complete it, and in a timer for its timeout.
 
-Handlers leave operations here; appends, high watermarks and group changes call `check_and_complete`; the loop calls `advance` when
-`next_expiry_ms` says so. It has no locks, since there is one thread, but it is re-entrant: completing an operation may check keys, watch
-new operations and complete others. A failing operation must never harm the one whose event woke it: its error is logged and stays here.
+Requests that have to wait leave operations here. Appends and moves of the high watermark call `check_and_complete`, and `Expirations` calls
+`advance`. There are no locks, because there is one thread, but it is re-entrant: completing an operation may check keys, watch new
+operations and complete others. An error of an operation is logged here and never reaches the caller whose event woke it.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _log = logging.getLogger(__name__)
 
 
 class DelayedOperationPurgatory(Generic[Operation]):
-    """`purge_interval` is a number of operations: so many may be completed and still stand under other keys before all keys are swept.
-    `wake_at` is told of every timeout that was set, so that whoever drives the purgatory comes back in time."""
+    """`purge_interval` is the number of completed operations that may remain under other keys before all keys are swept. `wake_at` is
+    called with the time of every new timeout, so that `advance` is called in time."""
 
     def __init__(
         self, name: str, start_ms: int, purge_interval: int = PURGE_INTERVAL, wake_at: Callable[[int], None] = lambda _: None
@@ -35,14 +35,14 @@ class DelayedOperationPurgatory(Generic[Operation]):
         self._timer = Timer(start_ms)
         self._watchers: dict[Hashable, list[Operation]] = {}
         self._estimated_total = 0
-        # Keys to look at. It is not empty while a check is running, so that a check inside a check only adds its key: the stack stays flat
-        # however long the chain of operations is that complete each other.
+        # Keys to check. A check inside a running check only adds its key here, so that the stack stays flat however long the chain of
+        # operations is that complete each other.
         self._to_check: dict[Hashable, None] = {}
         self._checking = False
         self._checks = 0
 
     def try_complete_else_watch(self, operation: Operation, keys: Sequence[Hashable], monotonic_ms: int) -> bool:
-        """Completes the operation now (True), or lets it wait for one of the keys or its timeout (False)."""
+        """Completes the operation now (True), or watches it under the keys until its timeout (False)."""
         assert keys, "The watch key list can't be empty"
         checks = self._checks
         if operation.try_complete():
@@ -52,7 +52,7 @@ class DelayedOperationPurgatory(Generic[Operation]):
         for key in keys:
             self._watchers.setdefault(key, []).append(operation)
         self._estimated_total += 1
-        # Between looking and watching nothing can happen on one thread, except by the looking itself.
+        # With one thread only `try_complete` itself can have checked keys before the operation was watched.
         if self._checks != checks and operation.try_complete():
             return True
         if not operation.completed:
@@ -62,9 +62,9 @@ class DelayedOperationPurgatory(Generic[Operation]):
         return False
 
     def check_and_complete(self, key: Hashable) -> int:
-        """Something has happened to a key: completes the operations that waited for it, and returns how many.
+        """Checks the operations of a key after an event, and returns how many it has completed.
 
-        Called from within a completion it returns 0 and the call that is running does the work, before it returns.
+        Inside a running check it returns 0, and the running check does the work before it returns.
         """
         self._checks += 1
         if not self._watchers or key not in self._watchers:
@@ -73,31 +73,31 @@ class DelayedOperationPurgatory(Generic[Operation]):
         return 0 if self._checking else self._check()
 
     def is_watched(self, key: Hashable) -> bool:
-        """Whether anything may be waiting for a key."""
+        """Whether operations may be waiting for a key."""
         return key in self._watchers
 
     def cancel_for_key(self, key: Hashable) -> list[Operation]:
-        """Forgets the operations that wait for a key, timeouts included, without completing them."""
+        """Removes the operations that wait for a key, and their timeouts, without completing them."""
         cancelled = [operation for operation in self._watchers.pop(key, []) if not operation.completed]
         for operation in cancelled:
             operation.cancel()
         return cancelled
 
     def complete_all(self) -> None:
-        """Answers everything that waits with what there is now: the broker is about to stop."""
+        """Completes all operations with their current results, because the broker is about to stop."""
         for operations in list(self._watchers.values()):
             for operation in list(operations):
                 self._safely(operation.force_complete)
         self._sweep(list(self._watchers))
 
     def advance(self, monotonic_ms: int) -> int:
-        """Completes what has waited too long; returns how many."""
+        """Completes the operations whose timeout has passed; returns how many."""
         expired = sum(self._safely(task.expire) for task in self._timer.advance(monotonic_ms) if isinstance(task, DelayedOperation))
         self._purge_if_due()
         return expired
 
     def next_expiry_ms(self) -> int | None:
-        """When to call `advance` next; None while nothing waits."""
+        """When `advance` has to be called next; None while nothing waits."""
         return self._timer.next_expiry_ms()
 
     def metrics(self) -> dict[str, int]:
@@ -106,7 +106,7 @@ class DelayedOperationPurgatory(Generic[Operation]):
 
     @property
     def watched(self) -> int:
-        """Entries under all keys: an operation counts once for each of its keys, and until it is swept out."""
+        """Entries under all keys. An operation counts once for each of its keys, until it is swept."""
         return sum(map(len, self._watchers.values()))
 
     @property
@@ -151,7 +151,7 @@ class DelayedOperationPurgatory(Generic[Operation]):
             _log.debug("Purged %d elements from the watch lists of %s", purged, self.name)
 
     def _sweep(self, keys: Iterable[Hashable]) -> int:
-        """Drops completed operations from the lists of these keys, and the keys that have none left."""
+        """Removes completed operations from these keys, and keys without operations."""
         purged = 0
         for key in keys:
             operations = self._watchers.get(key)

@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""Kafka's hierarchical timing wheel: very many timeouts, of which most are cancelled before they come.
+"""Kafka's hierarchical timing wheel, for very many timeouts of which most are cancelled before they expire.
 
-The purgatory keeps its timeouts here; adding and cancelling one costs the same with ten waiting or a million. Nothing here reads a clock or
-runs a task: time is given, has to be monotonic, and `advance` answers with the tasks that are due.
+The purgatory keeps its timeouts here. Adding and cancelling one costs the same with ten tasks or a million. This module reads no clock and
+runs no task: callers pass a monotonic time, and `advance` returns the tasks that are due.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NOT_QUEUED: Final = -1
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class TimerTask:
-    """Something with a deadline. A task stands in one timer at a time; adding it anew moves it."""
+    """An object with a deadline. A task is in one timer at a time; adding it again moves it."""
 
     def __init__(self) -> None:
         self.expiration_ms: int = -1
@@ -34,14 +34,13 @@ class TimerTask:
         return self.bucket is not None
 
     def cancel(self) -> None:
-        """Takes the task out of its timer. One that `advance` has already handed out is out of reach."""
+        """Removes the task from its timer. It has no effect on a task that `advance` has returned already."""
         if self.bucket is not None:
             self.bucket.remove(self)
 
 
 class Timer:
-    """All wheels, and the queue of those buckets that hold something: the clock jumps from bucket to bucket and never ticks through
-    empty ones."""
+    """All wheels, and a queue of the buckets with tasks: the clock jumps from bucket to bucket and never ticks through empty ones."""
 
     def __init__(self, start_ms: int, tick_ms: int = TICK_MS, wheel_size: int = WHEEL_SIZE) -> None:
         assert tick_ms > 0 and wheel_size > 1
@@ -49,12 +48,12 @@ class Timer:
         self._wheel = TimingWheel(tick_ms, wheel_size, start_ms, self._counter)
         self._queue: list[tuple[int, int, Bucket]] = []
         self._queued = 0
-        # What was due when it was added. Kafka hands it to its executor; here it waits for the next advance.
+        # Tasks that were due when they were added. Kafka hands them to its executor; here they wait for the next advance.
         self._due = Bucket(self._counter)
 
     @property
     def size(self) -> int:
-        """How many tasks wait; cancelled ones are gone at once."""
+        """The number of waiting tasks, without cancelled ones."""
         return self._counter.tasks
 
     @property
@@ -62,7 +61,7 @@ class Timer:
         return self._wheel.current_time_ms
 
     def add(self, task: TimerTask, delay_ms: int, monotonic_ms: int) -> None:
-        """Schedules a task `delay_ms` from now; without a delay it is due at the next `advance`."""
+        """Schedules a task `delay_ms` from now. Without a delay it is due at the next `advance`."""
         task.cancel()
         self._catch_up(monotonic_ms)
         task.expiration_ms = min(monotonic_ms + delay_ms, EXPIRATION_MS_MAX)
@@ -70,7 +69,7 @@ class Timer:
             self._due.add(task)
 
     def advance(self, monotonic_ms: int) -> list[TimerTask]:
-        """The tasks that are due, the oldest first. What a coarse wheel held moves down to a finer one."""
+        """The tasks that are due, the oldest first. Other tasks of an expired bucket move from a coarse wheel to a finer one."""
         expired = self._due.take()
         while self._queue and self._queue[0][0] <= monotonic_ms:
             expiration_ms, _, bucket = heappop(self._queue)
@@ -83,7 +82,7 @@ class Timer:
         return expired
 
     def next_expiry_ms(self) -> int | None:
-        """When `advance` is next of use: a task is due, or a bucket moves down. None while nothing waits."""
+        """When `advance` has to be called next: a task is due, or a bucket moves to a finer wheel. None while nothing waits."""
         if self._due.tasks:
             return self.current_time_ms
         while self._queue and not self._queue[0][2].tasks:
@@ -91,7 +90,7 @@ class Timer:
         return self._queue[0][0] if self._queue else None
 
     def _catch_up(self, monotonic_ms: int) -> None:
-        """Moves the clock after idle time, so that a task is put into the wheel that fits its delay and not into a coarser one."""
+        """Moves the clock after idle time, so that a task goes into the wheel that fits its delay and not into a coarser one."""
         if not self._queue or self._queue[0][0] > monotonic_ms:
             self._wheel.advance(monotonic_ms)
 
@@ -105,7 +104,7 @@ class Timer:
         bucket = wheel.bucket(task.expiration_ms)
         bucket.add(task)
         begins_ms = task.expiration_ms - task.expiration_ms % wheel.tick_ms
-        # A bucket is queued once a round, however many tasks it gets.
+        # A bucket is queued once per round, however many tasks it gets.
         if bucket.expiration_ms != begins_ms:
             bucket.expiration_ms = begins_ms
             self._queued += 1
@@ -114,8 +113,8 @@ class Timer:
 
 
 class TimingWheel:
-    """A ring of buckets, each one tick wide; it covers [current time, current time + interval). What lies beyond goes to a wheel whose
-    tick is this one's interval, made when it is first needed."""
+    """A ring of buckets, each one tick wide, for the time from now to now + interval. Later tasks go to an overflow wheel, whose tick is
+    the interval of this one. It is made when it is first needed."""
 
     def __init__(self, tick_ms: int, wheel_size: int, start_ms: int, counter: TaskCounter) -> None:
         self.tick_ms = tick_ms
@@ -142,17 +141,17 @@ class TimingWheel:
 
 
 class TaskCounter:
-    """How many tasks wait in all the buckets of a timer."""
+    """The number of tasks in all buckets of a timer."""
 
     def __init__(self) -> None:
         self.tasks = 0
 
 
 class Bucket:
-    """The tasks of one tick, in the order in which they came."""
+    """The tasks of one tick, in the order in which they were added."""
 
     def __init__(self, counter: TaskCounter) -> None:
-        # A dict keeps the order and forgets in constant time: the linked list of Kafka, at the speed of C.
+        # A dict keeps the order and removes in constant time, as Kafka's linked list does.
         self.tasks: dict[TimerTask, None] = {}
         self.expiration_ms = _NOT_QUEUED
         self._counter = counter

@@ -1,12 +1,13 @@
-"""The admin client: topics, settings, groups, partitions, security and the cluster itself, over Kafka's protocol.
+"""The admin client: topics, settings, groups, partitions, security and the cluster, over Kafka's protocol.
 
-A name is loaded when it is first used: who asks for offsets need not wait for what manages users.
+A name is loaded at its first use, so that a program that lists offsets does not load the modules that manage users.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from barnabas.client.lazy_names import lazy_getattr
 
 if TYPE_CHECKING:
     from barnabas.client.admin.access.acl_values import (
@@ -291,7 +292,4 @@ _PLACES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_PLACES[name]), name)
+__getattr__ = lazy_getattr(__name__, _PLACES)

@@ -1,6 +1,6 @@
-"""The blocking face of the admin client: the methods of `AsyncAdmin`, run on a thread of its own and waited for.
+"""The blocking admin client: runs the methods of `AsyncAdmin` on an event loop thread of its own and waits for their results.
 
-It may be shared by any number of threads; their calls go on side by side.
+It is thread-safe; calls from different threads run concurrently.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ R = TypeVar("R")
 
 
 def _blocking(method: Callable[Concatenate[AsyncAdmin, P], Coroutine[Any, Any, R]]) -> Callable[Concatenate[Admin, P], R]:
-    """The same method, which returns when it is done. The client's own deadline ends the wait."""
+    """A blocking version of a method of `AsyncAdmin`. The call's own deadline bounds the wait."""
 
     @functools.wraps(method)
     def call(self: Admin, /, *arguments: P.args, **keywords: P.kwargs) -> R:
@@ -32,8 +32,8 @@ def _blocking(method: Callable[Concatenate[AsyncAdmin, P], Coroutine[Any, Any, R
 class Admin:
     """`with Admin(bootstrap_servers="localhost:9092") as admin: admin.create_topics([NewTopic("orders", 6, 3)]).all()`
 
-    Configured by Kafka's dotted names in a mapping, or by keyword arguments with `_` for the dots. Every method takes `timeout_ms` instead
-    of default.api.timeout.ms.
+    Configured by Kafka's dotted names in a mapping, or by keyword arguments with `_` for the dots. Every method takes `timeout_ms`, which
+    replaces default.api.timeout.ms.
     """
 
     def __init__(self, config: Mapping[str, object] | None = None, **keywords: object) -> None:
@@ -43,35 +43,35 @@ class Admin:
         self._closed = False
 
     def close(self, timeout_ms: int | None = None) -> None:
-        """Waits for calls that are under way, at most so long (None: as long as they take), then ends connections and thread. May be
-        repeated."""
+        """Waits for pending calls for at most `timeout_ms` (None: until they finish), then closes the connections and ends the thread. May
+        be called again."""
         if self._closed:
             return
         self._closed = True
         try:
             self._thread.run(self._admin.close(timeout_ms))
         except IllegalState:
-            pass  # a child process: the thread was not taken along
+            pass  # in a forked child process the event loop thread does not exist
         finally:
             self._thread.close()
 
     def last_connection_error(self) -> KafkaError | None:
-        """Why a broker could not be reached: the last failure of an address that has not been connected to since. None if there is none.
+        """The last connection failure of an address that has not been connected to since; None if there is none.
 
         Every Timeout of this client has it as its cause.
         """
         return self._admin.last_connection_error()
 
     def metrics(self) -> dict[MetricName, Metric]:
-        """What the client measures of itself."""
+        """The client's own metrics."""
         return self._admin.metrics()
 
     def register_metric_for_subscription(self, metric: Metric) -> None:
-        """Has a metric of the application pushed with the client's own, where the cluster subscribes to it (KIP-1076)."""
+        """Pushes a metric of the application with the client's own metrics, if the cluster subscribes to it (KIP-1076)."""
         self._admin.register_metric_for_subscription(metric)
 
     def unregister_metric_from_subscription(self, metric: Metric) -> None:
-        """It is not pushed any more."""
+        """Stops pushing a metric of the application."""
         self._admin.unregister_metric_from_subscription(metric)
 
     def __enter__(self) -> Self:

@@ -1,7 +1,7 @@
-"""The admin client on asyncio: every operation of Java's Admin, each a coroutine.
+"""The admin client on asyncio: every operation of Java's Admin as a coroutine.
 
-The operations stand in one file for each noun; here they are put together with the network, the metadata and the settings. An operation on
-many things returns `Outcomes`, in which each of them has its value or its error; one on a single thing returns it or raises.
+The operations are in one file for each noun; this module combines them with the network, the metadata and the settings. An operation on
+several keys returns `Outcomes`, which has a value or an error for each key; an operation on one key returns its value or raises.
 """
 
 from __future__ import annotations
@@ -67,10 +67,10 @@ class AsyncAdmin(
     ProducerCalls,
     TransactionCalls,
 ):
-    """`AsyncAdmin({"bootstrap.servers": "localhost:9092"})` or `AsyncAdmin(bootstrap_servers="localhost:9092")`; to be closed, best by
-    `async with`. Belongs to the event loop on which it is first used.
+    """`AsyncAdmin({"bootstrap.servers": "localhost:9092"})` or `AsyncAdmin(bootstrap_servers="localhost:9092")`. Close it, preferably with
+    `async with`. It belongs to the event loop on which it is first used.
 
-    Every method takes `timeout_ms` instead of default.api.timeout.ms.
+    Every method takes `timeout_ms`, which replaces default.api.timeout.ms.
     """
 
     def __init__(self, config: Mapping[str, object] | None = None, **keywords: object) -> None:
@@ -96,7 +96,7 @@ class AsyncAdmin(
         self._config.report_unused()
 
     async def start(self) -> None:
-        """Begins to look for the cluster. The first call does it, too."""
+        """Starts to fetch the metadata of the cluster. The first call does so too."""
         await self._starting.wait()
 
     async def _start(self) -> None:
@@ -105,7 +105,7 @@ class AsyncAdmin(
             self._telemetry.start()
 
     async def close(self, timeout_ms: int | None = None) -> None:
-        """Waits for calls that are under way, at most so long (None: as long as they take), then ends all connections. May be repeated."""
+        """Waits for pending calls for at most `timeout_ms` (None: until they finish), then closes all connections. May be called again."""
         if timeout_ms is not None and timeout_ms < 0:
             raise IllegalArgument("The timeout cannot be negative.")
         if self._closed:
@@ -119,27 +119,27 @@ class AsyncAdmin(
         self._metrics.close()
 
     def last_connection_error(self) -> KafkaError | None:
-        """Why a broker could not be reached: the last failure of an address that has not been connected to since. None if there is none.
+        """The last connection failure of an address that has not been connected to since; None if there is none.
 
         Every Timeout of this client has it as its cause.
         """
         return self._metadata.failures.last()
 
     def metrics(self) -> dict[MetricName, Metric]:
-        """What the client measures of itself."""
+        """The client's own metrics."""
         return self._metrics.all()
 
     def register_metric_for_subscription(self, metric: Metric) -> None:
-        """Has a metric of the application pushed with the client's own, where the cluster subscribes to it (KIP-1076).
+        """Pushes a metric of the application with the client's own metrics, if the cluster subscribes to it (KIP-1076).
 
-        `Metric.of(MetricName("queue-length", "app-metrics"), lambda: len(queue))` is org.apache.kafka.app.queue.length to the cluster. One
-        whose name is that of a metric of the client is passed over; so is everything with enable.metrics.push=false.
+        The cluster names `Metric.of(MetricName("queue-length", "app-metrics"), lambda: len(queue))` org.apache.kafka.app.queue.length. A
+        metric with the name of one of the client's own metrics is ignored. With enable.metrics.push=false nothing is pushed.
         """
         if self._telemetry is not None:
             self._telemetry.register(metric)
 
     def unregister_metric_from_subscription(self, metric: Metric) -> None:
-        """It is not pushed any more."""
+        """Stops pushing a metric of the application."""
         if self._telemetry is not None:
             self._telemetry.unregister(metric)
 

@@ -1,4 +1,4 @@
-"""A call of a user on its way: its deadline, how often it was tried, and what nodes have said about the keys it asks for.
+"""A user's call in progress: its deadline, its number of attempts, and the results so far for its keys.
 
 Plain values; `Calls` acts on them.
 """
@@ -18,7 +18,7 @@ V = TypeVar("V")
 
 
 class NotAssigned(Disconnected):
-    """There is no node yet that could be asked."""
+    """No node is known yet to which the request can be sent."""
 
 
 class Time(Protocol):
@@ -28,10 +28,10 @@ class Time(Protocol):
 
 
 @dataclass
-class Answer(Generic[K, V]):
-    """What a node said about some keys: those in `moved` are to be looked up anew, those in `throttled` asked for again after a while.
+class ApiResult(Generic[K, V]):
+    """The result of one request for some keys. Keys in `moved` are looked up again; keys in `throttled` are requested again after a pause.
 
-    Where keys may move, one that is not named at all is asked for again at the same node.
+    Where keys may move between nodes, a key that the result does not name is requested again from the same node.
     """
 
     done: dict[K, V] = field(default_factory=dict)
@@ -45,15 +45,15 @@ class Answer(Generic[K, V]):
 
 
 @dataclass
-class Located(Generic[K]):
-    """Where keys live. Those that it does not name are looked up again after the back-off."""
+class LookupResult(Generic[K]):
+    """The nodes that hold keys. Keys that it does not name are looked up again after the back-off."""
 
-    found: dict[K, int] = field(default_factory=dict)
+    mapped: dict[K, int] = field(default_factory=dict)
     failed: dict[K, KafkaError] = field(default_factory=dict)
 
 
 class Call:
-    """One call of a user: what it is called, when it must end, and how often it was tried."""
+    """One call of a user: its name, its deadline and its number of attempts."""
 
     def __init__(self, name: str, timeout_ms: int, clock: Time) -> None:
         self.name = name
@@ -62,8 +62,8 @@ class Call:
         self._deadline_ms = clock.monotonic_ms() + timeout_ms
         self._wall_deadline_ms = clock.now_ms() + timeout_ms
         self._next_try_ms = 0
-        self.last_error: KafkaError | None = None  # what the last attempt ended with
-        self.api: str | None = None  # the request sent last, for calls that consist of several
+        self.last_error: KafkaError | None = None  # the error of the last attempt
+        self.api: str | None = None  # the last request sent, for calls that consist of several requests
 
     def remaining_ms(self) -> int:
         return max(0, self._deadline_ms - self._clock.monotonic_ms())
@@ -73,15 +73,15 @@ class Call:
         self._next_try_ms = self._clock.now_ms() + wait_ms
 
     def branch(self) -> Call:
-        """The same call, to be tried and counted at one node by itself."""
-        twin = Call(self.name, 0, self._clock)
-        twin._deadline_ms = self._deadline_ms
-        twin._wall_deadline_ms = self._wall_deadline_ms
-        twin.api = self.api
-        return twin
+        """The same call with a retry count of its own, for the requests to one node."""
+        branched = Call(self.name, 0, self._clock)
+        branched._deadline_ms = self._deadline_ms
+        branched._wall_deadline_ms = self._wall_deadline_ms
+        branched.api = self.api
+        return branched
 
     def timed_out(self, failures: ConnectionFailures, cause: BaseException | None = None, *, assigned: bool = True) -> Timeout:
-        """Kafka's words for a call that took too long; what stood in the way is its cause."""
+        """The Timeout of this call in Kafka's words, with the last error as its cause."""
         name = self.name if self.api is None else f"{self.name}(api={self.api})"
         if not assigned:
             return failures.timeout(f"Timed out waiting for a node assignment. Call: {name}", cause=cause)

@@ -1,9 +1,9 @@
-"""How a call of the admin client reaches the brokers that can answer it, and how often it is tried.
+"""Routing and retries of admin calls.
 
-Between the methods of the admin client and the network: a method says where to ask, what to ask and how to read the answer; here are the
-deadline (default.api.timeout.ms for the call, request.timeout.ms for each attempt), the retries with their back-off, and the two ways of
-routing: `ask` for one node at a time, `ask_each` for keys that live on different nodes and may move while we ask. An error that is not
-retriable is never tried again, and nothing is tried after the deadline.
+`Calls` is between the methods of the admin client and the network. A method supplies the route, the request and a function that reads the
+response. `Calls` applies the deadline (default.api.timeout.ms for the call, request.timeout.ms for each attempt), the retries with their
+back-off, and one of two ways of routing: `request` sends to one node at a time, `request_by_node` serves keys that live on different nodes
+and may move meanwhile. An error that is not retriable is never retried, and nothing is retried after the deadline.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Protocol, TypeVar, cast
 
-from barnabas.client.admin.call import Answer, Call, Located, NotAssigned, Time
-from barnabas.client.admin.keys import each_of
+from barnabas.client.admin.call import ApiResult, Call, LookupResult, NotAssigned, Time
+from barnabas.client.admin.keys import distinct
 from barnabas.client.admin.outcomes import Outcomes, failed
 from barnabas.client.cluster import Node
 from barnabas.client.errors import Disconnected, IllegalArgument, IllegalState, Timeout, UnknownServerError, error_for, refreshes_metadata
@@ -39,7 +39,7 @@ SOFTWARE_VERSION: Final = "4.2.0"
 
 
 class Channel(Protocol):
-    """What is needed of the network: one request to one node, and which versions that node takes once it has been spoken to."""
+    """The part of the network client that `Calls` uses: send one request to one node, and the versions of a node after its handshake."""
 
     async def send(
         self, node_id: int, request: Message, *, timeout_ms: int | None = None, version: int | None = None, max_version: int | None = None
@@ -48,12 +48,12 @@ class Channel(Protocol):
     def version_of(self, node_id: int, api_key: int) -> int | None: ...
 
 
-class Directory(Protocol):
-    """What is known of the cluster: who is there, and who leads."""
+class NodeDirectory(Protocol):
+    """The part of the metadata that `Calls` uses: the nodes of the cluster and its controller."""
 
     @property
     def known(self) -> bool:
-        """Whether any broker has ever answered."""
+        """Whether any broker has ever responded."""
 
     async def any_node(self, timeout_ms: int) -> int: ...
 
@@ -62,7 +62,7 @@ class Directory(Protocol):
     async def brokers(self, timeout_ms: int) -> list[int]: ...
 
     def node(self, node_id: int) -> Node:
-        """The node of an id; one that is not known has no address."""
+        """The node of an id. An unknown node has no address."""
 
     def request_update(self) -> None: ...
 
@@ -85,7 +85,7 @@ class Calls:
     def __init__(
         self,
         channel: Channel,
-        directory: Directory,
+        directory: NodeDirectory,
         settings: CallSettings,
         clock: Time,
         backoff: Backoff,
@@ -108,7 +108,7 @@ class Calls:
         return self._settings.request_timeout_ms
 
     def begin(self, name: str, timeout_ms: int | None) -> Call:
-        """A call with its deadline: the given one, or default.api.timeout.ms from now."""
+        """A call with its deadline: `timeout_ms` from now, or default.api.timeout.ms if it is None."""
         if self._closed:
             raise IllegalState("Cannot accept new calls when the admin client is closing.")
         if timeout_ms is not None and timeout_ms < 0:
@@ -116,7 +116,7 @@ class Calls:
         return Call(name, self._settings.default_api_timeout_ms if timeout_ms is None else timeout_ms, self._clock)
 
     async def close(self, timeout_ms: int | None) -> None:
-        """Takes no more calls, and waits for those that are under way, which are not tried again; for at most so long, if it is said."""
+        """Rejects new calls and waits for pending calls, which are not retried; at most `timeout_ms` unless it is None."""
         self._closed = True
         self._idle = asyncio.Event()
         with suppress(TimeoutError):
@@ -158,19 +158,20 @@ class Calls:
             except KafkaError as error:
                 await self.back_off(call, error)
 
-    async def each_at_itself(self, call: Call, node_ids: Sequence[int]) -> Located[int]:
-        """For keys that are brokers. One that is not there is waited for."""
+    async def locate_brokers(self, call: Call, node_ids: Sequence[int]) -> LookupResult[int]:
+        """Locates keys that are broker ids. A broker that is not alive is looked up again."""
         alive = await self.directory.brokers(self.attempt_ms(call))
-        found = {node_id: node_id for node_id in node_ids if node_id in alive}
-        if not found:
+        nodes = {node_id: node_id for node_id in node_ids if node_id in alive}
+        if not nodes:
             raise NotAssigned(f"None of the brokers {list(node_ids)} is alive")
-        return Located(found)
+        return LookupResult(nodes)
 
     def attempt_ms(self, call: Call) -> int:
         return min(self._settings.request_timeout_ms, call.remaining_ms())
 
     async def send(self, call: Call, node_id: int, request: Message, *, at_most: int | None = None, at_least: int = 0) -> Any:
-        """One attempt at one node: its answer, or what the network raised. The version is the highest that both know, within the limits."""
+        """One attempt at one node: returns its response, or raises the network's error. Uses the highest version common to both, within the
+        limits."""
         if call.api is not None:
             call.api = _api_name(request)
         if at_least and await self._version(call, node_id, request) < at_least:
@@ -181,14 +182,14 @@ class Calls:
         api = BY_NAME[type(request).__name__.removesuffix("Request")]
         version = self._channel.version_of(node_id, api.key)
         if version is None:
-            # Not spoken to yet, or it does not have the API: any answer tells which.
+            # There is no handshake yet, or the node does not support the API. A response to any request shows which.
             await self._channel.send(node_id, ApiVersionsRequest(SOFTWARE_NAME, SOFTWARE_VERSION), timeout_ms=self.attempt_ms(call))
             version = self._channel.version_of(node_id, api.key)
         if version is None:
             raise UnsupportedVersion(f"The node {node_id} does not support {api.name}")
         return version
 
-    async def ask(
+    async def request(
         self,
         call: Call,
         route: Route,
@@ -196,9 +197,10 @@ class Calls:
         read: Callable[[M], R],
         older: Callable[[int], Message | None] | None = None,
     ) -> R:
-        """Sends what `build` makes (given the time of this attempt) to where `route` says, until `read` does not raise a retriable error.
+        """Sends the request of `build` (called with the timeout of this attempt) to the node of `route`, until `read` raises no retriable
+        error.
 
-        `older` says the same in the way of older brokers, if it can; it is used once one has said that it is too old.
+        `older` builds the request for older brokers, or returns None if it cannot. It is used after a broker returned UNSUPPORTED_VERSION.
         """
         with self._counted():
             while True:
@@ -213,76 +215,78 @@ class Calls:
                 except KafkaError as error:
                     await self.back_off(call, error)
 
-    async def ask_about(
+    async def request_keys(
         self,
         call: Call,
         keys: Iterable[K],
         route: Route,
         build: Callable[[int, Sequence[K]], Message],
-        read: Callable[[M], Answer[K, V]],
+        read: Callable[[M], ApiResult[K, V]],
         refused: Mapping[K, KafkaError] | None = None,
         older: Callable[[int, Sequence[K]], Message | None] | None = None,
     ) -> Outcomes[K, V]:
-        """One request about all keys at one node. What keeps it from being answered is the error of each of them.
+        """Sends one request for all keys to one node. An error of the whole request becomes the error of each key.
 
-        `refused` are those that are not asked for at all; what a quota held back is asked for again until the deadline.
+        Keys in `refused` are not sent. Keys throttled by a quota are requested again until the deadline.
         """
-        wanted = list(dict.fromkeys(keys))
-        total: Answer[K, V] = Answer(failed=dict(refused or {}))
-        pending = [key for key in wanted if key not in total.failed]
-        held: dict[K, KafkaError] = {}
+        all_keys = list(dict.fromkeys(keys))
+        total: ApiResult[K, V] = ApiResult(failed=dict(refused or {}))
+        pending = [key for key in all_keys if key not in total.failed]
+        throttled: dict[K, KafkaError] = {}
         while pending:
             try:
                 before = None if older is None else partial(_swapped, older, pending)
-                answer = await self.ask(call, route, partial(_swapped, build, pending), read, before)
-                held = answer.throttled
+                answer = await self.request(call, route, partial(_swapped, build, pending), read, before)
+                throttled = answer.throttled
                 total.done.update((key, value) for key, value in answer.done.items() if key in pending)
                 total.failed.update((key, error) for key, error in answer.failed.items() if key in pending)
                 total.failed.update(
                     (key, UnknownServerError(f"The response did not contain a result for {key}"))
                     for key in pending
-                    if not answer.names(key) and key not in held
+                    if not answer.names(key) and key not in throttled
                 )
-                pending = [key for key in pending if key in held]
+                pending = [key for key in pending if key in throttled]
                 if pending:
-                    await self.back_off(call, held[pending[0]], answer.throttle_time_ms)
+                    await self.back_off(call, throttled[pending[0]], answer.throttle_time_ms)
             except KafkaError as error:
                 timed_out = isinstance(error, Timeout)
-                total.failed.update((key, held[key] if timed_out and key in held else error) for key in pending)
+                total.failed.update((key, throttled[key] if timed_out and key in throttled else error) for key in pending)
                 break
-        return Outcomes(wanted, total.done, total.failed)
+        return Outcomes(all_keys, total.done, total.failed)
 
-    async def ask_each(
+    async def request_by_node(
         self,
         call: Call,
         keys: Iterable[K],
-        locate: Callable[[Call, Sequence[K]], Awaitable[Located[K]]],
-        ask: Callable[[Call, int, Sequence[K]], Awaitable[Answer[K, V]]],
+        locate: Callable[[Call, Sequence[K]], Awaitable[LookupResult[K]]],
+        request_from_node: Callable[[Call, int, Sequence[K]], Awaitable[ApiResult[K, V]]],
     ) -> Outcomes[K, V]:
-        """Looks up where each key lives, asks all those nodes at once, and follows the keys that have moved until each has its outcome."""
+        """Looks up the node of each key, sends to all these nodes at once, and follows keys that moved until each key has an outcome."""
         with self._counted():
-            return await self._ask_each(call, each_of(keys), locate, ask)
+            return await self._request_by_node(call, distinct(keys), locate, request_from_node)
 
-    async def _ask_each(
+    async def _request_by_node(
         self,
         call: Call,
-        wanted: list[K],
-        locate: Callable[[Call, Sequence[K]], Awaitable[Located[K]]],
-        ask: Callable[[Call, int, Sequence[K]], Awaitable[Answer[K, V]]],
+        all_keys: list[K],
+        locate: Callable[[Call, Sequence[K]], Awaitable[LookupResult[K]]],
+        request_from_node: Callable[[Call, int, Sequence[K]], Awaitable[ApiResult[K, V]]],
     ) -> Outcomes[K, V]:
-        total: Answer[K, V] = Answer()
-        pending = wanted
+        total: ApiResult[K, V] = ApiResult()
+        pending = all_keys
         while pending:
             located, pending = await self._locate(call, pending, locate)
             total.failed.update(located.failed)
             by_node: dict[int, list[K]] = {}
-            for key, node_id in located.found.items():
+            for key, node_id in located.mapped.items():
                 by_node.setdefault(node_id, []).append(key)
-            answers = await asyncio.gather(*(self._ask_node(call.branch(), node_id, held, ask) for node_id, held in by_node.items()))
+            answers = await asyncio.gather(
+                *(self._request_from_node(call.branch(), node_id, node_keys, request_from_node) for node_id, node_keys in by_node.items())
+            )
             for answer in answers:
                 total.done.update(answer.done)
                 total.failed.update(answer.failed)
-                pending += [key for key in wanted if key in answer.moved]
+                pending += [key for key in all_keys if key in answer.moved]
             if pending:
                 where = "Where some of the keys live is not known yet."
                 try:
@@ -290,10 +294,11 @@ class Calls:
                 except KafkaError as error:
                     total.failed.update(failed(pending, error))
                     break
-        return Outcomes(wanted, total.done, total.failed)
+        return Outcomes(all_keys, total.done, total.failed)
 
     async def back_off(self, call: Call, error: KafkaError, wait_at_least_ms: int = 0) -> None:
-        """Waits before the next attempt; raises when there is to be none, because of the error, the deadline, `retries`, or the end."""
+        """Waits before the next attempt. Raises if there is none: the error is not retriable, or the deadline, `retries` or close() ends
+        the call."""
         if self._closed and isinstance(error, IllegalState):
             raise self._failures.timeout(f"The admin client was closed. Call: {call.name}", cause=error)
         if self._closed or not error.retriable:
@@ -316,35 +321,35 @@ class Calls:
         return call.timed_out(self._failures, call.last_error, assigned=assigned)
 
     async def _locate(
-        self, call: Call, keys: list[K], locate: Callable[[Call, Sequence[K]], Awaitable[Located[K]]]
-    ) -> tuple[Located[K], list[K]]:
-        """Where the keys are, and those of which that is not known yet."""
+        self, call: Call, keys: list[K], locate: Callable[[Call, Sequence[K]], Awaitable[LookupResult[K]]]
+    ) -> tuple[LookupResult[K], list[K]]:
+        """The nodes of keys, and the keys whose node is not known yet."""
         while True:
             try:
                 self._check(call)
                 located = await locate(call, keys)
-                return located, [key for key in keys if key not in located.found and key not in located.failed]
+                return located, [key for key in keys if key not in located.mapped and key not in located.failed]
             except KafkaError as error:
                 try:
                     await self.back_off(call, error)
                 except KafkaError as final:
-                    return Located(failed=failed(keys, final)), []
+                    return LookupResult(failed=failed(keys, final)), []
 
-    async def _ask_node(
-        self, call: Call, node_id: int, keys: list[K], ask: Callable[[Call, int, Sequence[K]], Awaitable[Answer[K, V]]]
-    ) -> Answer[K, V]:
-        total: Answer[K, V] = Answer()
+    async def _request_from_node(
+        self, call: Call, node_id: int, keys: list[K], request_from_node: Callable[[Call, int, Sequence[K]], Awaitable[ApiResult[K, V]]]
+    ) -> ApiResult[K, V]:
+        total: ApiResult[K, V] = ApiResult()
         while keys:
-            error: KafkaError = Disconnected("The answer left some of the keys out.")
+            error: KafkaError = Disconnected("The response did not contain all keys.")
             try:
                 self._check(call)
-                answer = await ask(call, node_id, keys)
+                answer = await request_from_node(call, node_id, keys)
                 total.done.update(answer.done)
                 total.failed.update(answer.failed)
                 total.moved |= answer.moved
                 keys = [key for key in keys if not answer.names(key)]
             except Disconnected:
-                # Whoever was there may be gone for good: somebody else may have taken the keys over.
+                # The node may be gone for good, and another node may hold the keys now.
                 total.moved.update(keys)
                 self.directory.request_update()
                 break
@@ -360,7 +365,7 @@ class Calls:
 
 
 def _api_name(request: Message) -> str:
-    """As Java names it: LIST_OFFSETS."""
+    """The API's name as Java spells it: LIST_OFFSETS."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(request).__name__.removesuffix("Request")).upper()
 
 
@@ -369,6 +374,6 @@ def _swapped(build: Callable[[int, Sequence[K]], R], keys: Sequence[K], timeout_
 
 
 def check_controller(code: int, message: str | None = None) -> None:
-    """Raises what sends the whole request to the controller anew, wherever in the response it is said."""
+    """Raises NOT_CONTROLLER wherever it is in a response, so that the whole request is sent to the new controller."""
     if code == NotController.code:
         raise error_for(code, message)

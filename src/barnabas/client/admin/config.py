@@ -1,4 +1,4 @@
-"""The settings of the admin client: Kafka's names, defaults and refusals."""
+"""The settings of the admin client: Kafka's names, defaults and validation."""
 
 from __future__ import annotations
 
@@ -16,21 +16,23 @@ _INT_MAX: Final = 2**31 - 1
 KEYS: Final = table(
     [
         *(
-            replace(one, default=()) if one.name == "bootstrap.servers" else one
-            for one in common(connections_max_idle_ms=300000, enable_metrics_push=False)
+            replace(definition, default=()) if definition.name == "bootstrap.servers" else definition
+            for definition in common(connections_max_idle_ms=300000, enable_metrics_push=False)
         ),
-        key("bootstrap.controllers", Type.LIST, (), None, Importance.HIGH, "Controllers to speak to directly, instead of brokers."),
-        key("default.api.timeout.ms", Type.INT, 60000, Range(0), Importance.MEDIUM, "So long a call may take, with all its retries."),
-        key("retries", Type.INT, _INT_MAX, Range(0, _INT_MAX), Importance.LOW, "How often a call is tried again within its time."),
+        key("bootstrap.controllers", Type.LIST, (), None, Importance.HIGH, "Controllers to connect to directly, instead of brokers."),
+        key("default.api.timeout.ms", Type.INT, 60000, Range(0), Importance.MEDIUM, "The longest time of a call, including its retries."),
+        key(
+            "retries", Type.INT, _INT_MAX, Range(0, _INT_MAX), Importance.LOW, "The highest number of retries of a call within its timeout."
+        ),
     ]
 )
 
-# Numbers the admin clients of a process that have no client.id of their own, as Kafka does: brokers tell them apart by it.
+# Numbers the admin clients of a process that have no client.id of their own, as Kafka does, so that brokers can tell them apart.
 _numbers = itertools.count(1)
 
 
 def admin_config(given: Mapping[str, object] | None, keywords: Mapping[str, object] | None = None) -> ClientConfig:
-    """Checked values of what a user gave; raises InvalidConfig."""
+    """The validated settings of a user; raises InvalidConfig."""
     config = ClientConfig(KEYS, given, keywords)
     servers, controllers = config["bootstrap.servers"], config["bootstrap.controllers"]
     if servers and controllers:

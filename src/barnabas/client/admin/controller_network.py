@@ -1,6 +1,7 @@
-"""The network of an admin client that was given bootstrap.controllers (KIP-919).
+"""The network client of an admin client with bootstrap.controllers (KIP-919).
 
-Controllers do not answer Metadata: who they are is asked with DescribeCluster, and told to the rest of the client as if it had been.
+Controllers do not support Metadata. This class sends DescribeCluster instead and converts the response to a MetadataResponse for the rest
+of the client.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from barnabas.protocol.messages.metadata_response import MetadataResponse, Metad
 
 
 class ControllerNetwork(NetworkClient):
-    """Asks controllers about controllers."""
+    """Fetches the metadata of the controllers with DescribeCluster."""
 
     def version_of(self, node_id: int, api_key: int) -> int | None:
         if api_key == api_keys.METADATA:
-            known = super().version_of(node_id, api_keys.DESCRIBE_CLUSTER)
-            return None if known is None else MetadataRequest.HIGHEST_VERSION
+            describe_version = super().version_of(node_id, api_keys.DESCRIBE_CLUSTER)
+            return None if describe_version is None else MetadataRequest.HIGHEST_VERSION
         return super().version_of(node_id, api_key)
 
     async def send(
@@ -35,8 +36,8 @@ class ControllerNetwork(NetworkClient):
         max_version: int | None = None,
     ) -> Message:
         if isinstance(request, MetadataRequest) and request.topics == []:
-            asked = DescribeClusterRequest(endpoint_type=CONTROLLER_ENDPOINTS)
-            response = await super().send(node_id, asked, timeout_ms=timeout_ms)
+            describe = DescribeClusterRequest(endpoint_type=CONTROLLER_ENDPOINTS)
+            response = await super().send(node_id, describe, timeout_ms=timeout_ms)
             assert isinstance(response, DescribeClusterResponse)
             return _as_metadata(response)
         return await super().send(node_id, request, timeout_ms=timeout_ms, version=version, max_version=max_version)

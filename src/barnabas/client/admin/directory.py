@@ -1,7 +1,7 @@
-"""The cluster as the admin client sees it: which nodes there are and who is controller, as far as `Metadata` has heard.
+"""The nodes and the controller of the cluster for the admin client, from `Metadata`.
 
-Calls ask here for the node to send to. It waits for an answer of some broker where nothing is known yet or what is known was found wrong,
-never longer than it is told.
+`Calls` takes from here the node of each request. If the metadata is missing or was found stale, a lookup waits for the next Metadata
+response, at most for its timeout.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from barnabas.client.network.network_client import NetworkClient
 
 
 class MetadataDirectory:
-    """`start` is called before anything is asked for; it makes the network begin, the first time."""
+    """`start` is called before every lookup; its first call starts the network."""
 
     def __init__(self, metadata: Metadata, network: NetworkClient, start: Callable[[], Awaitable[None]]) -> None:
         self._metadata = metadata
         self._network = network
         self._start = start
-        self._wrong_up_to: int | None = None  # what is known was wrong in this version of the metadata
+        self._wrong_up_to: int | None = None  # the metadata is stale up to and including this version
 
     @property
     def known(self) -> bool:
@@ -39,7 +39,7 @@ class MetadataDirectory:
         cluster = await self._fresh(timeout_ms)
         if cluster.controller is None:
             self.request_update()
-            raise NotAssigned("There is no controller, as far as the brokers know")
+            raise NotAssigned("The brokers report no controller")
         return cluster.controller.id
 
     async def brokers(self, timeout_ms: int) -> list[int]:

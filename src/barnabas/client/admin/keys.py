@@ -1,4 +1,4 @@
-"""What an operation is about: the topics, groups or users somebody named."""
+"""The keys of an admin call: the topics, groups or users that the caller named."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TypeVar, cast
 K = TypeVar("K")
 
 
-def each_of(keys: Iterable[K]) -> list[K]:
-    """Each of them once. A text alone is one name and not its letters: nobody means the topics `a` and `b` by "ab"."""
+def distinct(keys: Iterable[K]) -> list[K]:
+    """The distinct keys in their order. A single string is one name and not an iterable of letters: "ab" never means the topics `a` and
+    `b`."""
     return [cast("K", keys)] if isinstance(keys, str) else list(dict.fromkeys(keys))

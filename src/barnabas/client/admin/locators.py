@@ -1,6 +1,7 @@
-"""Who can answer for a key: the leader of a partition, the coordinator of a group or of a transactional id.
+"""Finds the node for a key: the leader of a partition, or the coordinator of a group or transactional id.
 
-Given to `Calls.ask_each`. What is not known yet is left out and looked up again; what can never be known has its error.
+Used by `Calls.request_by_node`. A key whose node is not known yet is left out and looked up again; a key that cannot be located has an
+error.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeVar
 
-from barnabas.client.admin.call import Answer, Call, Located
+from barnabas.client.admin.call import ApiResult, Call, LookupResult
 from barnabas.client.admin.calls import Calls
 from barnabas.client.errors import GroupAuthorization, TopicAuthorization, TransactionalIdAuthorization, error_for
 from barnabas.errors import InvalidTopic, KafkaError, UnknownTopicOrPartition
@@ -38,10 +39,11 @@ _PARTITION_LATER: Final = (
 
 def leaders(
     calls: Calls, *, tolerate_unknown_topics: bool = True
-) -> Callable[[Call, Sequence[TopicPartition]], Awaitable[Located[TopicPartition]]]:
-    """Finds the leaders of partitions. A topic that is not there may be about to be: it is waited for where that is tolerated."""
+) -> Callable[[Call, Sequence[TopicPartition]], Awaitable[LookupResult[TopicPartition]]]:
+    """Locates the leaders of partitions. With `tolerate_unknown_topics`, an unknown topic is looked up again, since it may be about to
+    exist."""
 
-    async def locate(call: Call, partitions: Sequence[TopicPartition]) -> Located[TopicPartition]:
+    async def locate(call: Call, partitions: Sequence[TopicPartition]) -> LookupResult[TopicPartition]:
         call.api = "METADATA"
         topics = dict.fromkeys(partition.topic for partition in partitions)
         request = MetadataRequest([MetadataRequestTopic(name=topic) for topic in topics], allow_auto_topic_creation=False)
@@ -51,9 +53,11 @@ def leaders(
     return locate
 
 
-def _leaders(partitions: Sequence[TopicPartition], response: MetadataResponse, tolerate_unknown_topics: bool) -> Located[TopicPartition]:
-    located: Located[TopicPartition] = Located()
-    wanted = set(partitions)
+def _leaders(
+    partitions: Sequence[TopicPartition], response: MetadataResponse, tolerate_unknown_topics: bool
+) -> LookupResult[TopicPartition]:
+    located: LookupResult[TopicPartition] = LookupResult()
+    requested = set(partitions)
     for topic in response.topics:
         if topic.error_code:
             unknown = topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -64,12 +68,12 @@ def _leaders(partitions: Sequence[TopicPartition], response: MetadataResponse, t
             continue
         for info in topic.partitions:
             partition = TopicPartition(topic.name or "", info.partition_index)
-            if partition not in wanted or info.error_code in _PARTITION_LATER:
+            if partition not in requested or info.error_code in _PARTITION_LATER:
                 continue
             if info.error_code:
                 located.failed[partition] = error_for(info.error_code, f"Unexpected error during metadata lookup for {partition}")
             elif info.leader_id >= 0:
-                located.found[partition] = info.leader_id
+                located.mapped[partition] = info.leader_id
     return located
 
 
@@ -86,31 +90,31 @@ def _topic_error(partition: TopicPartition, code: int) -> KafkaError:
     return error_for(code, f"{start} unexpected error for topic `{partition.topic}`")
 
 
-def coordinators(calls: Calls, key_type: int = GROUP) -> Callable[[Call, Sequence[str]], Awaitable[Located[str]]]:
-    """Finds the coordinators of groups, or of transactional ids; all at once, where the broker can."""
+def coordinators(calls: Calls, key_type: int = GROUP) -> Callable[[Call, Sequence[str]], Awaitable[LookupResult[str]]]:
+    """Locates the coordinators of groups or of transactional ids, with one request if the broker supports that."""
 
-    async def locate(call: Call, keys: Sequence[str]) -> Located[str]:
+    async def locate(call: Call, keys: Sequence[str]) -> LookupResult[str]:
         call.api = "FIND_COORDINATOR"
         node_id = await calls.any_node(call)
-        located: Located[str] = Located()
+        located: LookupResult[str] = LookupResult()
         try:
             response: FindCoordinatorResponse = await calls.send(call, node_id, FindCoordinatorRequest("", key_type, list(keys)))
-            for one in response.coordinators:
-                _take(located, one.key, key_type, one.error_code, one.node_id)
+            for coordinator in response.coordinators:
+                _take(located, coordinator.key, key_type, coordinator.error_code, coordinator.node_id)
         except UnsupportedVersion:
             for key in keys:
                 alone: FindCoordinatorResponse = await calls.send(call, node_id, FindCoordinatorRequest(key, key_type))
                 _take(located, key, key_type, alone.error_code, alone.node_id)
-        if len(located.found) < len(keys):
+        if len(located.mapped) < len(keys):
             calls.directory.request_update()
         return located
 
     return locate
 
 
-def _take(located: Located[str], key: str, key_type: int, code: int, node_id: int) -> None:
+def _take(located: LookupResult[str], key: str, key_type: int, code: int, node_id: int) -> None:
     if not code:
-        located.found[key] = node_id
+        located.mapped[key] = node_id
     elif code == ErrorCode.GROUP_AUTHORIZATION_FAILED:
         located.failed[key] = GroupAuthorization(f"FindCoordinator request for groupId `{key}` failed due to authorization failure", key)
     elif code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
@@ -121,8 +125,8 @@ def _take(located: Located[str], key: str, key_type: int, code: int, node_id: in
         located.failed[key] = error_for(code, f"FindCoordinator request for key `{key}` failed due to an unexpected error")
 
 
-def settle(answer: Answer[str, V], key: str, code: int, message: str | None = None) -> None:
-    """What an error of a coordinator means for the key: ask again there, look for another coordinator, or give up."""
+def settle(answer: ApiResult[str, V], key: str, code: int, message: str | None = None) -> None:
+    """Applies a coordinator's error to a key: request again from the same node, look up the coordinator again, or fail."""
     if code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
         return
     if code in (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR):

@@ -1,7 +1,7 @@
-"""What became of each thing that one call asked for.
+"""The results of an admin call on several keys.
 
-An admin call names many topics, groups or partitions, and each succeeds or fails by itself. `Outcomes` is Java's map of futures without the
-futures: by the time it is returned every key has its value or its error. It never holds a key that was not asked for.
+An admin call names several topics, groups or partitions, and each succeeds or fails on its own. `Outcomes` corresponds to Java's map of
+futures, but it is complete when it is returned: every requested key has a value or an error, and there are no other keys.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ V = TypeVar("V")
 
 
 class Outcomes(Mapping[K, V]):
-    """A mapping over all keys that were asked for, in their order: `outcomes[key]` is the value, or raises that key's error.
+    """A mapping over all requested keys in their order: `outcomes[key]` is the value, or raises that key's error.
 
-    `all()` is for those who want everything or nothing; `successes` and `errors` are for those who go on with what there is. Iteration
-    over `values()` or `items()` raises at the first key that failed, as `all()` does.
+    Use `all()` to require that every key succeeded, `successes` and `errors` to handle partial results. Iteration over `values()` or
+    `items()` raises at the first key that failed, as `all()` does.
     """
 
     __slots__ = ("_errors", "_successes", "_keys")  # noqa: RUF023
@@ -37,11 +37,11 @@ class Outcomes(Mapping[K, V]):
 
     @property
     def errors(self) -> dict[K, KafkaError]:
-        """The errors of the keys that failed; empty when all went well."""
+        """The errors of the keys that failed; empty if no key failed."""
         return dict(self._errors)
 
     def all(self) -> dict[K, V]:
-        """Every key with its value, or the error of the first key that failed."""
+        """All keys with their values; raises the error of the first key that failed."""
         for error in self._errors.values():
             raise error
         return dict(self._successes)
@@ -66,5 +66,5 @@ class Outcomes(Mapping[K, V]):
 
 
 def failed(keys: Iterable[K], error: KafkaError) -> dict[K, KafkaError]:
-    """One error for all of some keys."""
+    """Maps all keys to the same error."""
     return dict.fromkeys(keys, error)

@@ -1,9 +1,9 @@
-"""The settings of a client: a table of keys, and what somebody gave for them.
+"""The settings of a client: a table of keys, and the values that the user gave.
 
-Values come as text, as in a Java properties file, or as Python objects; by Kafka's dotted names, or as keyword arguments with `_` for the
-dots. None means the default; a timedelta will do for milliseconds, and a number where Kafka has a text (`acks=1`). They are refused with
-the words Kafka refuses them with. What the table does not know is kept for plug-ins (`originals`). When client and plug-ins are made,
-`report_unused` refuses a name that looks like a misspelled one and warns of what nobody has asked for.
+Values are texts, as in a Java properties file, or Python objects. Names are Kafka's dotted names, or keyword arguments with `_` for the
+dots. None means the default. A timedelta is accepted for milliseconds, and a number where Kafka has a text (`acks=1`). Validation errors
+have Kafka's words. Names that the table does not have are kept for plug-ins (`originals`). When the client and its plug-ins exist,
+`report_unused` rejects a name that looks like a misspelled setting, and warns of names that neither the client nor a plug-in has read.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _warned: set[str] = set()  # in this process
 
 
 class _Required:
-    """The default of a setting that has none."""
+    """The default of a required setting."""
 
     def __repr__(self) -> str:
         return "REQUIRED"
@@ -44,12 +44,12 @@ def key(name: str, kind: Type, default: object, validator: Validator | None, imp
 
 
 class SharedSettings(dict[str, object]):
-    """Settings that several kinds of clients may share, such as those of a client.properties file: a misspelled name is only warned about,
-    as in Kafka, since it may be meant for another program."""
+    """Settings that several kinds of clients may share, such as those of a client.properties file. A misspelled name only causes a warning,
+    as in Kafka, because it may belong to another program."""
 
 
 class ClientConfig:
-    """Settings by their dotted names: `config["linger.ms"]`. Raises InvalidConfig (Java's ConfigException) for what is wrong or missing."""
+    """Settings by dotted name: `config["linger.ms"]`. Raises InvalidConfig (Java's ConfigException) for invalid and missing values."""
 
     def __init__(
         self, keys: Mapping[str, ConfigKey], given: Mapping[str, object] | None = None, keywords: Mapping[str, object] | None = None
@@ -64,59 +64,59 @@ class ClientConfig:
         return self._values[name]
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The value, or `default` where this client has no such setting."""
+        """The value, or `default` if this client has no such setting."""
         return self._values.get(name, default)
 
     def __contains__(self, name: str) -> bool:
         return name in self._values
 
     def is_given(self, name: str) -> bool:
-        """Whether it was set, and is not just the default."""
+        """Whether the user set it."""
         return self._given.get(name) is not None
 
     def given(self, name: str) -> object:
-        """The value as it was given; None if it was not."""
+        """The value as the user gave it; None if it was not given."""
         return self._given.get(name)
 
     def override(self, name: str, value: object) -> None:
-        """Sets what follows from other settings, such as a client id that was not given; only while the client is being made."""
+        """Sets a derived value, such as a generated client id; only while the client is being created."""
         self._values[name] = value
 
     def originals(self, **more: object) -> PluginConfigs:
-        """A copy of everything that was given, as it was given, and of `more` (`_` for `.`); for `configure` of plug-ins."""
+        """A copy of everything that the user gave, and of `more` (`_` for `.`), for `configure` of plug-ins."""
         return PluginConfigs(self._given | {name.replace("_", "."): value for name, value in more.items()}, self._uses)
 
     def values(self) -> dict[str, Any]:
         return dict(self._values)
 
     def unused(self) -> list[str]:
-        """What was given, is no setting of this client, and that no plug-in has asked for by its name."""
+        """The given names that are no settings of this client and that no plug-in has read by name."""
         return sorted(
             name for name in self._given if name not in self.keys and name not in self._uses.names and not name.startswith(_PROVIDERS)
         )
 
     def report_unused(self) -> None:
-        """To be called when the client is made, and its plug-ins are configured. Raises InvalidConfig for misspelled names."""
+        """Call it when the client and its plug-ins are configured. Raises InvalidConfig for misspelled names."""
         names = self.unused()
         misspelled = _misspelled(names, self.keys) if names else {}
         if misspelled and not self._is_shared:
-            raise InvalidConfig("; ".join(_unknown(name, meant) for name, meant in misspelled.items()))
-        for name, meant in misspelled.items():
-            _warn_once(_unknown(name, meant))
-        others = [name for name in names if name not in misspelled]
-        if others and not self._uses.may_be_all:
-            _warn_once(f"These configurations '{others}' were supplied but are not used yet.")
+            raise InvalidConfig("; ".join(_unknown(name, intended) for name, intended in misspelled.items()))
+        for name, intended in misspelled.items():
+            _warn_once(_unknown(name, intended))
+        unread = [name for name in names if name not in misspelled]
+        if unread and not self._uses.may_be_all:
+            _warn_once(f"These configurations '{unread}' were supplied but are not used yet.")
         for name in sorted(WITHOUT_EFFECT & self.keys.keys() & self._given.keys()):
             if self._values[name] != self.keys[name].default:
                 _warn_once(f"The configuration {name} has no effect here.")
 
     def instance(self, name: str, known: Mapping[str, Callable[..., Any]] | None = None) -> Any:
-        """What a setting of type CLASS stands for: see `load`. None where it is not set."""
+        """The object for a setting of type CLASS: see `load`. None if it is not set."""
         value = self._values[name]
         return None if value is None else load(name, value, known)
 
     def instances(self, name: str, known: Mapping[str, Callable[..., Any]] | None = None) -> list[Any]:
-        """The same for a LIST of classes."""
+        """The objects for a setting that is a LIST of classes."""
         return [load(name, value, known) for value in self._values[name] or ()]
 
     def __repr__(self) -> str:
@@ -125,22 +125,22 @@ class ClientConfig:
 
 
 def given_plugins(**plugins: object) -> dict[str, object]:
-    """Those keyword arguments of a client that were given; the rest is left to its settings."""
+    """The keyword arguments of a client that are not None; for the others the client's settings apply."""
     return {name: value for name, value in plugins.items() if value is not None}
 
 
 def _misspelled(names: Iterable[str], known: Iterable[str]) -> dict[str, str]:
-    """The names that look like known ones, with those; but for the names of another kind of client."""
+    """Maps each name that looks like a known setting to that setting, except names that are settings of another kind of client."""
     near = {name: near_name(name, known) for name in names if name not in SETTINGS_OF_ANY_CLIENT}
-    return {name: meant for name, meant in near.items() if meant is not None}
+    return {name: intended for name, intended in near.items() if intended is not None}
 
 
-def _unknown(name: str, meant: str) -> str:
-    return f"Unknown configuration {name}: did you mean {meant}?"
+def _unknown(name: str, intended: str) -> str:
+    return f"Unknown configuration {name}: did you mean {intended}?"
 
 
 def _warn_once(message: str) -> None:
-    """Once in a process: programs make many clients of the same settings."""
+    """Logs a warning once in a process, because programs create many clients with the same settings."""
     if message not in _warned:
         if len(_warned) >= _WARNINGS_MAX:
             _warned.clear()
@@ -149,7 +149,7 @@ def _warn_once(message: str) -> None:
 
 
 def load(name: str, value: object, known: Mapping[str, Callable[..., Any]] | None = None) -> Any:
-    """An object for a value of type CLASS: an object is taken as it is, a class is called, and a text names a class.
+    """The object for a value of type CLASS: an object is used as it is, a class is called, and a text names a class.
 
     The text is a key of `known` (Kafka's own class names, with or without their package), or a Python name like `package.module.Class`.
     """
@@ -157,10 +157,10 @@ def load(name: str, value: object, known: Mapping[str, Callable[..., Any]] | Non
         return _made(name, value, value)
     if not isinstance(value, str):
         return value
-    found = None if known is None else known.get(value) or known.get(value.rpartition(".")[2])
-    if found is None:
-        found = _imported(name, value)
-    return _made(name, value, found) if isinstance(found, type) else found
+    loaded = None if known is None else known.get(value) or known.get(value.rpartition(".")[2])
+    if loaded is None:
+        loaded = _imported(name, value)
+    return _made(name, value, loaded) if isinstance(loaded, type) else loaded
 
 
 def _imported(name: str, text: str) -> Any:
@@ -188,11 +188,11 @@ def _names(given: Mapping[str, object] | None, keywords: Mapping[str, object] | 
         names[name] = value
     for name, value in (keywords or {}).items():
         names[name.replace("_", ".")] = value
-    return names | _from_elsewhere(names)
+    return names | _from_providers(names)
 
 
-def _from_elsewhere(names: Mapping[str, object]) -> dict[str, str]:
-    """The texts among them, with what stands in files or the environment put in (`config.providers`)."""
+def _from_providers(names: Mapping[str, object]) -> dict[str, str]:
+    """The text values, with references to files or the environment resolved (`config.providers`)."""
     texts = {name: value for name, value in names.items() if isinstance(value, str)}
     providers = names.get("config.providers", "")
     if not isinstance(providers, str) and isinstance(providers, Iterable):
@@ -205,7 +205,7 @@ def _value(definition: ConfigKey, given: Mapping[str, object]) -> Any:
     if given.get(name) is not None:  # None means the default
         value = _typed(definition, given[name])
     elif definition.default is REQUIRED:
-        misspelled = next((each for each in given if each != name and near_name(each, (name,))), None)
+        misspelled = next((candidate for candidate in given if candidate != name and near_name(candidate, (name,))), None)
         hint = "" if misspelled is None else f" {_unknown(misspelled, name)}"
         raise InvalidConfig(f'Missing required configuration "{name}" which has no default value.{hint}')
     else:
@@ -225,7 +225,7 @@ _NUMBERS: Final = {
 
 
 def _typed(definition: ConfigKey, value: object) -> Any:
-    """A value as it was given, as one of the setting's type."""
+    """Converts a given value to the setting's type."""
     name, kind = definition.name, definition.type
     if isinstance(value, str):
         return parse_type(name, value, kind)

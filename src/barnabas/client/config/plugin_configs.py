@@ -1,4 +1,4 @@
-"""What `configure` of a plug-in (serializer, interceptor, partitioner, assignor, metrics reporter) receives."""
+"""The settings that `configure` of a plug-in (serializer, interceptor, partitioner, assignor, metrics reporter) receives."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Uses:
-    """Which of the given names plug-ins have asked for. One that goes through all values may have used each of them."""
+    """The names that plug-ins have read. A plug-in that iterates over all values may have used every name."""
 
     def __init__(self) -> None:
         self.names: set[str] = set()
@@ -15,10 +15,10 @@ class Uses:
 
 
 class PluginConfigs(dict[str, Any]):
-    """A copy of the settings as they were given; notes the names that the plug-in asks for."""
+    """A copy of the settings as the user gave them; records the names that the plug-in reads."""
 
-    def __init__(self, given: Mapping[str, object], uses: Uses) -> None:
-        super().__init__(given)
+    def __init__(self, settings: Mapping[str, object], uses: Uses) -> None:
+        super().__init__(settings)
         self._uses = uses
 
     def __getitem__(self, name: str) -> Any:

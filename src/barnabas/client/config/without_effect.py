@@ -1,4 +1,4 @@
-"""Settings of Java's clients that nothing here reads: a value that is given for one is warned about."""
+"""Settings of Java's clients that these clients do not read. A value other than the default causes a warning."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _OF_JAVA: Final = (
     "ssl.provider",
     "ssl.secure.random.implementation",
     "ssl.trustmanager.algorithm",
-    "ssl.truststore.password",  # of JKS and PKCS12 stores
+    "ssl.truststore.password",  # used for JKS and PKCS12 stores only
 )
 _OF_KERBEROS: Final = (
     "sasl.kerberos.kinit.cmd",
@@ -20,7 +20,7 @@ _OF_KERBEROS: Final = (
     "sasl.kerberos.ticket.renew.jitter",
     "sasl.kerberos.ticket.renew.window.factor",
 )
-# Assertions are not signed here.
+# These clients do not sign assertions.
 _OF_ASSERTIONS: Final = (
     "sasl.oauthbearer.assertion.algorithm",
     "sasl.oauthbearer.assertion.claim.aud",
@@ -32,7 +32,7 @@ _OF_ASSERTIONS: Final = (
     "sasl.oauthbearer.assertion.private.key.passphrase",
     "sasl.oauthbearer.assertion.template.file",
 )
-# A token is verified by the broker.
+# The broker validates tokens, not the client.
 _OF_TOKENS: Final = (
     "sasl.oauthbearer.clock.skew.seconds",
     "sasl.oauthbearer.expected.audience",

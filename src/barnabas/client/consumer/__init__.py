@@ -1,12 +1,13 @@
-"""Reading records: `Consumer` blocks, `AsyncConsumer` is awaited.
+"""Consumers: `Consumer` blocks, `AsyncConsumer` is for asyncio.
 
-A name is loaded when it is first used: others need a value of this package without the whole consumer.
+A name is loaded at its first use, because other packages need single values of this package without the whole consumer.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from barnabas.client.lazy_names import lazy_getattr
 
 if TYPE_CHECKING:
     from barnabas.client.consumer.async_consumer import AsyncConsumer
@@ -38,24 +39,21 @@ __all__ = [
 ]
 
 _PLACES = {
-    "ARROW_SCHEMA": "fetching.arrow_fetch",
-    "AsyncConsumer": "async_consumer",
-    "CloseOptions": "options",
-    "Consumer": "consumer",
-    "ConsumerGroupMetadata": "group_metadata",
-    "ConsumerInterceptor": "interceptors",
-    "ConsumerRebalanceListener": "membership.rebalance_listener",
-    "ConsumerRecord": "record",
-    "ConsumerRecords": "record",
-    "GroupMembershipOperation": "options",
-    "OffsetAndMetadata": "offsets.offset_and_metadata",
-    "OffsetAndTimestamp": "record",
-    "SubscriptionPattern": "offsets.subscription_state",
-    "TimestampType": "record",
+    "ARROW_SCHEMA": "barnabas.client.consumer.fetching.arrow_fetch",
+    "AsyncConsumer": "barnabas.client.consumer.async_consumer",
+    "CloseOptions": "barnabas.client.consumer.options",
+    "Consumer": "barnabas.client.consumer.consumer",
+    "ConsumerGroupMetadata": "barnabas.client.consumer.group_metadata",
+    "ConsumerInterceptor": "barnabas.client.consumer.interceptors",
+    "ConsumerRebalanceListener": "barnabas.client.consumer.membership.rebalance_listener",
+    "ConsumerRecord": "barnabas.client.consumer.record",
+    "ConsumerRecords": "barnabas.client.consumer.record",
+    "GroupMembershipOperation": "barnabas.client.consumer.options",
+    "OffsetAndMetadata": "barnabas.client.consumer.offsets.offset_and_metadata",
+    "OffsetAndTimestamp": "barnabas.client.consumer.record",
+    "SubscriptionPattern": "barnabas.client.consumer.offsets.subscription_state",
+    "TimestampType": "barnabas.client.consumer.record",
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
+__getattr__ = lazy_getattr(__name__, _PLACES)

@@ -1,11 +1,11 @@
-"""Kafka's consumer for asyncio: the calls of Java's KafkaConsumer, awaited where they may wait.
+"""Kafka's consumer for asyncio: the methods of Java's KafkaConsumer, as coroutines where they may wait.
 
     async with AsyncConsumer({"bootstrap.servers": "localhost:9092", "group.id": "g"}, value_deserializer=bytes.decode) as consumer:
         consumer.subscribe(["orders"])
         async for record in consumer:
             …
 
-Calls belong to one event loop. Listeners and callbacks run on it, inside the calls that Kafka runs them in; they may be coroutines.
+All calls belong to one event loop. Listeners and callbacks run on it, inside the same calls as in Kafka; they may be coroutines.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from barnabas.client.consumer.group_metadata import ConsumerGroupMetadata
 from barnabas.client.consumer.membership.membership import CommitCallback
 from barnabas.client.consumer.membership.rebalance_listener import ConsumerRebalanceListener, call_here
 from barnabas.client.consumer.offsets.offset_and_metadata import GivenOffsets, OffsetAndMetadata, whole_offsets
-from barnabas.client.consumer.offsets.offset_reset import EARLIEST, EARLIEST_TIMESTAMP, LATEST, LATEST_TIMESTAMP, OffsetReset
+from barnabas.client.consumer.offsets.offset_reset import EARLIEST, EARLIEST_TIMESTAMP, LATEST, LATEST_TIMESTAMP, AutoOffsetResetStrategy
 from barnabas.client.consumer.offsets.subscription_state import SubscriptionPattern
 from barnabas.client.consumer.options import (
     CloseOptions,
@@ -50,12 +50,13 @@ ITERATION_POLL_S = 1.0
 
 
 class AsyncConsumer(Generic[K, V]):
-    """Settings by Kafka's names: `AsyncConsumer({"group.id": "g"}, bootstrap_servers="…")`. Nothing is connected before the first await.
+    """Settings by Kafka's names: `AsyncConsumer({"group.id": "g"}, bootstrap_servers="…")`. The consumer connects at the first await.
 
-    Timeouts are seconds, or a timedelta; where one may be left out it is default.api.timeout.ms.
+    Timeouts are seconds or a timedelta; an omitted timeout is default.api.timeout.ms.
 
-    K and V are the types of `record.key` and `record.value`, for type checkers. They follow from deserializers that are given as keywords;
-    with those of a mapping write AsyncConsumer[str, bytes](…), otherwise they are Any. Without a deserializer both are bytes, or None.
+    K and V are the types of `record.key` and `record.value`, for type checkers. They follow from deserializers given as keyword arguments;
+    with deserializers in a mapping write AsyncConsumer[str, bytes](…), otherwise they are Any. Without a deserializer both are bytes or
+    None.
     """
 
     @overload
@@ -77,7 +78,7 @@ class AsyncConsumer(Generic[K, V]):
 
     @classmethod
     def of(cls, core: ConsumerCore) -> Self:
-        """One whose parts are there already: with other clocks, or another chance, than the machine's."""
+        """A consumer with the given core, for example one with a simulated clock and random source."""
         consumer = cls.__new__(cls)
         consumer._made_of(core)
         return consumer
@@ -95,7 +96,7 @@ class AsyncConsumer(Generic[K, V]):
         await self.close()
 
     async def __aiter__(self) -> AsyncIterator[ConsumerRecord[K, V]]:
-        """Record after record, without end; break out of it, or have it cancelled."""
+        """Yields records without end; leave the loop with break or by cancelling the task."""
         while True:
             for record in await self.poll(ITERATION_POLL_S):
                 yield record
@@ -103,9 +104,10 @@ class AsyncConsumer(Generic[K, V]):
     # What to read
 
     def subscribe(self, topics: Topics, listener: ConsumerRebalanceListener | None = None) -> None:
-        """Topics by name, by a compiled pattern that is matched here, or by a SubscriptionPattern that the broker evaluates.
+        """Subscribes to topics by name, by a compiled pattern that the client matches, or by a SubscriptionPattern that the broker
+        evaluates.
 
-        Replaces what was subscribed to before. No topics at all: see `unsubscribe`, which has to be awaited.
+        Replaces the previous subscription. To subscribe to no topics, await `unsubscribe`.
         """
         self._check_open()
         if isinstance(topics, re.Pattern | SubscriptionPattern):
@@ -119,15 +121,15 @@ class AsyncConsumer(Generic[K, V]):
         self._core.subscribe(names, listener)
 
     async def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """These partitions, without a group's help; none of them is the same as `unsubscribe`."""
-        wanted = partitions_of(partitions)
-        if not wanted:
+        """Assigns partitions to this consumer without group management; no partitions is the same as `unsubscribe`."""
+        partition_list = partitions_of(partitions)
+        if not partition_list:
             await self.unsubscribe()
             return
-        if any(not partition.topic.strip() for partition in wanted):
+        if any(not partition.topic.strip() for partition in partition_list):
             raise IllegalArgument("Topic partitions to assign to cannot have an empty topic")
         await self._start()
-        await self._core.assign(wanted)
+        await self._core.assign(partition_list)
 
     async def unsubscribe(self) -> None:
         """Leaves the group and drops the subscription or assignment."""
@@ -145,17 +147,17 @@ class AsyncConsumer(Generic[K, V]):
     # Records
 
     async def poll(self, timeout: Seconds = 0) -> ConsumerRecords[K, V]:
-        """Records, up to max.poll.records; waits at most so many seconds for the first of them."""
+        """Records, up to max.poll.records; waits at most `timeout` seconds for the first of them."""
         collected = await self._poll(milliseconds(timeout), lambda: self._core.collector.collect())
         if collected is None:
             return ConsumerRecords.empty()
         return self._core.interceptors.on_consume(ConsumerRecords(collected.by_partition, collected.next_offsets))
 
     async def poll_arrow(self, timeout: Seconds = 0, *, max_records: int | None = None) -> list[Any]:
-        """The same as Arrow record batches, each of one partition: keys and values are bytes, and no deserializer or interceptor is called.
+        """Records as Arrow record batches, each of one partition: keys and values are bytes, and no deserializer or interceptor is called.
 
-        All batches have the schema `barnabas.client.consumer.ARROW_SCHEMA`; there are none if nothing has come. Without
-        `max_records` everything that has come is returned.
+        All batches have the schema `barnabas.client.consumer.ARROW_SCHEMA`. The list is empty if nothing was fetched. Without `max_records`
+        it contains everything that was fetched.
         """
         from barnabas.client.consumer.fetching.arrow_fetch import ArrowTaker
 
@@ -174,7 +176,7 @@ class AsyncConsumer(Generic[K, V]):
         core.poll_metrics.poll_began(now_ms)
         self._polling = True
         try:
-            await asyncio.sleep(0)  # others get their turn, and the heartbeats, also where records are always there
+            await asyncio.sleep(0)  # lets other tasks and the heartbeats run, also when records are always available
             while True:
                 ready = await core.fetch_ready(deadline_ms)
                 if core.membership is not None:
@@ -191,7 +193,7 @@ class AsyncConsumer(Generic[K, V]):
             core.poll_metrics.poll_ended(core.clock.monotonic_ms())
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
-        """Nothing of these is returned until `resume`."""
+        """Returns no records of these partitions until `resume`."""
         self._check_open()
         self._core.subscriptions.pause(partitions_of(partitions))
 
@@ -205,7 +207,7 @@ class AsyncConsumer(Generic[K, V]):
         return self._core.subscriptions.paused_partitions()
 
     def wakeup(self) -> None:
-        """Makes the poll (or wait) that goes on, or else the next one, raise Wakeup."""
+        """Makes the current poll (or wait), or else the next one, raise Wakeup."""
         self._core.wakeup_requested = True
         self._core.progress()
 
@@ -217,33 +219,33 @@ class AsyncConsumer(Generic[K, V]):
         self._core.seek(partition, offset)
 
     def seek_to_beginning(self, partitions: Iterable[TopicPartition]) -> None:
-        """When the next poll comes, or `position` is asked for. No partitions: all that are assigned."""
+        """Seeks at the next poll or `position`. No partitions means all assigned partitions."""
         self._seek_by(EARLIEST, partitions)
 
     def seek_to_end(self, partitions: Iterable[TopicPartition]) -> None:
         """The next poll reads these partitions from their ends on; without partitions, all that are assigned."""
         self._seek_by(LATEST, partitions)
 
-    def _seek_by(self, strategy: OffsetReset, partitions: Iterable[TopicPartition]) -> None:
+    def _seek_by(self, strategy: AutoOffsetResetStrategy, partitions: Iterable[TopicPartition]) -> None:
         self._check_open()
-        wanted = partitions_of(partitions) or list(self._core.subscriptions.assignment)
-        self._core.subscriptions.request_offset_reset(wanted, strategy)
-        self._core.fetcher.drop(wanted)
+        partition_list = partitions_of(partitions) or list(self._core.subscriptions.assignment)
+        self._core.subscriptions.request_offset_reset(partition_list, strategy)
+        self._core.fetcher.drop(partition_list)
 
     async def position(self, partition: TopicPartition, timeout: Seconds | None = None) -> int:
-        """The offset of the next record a poll will return."""
+        """The offset of the next record that a poll will return."""
         await self._start()
         return await self._core.position(partition, milliseconds_or_none(timeout))
 
     def current_lag(self, partition: TopicPartition) -> int | None:
-        """How many records there are behind the position; None while that is not known."""
+        """The number of records after the position; None while it is not known."""
         self._check_open()
         return self._core.current_lag(partition, asyncio.get_running_loop().call_soon)
 
     async def offsets_for_times(
         self, times: Mapping[TopicPartition, int], timeout: Seconds | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """The first record at or after each time (in ms); None where there is none."""
+        """The first record at or after each timestamp (in ms); None if there is none."""
         await self._start()
         return await self._core.offsets_for_times(times, milliseconds_or_none(timeout))
 
@@ -253,14 +255,14 @@ class AsyncConsumer(Generic[K, V]):
         return await self._core.edge_offsets(partitions_of(partitions), EARLIEST_TIMESTAMP, milliseconds_or_none(timeout))
 
     async def end_offsets(self, partitions: Iterable[TopicPartition], timeout: Seconds | None = None) -> dict[TopicPartition, int]:
-        """The offset of the next record to be written; with read_committed, of the first of an open transaction."""
+        """The offset of the next record to be written; with read_committed, the last stable offset."""
         await self._start()
         return await self._core.edge_offsets(partitions_of(partitions), LATEST_TIMESTAMP, milliseconds_or_none(timeout))
 
     # Commits
 
     async def commit_sync(self, offsets: GivenOffsets | None = None, timeout: Seconds | None = None) -> None:
-        """Commits these offsets, or what the last poll returned; raises where that failed for good."""
+        """Commits these offsets, or the positions after the last poll; raises an error that is not retriable."""
         await self._start()
         try:
             await self._core.commit(None if offsets is None else whole_offsets(offsets), milliseconds_or_none(timeout))
@@ -268,7 +270,7 @@ class AsyncConsumer(Generic[K, V]):
             self._run_callbacks()
 
     def commit_async(self, offsets: GivenOffsets | None = None, callback: CommitCallback | None = None) -> None:
-        """Sends the commit and does not wait; `callback(offsets, error)` is called by a later poll or commit, in the order of commits."""
+        """Sends the commit without waiting; a later poll or commit calls `callback(offsets, error)`, in the order of the commits."""
         self._check_open()
         membership = self._core.need_group()
         membership.run_callbacks()
@@ -283,11 +285,11 @@ class AsyncConsumer(Generic[K, V]):
     ) -> dict[TopicPartition, OffsetAndMetadata | None]: ...
 
     async def committed(self, partitions: TopicPartition | Iterable[TopicPartition], timeout: Seconds | None = None) -> Any:
-        """What the group has committed for a partition, or for each of several; None where there is nothing."""
+        """The committed offset of a partition, or of each of several partitions; None if there is none."""
         await self._start()
-        wanted = partitions_of(partitions)
-        found = await self._core.committed(wanted, milliseconds_or_none(timeout))
-        return found[wanted[0]] if isinstance(partitions, TopicPartition) else found
+        partition_list = partitions_of(partitions)
+        offsets = await self._core.committed(partition_list, milliseconds_or_none(timeout))
+        return offsets[partition_list[0]] if isinstance(partitions, TopicPartition) else offsets
 
     def _run_callbacks(self) -> None:
         if self._core.membership is not None:
@@ -296,17 +298,17 @@ class AsyncConsumer(Generic[K, V]):
     # The group and the cluster
 
     def group_metadata(self) -> ConsumerGroupMetadata:
-        """Who this is in its group, for a producer's send_offsets_to_transaction."""
+        """The group metadata of this member, for a producer's send_offsets_to_transaction."""
         self._check_open()
         return self._core.need_group().group_metadata()
 
     def enforce_rebalance(self, reason: str | None = None) -> None:
-        """The next poll begins a rebalance."""
+        """Starts a rebalance at the next poll."""
         self._check_open()
         self._core.need_group().enforce_rebalance(reason)
 
     async def partitions_for(self, topic: str, timeout: Seconds | None = None) -> list[PartitionInfo]:
-        """The partitions of a topic; none if there is no such topic."""
+        """The partitions of a topic; an empty list if there is no such topic."""
         await self._start()
         return await self._core.partitions_for(topic, milliseconds_or_none(timeout))
 
@@ -316,9 +318,10 @@ class AsyncConsumer(Generic[K, V]):
         return await self._core.list_topics(milliseconds_or_none(timeout))
 
     def last_connection_error(self) -> KafkaError | None:
-        """Why a broker could not be reached: the last failure of an address that has not been connected to since. None if there is none.
+        """The last connection failure of an address that has not been connected to since; None if there is none.
 
-        Every Timeout of this client has it as its cause. `poll` raises no Timeout: a consumer that reads nothing may look here.
+        Every Timeout of this client has it as its cause. `poll` raises no Timeout, so an application that receives no records can check
+        here.
         """
         return self._core.metadata.failures.last()
 
@@ -327,21 +330,21 @@ class AsyncConsumer(Generic[K, V]):
         return self._core.metrics.all()
 
     def register_metric_for_subscription(self, metric: Metric) -> None:
-        """Has a metric of the application pushed with the client's own, where the cluster subscribes to it (KIP-1076).
+        """Pushes a metric of the application with the client's own metrics, if the cluster subscribes to it (KIP-1076).
 
-        `Metric.of(MetricName("queue-length", "app-metrics"), lambda: len(queue))` is org.apache.kafka.app.queue.length to the cluster. One
-        whose name is that of a metric of the client is passed over; so is everything with enable.metrics.push=false.
+        The cluster names `Metric.of(MetricName("queue-length", "app-metrics"), lambda: len(queue))` org.apache.kafka.app.queue.length. A
+        metric with the name of one of the client's own metrics is ignored. With enable.metrics.push=false nothing is pushed.
         """
         if self._core.telemetry is not None:
             self._core.telemetry.register(metric)
 
     def unregister_metric_from_subscription(self, metric: Metric) -> None:
-        """It is not pushed any more."""
+        """Stops pushing a metric of the application."""
         if self._core.telemetry is not None:
             self._core.telemetry.unregister(metric)
 
     async def client_instance_id(self, timeout: Seconds) -> Uuid:
-        """The id that the cluster has given this client for its metrics (KIP-714)."""
+        """The id that the cluster assigned to this client for its metrics (KIP-714)."""
         await self._start()
         return await self._core.client_instance_id(milliseconds(timeout))
 
@@ -351,12 +354,12 @@ class AsyncConsumer(Generic[K, V]):
         return self._core.client_id
 
     async def close(self, options: CloseOptions | Seconds | None = None) -> None:
-        """Commits if that is automatic, leaves the group and ends the connections; in 30 seconds, or as long as is given."""
+        """Commits if enable.auto.commit is set, leaves the group and closes the connections; within 30 seconds, or the given timeout."""
         if self._closed:
             return
         self._closed = True
-        wanted = close_options(options)
-        problem = await self._core.close(milliseconds(wanted.timeout), wanted.operation.value)
+        close_settings = close_options(options)
+        problem = await self._core.close(milliseconds(close_settings.timeout), close_settings.operation.value)
         self._core.close_plugins()
         if problem is not None:
             raise problem

@@ -1,7 +1,7 @@
-"""The settings of a consumer: Kafka's names, defaults and refusals.
+"""The settings of a consumer: Kafka's names, defaults and validation.
 
-`consumer_config` turns what a user gave into checked values, and works out what follows from several of them, as Kafka's ConsumerConfig
-does before anything connects.
+`consumer_config` validates the settings of a user and derives settings from others, as Kafka's ConsumerConfig does before anything
+connects.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from barnabas.client.config.common_config import common, finish
 from barnabas.client.config.config import ClientConfig, key
-from barnabas.client.consumer.offsets.offset_reset import LATEST, OffsetReset, parse_offset_reset
+from barnabas.client.consumer.offsets.offset_reset import LATEST, AutoOffsetResetStrategy, parse_offset_reset
 from barnabas.config_def import Importance, InvalidConfig, ListOf, NonEmptyString, OneOf, OneOfAnyCase, Range, Type, table
 from barnabas.errors import InvalidGroupId
 
@@ -38,70 +38,70 @@ class _OffsetResetText:
 KEYS: Final = table(
     [
         *common(),
-        key("group.id", _STRING, None, None, _HIGH, "The group this consumer belongs to; needed to subscribe and to commit."),
+        key("group.id", _STRING, None, None, _HIGH, "The group of this consumer; required to subscribe and to commit."),
         key("group.instance.id", _STRING, None, NonEmptyString(), _MEDIUM, "Makes it a static member: a restart causes no rebalance."),
         key("group.protocol", _STRING, "classic", OneOfAnyCase(("CONSUMER", "CLASSIC")), _HIGH, "classic, or consumer (KIP-848)."),
         key("group.remote.assignor", _STRING, None, None, _MEDIUM, "The assignor of the broker, for group.protocol=consumer."),
-        key("session.timeout.ms", _INT, 45000, None, _HIGH, "A member that is silent for so long is put out of its group."),
-        key("heartbeat.interval.ms", _INT, 3000, None, _HIGH, "How often a member tells that it lives; below session.timeout.ms."),
+        key("session.timeout.ms", _INT, 45000, None, _HIGH, "A member without a heartbeat for this long is removed from its group."),
+        key("heartbeat.interval.ms", _INT, 3000, None, _HIGH, "The time between heartbeats; less than session.timeout.ms."),
         key(
             "partition.assignment.strategy",
             _LIST,
             (RANGE_ASSIGNOR, COOPERATIVE_STICKY_ASSIGNOR),
             ListOf(),
             _MEDIUM,
-            "Assignors in order of preference: classes, objects or Kafka's names of them.",
+            "Assignors in order of preference: classes, objects or Kafka's names.",
         ),
-        key("max.poll.interval.ms", _INT, 300000, Range(1), _MEDIUM, "A member that does not poll for so long leaves its group."),
-        key("max.poll.records", _INT, 500, Range(1), _MEDIUM, "The most records one poll returns."),
-        key("enable.auto.commit", _BOOLEAN, True, None, _MEDIUM, "Whether positions are committed in the background of polls."),
-        key("auto.commit.interval.ms", _INT, 5000, Range(0), _LOW, "How often, if so."),
+        key("max.poll.interval.ms", _INT, 300000, Range(1), _MEDIUM, "A member that does not poll for this long leaves its group."),
+        key("max.poll.records", _INT, 500, Range(1), _MEDIUM, "The highest number of records that one poll returns."),
+        key("enable.auto.commit", _BOOLEAN, True, None, _MEDIUM, "Whether polls commit positions in the background."),
+        key("auto.commit.interval.ms", _INT, 5000, Range(0), _LOW, "The time between automatic commits."),
         key(
             "auto.offset.reset",
             _STRING,
             "latest",
             _OffsetResetText(),
             _MEDIUM,
-            "Where to begin without a committed offset, or when it is out of range: earliest, latest, by_duration:PT1H, or none to raise.",
+            "The start without a committed offset, or if it is out of range: earliest, latest, by_duration:PT1H, or none to raise.",
         ),
-        key("client.rack", _STRING, "", None, _LOW, "Where this client is; brokers may name a replica nearby to read from."),
-        key("fetch.min.bytes", _INT, 1, Range(0), _HIGH, "A broker waits for so much before it answers a fetch."),
-        key("fetch.max.bytes", _INT, 52428800, Range(0), _MEDIUM, "The most a fetch brings; a first batch may be larger."),
-        key("fetch.max.wait.ms", _INT, 500, Range(0), _LOW, "How long a broker waits for fetch.min.bytes."),
+        key("client.rack", _STRING, "", None, _LOW, "The rack of this client; a broker may name a replica in that rack to fetch from."),
+        key("fetch.min.bytes", _INT, 1, Range(0), _HIGH, "A broker waits for this many bytes before it responds to a fetch."),
+        key("fetch.max.bytes", _INT, 52428800, Range(0), _MEDIUM, "The highest number of bytes of a fetch; a first batch may be larger."),
+        key("fetch.max.wait.ms", _INT, 500, Range(0), _LOW, "The longest time that a broker waits for fetch.min.bytes."),
         key(
             "max.partition.fetch.bytes",
             _INT,
             1048576,
             Range(0),
             _HIGH,
-            "The most a fetch brings of one partition; a first batch may be larger.",
+            "The highest number of bytes that a fetch returns for one partition; a first batch may be larger.",
         ),
-        key("check.crcs", _BOOLEAN, True, None, _LOW, "Whether checksums of batches are checked."),
+        key("check.crcs", _BOOLEAN, True, None, _LOW, "Whether the checksums of batches are verified."),
         key(
             "isolation.level",
             _STRING,
             READ_UNCOMMITTED,
             OneOf((READ_COMMITTED, READ_UNCOMMITTED)),
             _MEDIUM,
-            "What of transactions is read.",
+            "Whether records of open and aborted transactions are returned.",
         ),
         key("key.deserializer", _CLASS, None, None, _HIGH, "A class, object, function or name; bytes if it is left out."),
         key("value.deserializer", _CLASS, None, None, _HIGH, "A class, object, function or name; bytes if it is left out."),
-        key("default.api.timeout.ms", _INT, 60000, Range(0), _MEDIUM, "How long calls wait that are given no timeout."),
+        key("default.api.timeout.ms", _INT, 60000, Range(0), _MEDIUM, "The timeout of calls without a timeout argument."),
         key("interceptor.classes", _LIST, (), ListOf(), _LOW, "ConsumerInterceptors, in order."),
-        key("exclude.internal.topics", _BOOLEAN, True, None, _MEDIUM, "Whether patterns leave out Kafka's own topics."),
-        key("allow.auto.create.topics", _BOOLEAN, True, None, _MEDIUM, "Whether asking for a topic may make the broker create it."),
+        key("exclude.internal.topics", _BOOLEAN, True, None, _MEDIUM, "Whether patterns exclude Kafka's internal topics."),
+        key("allow.auto.create.topics", _BOOLEAN, True, None, _MEDIUM, "Whether a Metadata request may create a missing topic."),
         key("internal.throw.on.fetch.stable.offset.unsupported", _BOOLEAN, False, None, _LOW, "Kafka's own, for Streams."),
         key("share.acknowledgement.mode", _STRING, "implicit", OneOf(("implicit", "explicit")), _MEDIUM, "For share consumers."),
         key("share.acquire.mode", _STRING, "batch_optimized", OneOf(("batch_optimized", "record_limit")), _MEDIUM, "For share consumers."),
     ]
 )
 
-# What the other protocol decides at the broker, or does not have.
+# The other protocol decides these settings at the broker, or does not have them.
 _ONLY_CLASSIC: Final = ("partition.assignment.strategy", "heartbeat.interval.ms", "session.timeout.ms")
 _ONLY_CONSUMER: Final = ("group.remote.assignor",)
 
-# Numbers the consumers of a process that have no client.id of their own, as Kafka does: brokers tell them apart by it.
+# Numbers the consumers of a process that have no client.id of their own, as Kafka does, so that brokers can tell them apart.
 _numbers = itertools.count(1)
 
 
@@ -136,7 +136,7 @@ def _check_protocol(config: ClientConfig) -> None:
 
 @dataclass(frozen=True)
 class FetchConfig:
-    """What the fetcher needs to know."""
+    """The settings that the fetcher reads."""
 
     min_bytes: int = 1
     max_bytes: int = 52428800
@@ -146,7 +146,7 @@ class FetchConfig:
     read_committed: bool = False
     client_rack: str = ""
     metadata_max_age_ms: int = 300000
-    offset_reset: OffsetReset = LATEST
+    offset_reset: AutoOffsetResetStrategy = LATEST
 
     @classmethod
     def of(cls, config: ClientConfig) -> FetchConfig:

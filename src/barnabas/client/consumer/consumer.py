@@ -1,13 +1,13 @@
-"""Kafka's consumer for programs with threads: the calls of Java's KafkaConsumer, each of which returns when it is done.
+"""Kafka's consumer for programs with threads: the blocking methods of Java's KafkaConsumer.
 
     with Consumer({"bootstrap.servers": "localhost:9092", "group.id": "g"}, value_deserializer=bytes.decode) as consumer:
         consumer.subscribe(["orders"])
         for record in consumer:
             …
 
-A thread of its own runs the network, fetches ahead and keeps the membership alive. A poll takes what has come in the caller's thread, and
-goes to that thread only when there is nothing. One thread at a time may call, except `wakeup()`. Listeners, callbacks, interceptors and
-deserializers run in the caller's thread, inside the calls that Kafka runs them in.
+A network thread of its own runs the connections, fetches ahead and sends heartbeats. A poll decodes fetched records in the caller's thread,
+and hands over to the network thread only if nothing is buffered. One thread at a time may call, except `wakeup()`. Listeners, callbacks,
+interceptors and deserializers run in the caller's thread, inside the same calls as in Kafka.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from barnabas.client.consumer.group_metadata import ConsumerGroupMetadata
 from barnabas.client.consumer.membership.membership import CommitCallback
 from barnabas.client.consumer.membership.rebalance_listener import ConsumerRebalanceListener
 from barnabas.client.consumer.offsets.offset_and_metadata import GivenOffsets, OffsetAndMetadata, whole_offsets
-from barnabas.client.consumer.offsets.offset_reset import EARLIEST, EARLIEST_TIMESTAMP, LATEST, LATEST_TIMESTAMP, OffsetReset
+from barnabas.client.consumer.offsets.offset_reset import EARLIEST, EARLIEST_TIMESTAMP, LATEST, LATEST_TIMESTAMP, AutoOffsetResetStrategy
 from barnabas.client.consumer.offsets.subscription_state import SubscriptionPattern
 from barnabas.client.consumer.options import (
     CloseOptions,
@@ -62,10 +62,10 @@ T = TypeVar("T")
 class Consumer(Generic[K, V]):
     """Settings by Kafka's names: `Consumer({"group.id": "g"}, bootstrap_servers="…")`.
 
-    Timeouts are seconds, or a timedelta; where one may be left out it is default.api.timeout.ms.
+    Timeouts are seconds or a timedelta; an omitted timeout is default.api.timeout.ms.
 
-    K and V are the types of `record.key` and `record.value`, for type checkers. They follow from deserializers that are given as keywords;
-    with those of a mapping write Consumer[str, bytes](…), otherwise they are Any. Without a deserializer a key or value is bytes, or None.
+    K and V are the types of `record.key` and `record.value`, for type checkers. They follow from deserializers given as keyword arguments;
+    with deserializers in a mapping write Consumer[str, bytes](…), otherwise they are Any. Without a deserializer both are bytes or None.
     """
 
     @overload
@@ -91,9 +91,9 @@ class Consumer(Generic[K, V]):
         except BaseException:
             self._thread.close()
             raise
-        self._alone = _Alone()
+        self._guard = _SingleThreadGuard()
         self._thread.start()
-        # One that nobody closes ends with its last reference, or with the program: as if its process had died.
+        # A consumer that is never closed ends with its last reference, or with the program, as if its process had died.
         self._abandoned = weakref.finalize(self, _abandon, self._thread)
         try:
             self._thread.run(self._core.start())
@@ -110,18 +110,19 @@ class Consumer(Generic[K, V]):
         self.close()
 
     def __iter__(self) -> Iterator[ConsumerRecord[K, V]]:
-        """Record after record, without end; break out of it, or wake it up."""
+        """Yields records without end; leave the loop with break or by `wakeup`."""
         while True:
             yield from self.poll(ITERATION_POLL_S)
 
     # What to read
 
     def subscribe(self, topics: Topics, listener: ConsumerRebalanceListener | None = None) -> None:
-        """Topics by name, by a compiled pattern that is matched here, or by a SubscriptionPattern that the broker evaluates.
+        """Subscribes to topics by name, by a compiled pattern that the client matches, or by a SubscriptionPattern that the broker
+        evaluates.
 
-        Replaces what was subscribed to before. No topics at all is the same as `unsubscribe`.
+        Replaces the previous subscription. No topics is the same as `unsubscribe`.
         """
-        with self._alone:
+        with self._guard:
             if isinstance(topics, re.Pattern | SubscriptionPattern):
                 if not topics.pattern:
                     raise IllegalArgument("Topic pattern to subscribe to cannot be empty")
@@ -135,32 +136,32 @@ class Consumer(Generic[K, V]):
                 self._caller.run(self._core.unsubscribe())
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """These partitions, without a group's help; none of them is the same as `unsubscribe`."""
-        with self._alone:
-            wanted = partitions_of(partitions)
-            if any(not partition.topic.strip() for partition in wanted):
+        """Assigns partitions to this consumer without group management; no partitions is the same as `unsubscribe`."""
+        with self._guard:
+            partition_list = partitions_of(partitions)
+            if any(not partition.topic.strip() for partition in partition_list):
                 raise IllegalArgument("Topic partitions to assign to cannot have an empty topic")
-            self._caller.run(self._core.assign(wanted) if wanted else self._core.unsubscribe())
+            self._caller.run(self._core.assign(partition_list) if partition_list else self._core.unsubscribe())
 
     def unsubscribe(self) -> None:
         """Leaves the group and drops the subscription or assignment."""
-        with self._alone:
+        with self._guard:
             self._caller.run(self._core.unsubscribe())
 
     def subscription(self) -> set[str]:
         """The topics of the subscription, those that a pattern matches among them; empty after `assign`."""
-        with self._alone:
+        with self._guard:
             return set(self._core.subscriptions.subscription())
 
     def assignment(self) -> set[TopicPartition]:
         """The partitions that this consumer reads at present, by subscription or by `assign`."""
-        with self._alone:
+        with self._guard:
             return self._core.subscriptions.assigned_partitions()
 
     # Records
 
     def poll(self, timeout: Seconds = 0) -> ConsumerRecords[K, V]:
-        """Records, up to max.poll.records; waits at most so many seconds for the first of them."""
+        """Records, up to max.poll.records; waits at most `timeout` seconds for the first of them."""
         core = self._core
         collected = self._poll(timeout, core.collector.collect)
         if collected is None:
@@ -169,10 +170,10 @@ class Consumer(Generic[K, V]):
         return core.interceptors.on_consume(records) if core.interceptors else records
 
     def poll_arrow(self, timeout: Seconds = 0, *, max_records: int | None = None) -> list[Any]:
-        """The same as Arrow record batches, each of one partition: keys and values are bytes, and no deserializer or interceptor is called.
+        """Records as Arrow record batches, each of one partition: keys and values are bytes, and no deserializer or interceptor is called.
 
-        All batches have the schema `barnabas.client.consumer.ARROW_SCHEMA`; there are none if nothing has come. Without
-        `max_records` everything that has come is returned.
+        All batches have the schema `barnabas.client.consumer.ARROW_SCHEMA`. The list is empty if nothing was fetched. Without `max_records`
+        it contains everything that was fetched.
         """
         from barnabas.client.consumer.fetching.arrow_fetch import ArrowTaker
 
@@ -182,7 +183,7 @@ class Consumer(Generic[K, V]):
         return [] if collected is None else [batch for batches in collected.by_partition.values() for batch in batches]
 
     def _poll(self, timeout: Seconds, collect: Callable[[], Collected]) -> Collected | None:
-        with self._alone:
+        with self._guard:
             core = self._core
             now_ms = core.clock.monotonic_ms()
             core.poll_metrics.poll_began(now_ms)
@@ -215,94 +216,94 @@ class Consumer(Generic[K, V]):
         return collected
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
-        """Nothing of these is returned until `resume`."""
-        with self._alone:
+        """Returns no records of these partitions until `resume`."""
+        with self._guard:
             self._core.subscriptions.pause(partitions_of(partitions))
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
         """Lets `poll` return records of these partitions again."""
-        with self._alone:
+        with self._guard:
             self._core.subscriptions.resume(partitions_of(partitions))
 
     def paused(self) -> set[TopicPartition]:
         """The partitions that `pause` was called for."""
-        with self._alone:
+        with self._guard:
             return self._core.subscriptions.paused_partitions()
 
     def wakeup(self) -> None:
-        """Makes the call that waits, or else the next one, raise Wakeup. From any thread."""
+        """Makes the call that waits, or else the next one, raise Wakeup. May be called from any thread."""
         self._core.wakeup_requested = True
-        with suppress(IllegalState):  # closed: nobody waits
+        with suppress(IllegalState):  # closed: no call waits
             self._thread.call_soon(self._core.progress)
 
     # Positions
 
     def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
         """The next poll reads the partition from this offset on. Raises IllegalState for a partition that is not assigned."""
-        with self._alone:
+        with self._guard:
             self._core.seek(partition, offset)
 
     def seek_to_beginning(self, partitions: Iterable[TopicPartition]) -> None:
-        """When the next poll comes, or `position` is asked for. No partitions: all that are assigned."""
+        """Seeks at the next poll or `position`. No partitions means all assigned partitions."""
         self._seek_by(EARLIEST, partitions)
 
     def seek_to_end(self, partitions: Iterable[TopicPartition]) -> None:
         """The next poll reads these partitions from their ends on; without partitions, all that are assigned."""
         self._seek_by(LATEST, partitions)
 
-    def _seek_by(self, strategy: OffsetReset, partitions: Iterable[TopicPartition]) -> None:
-        with self._alone:
-            wanted = partitions_of(partitions) or list(self._core.subscriptions.assignment)
-            self._core.subscriptions.request_offset_reset(wanted, strategy)
-            self._core.fetcher.drop(wanted)
+    def _seek_by(self, strategy: AutoOffsetResetStrategy, partitions: Iterable[TopicPartition]) -> None:
+        with self._guard:
+            partition_list = partitions_of(partitions) or list(self._core.subscriptions.assignment)
+            self._core.subscriptions.request_offset_reset(partition_list, strategy)
+            self._core.fetcher.drop(partition_list)
 
     def position(self, partition: TopicPartition, timeout: Seconds | None = None) -> int:
-        """The offset of the next record a poll will return."""
-        with self._alone:
-            found = self._core.subscriptions.valid_position(partition) if self._core.subscriptions.is_assigned(partition) else None
-            if found is not None:
-                return found.offset
+        """The offset of the next record that a poll will return."""
+        with self._guard:
+            position = self._core.subscriptions.valid_position(partition) if self._core.subscriptions.is_assigned(partition) else None
+            if position is not None:
+                return position.offset
             return self._caller.run(self._core.position(partition, milliseconds_or_none(timeout)))
 
     def current_lag(self, partition: TopicPartition) -> int | None:
-        """How many records there are behind the position; None while that is not known."""
-        with self._alone:
+        """The number of records after the position; None while it is not known."""
+        with self._guard:
             return self._core.current_lag(partition, self._thread.call_soon)
 
     def offsets_for_times(
         self, times: Mapping[TopicPartition, int], timeout: Seconds | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """The first record at or after each time (in ms); None where there is none."""
-        with self._alone:
+        """The first record at or after each timestamp (in ms); None if there is none."""
+        with self._guard:
             return self._caller.run(self._core.offsets_for_times(times, milliseconds_or_none(timeout)))
 
     def beginning_offsets(self, partitions: Iterable[TopicPartition], timeout: Seconds | None = None) -> dict[TopicPartition, int]:
         """The first offset of each partition that can be read. `timeout` in seconds; default default.api.timeout.ms."""
-        with self._alone:
+        with self._guard:
             return self._caller.run(self._core.edge_offsets(partitions_of(partitions), EARLIEST_TIMESTAMP, milliseconds_or_none(timeout)))
 
     def end_offsets(self, partitions: Iterable[TopicPartition], timeout: Seconds | None = None) -> dict[TopicPartition, int]:
-        """The offset of the next record to be written; with read_committed, of the first of an open transaction."""
-        with self._alone:
+        """The offset of the next record to be written; with read_committed, the last stable offset."""
+        with self._guard:
             return self._caller.run(self._core.edge_offsets(partitions_of(partitions), LATEST_TIMESTAMP, milliseconds_or_none(timeout)))
 
     # Commits
 
     def commit_sync(self, offsets: GivenOffsets | None = None, timeout: Seconds | None = None) -> None:
-        """Commits these offsets, or what the last poll returned; raises where that failed for good."""
-        with self._alone:
+        """Commits these offsets, or the positions after the last poll; raises an error that is not retriable."""
+        with self._guard:
             try:
                 self._caller.run(self._core.commit(None if offsets is None else whole_offsets(offsets), milliseconds_or_none(timeout)))
             finally:
                 self._run_callbacks()
 
     def commit_async(self, offsets: GivenOffsets | None = None, callback: CommitCallback | None = None) -> None:
-        """Sends the commit and does not wait; `callback(offsets, error)` is called by a later poll or commit, in the order of commits."""
-        with self._alone:
+        """Sends the commit without waiting; a later poll or commit calls `callback(offsets, error)`, in the order of the commits."""
+        with self._guard:
             membership = self._core.need_group()
             membership.run_callbacks()
-            given = self._core.subscriptions.all_consumed() if offsets is None else whole_offsets(offsets)
-            self._thread.call_soon(membership.commit_async, given, callback)
+            offsets_to_commit = self._core.subscriptions.all_consumed() if offsets is None else whole_offsets(offsets)
+            self._thread.call_soon(membership.commit_async, offsets_to_commit, callback)
 
     @overload
     def committed(self, partitions: TopicPartition, timeout: Seconds | None = None) -> OffsetAndMetadata | None: ...
@@ -313,11 +314,11 @@ class Consumer(Generic[K, V]):
     ) -> dict[TopicPartition, OffsetAndMetadata | None]: ...
 
     def committed(self, partitions: TopicPartition | Iterable[TopicPartition], timeout: Seconds | None = None) -> Any:
-        """What the group has committed for a partition, or for each of several; None where there is nothing."""
-        with self._alone:
-            wanted = partitions_of(partitions)
-            found = self._caller.run(self._core.committed(wanted, milliseconds_or_none(timeout)))
-            return found[wanted[0]] if isinstance(partitions, TopicPartition) else found
+        """The committed offset of a partition, or of each of several partitions; None if there is none."""
+        with self._guard:
+            partition_list = partitions_of(partitions)
+            committed_offsets = self._caller.run(self._core.committed(partition_list, milliseconds_or_none(timeout)))
+            return committed_offsets[partition_list[0]] if isinstance(partitions, TopicPartition) else committed_offsets
 
     def _run_callbacks(self) -> None:
         membership = self._core.membership
@@ -327,29 +328,30 @@ class Consumer(Generic[K, V]):
     # The group and the cluster
 
     def group_metadata(self) -> ConsumerGroupMetadata:
-        """Who this is in its group, for a producer's send_offsets_to_transaction."""
-        with self._alone:
+        """The group metadata of this member, for a producer's send_offsets_to_transaction."""
+        with self._guard:
             return self._core.need_group().group_metadata()
 
     def enforce_rebalance(self, reason: str | None = None) -> None:
-        """The next poll begins a rebalance."""
-        with self._alone:
+        """Starts a rebalance at the next poll."""
+        with self._guard:
             self._on_loop(self._core.need_group().enforce_rebalance, reason)
 
     def partitions_for(self, topic: str, timeout: Seconds | None = None) -> list[PartitionInfo]:
-        """The partitions of a topic; none if there is no such topic."""
-        with self._alone:
+        """The partitions of a topic; an empty list if there is no such topic."""
+        with self._guard:
             return self._caller.run(self._core.partitions_for(topic, milliseconds_or_none(timeout)))
 
     def list_topics(self, timeout: Seconds | None = None) -> dict[str, list[PartitionInfo]]:
         """All topics that the client may see, with their partitions. `timeout` in seconds; default default.api.timeout.ms."""
-        with self._alone:
+        with self._guard:
             return self._caller.run(self._core.list_topics(milliseconds_or_none(timeout)))
 
     def last_connection_error(self) -> KafkaError | None:
-        """Why a broker could not be reached: the last failure of an address that has not been connected to since. None if there is none.
+        """The last connection failure of an address that has not been connected to since; None if there is none.
 
-        Every Timeout of this client has it as its cause. `poll` raises no Timeout: a consumer that reads nothing may look here.
+        Every Timeout of this client has it as its cause. `poll` raises no Timeout, so an application that receives no records can check
+        here.
         """
         return self._core.metadata.failures.last()
 
@@ -358,22 +360,22 @@ class Consumer(Generic[K, V]):
         return self._core.metrics.all()
 
     def register_metric_for_subscription(self, metric: Metric) -> None:
-        """Has a metric of the application pushed with the client's own, where the cluster subscribes to it (KIP-1076).
+        """Pushes a metric of the application with the client's own metrics, if the cluster subscribes to it (KIP-1076).
 
-        `Metric.of(MetricName("queue-length", "app-metrics"), lambda: len(queue))` is org.apache.kafka.app.queue.length to the cluster. One
-        whose name is that of a metric of the client is passed over; so is everything with enable.metrics.push=false.
+        The cluster names `Metric.of(MetricName("queue-length", "app-metrics"), lambda: len(queue))` org.apache.kafka.app.queue.length. A
+        metric with the name of one of the client's own metrics is ignored. With enable.metrics.push=false nothing is pushed.
         """
         if self._core.telemetry is not None:
             self._core.telemetry.register(metric)
 
     def unregister_metric_from_subscription(self, metric: Metric) -> None:
-        """It is not pushed any more."""
+        """Stops pushing a metric of the application."""
         if self._core.telemetry is not None:
             self._core.telemetry.unregister(metric)
 
     def client_instance_id(self, timeout: Seconds) -> Uuid:
-        """The id that the cluster has given this client for its metrics (KIP-714)."""
-        with self._alone:
+        """The id that the cluster assigned to this client for its metrics (KIP-714)."""
+        with self._guard:
             return self._caller.run(self._core.client_instance_id(milliseconds(timeout)))
 
     @property
@@ -382,16 +384,16 @@ class Consumer(Generic[K, V]):
         return self._core.client_id
 
     def close(self, options: CloseOptions | Seconds | None = None) -> None:
-        """Commits if that is automatic, leaves the group and ends the connections; in 30 seconds, or as long as is given."""
-        if self._alone.closed:
+        """Commits if enable.auto.commit is set, leaves the group and closes the connections; within 30 seconds, or the given timeout."""
+        if self._guard.closed:
             return
-        with self._alone:
-            wanted = close_options(options)
+        with self._guard:
+            close_settings = close_options(options)
             try:
-                problem = self._caller.run(self._core.close(milliseconds(wanted.timeout), wanted.operation.value))
+                problem = self._caller.run(self._core.close(milliseconds(close_settings.timeout), close_settings.operation.value))
                 self._run_callbacks()
             finally:
-                self._alone.closed = True
+                self._guard.closed = True
                 self._abandoned.detach()
                 self._thread.close()
                 self._core.close_plugins()
@@ -412,8 +414,8 @@ def _abandon(thread: LoopThread) -> None:
     thread.close(timeout=0)
 
 
-class _Alone:
-    """Held during a call, and again by calls from within it. A second thread does not wait: it is refused."""
+class _SingleThreadGuard:
+    """Held during a call. Calls from within it may enter again. A second thread does not wait: it gets an error."""
 
     __slots__ = ("_lock", "closed")
 
@@ -425,7 +427,7 @@ class _Alone:
         if not self._lock.acquire(blocking=False):
             raise ConcurrentModification(
                 f"Consumer is not safe for multi-threaded access: thread {threading.current_thread().name} called it during a call of "
-                "another thread; only wakeup() may come from anywhere"
+                "another thread; only wakeup() may be called from any thread"
             )
         if self.closed:
             self._lock.release()
@@ -436,7 +438,7 @@ class _Alone:
 
 
 class _Job:
-    """A function of the application, and where its result is awaited."""
+    """A function of the application, with the future of its result."""
 
     __slots__ = ("_function", "_loop", "done")
 
@@ -450,11 +452,11 @@ class _Job:
             if isawaitable(self._function()):
                 raise IllegalState("A listener of a blocking Consumer cannot be a coroutine: use an AsyncConsumer")
         except BaseException as error:
-            self._loop.call_soon_threadsafe(self._tell, error)
+            self._loop.call_soon_threadsafe(self._set_outcome, error)
         else:
-            self._loop.call_soon_threadsafe(self._tell, None)
+            self._loop.call_soon_threadsafe(self._set_outcome, None)
 
-    def _tell(self, error: BaseException | None) -> None:
+    def _set_outcome(self, error: BaseException | None) -> None:
         if self.done.done():
             return
         if error is None:
@@ -464,9 +466,10 @@ class _Job:
 
 
 class _Caller:
-    """Runs coroutines on the loop for a thread that waits, and in that thread the functions of the application which they call.
+    """Runs coroutines on the event loop for a waiting thread, and runs in that thread the application functions that they call.
 
-    A function may call the consumer again, and so come here again. One that is wanted while nobody waits is run by the next call that does.
+    Such a function may call the consumer again, and so enter `run` again. A function that is queued while no thread waits runs in the next
+    call.
     """
 
     def __init__(self, thread: LoopThread) -> None:
@@ -488,7 +491,7 @@ class _Caller:
             raise
 
     async def call_user(self, function: Callable[[], object]) -> None:
-        """The CallUser of a blocking consumer; on the loop."""
+        """The CallUser of a blocking consumer; called on the event loop."""
         job = _Job(function, asyncio.get_running_loop())
         self._jobs.put(job)
         await job.done

@@ -1,8 +1,8 @@
-"""The consumer itself, behind both faces: everything it does on its event loop.
+"""The consumer on its event loop, shared by `Consumer` and `AsyncConsumer`.
 
-`AsyncConsumer` awaits these coroutines where it is; `Consumer` has them run on the loop of its thread. A poll is `fetch_ready` here, which
-ends when there is something to collect (or the time is over), and then `collector.collect` in the thread of the caller. Nothing here
-touches what belongs to the application: listeners, callbacks and deserializers run where the faces run them.
+`AsyncConsumer` awaits these coroutines directly; `Consumer` runs them on the loop of its thread. A poll is `fetch_ready`, which returns
+when there is something to collect or at the deadline, followed by `collector.collect` in the caller's thread. This module never calls code
+of the application: listeners, callbacks and deserializers run where `Consumer` and `AsyncConsumer` run them.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class ConsumerCore:
         self.telemetry = ClientTelemetry.of(config, self.network, self.metrics, clock=self.clock, random=random)
         self.metadata.on_update.append(lambda cluster: self.progress())
         self.wakeup_requested = False
-        self._waiters: dict[asyncio.Future[None], None] = {}  # in the order in which they came
+        self._waiters: dict[asyncio.Future[None], None] = {}  # in arrival order
         self._joining: asyncio.Task[bool] | None = None
         self._raised_version = -1
         self._starting = SharedStart(self._start)
@@ -169,7 +169,7 @@ class ConsumerCore:
     # Waking
 
     def progress(self) -> None:
-        """Something happened that a waiting poll should look at."""
+        """Wakes waiting polls after an event that may concern them."""
         for waiter in self._waiters:
             if not waiter.done():
                 waiter.set_result(None)
@@ -180,10 +180,10 @@ class ConsumerCore:
             raise Wakeup("wakeup() was called")
 
     async def _wait(self, deadline_ms: int) -> None:
-        """Until the deadline, or something has happened."""
+        """Waits until the deadline or the next `progress`."""
         wait_ms = deadline_ms - self.clock.monotonic_ms()
         if wait_ms <= 0:
-            await asyncio.sleep(0)  # a poll that may not wait lets the loop do what it has to do
+            await asyncio.sleep(0)  # a poll with timeout 0 still lets other tasks run
             return
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[None] = loop.create_future()
@@ -196,7 +196,7 @@ class ConsumerCore:
             self._waiters.pop(waiter, None)
 
     async def interruptible(self, work: Coroutine[Any, Any, T]) -> T:
-        """Waits for something that wakeup() may interrupt."""
+        """Awaits work that wakeup() may interrupt."""
         task = asyncio.ensure_future(work)
         task.add_done_callback(lambda _: self.progress())
         try:
@@ -212,7 +212,7 @@ class ConsumerCore:
     # A poll
 
     async def fetch_ready(self, deadline_ms: int) -> bool:
-        """Does all a poll has to do but collect: True when there is something to collect, or callbacks to run; False at the deadline."""
+        """The asynchronous part of a poll: True if there is something to collect or a callback to run; False at the deadline."""
         if self.subscriptions.has_no_subscription_or_user_assignment():
             raise IllegalState(NOT_SUBSCRIBED)
         while True:
@@ -233,7 +233,7 @@ class ConsumerCore:
         return len(self.buffer) > 0 and self.buffer.has_any(self.subscriptions.is_fetchable)
 
     def needs_loop(self, now_ms: int) -> bool:
-        """Whether a poll cannot be answered from the buffer alone. From the thread of the caller."""
+        """Whether a poll needs the event loop and cannot be served from the buffer alone. Called in the caller's thread."""
         membership = self.membership
         if membership is not None and membership.poll(now_ms):
             return True
@@ -249,7 +249,7 @@ class ConsumerCore:
             self._joining = asyncio.ensure_future(membership.join_if_needed(deadline_ms))
             self._joining.add_done_callback(lambda _: self.progress())
         joining = self._joining
-        # It is not cancelled when this poll ends: a rebalance under way goes on, and the next poll looks after it.
+        # The task is not cancelled when this poll ends: the rebalance continues, and the next poll awaits the same task.
         while not joining.done():
             self.raise_wakeup()
             await self._wait(self.clock.monotonic_ms() + self.default_timeout_ms)
@@ -265,7 +265,7 @@ class ConsumerCore:
             self.metadata.raise_any()
 
     def _patience_ms(self, now_ms: int) -> int:
-        """How long to wait before looking again by itself."""
+        """The longest wait before the next check without a `progress`."""
         waits = [60_000]
         if self.membership is not None:
             waits.append(self.membership.ms_to_next_poll(now_ms))
@@ -279,7 +279,7 @@ class ConsumerCore:
     # Positions
 
     def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
-        """From the thread of the caller."""
+        """Called in the caller's thread."""
         where = offset if isinstance(offset, int) else offset.offset
         if where < 0:
             raise IllegalArgument("seek offset must not be a negative number")
@@ -316,7 +316,7 @@ class ConsumerCore:
         self.need_group()
         if self.subscriptions.subscribe(topics, listener):
             self.metadata.set_topics(self.subscriptions.metadata_topics())
-        self._told_subscription()
+        self._subscription_changed()
 
     def subscribe_pattern(self, pattern: re.Pattern[str] | SubscriptionPattern, listener: ConsumerRebalanceListener | None) -> None:
         self.need_group()
@@ -328,12 +328,12 @@ class ConsumerCore:
             self.subscriptions.subscribe_re2j(pattern, listener)
         else:
             self.subscriptions.subscribe_pattern(pattern, listener)
-            wanted = self.subscriptions
-            self.metadata.set_pattern(lambda topic: wanted.matches_subscribed_pattern(topic) or wanted.needs_metadata(topic))
+            subscriptions = self.subscriptions
+            self.metadata.set_pattern(lambda topic: subscriptions.matches_subscribed_pattern(topic) or subscriptions.needs_metadata(topic))
             self.metadata.request_update()
-        self._told_subscription()
+        self._subscription_changed()
 
-    def _told_subscription(self) -> None:
+    def _subscription_changed(self) -> None:
         if self.membership is not None:
             self.membership.on_subscription_change()
         self.fetcher.send_fetches()
@@ -368,12 +368,12 @@ class ConsumerCore:
 
     async def commit(self, offsets: Offsets | None, timeout_ms: int | None) -> None:
         membership = self.need_group()
-        given = self.subscriptions.all_consumed() if offsets is None else dict(offsets)
-        for partition, offset in given.items():
+        offsets_to_commit = self.subscriptions.all_consumed() if offsets is None else dict(offsets)
+        for partition, offset in offsets_to_commit.items():
             if offset.leader_epoch is not None:
                 self.metadata.update_last_seen_epoch_if_newer(partition, offset.leader_epoch)
         with self.poll_metrics.commit_sync_time:
-            await self.interruptible(membership.commit(given, self.deadline_ms(timeout_ms)))
+            await self.interruptible(membership.commit(offsets_to_commit, self.deadline_ms(timeout_ms)))
 
     async def committed(
         self, partitions: Collection[TopicPartition], timeout_ms: int | None
@@ -383,7 +383,7 @@ class ConsumerCore:
             return {}
         try:
             with self.poll_metrics.committed_time:
-                found = await self.interruptible(membership.fetch_committed(partitions, self.deadline_ms(timeout_ms)))
+                offsets_by_partition = await self.interruptible(membership.fetch_committed(partitions, self.deadline_ms(timeout_ms)))
         except Timeout as error:
             waited = self.default_timeout_ms if timeout_ms is None else timeout_ms
             late = self.metadata.failures.timeout(
@@ -392,10 +392,10 @@ class ConsumerCore:
                 cause=error,
             )
             raise late from late.__cause__
-        for partition, offset in found.items():
+        for partition, offset in offsets_by_partition.items():
             if offset is not None and offset.leader_epoch is not None:
                 self.metadata.update_last_seen_epoch_if_newer(partition, offset.leader_epoch)
-        return found
+        return offsets_by_partition
 
     async def offsets_for_times(
         self, times: Mapping[TopicPartition, int], timeout_ms: int | None
@@ -403,20 +403,20 @@ class ConsumerCore:
         for partition, timestamp in times.items():
             if timestamp < 0:
                 raise IllegalArgument(f"The target time for partition {partition} is {timestamp}. The target time cannot be negative.")
-        found = await self._list_offsets(times, timeout_ms)
-        return {partition: _with_timestamp(found.get(partition)) for partition in times}
+        listed = await self._list_offsets(times, timeout_ms)
+        return {partition: _with_timestamp(listed.get(partition)) for partition in times}
 
     async def edge_offsets(self, partitions: Iterable[TopicPartition], timestamp: int, timeout_ms: int | None) -> dict[TopicPartition, int]:
-        """Where the partitions begin, or end."""
+        """The first offsets (EARLIEST_TIMESTAMP) or the end offsets (LATEST_TIMESTAMP) of partitions."""
         assert timestamp in (EARLIEST_TIMESTAMP, LATEST_TIMESTAMP)
-        found = await self._list_offsets(dict.fromkeys(partitions, timestamp), timeout_ms)
-        return {partition: offset.offset for partition, offset in found.items() if offset is not None}
+        listed = await self._list_offsets(dict.fromkeys(partitions, timestamp), timeout_ms)
+        return {partition: offset.offset for partition, offset in listed.items() if offset is not None}
 
     async def _list_offsets(self, times: Mapping[TopicPartition, int], timeout_ms: int | None) -> dict[TopicPartition, FoundOffset | None]:
         return await self.interruptible(self.offsets.list_offsets(times, self.deadline_ms(timeout_ms))) if times else {}
 
     def current_lag(self, partition: TopicPartition, on_loop: Callable[..., object]) -> int | None:
-        """None while it is not known; then it is asked for."""
+        """The lag; None while it is not known, in which case the end offset is requested."""
         read_committed = self.fetch_config.read_committed
         lag = self.subscriptions.lag(partition, read_committed=read_committed)
         if lag is None:
@@ -430,11 +430,11 @@ class ConsumerCore:
     # The cluster
 
     async def partitions_for(self, topic: str, timeout_ms: int | None) -> list[PartitionInfo]:
-        known = self.metadata.cluster.partitions_for_topic(topic)
-        if known:
-            return list(known)
-        found = await self.interruptible(self._topics([topic], self.deadline_ms(timeout_ms)))
-        return found.get(topic, [])
+        cached = self.metadata.cluster.partitions_for_topic(topic)
+        if cached:
+            return list(cached)
+        topics = await self.interruptible(self._topics([topic], self.deadline_ms(timeout_ms)))
+        return topics.get(topic, [])
 
     async def list_topics(self, timeout_ms: int | None) -> dict[str, list[PartitionInfo]]:
         return await self.interruptible(self._topics(None, self.deadline_ms(timeout_ms)))
@@ -457,7 +457,7 @@ class ConsumerCore:
     # The end
 
     async def close(self, timeout_ms: int, operation: str = DEFAULT) -> KafkaError | None:
-        """Closes everything, whatever fails on the way; gives the first error."""
+        """Closes everything, also after errors; returns the first error."""
         deadline_ms = self.clock.monotonic_ms() + timeout_ms
         problem: KafkaError | None = None
         await self._starting.close()
@@ -476,7 +476,7 @@ class ConsumerCore:
         return problem
 
     def close_plugins(self) -> None:
-        """What belongs to the application, in its thread."""
+        """Closes the plug-ins of the application, in its thread."""
         self.interceptors.close()
         for deserializer in (self.key_deserializer, self.value_deserializer):
             try:
@@ -507,8 +507,8 @@ def _configured(config: ClientConfig) -> list[Any]:
     return interceptors
 
 
-def _with_timestamp(found: FoundOffset | None) -> OffsetAndTimestamp | None:
-    return None if found is None else OffsetAndTimestamp(found.offset, found.timestamp, epoch_or_none(found.leader_epoch))
+def _with_timestamp(listed: FoundOffset | None) -> OffsetAndTimestamp | None:
+    return None if listed is None else OffsetAndTimestamp(listed.offset, listed.timestamp, epoch_or_none(listed.leader_epoch))
 
 
 def _listed(partitions: Iterable[TopicPartition]) -> str:

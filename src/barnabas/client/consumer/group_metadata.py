@@ -1,4 +1,5 @@
-"""Who a consumer is in its group; `Producer.send_offsets_to_transaction` hands it to the coordinator, which fences members of the past."""
+"""The identity of a consumer in its group. `Producer.send_offsets_to_transaction` sends it to the coordinator, which fences members of
+older generations."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ UNKNOWN_MEMBER = ""
 
 @dataclass(frozen=True, slots=True)
 class ConsumerGroupMetadata:
-    """`generation_id` is the member epoch under the consumer protocol."""
+    """`generation_id` is the member epoch in the consumer protocol."""
 
     group_id: str
     generation_id: int = UNKNOWN_GENERATION

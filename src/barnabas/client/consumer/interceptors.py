@@ -1,6 +1,6 @@
-"""The application's interceptors: they see records just before poll() returns them, and offsets once they are committed.
+"""The application's interceptors: they receive records before poll() returns them, and offsets after they are committed.
 
-What one raises is logged and goes no further; the next one works with what the last good one gave.
+An exception of an interceptor is logged and not raised; the next interceptor receives the result of the last one that succeeded.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ log = logging.getLogger(__name__)
 
 
 class ConsumerInterceptor:
-    """To be subclassed; what is not overridden does nothing. One with a method `configure` is given the settings."""
+    """A base class; methods that are not overridden do nothing. A method `configure`, if there is one, receives the settings."""
 
     def on_consume(self, records: ConsumerRecords[Any, Any]) -> ConsumerRecords[Any, Any]:
-        """Runs in the thread of poll(). May filter."""
+        """Runs in the thread of poll(). May remove records."""
         return records
 
     def on_commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """Runs after the offsets were committed."""
+        """Runs after the offsets are committed."""
 
     def close(self) -> None:
-        """The consumer is closed."""
+        """Called when the consumer is closed."""
 
 
 class ConsumerInterceptors:
-    """The chain, in the order of `interceptor.classes`."""
+    """The chain of interceptors, in the order of `interceptor.classes`."""
 
     def __init__(self, interceptors: Iterable[ConsumerInterceptor] = ()) -> None:
         self._interceptors = tuple(interceptors)

@@ -1,4 +1,4 @@
-"""Small things that the calls of a consumer take: times, and what closing does about the group."""
+"""Argument types of the consumer's methods: timeouts, and what close does with the membership."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ARROW_ROWS_MAX = 2**31 - 1
 
 
 class GroupMembershipOperation(Enum):
-    """DEFAULT: a dynamic member leaves its group, a static one stays."""
+    """DEFAULT: a dynamic member leaves its group, a static member stays."""
 
     DEFAULT = membership.DEFAULT
     LEAVE_GROUP = membership.LEAVE_GROUP
@@ -39,7 +39,7 @@ class CloseOptions:
 
 
 def milliseconds(timeout: Seconds) -> int:
-    """A timeout in seconds, or as a timedelta, in milliseconds; what is not 0 stays so."""
+    """Converts a timeout in seconds or a timedelta to milliseconds. A positive timeout never becomes 0."""
     seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
     if seconds < 0:
         raise IllegalArgument("Timeout must not be negative")
@@ -51,30 +51,30 @@ def milliseconds_or_none(timeout: Seconds | None) -> int | None:
     return None if timeout is None else milliseconds(timeout)
 
 
-def close_options(given: CloseOptions | Seconds | None) -> CloseOptions:
-    if given is None:
+def close_options(options: CloseOptions | Seconds | None) -> CloseOptions:
+    if options is None:
         return CloseOptions()
-    return given if isinstance(given, CloseOptions) else CloseOptions(given)
+    return options if isinstance(options, CloseOptions) else CloseOptions(options)
 
 
-def partitions_of(given: Iterable[TopicPartition] | TopicPartition | None) -> list[TopicPartition]:
-    """One partition, or several; None is refused as in Kafka."""
-    if given is None:
+def partitions_of(partitions: Iterable[TopicPartition] | TopicPartition | None) -> list[TopicPartition]:
+    """A list of one partition, or of several; None is rejected as in Kafka."""
+    if partitions is None:
         raise IllegalArgument("The partitions must not be None")
-    if isinstance(given, TopicPartition):
-        return [given]
-    return [TopicPartition(*partition) for partition in given]
+    if isinstance(partitions, TopicPartition):
+        return [partitions]
+    return [TopicPartition(*partition) for partition in partitions]
 
 
 def rows_max(max_records: int | None) -> int:
-    """The most rows of a poll_arrow; without a limit, all that has come."""
+    """The maximum number of rows of a poll_arrow; without a limit, everything that was fetched."""
     if max_records is not None and max_records < 1:
         raise IllegalArgument(f"max_records must be at least 1, not {max_records}")
     return ARROW_ROWS_MAX if max_records is None else max_records
 
 
-def topics_of(given: Iterable[str]) -> list[str]:
-    topics = [given] if isinstance(given, str) else list(given)
+def topics_of(names: Iterable[str]) -> list[str]:
+    topics = [names] if isinstance(names, str) else list(names)
     for topic in topics:
         if not isinstance(topic, str) or not topic.strip():
             raise IllegalArgument("Topic collection to subscribe to cannot contain None or an empty topic")

@@ -1,4 +1,4 @@
-"""What a consumer measures of its calls, under Kafka's names (group consumer-metrics)."""
+"""The metrics of a consumer's calls under Kafka's names (group consumer-metrics)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ GROUP: Final = "consumer-metrics"
 
 
 class PollMetrics:
-    """The ratio is the time spent in polls to all time between their beginnings: near 1 for a consumer that waits for records."""
+    """The idle ratio is the time within polls divided by the time between the starts of polls: near 1 for a consumer that waits for
+    records."""
 
     def __init__(self, metrics: Metrics) -> None:
         name = metrics.metric_name
@@ -45,7 +46,7 @@ class PollMetrics:
 
 
 class _Stopwatch:
-    """Adds up the time of the blocks it stands around, which do not overlap."""
+    """Sums the durations of the blocks in which it is used as a context manager; the blocks do not overlap."""
 
     def __init__(self, metrics: Metrics, name: str) -> None:
         metrics.add(name, metrics.metric_name(name, GROUP), CumulativeSum())

@@ -1,8 +1,7 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""What a poll hands out: records, and all records of one poll by partition.
+"""The records that a poll returns, and the collection of all records of one poll by partition.
 
-A record is plain and whole: it keeps nothing of the fetch it came in. Poll makes one for every record of the log that is read, so nothing
-here does more than hold values.
+A record has no reference to the data of its fetch. A poll creates one object for every record, so these classes only hold values.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ NO_TIMESTAMP: Final = -1
 
 
 class TimestampType(IntEnum):
-    """What a record's timestamp means; written as Kafka writes it."""
+    """The meaning of a record's timestamp; str() is Kafka's spelling."""
 
     NO_TIMESTAMP_TYPE = -1
     CREATE_TIME = 0
@@ -38,10 +37,10 @@ _TIMESTAMP_TYPE_NAMES: Final = {-1: "NoTimestampType", 0: "CreateTime", 1: "LogA
 
 
 class ConsumerRecord(Generic[K, V]):
-    """A record of the log, its key and value deserialized.
+    """A record of the log with deserialized key and value.
 
-    The serialized sizes are -1 where key or value is null. `leader_epoch` is that of the leader which appended the record, where the log
-    knows it. `delivery_count` is for records of share groups only.
+    The serialized sizes are -1 for a null key or value. `leader_epoch` is the epoch of the leader that appended the record, if the log has
+    it. `delivery_count` is only for records of share groups.
     """
 
     __slots__ = (
@@ -93,7 +92,7 @@ class ConsumerRecord(Generic[K, V]):
         return TopicPartition(self.topic, self.partition)
 
     def last_header(self, name: str) -> bytes | None:
-        """The value of the last header of that name; None if there is none."""
+        """The value of the last header with that name; None if there is none."""
         for key, value in reversed(self.headers):
             if key == name:
                 return value
@@ -109,7 +108,7 @@ class ConsumerRecord(Generic[K, V]):
 
 
 class ConsumerRecords(Generic[K, V]):
-    """The records of one poll: in the order of the log within a partition, in no order between partitions."""
+    """The records of one poll: in log order within a partition, in no particular order between partitions."""
 
     __slots__ = ("_by_partition", "_count", "_next_offsets")
 
@@ -128,7 +127,7 @@ class ConsumerRecords(Generic[K, V]):
         return ConsumerRecords({})
 
     def records(self, of: TopicPartition | str) -> list[ConsumerRecord[K, V]]:
-        """Those of a partition, or of all partitions of a topic."""
+        """The records of a partition, or of all partitions of a topic."""
         if isinstance(of, str):
             return [record for partition, records in self._by_partition.items() if partition.topic == of for record in records]
         return list(self._by_partition.get(of, ()))
@@ -138,7 +137,7 @@ class ConsumerRecords(Generic[K, V]):
         return set(self._by_partition)
 
     def next_offsets(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What to commit once all of these have been processed."""
+        """The offsets to commit after all of these records are processed."""
         return dict(self._next_offsets)
 
     def count(self) -> int:
@@ -164,7 +163,7 @@ class ConsumerRecords(Generic[K, V]):
 
 
 class OffsetAndTimestamp(NamedTuple):
-    """The first record at or after a time: its offset, its own timestamp, the epoch of its leader."""
+    """The first record at or after a timestamp: its offset, its own timestamp, and its leader epoch."""
 
     offset: int
     timestamp: int

@@ -1,4 +1,4 @@
-"""The metrics of a client as its settings want them: tags, windows, reporters, and what every client says of itself."""
+"""Creates the metrics of a client from its settings: tags, windows, reporters, and the metrics that every client has."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ _JAVA_REPORTERS: Final = "org.apache.kafka."
 
 
 def client_metrics(config: ClientConfig, clock: Clock) -> Metrics:
-    """Tagged with client.id. The objects or classes of metric.reporters are made, configured and told; Java's own are passed over."""
+    """The metrics, tagged with client.id. Objects or classes of metric.reporters are created, configured and notified; Java's own are
+    ignored."""
     named = [value for value in config["metric.reporters"] or () if not (isinstance(value, str) and value.startswith(_JAVA_REPORTERS))]
     reporters: list[Any] = [load("metric.reporters", value) for value in named]
     for reporter in reporters:

@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""What a client measures of itself, under Kafka's names.
+"""The metrics of a client under Kafka's names.
 
-A sensor is told of an event and keeps a few numbers; a rate, an average or a maximum looks at the last `metrics.num.samples` windows of
-`metrics.sample.window.ms` each, as Kafka's do, and is computed when somebody asks. Recording costs a few additions and takes no lock.
+A sensor records events as a few numbers. Rates, averages and maxima cover the last `metrics.num.samples` windows of
+`metrics.sample.window.ms` each, as in Kafka, and are computed when they are read. Recording costs a few additions and takes no lock.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ RECORDING_LEVELS: Final = ("INFO", "DEBUG", "TRACE")
 
 @dataclass(frozen=True, slots=True)
 class MetricName:
-    """Two are the same when name, group and tags are."""
+    """Two names are equal if name, group and tags are."""
 
     name: str
     group: str
@@ -33,7 +33,7 @@ class MetricName:
 
 
 class Stat:
-    """Something that is told values and can say one number."""
+    """Records values and computes one number from them."""
 
     def record(self, value: float, now_ms: int) -> None:
         raise NotImplementedError
@@ -43,7 +43,7 @@ class Stat:
 
 
 class CumulativeSum(Stat):
-    """Everything since the beginning."""
+    """The sum of all values since the start."""
 
     def __init__(self) -> None:
         self.total = 0.0
@@ -56,14 +56,14 @@ class CumulativeSum(Stat):
 
 
 class CumulativeCount(CumulativeSum):
-    """How often, since the beginning."""
+    """The number of values since the start."""
 
     def record(self, value: float, now_ms: int) -> None:
         self.total += 1
 
 
 class Value(Stat):
-    """The last one that was told."""
+    """The last value."""
 
     def __init__(self) -> None:
         self.value = 0.0
@@ -85,7 +85,7 @@ class _Sample:
 
 
 class SampledStat(Stat):
-    """Keeps one sample for each of the last windows; those that are too old do not count any more."""
+    """Keeps one sample for each of the last windows; older samples do not count."""
 
     initial = 0.0
 
@@ -113,7 +113,7 @@ class SampledStat(Stat):
         raise NotImplementedError
 
     def forget(self, now_ms: int) -> None:
-        """Drops samples that ended before the oldest window."""
+        """Drops samples that are older than the oldest window."""
         horizon = now_ms - self.samples_max * self.window_ms
         self.samples = [sample for sample in self.samples if sample.start_ms > horizon]
         if self._current is not None and self._current.start_ms <= horizon:
@@ -173,7 +173,8 @@ class Min(SampledStat):
 
 
 class Rate(Stat):
-    """Per second, over the windows; over all but one of them at least, so that a client that has just begun shows no absurd rates."""
+    """A rate per second over the windows, but over at least all but one of them, so that a client that has just started shows no absurd
+    rates."""
 
     def __init__(self, samples: int, window_ms: int, *, counting: bool = False) -> None:
         self.stat: SampledStat = WindowedCount(samples, window_ms) if counting else WindowedSum(samples, window_ms)
@@ -192,7 +193,7 @@ class Rate(Stat):
 
 
 class Sensor:
-    """Told of one kind of event; each of its stats makes a metric of it."""
+    """Records one kind of event; each of its stats is the source of a metric."""
 
     __slots__ = ("_clock", "_stats")
 
@@ -201,7 +202,7 @@ class Sensor:
         self._stats: list[Stat] = []
 
     def add(self, stat: Stat) -> None:
-        self._stats.append(stat.stat if isinstance(stat, Rate) else stat)  # a rate only measures: what records is inside
+        self._stats.append(stat.stat if isinstance(stat, Rate) else stat)  # the rate only measures; its inner stat records
 
     def record(self, value: float = 1.0, now_ms: int | None = None) -> None:
         now = self._clock.monotonic_ms() if now_ms is None else now_ms
@@ -210,19 +211,19 @@ class Sensor:
 
 
 class Metric:
-    """A number with a name, looked up when asked for."""
+    """A number with a name, computed when it is read."""
 
     __slots__ = ("_clock", "_measure", "is_sum", "name")
 
     def __init__(self, name: MetricName, clock: Clock, measure: Callable[[int], object], is_sum: bool = False) -> None:
         self.name = name
-        self.is_sum = is_sum  # a count or total, which telemetry pushes as a sum; all else is a gauge to it
+        self.is_sum = is_sum  # a count or total, which telemetry pushes as a sum; all others are gauges
         self._clock = clock
         self._measure = measure
 
     @staticmethod
     def of(name: MetricName, measure: Callable[[], object], *, is_sum: bool = False) -> Metric:
-        """A metric of an application's own, to be registered with a client: `measure` is called whenever it is looked at, in any thread."""
+        """A metric of the application, to be registered with a client. `measure` is called at every read, in any thread."""
         return Metric(name, SystemClock(), lambda now_ms: measure(), is_sum)
 
     @property
@@ -231,7 +232,7 @@ class Metric:
         return self.name
 
     def metric_value(self) -> object:
-        """A float for what is measured; whatever the gauge gives for a gauge."""
+        """A float for a measured value; the result of its function for a gauge."""
         return self._measure(self._clock.monotonic_ms())
 
     def __repr__(self) -> str:
@@ -239,7 +240,7 @@ class Metric:
 
 
 class MetricsReporter(Protocol):
-    """Told of the metrics of a client as they come and go: an entry of metric.reporters."""
+    """An entry of metric.reporters: notified when metrics of a client are added, changed or removed."""
 
     def init(self, metrics: list[Metric]) -> None: ...
 
@@ -251,7 +252,7 @@ class MetricsReporter(Protocol):
 
 
 class Metrics:
-    """The metrics of one client. Names are made with `metric_name`, which adds the client's own tags (`client-id`)."""
+    """The metrics of one client. `metric_name` creates names with the client's own tags (`client-id`)."""
 
     def __init__(
         self,
@@ -276,7 +277,7 @@ class Metrics:
             self.add_reporter(reporter)
 
     def add_reporter(self, reporter: MetricsReporter) -> None:
-        """It is told of all metrics there are, and of each that comes or goes from now on."""
+        """Adds a reporter: it receives all existing metrics, and every later addition and removal."""
         reporter.init(list(self._metrics.values()))
         self._reporters.append(reporter)
 
@@ -289,19 +290,19 @@ class Metrics:
         return RECORDING_LEVELS.index(level) <= RECORDING_LEVELS.index(self.recording_level)
 
     def metric_name(self, name: str, group: str, description: str = "", **tags: str) -> MetricName:
-        """With the client's tags; keyword tags are written with `_` for `-`."""
+        """A name with the client's tags; keyword tags have `_` for `-`."""
         all_tags = self.tags | {tag.replace("_", "-"): value for tag, value in tags.items()}
         return MetricName(name, group, tuple(all_tags.items()), description)
 
     def sensor(self, name: str) -> Sensor:
-        """The sensor of that name, made if there is none."""
-        found = self._sensors.get(name)
-        if found is None:
-            found = self._sensors[name] = Sensor(self.clock)
-        return found
+        """The sensor of that name; created if there is none."""
+        existing = self._sensors.get(name)
+        if existing is None:
+            existing = self._sensors[name] = Sensor(self.clock)
+        return existing
 
     def add(self, sensor: str, name: MetricName, stat: Stat) -> None:
-        """A metric of what a sensor is told. Adding a name twice changes nothing."""
+        """Adds a metric of a sensor. Adding a name twice changes nothing."""
         if name in self._metrics:
             return
         self.sensor(sensor).add(stat)
@@ -309,11 +310,11 @@ class Metrics:
         self._of_sensor.setdefault(sensor, []).append(name)
 
     def gauge(self, name: MetricName, measure: Callable[[], object]) -> None:
-        """A metric that is asked for when it is looked at."""
+        """Adds a metric whose function is called when it is read."""
         self._put(Metric(name, self.clock, lambda now_ms: measure()))
 
     def meter(self, sensor: str, rate: MetricName, total: MetricName, *, counting: bool = False) -> Sensor:
-        """Rate and total of the same events, as most of Kafka's metrics come in pairs."""
+        """Adds rate and total of the same events, as most of Kafka's metrics are pairs."""
         self.add(sensor, rate, Rate(self.samples, self.window_ms, counting=counting))
         self.add(sensor, total, CumulativeCount() if counting else CumulativeSum())
         return self.sensor(sensor)
@@ -324,7 +325,7 @@ class Metrics:
         return self.sensor(sensor)
 
     def remove_sensor(self, name: str) -> None:
-        """With its metrics, for instance of a node that is gone."""
+        """Removes a sensor and its metrics, for instance of a node that is gone."""
         self._sensors.pop(name, None)
         for metric in self._of_sensor.pop(name, ()):
             self.remove(metric)
@@ -341,16 +342,16 @@ class Metrics:
             reporter.metric_change(metric)
 
     def all(self) -> dict[MetricName, Metric]:
-        """A copy: what the client's `metrics()` gives."""
+        """A copy of all metrics: the result of the client's `metrics()`."""
         return dict(self._metrics)
 
     def __iter__(self) -> Iterator[Metric]:
         return iter(list(self._metrics.values()))
 
     def find(self, name: str, group: str | None = None, **tags: str) -> Metric | None:
-        """The first metric of that name that has these tags."""
-        wanted = {tag.replace("_", "-"): value for tag, value in tags.items()}.items()
+        """The first metric with that name and these tags."""
+        tag_items = {tag.replace("_", "-"): value for tag, value in tags.items()}.items()
         for metric in self._metrics.values():
-            if metric.name.name == name and group in (None, metric.name.group) and wanted <= metric.name.tag_map.items():
+            if metric.name.name == name and group in (None, metric.name.group) and tag_items <= metric.name.tag_map.items():
                 return metric
         return None

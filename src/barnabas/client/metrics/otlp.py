@@ -1,7 +1,7 @@
-"""OpenTelemetry's MetricsData in Protobuf's bytes: what a client pushes to a broker that asks for its metrics (KIP-714).
+"""OpenTelemetry's MetricsData encoded with Protobuf: the content of PushTelemetry requests (KIP-714).
 
-Only what Kafka's clients send is written: gauges and monotonic sums of one point each, with attributes that are text. The numbers of the
-fields are those of opentelemetry/proto/metrics/v1/metrics.proto.
+Only what Kafka's clients send is supported: gauges and monotonic sums of one point each, with text attributes. The field numbers are those
+of opentelemetry/proto/metrics/v1/metrics.proto.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LENGTH: Final = 2
 
 @dataclass(frozen=True)
 class Point:
-    """One number of one metric. A sum has the time from which on it was counted, and a temporality; for a gauge both are 0."""
+    """One value of one metric. A sum has the start time of its count, and a temporality; both are 0 for a gauge."""
 
     name: str
     value: float | int
@@ -32,7 +32,7 @@ class Point:
 
 
 def metrics_data(points: Iterable[Point], resource: Mapping[str, str]) -> bytes:
-    """All points as metrics of one resource, whose attributes say what client it is."""
+    """All points as metrics of one resource, whose attributes identify the client."""
     written = b"".join(_bytes(2, _metric(point)) for point in points)
     if not written:
         return b""

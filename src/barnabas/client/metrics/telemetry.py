@@ -1,7 +1,7 @@
-"""Pushes a client's metrics to the cluster, where the cluster asks for them (KIP-714): `kafka-client-metrics.sh` says which, and how often.
+"""Pushes a client's metrics to the cluster if the cluster subscribes to them (KIP-714); `kafka-client-metrics.sh` configures subscriptions.
 
-Nothing is collected before a broker has asked. One task does it, on the client's event loop, with one broker at a time; it never keeps the
-client from its work, and never makes it fail. `enable.metrics.push=false` leaves it out.
+Nothing is collected before a broker has returned a subscription. One task on the client's event loop does this, with one broker at a time.
+It never delays the client's work, and never makes it fail. `enable.metrics.push=false` disables it.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from barnabas.client.config.config import ClientConfig
 from barnabas.client.errors import IllegalArgument, IllegalState, KafkaError, Timeout
 from barnabas.client.metrics.metrics import Metric, MetricName, Metrics
 from barnabas.client.metrics.otlp import CUMULATIVE, DELTA, Point, metrics_data
-from barnabas.client.metrics.telemetry_sender import NEVER_MS, Subscription, TelemetrySender
+from barnabas.client.metrics.telemetry_sender import NEVER_MS, ClientTelemetrySubscription, TelemetrySender
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.get_telemetry_subscriptions_response import GetTelemetrySubscriptionsResponse
 from barnabas.protocol.messages.push_telemetry_response import PushTelemetryResponse
 from barnabas.uuid import Uuid
 
 DOMAIN: Final = "org.apache.kafka"
-CLIENT_ID_TAG: Final = "client_id"  # the broker knows it from the request
-# Settings that tell receivers whose metrics they are, and what they are called there.
+CLIENT_ID_TAG: Final = "client_id"  # the broker takes it from the request
+# Settings that identify the client, and their attribute names.
 _LABELS: Final = {
     "client.rack": "client_rack",
     "group.id": "group_id",
@@ -33,13 +33,13 @@ _LABELS: Final = {
     "transactional.id": "transactional_id",
 }
 NO_BROKER_WAIT_MS: Final = 1000
-LAST_PUSH_TIMEOUT_MS: Final = 1000  # closing waits no longer than this for it, even where it has more time
+LAST_PUSH_TIMEOUT_MS: Final = 1000  # close() waits at most this long for the last push, even with a longer timeout
 
 _log = logging.getLogger(__name__)
 
 
 class Network(Protocol):
-    """What is needed of the NetworkClient."""
+    """The part of NetworkClient that telemetry uses."""
 
     async def any_ready(self, deadline_ms: int) -> int: ...
 
@@ -51,7 +51,7 @@ class Network(Protocol):
 
 
 class ClientTelemetry:
-    """The task. `start` it once the network is started, `close` it before the network is closed."""
+    """The telemetry task. Call `start` after the network is started, and `close` before the network is closed."""
 
     def __init__(
         self,
@@ -69,15 +69,15 @@ class ClientTelemetry:
         self._collector = Collector(metrics, clock.now_ms())
         self._labels = dict(labels or {})
         self.sender = TelemetrySender(self._collect, random or Random())
-        self._node_id: int | None = None  # one broker gets it all, for as long as it is there
-        self._known: asyncio.Event = asyncio.Event()  # a subscription has come, or none ever will
+        self._node_id: int | None = None  # all requests go to one broker while it is connected
+        self._known: asyncio.Event = asyncio.Event()  # set when a subscription has arrived, or none ever will
         self._task: asyncio.Task[None] | None = None
 
     @classmethod
     def of(
         cls, config: ClientConfig, network: Network, metrics: Metrics, *, clock: Clock, random: Random | None = None
     ) -> ClientTelemetry | None:
-        """From a client's settings; None where `enable.metrics.push` is false."""
+        """Created from a client's settings; None if `enable.metrics.push` is false."""
         if not config.get("enable.metrics.push", True):
             return None
         labels = {label: str(value) for name, label in _LABELS.items() if (value := config.get(name)) not in (None, "")}
@@ -88,18 +88,18 @@ class ClientTelemetry:
             self._task = asyncio.get_running_loop().create_task(self._run(), name="barnabas-telemetry")
 
     def update_labels(self, **labels: str) -> None:
-        """What became known later: `group_member_id`."""
+        """Sets labels that became known later: `group_member_id`."""
         self._labels.update(labels)
 
     def register(self, metric: Metric) -> None:
-        """Pushes a metric of the application as well (KIP-1076), where the cluster asks for it. From any thread."""
+        """Also pushes a metric of the application (KIP-1076), if the cluster subscribes to it. May be called from any thread."""
         self._collector.register(metric)
 
     def unregister(self, metric: Metric) -> None:
         self._collector.unregister(metric)
 
     async def client_instance_id(self, timeout_ms: int) -> Uuid:
-        """The id under which the broker knows this client, which is waited for so long. Raises Timeout."""
+        """The id that the broker assigned to this client; waits for it, and raises Timeout after `timeout_ms`."""
         if timeout_ms < 0:
             raise IllegalArgument("The timeout cannot be negative for fetching client instance id.")
         if self.sender.subscription is None and self._task is not None and not self._task.done():
@@ -108,11 +108,11 @@ class ClientTelemetry:
             except TimeoutError:
                 pass
         if self.sender.subscription is None:
-            raise self._network.timeout(f"The broker gave this client no instance id within {timeout_ms} ms")
+            raise self._network.timeout(f"The broker assigned no client instance id within {timeout_ms} ms")
         return self.sender.subscription.client_instance_id
 
     async def close(self, timeout_ms: int) -> None:
-        """Pushes a last time, if a broker has asked for metrics, and waits for that at most so long. May be repeated."""
+        """Pushes a last time if there is a subscription, and waits at most `timeout_ms` for that. May be called again."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
@@ -142,13 +142,13 @@ class ClientTelemetry:
             self._known.set()
 
     async def _exchange(self) -> None:
-        """One request and its answer."""
+        """Sends one request and handles its response."""
         try:
             if self._node_id is None or not self._network.is_ready(self._node_id):
                 self._node_id = await self._network.any_ready(self._clock.monotonic_ms() + self._request_timeout_ms)
         except KafkaError:
             self._node_id = None
-            await asyncio.sleep(NO_BROKER_WAIT_MS / 1000)  # nobody is there, or lets us in
+            await asyncio.sleep(NO_BROKER_WAIT_MS / 1000)  # no broker can be reached, or authentication failed
             return
         request = self.sender.next_request(self._clock.now_ms())
         assert request is not None
@@ -171,27 +171,27 @@ class ClientTelemetry:
             assert isinstance(response, PushTelemetryResponse)
             self.sender.pushed(response, now_ms)
 
-    def _collect(self, subscription: Subscription, wall_ms: int) -> bytes:
+    def _collect(self, subscription: ClientTelemetrySubscription, wall_ms: int) -> bytes:
         return metrics_data(self._collector.points(subscription, wall_ms), self._labels)
 
 
 class Collector:
-    """Metrics as points: totals and counts are sums, since the beginning or since the last push, all else are gauges."""
+    """Converts metrics to points: totals and counts are sums, since the start or since the last push; all others are gauges."""
 
     def __init__(self, metrics: Metrics, since_ms: int) -> None:
         self._metrics = metrics
-        self._registered: dict[MetricName, Metric] = {}  # of the application; replaced, never changed, for others look at it meanwhile
+        self._registered: dict[MetricName, Metric] = {}  # of the application; replaced and never changed, because other threads read it
         self._first_seen_ms: dict[MetricName, int] = dict.fromkeys(metrics.all(), since_ms)
-        self._last: dict[MetricName, tuple[int, float]] = {}  # when it was pushed, and what
+        self._last: dict[MetricName, tuple[int, float]] = {}  # the time and the value of the last push
 
     def register(self, metric: Metric) -> None:
-        """A metric that the client does not have itself; one of the same name takes the place of an earlier one."""
+        """Adds a metric that is not one of the client's own; replaces an earlier one with the same name."""
         if self._may_change(metric):
             self._registered = {**self._registered, metric.name: metric}
 
     def unregister(self, metric: Metric) -> None:
         if self._may_change(metric):
-            self._registered = {name: each for name, each in self._registered.items() if name != metric.name}
+            self._registered = {name: kept for name, kept in self._registered.items() if name != metric.name}
 
     def _may_change(self, metric: Metric) -> bool:
         if not isinstance(metric, Metric):
@@ -202,18 +202,18 @@ class Collector:
         return True
 
     def forget(self, now_ms: int) -> None:
-        """Sums begin anew."""
+        """Restarts all sums."""
         self._first_seen_ms = dict.fromkeys(self._present(), now_ms)
         self._last.clear()
 
     def _present(self) -> dict[MetricName, Metric]:
         return self._registered | self._metrics.all()
 
-    def points(self, subscription: Subscription, now_ms: int) -> Iterator[Point]:
+    def points(self, subscription: ClientTelemetrySubscription, now_ms: int) -> Iterator[Point]:
         present = self._present()
-        for gone in self._first_seen_ms.keys() - present.keys():
-            del self._first_seen_ms[gone]
-            self._last.pop(gone, None)
+        for removed in self._first_seen_ms.keys() - present.keys():
+            del self._first_seen_ms[removed]
+            self._last.pop(removed, None)
         for name, metric in present.items():
             started_ms = self._first_seen_ms.setdefault(name, now_ms)
             full_name = telemetry_name(name)
@@ -240,7 +240,7 @@ def telemetry_name(name: MetricName) -> str:
 
 
 def _value(metric: Metric) -> float | int | None:
-    """None for what is no number, or cannot be had now."""
+    """The value; None if it is not a number, or cannot be read now."""
     try:
         value = metric.metric_value()
     except Exception as error:
@@ -250,5 +250,5 @@ def _value(metric: Metric) -> float | int | None:
 
 
 def not_enabled() -> IllegalState:
-    """What `client_instance_id` of a client without telemetry raises."""
+    """The error of `client_instance_id` of a client without telemetry."""
     return IllegalState("Telemetry is not enabled. Set config `enable.metrics.push` to `true`.")

@@ -1,6 +1,7 @@
-"""How long to wait before the next try: twice as long each time up to a limit, spread by a fifth so that clients do not come all at once.
+"""Exponential back-off with jitter: the wait doubles with each attempt up to a limit, and varies by a fifth so that clients do not retry
+together.
 
-It decides only; who waits, and for what, stands elsewhere. The randomness is given.
+The class only computes the wait; the caller waits. The random source is given.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ class ExponentialBackoff:
         self.multiplier = multiplier
         self.jitter = jitter
         self._random = random or Random()
-        # From this power on the limit is reached.
+        # The power at which the limit is reached.
         self._power_max = math.log(max_ms / max(initial_ms, 1)) / math.log(multiplier) if max_ms > initial_ms else 0.0
 
     def backoff_ms(self, attempts: int) -> int:
-        """The wait after so many failed attempts before this one: 0 gives the initial interval."""
+        """The wait after `attempts` earlier failures; 0 gives the initial interval."""
         if self._power_max == 0:
             return self.initial_ms
         term = self.initial_ms * self.multiplier ** min(attempts, self._power_max)

@@ -1,4 +1,4 @@
-"""bootstrap.servers before the first connection: names without an address are left out, and canonical names found where they are wanted."""
+"""Resolution of bootstrap.servers before the first connection: drops names without an address, and finds canonical names if configured."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ Address = tuple[str, int]
 
 
 async def resolve_bootstrap(addresses: Sequence[Address], dns_lookup: str) -> list[Address]:
-    """The addresses to begin with; raises InvalidConfig, in Kafka's words and with the reasons, where none can be found."""
+    """The bootstrap addresses; raises InvalidConfig, in Kafka's words and with the reasons, if none can be resolved."""
     canonical = dns_lookup == "resolve_canonical_bootstrap_servers_only"
-    found = await asyncio.gather(*(_resolve(host, port, canonical) for host, port in addresses), return_exceptions=True)
+    results = await asyncio.gather(*(_resolve(host, port, canonical) for host, port in addresses), return_exceptions=True)
     resolved: dict[Address, None] = {}
     failures: list[tuple[str, BaseException]] = []
-    for (host, port), several in zip(addresses, found, strict=True):
-        if isinstance(several, OSError | UnicodeError):
-            failures.append((f"{host}:{port}: {unresolved(host, several)}", several))
-        elif isinstance(several, BaseException):
-            raise several
+    for (host, port), resolution in zip(addresses, results, strict=True):
+        if isinstance(resolution, OSError | UnicodeError):
+            failures.append((f"{host}:{port}: {unresolved(host, resolution)}", resolution))
+        elif isinstance(resolution, BaseException):
+            raise resolution
         else:
-            resolved.update(dict.fromkeys(several))
+            resolved.update(dict.fromkeys(resolution))
     if not resolved:
         reasons = "; ".join(reason for reason, _ in failures)
         raise InvalidConfig(f"No resolvable bootstrap urls given in bootstrap.servers: {reasons}") from failures[0][1]
@@ -39,8 +39,8 @@ async def resolve_bootstrap(addresses: Sequence[Address], dns_lookup: str) -> li
 
 async def _resolve(host: str, port: int, canonical: bool) -> list[Address]:
     loop = asyncio.get_running_loop()
-    found: list[Any] = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    rows: list[Any] = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     if not canonical:
         return [(host, port)]
-    names = [await loop.getnameinfo(row[4]) for row in found]
+    names = [await loop.getnameinfo(row[4]) for row in rows]
     return list(dict.fromkeys((name, port) for name, _ in names))

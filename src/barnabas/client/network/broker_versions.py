@@ -1,5 +1,5 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""Which versions of which APIs a broker speaks, as it said itself when it was connected to, and which of them to use."""
+"""The API versions that a broker reported when the client connected, and the choice among them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from barnabas.protocol.registry import APIS
 
 
 class BrokerVersions:
-    """What a broker said of itself: versions by API key, and its features."""
+    """A broker's ApiVersions response: versions by API key, and its features."""
 
     def __init__(self, response: ApiVersionsResponse) -> None:
         self.ranges = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
@@ -19,7 +19,7 @@ class BrokerVersions:
         self.finalized_features_epoch = response.finalized_features_epoch
 
     def latest(self, api_key: int) -> int | None:
-        """The highest version that both know, or None."""
+        """The highest common version, or None."""
         api, offered = APIS[api_key], self.ranges.get(api_key)
         if offered is None:
             return None
@@ -27,7 +27,7 @@ class BrokerVersions:
         return version if version >= max(api.lowest_version, offered[0]) else None
 
     def choose(self, api_key: int, *, lowest: int | None = None, highest: int | None = None) -> int:
-        """The highest version between the two that the broker knows; raises UnsupportedVersion in Kafka's words."""
+        """The highest version within the limits that the broker supports; raises UnsupportedVersion in Kafka's words."""
         api, offered = APIS[api_key], self.ranges.get(api_key)
         if offered is None:
             raise UnsupportedVersion(f"The node does not support {_constant(api_key)}")
@@ -43,5 +43,5 @@ class BrokerVersions:
 
 
 def _constant(api_key: int) -> str:
-    """An API as Kafka's messages name it: FIND_COORDINATOR."""
+    """An API's name in Kafka's messages: FIND_COORDINATOR."""
     return next(name for name, value in vars(api_keys).items() if value == api_key and isinstance(value, int))

@@ -1,7 +1,7 @@
-"""One connection to a broker: frames both ways, answers matched to what was asked, in its order.
+"""One connection to a broker: frames in both directions, with responses matched to requests in their order.
 
-`NetworkClient` opens it, and hands it requests in the versions to speak. It must never grow with what a peer promises, only with what
-has come; and whatever ends it, everyone who waits for an answer is told.
+`NetworkClient` opens it, and passes requests with their versions. Memory grows only with the bytes received, never with a size that the
+peer announces. When the connection ends for any reason, every pending request receives an error.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ from barnabas.protocol.registry import Api
 _log = logging.getLogger(__name__)
 
 RECEIVE_BUFFER_BYTES: Final = 65536
-LARGE_ROOM_BYTES: Final = 1 << 20  # the first room for a frame that does not fit the receive buffer; more as it comes
+LARGE_ROOM_BYTES: Final = 1 << 20  # the first buffer for a frame that does not fit the receive buffer; it grows with the received bytes
 ROOM_FACTOR: Final = 4
 CORRELATION_ID_MAX: Final = 2**31 - 1
-_TLS_RECORDS: Final = (b"\x15\x03", b"\x16\x03")  # how an alert and a handshake record begin
+_TLS_RECORDS: Final = (b"\x15\x03", b"\x16\x03")  # the first bytes of an alert and of a handshake record
 
 _size_at = Struct(">i").unpack_from
 Done = Callable[[Message | None, KafkaError | None], None]
 
 
 class ClosedHere(Disconnected):
-    """The client closed the connection itself: nothing is wrong with the broker."""
+    """The client closed the connection itself; the broker has no fault."""
 
 
 class Idle(ClosedHere):
-    """Nobody had used the connection for connections.max.idle.ms."""
+    """The connection was unused for connections.max.idle.ms."""
 
 
 class LostUnused(Disconnected):
-    """The broker ended the connection while no request waited for an answer, as it does after its own idle limit: no call failed by it."""
+    """The broker closed the connection while no request was pending, as it does after its own idle limit. No call failed."""
 
 
 class InFlight:
-    """A request that has been written and not been answered."""
+    """A request that was written and has no response yet."""
 
     __slots__ = ("api", "correlation_id", "deadline_ms", "done", "sent_ms", "timeout_ms", "version")
 
@@ -63,7 +63,7 @@ class InFlight:
 
 
 class Traffic(Protocol):
-    """Told of what goes over a connection, and when; the network client makes metrics of it."""
+    """Receives the events of a connection with their times; the network client turns them into metrics."""
 
     def sent(self, size: int, now_ms: int) -> None: ...
 
@@ -72,13 +72,13 @@ class Traffic(Protocol):
     def answered(self, latency_ms: int, now_ms: int) -> None: ...
 
     def io_begins(self, now_ns: int) -> None:
-        """The thread turns to a socket; told again before `io_ended` is, it is the same turn."""
+        """The thread starts I/O on a socket. A second call before `io_ended` belongs to the same turn."""
 
     def io_ended(self, now_ns: int, now_ms: int, *, reading: bool) -> None: ...
 
 
 class Connection(asyncio.BufferedProtocol):
-    """`on_lost` is called once, after those who waited have been told, with the error that ended it."""
+    """`on_lost` is called once with the error that ended the connection, after all pending requests have received it."""
 
     def __init__(
         self,
@@ -96,8 +96,8 @@ class Connection(asyncio.BufferedProtocol):
         self.traffic = traffic
         self.is_open = False
         self.is_writable = True
-        self.on_room = on_room  # after an answer: there is room for another request
-        self.on_writable = on_writable  # after the peer was too slow to read: it has caught up
+        self.on_room = on_room  # after a response: another request may be sent
+        self.on_writable = on_writable  # the peer was slow to read and has caught up
         self.on_throttle: Callable[[int], None] = lambda throttle_ms: None
         self.last_active_ms = clock.monotonic_ms()
         self._client_id = client_id
@@ -115,8 +115,8 @@ class Connection(asyncio.BufferedProtocol):
         self._buffer = bytearray(RECEIVE_BUFFER_BYTES)
         self._view = memoryview(self._buffer)
         self._used = 0
-        self._turned_ns = 0  # when the loop last turned to us because there is something to read
-        self._large: bytearray | None = None  # a frame that does not fit, without its size
+        self._turned_ns = 0  # when the loop last called us because there is data to read
+        self._large: bytearray | None = None  # a frame that does not fit the receive buffer, without its size
         self._large_size = 0
         self._large_used = 0
 
@@ -130,10 +130,10 @@ class Connection(asyncio.BufferedProtocol):
         return self._transport
 
     def send(self, api: Api, version: int, request: Message, done: Done, timeout_ms: int) -> None:
-        """Writes a request. `done` is called with the answer or an error, never before this returns.
+        """Writes a request. `done` is called with the response or an error, never before this method returns.
 
-        A Produce with acks=0 has no answer: `done(None, None)` when it is written. Raises UnsupportedVersion where the request has a field
-        that the version cannot say; then nothing was written.
+        A Produce with acks=0 has no response: `done(None, None)` is called when it is written. Raises UnsupportedVersion if the request has
+        a field that the version does not support; then nothing was written.
         """
         began_ns = perf_counter_ns()
         self._correlation_id = self._correlation_id + 1 if self._correlation_id < CORRELATION_ID_MAX else 0
@@ -155,7 +155,7 @@ class Connection(asyncio.BufferedProtocol):
             traffic.io_ended(perf_counter_ns(), now_ms, reading=False)
 
     async def request(self, api: Api, version: int, request: Message, timeout_ms: int) -> Message:
-        """Sends and waits."""
+        """Sends a request and awaits its response."""
         future: asyncio.Future[Message | None] = asyncio.get_running_loop().create_future()
         self.send(api, version, request, completing(future), timeout_ms)
         answer = await future
@@ -163,7 +163,7 @@ class Connection(asyncio.BufferedProtocol):
         return answer
 
     def close(self, error: KafkaError) -> None:
-        """Ends it; those who wait get the error."""
+        """Closes the connection; pending requests receive the error."""
         if self._error is not None:
             return
         self._error = error
@@ -178,10 +178,10 @@ class Connection(asyncio.BufferedProtocol):
     def _fail(self, error: KafkaError) -> None:
         waiting, self._in_flight = self._in_flight, deque()
         for request in waiting:
-            _tell(request.done, None, error)
+            _call_done(request.done, None, error)
         self._on_lost(self, error)
 
-    # Called by the loop
+    # Called by the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
@@ -199,20 +199,21 @@ class Connection(asyncio.BufferedProtocol):
 
     def _loss(self, exc: Exception | None) -> KafkaError:
         if self._answers == 0 and self._in_flight and not self._is_tls and not isinstance(exc, ssl.SSLError):
-            # What a TLS listener does with a request in plaintext, unless it sends an alert first.
+            # A TLS listener reacts like this to a plaintext request, unless it sends an alert first.
             return Disconnected(
                 f"{self.name} closed the connection before it answered ApiVersions: "
                 "if the broker speaks TLS on this port set security.protocol=SSL, otherwise it may be stopping, or no Kafka broker"
             )
         reason = "the broker closed it" if exc is None else str(exc) or type(exc).__name__
         if isinstance(exc, ssl.SSLError) and self._answers == 0:
-            # With TLS 1.3 a broker tells only after the handshake that it does not like our certificate.
+            # With TLS 1.3, a broker reports only after the handshake that it rejects the client's certificate.
             return SslAuthentication(
                 f"The TLS handshake with {self.name} failed: {getattr(exc, 'reason', None) or exc}; "
                 "if the broker wants a certificate, set ssl.keystore.*"
             )
         if self._answers <= 1 and self._in_flight:
-            # A broker answers ApiVersions to everyone, and closes where it wanted SASL and something else came.
+            # A broker responds to ApiVersions before authentication, and closes the connection if it then receives another request instead
+            # of SASL.
             reason += "; if that listener wants SASL or TLS, set security.protocol"
             if self._is_tls:
                 reason += "; if it wants a certificate, set ssl.keystore.*"
@@ -276,32 +277,32 @@ class Connection(asyncio.BufferedProtocol):
                 break
             at = end
             self._answer(bytes(self._view[start:end]))
-        rest = self._used - at
-        if at and rest:
-            self._view[:rest] = bytes(self._view[at : self._used])
-        self._used = rest
+        remaining = self._used - at
+        if at and remaining:
+            self._view[:remaining] = bytes(self._view[at : self._used])
+        self._used = remaining
 
     def _begin_large(self, start: int, size: int) -> None:
-        come = self._view[start : self._used]
-        self._large = bytearray(min(size, max(LARGE_ROOM_BYTES, ROOM_FACTOR * len(come))))
-        self._large[: len(come)] = come
-        self._large_size, self._large_used = size, len(come)
+        received = self._view[start : self._used]
+        self._large = bytearray(min(size, max(LARGE_ROOM_BYTES, ROOM_FACTOR * len(received))))
+        self._large[: len(received)] = received
+        self._large_size, self._large_used = size, len(received)
         self._used = 0
 
     def _answer(self, frame: bytes) -> None:
         if not self._in_flight:
-            self.close(Disconnected(f"{self.name} sent an answer that nobody has asked for"))
+            self.close(Disconnected(f"{self.name} sent a response without a request"))
             return
         waiting = self._in_flight[0]
         try:
             correlation_id, reader = parse_response_header(frame, waiting.api.response_header_version(waiting.version))
             if correlation_id != waiting.correlation_id:
                 raise MalformedMessage(f"Correlation id for response ({correlation_id}) does not match request ({waiting.correlation_id})")
-            # ApiVersions of a broker that does not know our version comes in version 0: it says so in its first field.
+            # A broker that does not support the version of ApiVersions responds in version 0; the error code is its first field.
             version = 0 if waiting.api.key == api_keys.API_VERSIONS and frame[4:6] == b"\x00\x23" else waiting.version
             message = waiting.api.response.read(reader, version)
         except KafkaError as error:
-            self.close(Disconnected(f"{self.name} sent an answer to {waiting.api.name} v{waiting.version} that cannot be read: {error}"))
+            self.close(Disconnected(f"{self.name} sent a response to {waiting.api.name} v{waiting.version} that cannot be read: {error}"))
             return
         self._in_flight.popleft()
         self._answers += 1
@@ -309,13 +310,13 @@ class Connection(asyncio.BufferedProtocol):
         throttle_ms: int = getattr(message, "throttle_time_ms", 0)
         if throttle_ms > 0:
             self.on_throttle(throttle_ms)
-        _tell(waiting.done, message, None)
+        _call_done(waiting.done, message, None)
         self.on_room()
 
     # Time
 
     def _watch(self, at_ms: int, now_ms: int) -> None:
-        """Looks at the clock no later than `at_ms`. One timer serves all: it finds nothing to do, mostly, and is set anew."""
+        """Checks the time no later than `at_ms`. One timer serves all requests: usually it finds nothing to do, and is set again."""
         if self._timer is not None:
             if self._timer_ms <= at_ms:
                 return
@@ -340,15 +341,15 @@ class Connection(asyncio.BufferedProtocol):
             self._watch(min(next_ms), now_ms)
 
     def _time_out(self, late: InFlight) -> None:
-        """The broker may be gone without a word: the connection is given up, and with it everything else that waits."""
+        """Times out a request. The broker may be gone without notice: the connection is closed, and with it all other pending requests."""
         self._in_flight.remove(late)
         message = f"{late.api.name} v{late.version} to {self.name} was not answered within {late.timeout_ms} ms"
-        _tell(late.done, None, Timeout(message))
+        _call_done(late.done, None, Timeout(message))
         self.close(Disconnected(f"Connection to {self.name} was given up: {message}"))
 
 
-def _tell(done: Done, message: Message | None, error: KafkaError | None) -> None:
-    """What goes wrong in there is not the connection's fault, and must not end it for all others."""
+def _call_done(done: Done, message: Message | None, error: KafkaError | None) -> None:
+    """Calls the callback. An exception in it is not the connection's fault, and must not end the connection."""
     try:
         done(message, error)
     except Exception:
@@ -356,7 +357,7 @@ def _tell(done: Done, message: Message | None, error: KafkaError | None) -> None
 
 
 def completing(future: asyncio.Future[Message | None]) -> Done:
-    """A `done` that completes a future, unless somebody has cancelled it."""
+    """A `done` that completes a future, unless the future was cancelled."""
 
     def done(message: Message | None, error: KafkaError | None) -> None:
         if future.done():

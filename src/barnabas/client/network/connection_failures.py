@@ -1,7 +1,7 @@
-"""Which brokers a client cannot reach, and why: the last of these errors goes into every Timeout, and warnings about each grow rarer.
+"""The connection failures of a client: the last error goes into every Timeout, and repeated warnings become rarer.
 
-A client has one, in its `Metadata`. `Connections` reports failed attempts, lost connections and successes on the event loop. Every Timeout
-of a client is made by `timeout`, on any thread. It decides only: `Connections` logs.
+Each client has one in its `Metadata`. `Connections` reports failed attempts, lost connections and successes on the event loop. `timeout`
+creates every Timeout of a client, in any thread. The class only decides; `Connections` logs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from barnabas.client.clock import SystemClock
 from barnabas.client.errors import KafkaError, Timeout
 from barnabas.client.network.repeated_warnings import RepeatedWarnings
 
-SLOW_MS: Final = 1000  # an attempt that has taken so long is a failure for whoever gives up meanwhile
+SLOW_MS: Final = 1000  # a pending attempt that has taken this long counts as a failure for a caller that times out
 
 E = TypeVar("E", bound=KafkaError)
 
@@ -22,7 +22,7 @@ _VARYING: Final = re.compile(r" \([^)]*\)|\d+")  # the setting of an address, an
 
 
 class _Attempt:
-    """An attempt to connect that is under way."""
+    """A connection attempt in progress."""
 
     def __init__(self, place: str, since_ms: int) -> None:
         self.place = place
@@ -31,7 +31,7 @@ class _Attempt:
 
 
 class ConnectionFailures:
-    """By address, "host:port": several nodes may share one, such as a server of bootstrap.servers and the broker it turned out to be."""
+    """By address, "host:port". Several nodes may share an address, such as a server of bootstrap.servers and the broker at that address."""
 
     def __init__(self, now_ms: Callable[[], int] | None = None) -> None:
         self._now_ms = now_ms or SystemClock().monotonic_ms
@@ -41,20 +41,20 @@ class ConnectionFailures:
         self._attempts: dict[str, _Attempt] = {}
 
     def begun(self, address: str, place: str) -> None:
-        """An attempt to connect begins."""
+        """A connection attempt starts."""
         self._attempts[address] = _Attempt(place, self._now_ms())
 
     def accepted(self, address: str) -> None:
-        """The connection stands, and the broker has yet to answer."""
+        """The connection is established, but the broker has not responded yet."""
         if address in self._attempts:
             self._attempts[address].is_accepted = True
 
     def given_up(self, address: str) -> None:
-        """An attempt ended without a verdict."""
+        """An attempt was cancelled, without a result."""
         self._attempts.pop(address, None)
 
     def failed(self, address: str, error: KafkaError) -> str | None:
-        """An attempt to connect failed; the warning to log, None while the last one about the same is recent."""
+        """A connection attempt failed. Returns the warning to log; None while the last warning for the same reason is recent."""
         now_ms = self._now_ms()
         self.given_up(address)
         self.lost(address, error)
@@ -67,12 +67,12 @@ class ConnectionFailures:
         return f"{error}; {trouble.seen_count} attempts in {(now_ms - trouble.since_ms) // 1000} s failed"
 
     def lost(self, address: str, error: KafkaError) -> None:
-        """A connection that was ready has ended with an error, and requests with it."""
+        """A ready connection ended with an error, and its pending requests failed."""
         self._errors.pop(address, None)
         self._errors[address] = self._last = error
 
     def connected(self, address: str) -> None:
-        """A connection is ready: what went wrong with this address before is over."""
+        """A connection is ready: earlier failures of this address are cleared."""
         self._attempts.pop(address, None)
         if self._errors:
             self._warnings.over(address)
@@ -80,12 +80,13 @@ class ConnectionFailures:
                 self._last = next(reversed(self._errors.values()), None)
 
     def keep_only(self, addresses: Collection[str]) -> None:
-        """Forgets addresses that no known node has."""
+        """Drops addresses that no known node has."""
         for address in [address for address in self._errors if address not in addresses]:
             self.connected(address)
 
     def last(self) -> KafkaError | None:
-        """The last failure among the addresses that are not connected; without one, the oldest attempt that has taken long. Any thread."""
+        """The last failure of an address that is not connected; otherwise the oldest attempt that takes long. May be called from any
+        thread."""
         if self._last is not None:
             return self._last
         attempt = next(iter(tuple(self._attempts.values())), None)
@@ -97,15 +98,15 @@ class ConnectionFailures:
         return Timeout(f"{attempt.place} has not answered for {waited_ms} ms: is a firewall in the way, or the host down?")
 
     def timeout(self, message: str, *, cause: BaseException | None = None) -> Timeout:
-        """A Timeout that says, in its text and as its cause, why a broker cannot be reached; with all reached, `cause` is its cause."""
+        """A Timeout with the last connection error in its text and as its cause; without such an error, `cause` is its cause."""
         return self.error(Timeout, message, cause=cause)
 
     def error(self, kind: type[E], message: str, *, cause: BaseException | None = None) -> E:
-        """The same for other errors of a wait that ended too early."""
+        """Like `timeout`, for other kinds of errors."""
         last = self.last()
         error = kind(message if last is None else f"{message.removesuffix('.')}; the last connection error: {last}")
         error.__cause__ = cause if last is None else last
         return error
 
 
-NO_FAILURES: Final = ConnectionFailures()  # of parts that are used without a network
+NO_FAILURES: Final = ConnectionFailures()  # for components that are used without a network

@@ -1,7 +1,7 @@
-"""The connections of a client, one to each broker it talks to: opened when asked for, watched, authenticated again, and given up.
+"""The connections of a client, one per broker: opens, authenticates, re-authenticates and closes them.
 
-`NetworkClient` sends over them. An attempt is a task; so is a re-authentication; nothing else is. Whoever waits for any change of any
-connection waits in `wait_for_change`.
+`NetworkClient` sends over them. A connection attempt is a task, and so is a re-authentication; there are no other tasks. `wait_for_change`
+waits for any change of any connection.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from barnabas.client.network.backoff import ExponentialBackoff
 from barnabas.client.network.broker_versions import BrokerVersions
 from barnabas.client.network.connection import ClosedHere, Connection, Idle, LostUnused
 from barnabas.client.network.connection_failures import ConnectionFailures
-from barnabas.client.network.handshake import Handshake
+from barnabas.client.network.handshake import ConnectionHandshake
 from barnabas.client.network.network_metrics import NetworkMetrics
-from barnabas.client.network.node_states import NodeStates, State
+from barnabas.client.network.node_states import ConnectionState, NodeStates
 from barnabas.endpoint import SecurityProtocol
 
 if TYPE_CHECKING:
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-# A session is renewed after this part of its life, and a random part more: the way to the broker takes time, and clocks differ.
+# A session is renewed after this fraction of its lifetime plus a random part, because requests take time and clocks differ.
 SESSION_FACTOR: Final = 0.85
 SESSION_JITTER: Final = 0.10
 
 
-class Link:
-    """A connection that is ready, and what its broker speaks."""
+class BrokerLink:
+    """A ready connection, and the API versions of its broker."""
 
     __slots__ = ("connection", "is_reauthenticating", "timer", "versions")
 
@@ -49,7 +49,7 @@ class Link:
 
 
 class Connections:
-    """`find` gives the address of a node id, None where it is not known."""
+    """`find` returns the node of an id; None if it is not known."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Connections:
     ) -> None:
         self.clock = clock
         self.failures = failures or ConnectionFailures(clock.monotonic_ms)
-        self.links: dict[int, Link] = {}
+        self.links: dict[int, BrokerLink] = {}
         self.on_ready: list[Callable[[int], None]] = []
         self.on_disconnect: list[Callable[[int, KafkaError], None]] = []
         self.states = NodeStates(
@@ -82,7 +82,7 @@ class Connections:
         self._idle_ms: int = config["connections.max.idle.ms"]
         self._request_timeout_ms: int = config["request.timeout.ms"]
         tls, self._sasl = _security(config, clock)
-        self._handshake = Handshake(
+        self._handshake = ConnectionHandshake(
             self._new_connection,
             sockets=(config["send.buffer.bytes"], config["receive.buffer.bytes"]),
             request_timeout_ms=self._request_timeout_ms,
@@ -105,8 +105,8 @@ class Connections:
             and self.states.is_ready(node_id, self.clock.monotonic_ms())
         )
 
-    async def ready(self, node_id: int, deadline_ms: int) -> Link:
-        """The link of a node once it can be sent to; raises what the attempt to connect ended in, or Timeout."""
+    async def ready(self, node_id: int, deadline_ms: int) -> BrokerLink:
+        """The link of a node when a request can be sent; raises the error of the connection attempt, or Timeout."""
         while True:
             if self.is_closed:
                 raise IllegalState("The client has already been closed")
@@ -119,17 +119,17 @@ class Connections:
             delay_ms = self.states.delay_ms(node_id, now_ms)
             attempt: asyncio.Task[None] | None = None
             if node_id not in self.links:
-                if state.state is State.AUTHENTICATION_FAILED and delay_ms > 0 and state.error is not None:
+                if state.state is ConnectionState.AUTHENTICATION_FAILED and delay_ms > 0 and state.error is not None:
                     raise state.error.with_traceback(None)
                 attempt = self.begin(node_id)
                 if attempt is None and delay_ms == 0:
-                    raise Disconnected(f"Node {node_id} is not known: no broker has told its address")
+                    raise Disconnected(f"Node {node_id} is not known: no broker has reported its address")
             await self.wait_for_change(min(deadline_ms - now_ms, delay_ms or deadline_ms - now_ms))
             if attempt is not None and self._attempts.get(node_id) is not attempt and node_id not in self.links and state.error:
                 raise state.error.with_traceback(None)
 
     def begin(self, node_id: int) -> asyncio.Task[None] | None:
-        """Begins to connect, if the back-off allows it and the address is known; the attempt that is under way, if there is one."""
+        """Starts to connect if the back-off allows it and the address is known; returns the attempt in progress, if there is one."""
         attempt = self._attempts.get(node_id)
         if attempt is not None:
             return attempt
@@ -143,7 +143,7 @@ class Connections:
         return attempt
 
     def disconnect(self, node_id: int, error: KafkaError) -> None:
-        """Gives up the connection to a node, or the attempt; who waits for an answer gets the error."""
+        """Closes the connection or cancels the attempt; pending requests receive the error."""
         link = self.links.get(node_id)
         if link is not None:
             link.connection.close(error)
@@ -164,11 +164,11 @@ class Connections:
         if self._sasl is not None:
             await self._sasl.close()
         self._changed()
-        # Transports close in the next round of the loop: let them, so that none is left to complain at exit.
+        # Transports close in the next loop iteration; waiting for it avoids warnings at exit.
         await asyncio.sleep(0)
 
     async def wait_for_change(self, timeout_ms: int) -> None:
-        """Waits until any connection gets ready, fails, or has room again; no longer than that."""
+        """Waits until any connection becomes ready, fails, or accepts requests again; at most `timeout_ms`."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
         try:
@@ -177,7 +177,7 @@ class Connections:
             if waiter in self._waiters:
                 self._waiters.remove(waiter)
 
-    # One connection's life
+    # The life of a connection
 
     async def _attempt(self, node: Node, setup_timeout_ms: int) -> None:
         _log.debug("Initiating connection to node %s", node)
@@ -194,13 +194,13 @@ class Connections:
             self._end_attempt(node, connection, ClosedHere(f"The attempt to connect to {node.place} was given up"))
             raise
         except Exception as error:
-            _log.exception("Connecting to node %s failed in a way it should not", node)
+            _log.exception("Connecting to node %s failed with an unexpected exception", node)
             self._end_attempt(node, connection, Disconnected(f"Connecting to {node.place} failed: {error!r}"))
         else:
             self._begin_link(node, connection, versions, lifetime_ms)
 
     async def _authenticate(self, connection: Connection, versions: BrokerVersions) -> int:
-        """How long the session lasts in milliseconds; 0 for ever."""
+        """The lifetime of the session in milliseconds; 0 means unlimited."""
         if self._sasl is None:
             return 0
         lifetime_ms = await self._sasl.authenticate(connection, versions, self._request_timeout_ms)
@@ -214,12 +214,12 @@ class Connections:
             self.failures.lost(node.address, error)
             self._failed(node.id, error)
             return
-        link = self.links[node.id] = Link(connection, versions)
+        link = self.links[node.id] = BrokerLink(connection, versions)
         self.states.ready(node.id)
         self.failures.connected(node.address)
         self._metrics.created.record()
         self._plan_renewal(node.id, link, lifetime_ms)
-        self._tell_ready(node.id)
+        self._notify_ready(node.id)
 
     def _end_attempt(self, node: Node, connection: Connection | None, error: KafkaError) -> None:
         self._attempts.pop(node.id, None)
@@ -239,7 +239,7 @@ class Connections:
         node_id = node.id
         link = self.links.get(node_id)
         if link is None or link.connection is not connection:
-            return  # it was never ready: the attempt tells
+            return  # it was never ready: the attempt reports the error
         del self.links[node_id]
         if link.timer is not None:
             link.timer.cancel()
@@ -247,7 +247,7 @@ class Connections:
         _log.info("Node %d disconnected: %s", node_id, error)
         if isinstance(error, Idle):
             self.states.closed(node_id)
-            self._tell_disconnected(node_id, error)
+            self._notify_disconnected(node_id, error)
         else:
             if not isinstance(error, ClosedHere | LostUnused):
                 self.failures.lost(node.address, error)
@@ -255,11 +255,11 @@ class Connections:
 
     def _failed(self, node_id: int, error: KafkaError) -> None:
         self.states.failed(node_id, error, self.clock.monotonic_ms())
-        self._tell_disconnected(node_id, error)
+        self._notify_disconnected(node_id, error)
 
-    def _tell_disconnected(self, node_id: int, error: KafkaError) -> None:
-        for tell in self.on_disconnect:
-            tell(node_id, error)
+    def _notify_disconnected(self, node_id: int, error: KafkaError) -> None:
+        for listener in self.on_disconnect:
+            listener(node_id, error)
         self._changed()
 
     def _new_connection(self, node: Node) -> Connection:
@@ -271,36 +271,36 @@ class Connections:
             traffic=self._metrics.node(node.id),
             on_lost=lambda connection, error: self._lost(node, connection, error),
             on_room=self._changed,
-            on_writable=lambda: self._tell_ready(node.id),
+            on_writable=lambda: self._notify_ready(node.id),
         )
         connection.on_throttle = lambda throttle_ms: self._throttle(node.id, throttle_ms)
         return connection
 
     def _throttle(self, node_id: int, throttle_ms: int) -> None:
-        """A quota was exceeded: the broker wants to hear nothing for so long."""
+        """A quota was exceeded: the broker must receive no request for `throttle_ms`."""
         self.states.throttle(node_id, self.clock.monotonic_ms() + throttle_ms)
-        asyncio.get_running_loop().call_later(throttle_ms / 1000, self._tell_ready, node_id)
+        asyncio.get_running_loop().call_later(throttle_ms / 1000, self._notify_ready, node_id)
 
-    def _tell_ready(self, node_id: int) -> None:
+    def _notify_ready(self, node_id: int) -> None:
         if self.can_send(node_id):
             for tell in self.on_ready:
                 tell(node_id)
         self._changed()
 
-    # Sessions that end (KIP-368)
+    # Session renewal (KIP-368)
 
-    def _plan_renewal(self, node_id: int, link: Link, lifetime_ms: int) -> None:
+    def _plan_renewal(self, node_id: int, link: BrokerLink, lifetime_ms: int) -> None:
         if lifetime_ms > 0:
             delay_ms = lifetime_ms * (SESSION_FACTOR + SESSION_JITTER * self._random.random())
             link.timer = asyncio.get_running_loop().call_later(delay_ms / 1000, self._begin_renewal, node_id, link)
 
-    def _begin_renewal(self, node_id: int, link: Link) -> None:
+    def _begin_renewal(self, node_id: int, link: BrokerLink) -> None:
         task = asyncio.get_running_loop().create_task(self._renew(node_id, link))
         self._renewals.add(task)
         task.add_done_callback(self._renewals.discard)
 
-    async def _renew(self, node_id: int, link: Link) -> None:
-        """Authenticates again on the same connection; nothing else is sent meanwhile, but answers still come."""
+    async def _renew(self, node_id: int, link: BrokerLink) -> None:
+        """Re-authenticates on the same connection. Meanwhile no other request is sent, but responses still arrive."""
         link.is_reauthenticating = True
         began_ms = self.clock.monotonic_ms()
         try:
@@ -314,9 +314,9 @@ class Connections:
         self._metrics.reauthenticated.record()
         self._metrics.reauthentication_latency.record(self.clock.monotonic_ms() - began_ms)
         self._plan_renewal(node_id, link, lifetime_ms)
-        self._tell_ready(node_id)
+        self._notify_ready(node_id)
 
-    def _reauthenticate(self, link: Link) -> Coroutine[Any, Any, int]:
+    def _reauthenticate(self, link: BrokerLink) -> Coroutine[Any, Any, int]:
         assert self._sasl is not None
         return self._sasl.authenticate(link.connection, link.versions, self._request_timeout_ms)
 
@@ -328,7 +328,7 @@ class Connections:
 
 
 def _security(config: ClientConfig, clock: Clock) -> tuple[SSLContext | None, SaslAuthenticator | None]:
-    """What security.protocol wants. Who does not want it does not wait for its modules."""
+    """The TLS context and authenticator of security.protocol. Their modules are imported only if they are needed."""
     protocol = SecurityProtocol[str(config["security.protocol"]).upper()]
     tls: SSLContext | None = None
     sasl: SaslAuthenticator | None = None

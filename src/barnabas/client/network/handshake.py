@@ -1,7 +1,7 @@
-"""Opens a connection: address, TLS, and which versions the broker speaks.
+"""Opens a connection: resolves the address, connects, does the TLS handshake, and fetches the API versions.
 
-`Connections` runs it once for each attempt. Every step has a limit, and every failure is one of Disconnected, Timeout or
-AuthenticationError, with words that name what to change.
+`Connections` runs it once for each attempt. Every step has a timeout, and every failure is Disconnected, Timeout or AuthenticationError,
+with a text that says what to change.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from barnabas.protocol.messages.api_versions_response import ApiVersionsResponse
 from barnabas.protocol.registry import APIS
 
 
-class Handshake:
-    """`make` makes the protocol object of a new connection; `sockets` are send.buffer.bytes and receive.buffer.bytes."""
+class ConnectionHandshake:
+    """`make` creates the protocol object of a new connection; `sockets` are send.buffer.bytes and receive.buffer.bytes."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Handshake:
         self._tls = tls
 
     async def connect(self, node: Node, setup_timeout_ms: int) -> Connection:
-        """A connection that is open, with TLS where it is wanted. All addresses of the name are tried in turn."""
+        """An open connection, with TLS if configured. Tries all addresses of the host name in turn."""
         failure: KafkaError | None = None
         for family, address in await self._resolve(node, setup_timeout_ms):
             try:
@@ -52,14 +52,14 @@ class Handshake:
         raise failure
 
     async def versions(self, connection: Connection) -> BrokerVersions:
-        """Asks the broker what it speaks, in the newest way first."""
+        """Fetches the broker's API versions, with the newest version of the request first."""
         api = APIS[api_keys.API_VERSIONS]
         request = ApiVersionsRequest(SOFTWARE_NAME, SOFTWARE_VERSION)
         version = api.stable_version
         response = await connection.request(api, version, request, self._request_timeout_ms)
         assert isinstance(response, ApiVersionsResponse)
         if response.error_code == ErrorCode.UNSUPPORTED_VERSION and version > 0:
-            # What it does know came with the refusal, except from very old brokers.
+            # The error response contains the supported versions, except from very old brokers.
             offered = next((row.max_version for row in response.api_keys if row.api_key == api.key), 0)
             response = await connection.request(api, min(offered, version - 1), request, self._request_timeout_ms)
             assert isinstance(response, ApiVersionsResponse)
@@ -70,17 +70,17 @@ class Handshake:
     async def _resolve(self, node: Node, timeout_ms: int) -> Sequence[tuple[int, Any]]:
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                found = await asyncio.get_running_loop().getaddrinfo(node.host, node.port, type=socket.SOCK_STREAM)
+                rows = await asyncio.get_running_loop().getaddrinfo(node.host, node.port, type=socket.SOCK_STREAM)
         except TimeoutError as error:
             raise Timeout(
                 f"{node.place}: the host name was not resolved within {timeout_ms} ms (socket.connection.setup.timeout.ms); is DNS up?"
             ) from error
         except (OSError, UnicodeError) as error:
             raise Disconnected(f"{node.place}: {unresolved(node.host, error)}") from error
-        return [(int(family), address) for family, _, _, _, address in found]
+        return [(int(family), address) for family, _, _, _, address in rows]
 
     async def _open(self, node: Node, family: int, address: Any, timeout_ms: int) -> Connection:
-        # One of the system's, or of the world that a simulated loop lives in.
+        # A socket of the system, or of the simulated world of a simulation's event loop.
         raw: socket.socket = getattr(asyncio.get_running_loop(), "new_socket", socket.socket)(family, socket.SOCK_STREAM)
         try:
             self._set_options(raw)
@@ -139,7 +139,7 @@ class Handshake:
 
 
 def unresolved(host: str, error: Exception) -> str:
-    """Why a host name has no address, for a user."""
+    """Why a host name has no address, for an error message."""
     return f"the host name {host} is not known ({getattr(error, 'strerror', None) or error})"
 
 

@@ -1,10 +1,11 @@
-"""What a client wants to know of the cluster, what it knows, and when to ask again.
+"""The metadata of the cluster: which topics are needed, what is known, and when to request an update.
 
-Producers add topics as they send to them and forget those they have not used for a while; consumers set the topics they read, or ask for
-all and keep what matches; admins want none. `NetworkClient` asks the brokers whenever `time_to_next_update` is 0 and brings the answers
-here. Epochs of leaders never go back, so that an answer of a broker that is behind does not send the client to an old leader.
+Producers add topics when they send to them, and drop topics that are unused for a while. Consumers set their topics, or request all topics
+and keep those that match a pattern. Admin clients need no topics. `NetworkClient` sends a request whenever `time_to_next_update` is 0, and
+passes the response to `update`. Leader epochs never decrease, so that a response of a stale broker does not send the client to an old
+leader.
 
-It decides only, on the loop's thread. From other threads `cluster` may be read, and `add` called.
+The class only decides, in the event loop's thread. From other threads, `cluster` may be read and `add` called.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ from barnabas.uuid import Uuid
 _log = logging.getLogger(__name__)
 
 _LONG_AGO: Final = -(10**15)
-RELIABLE_EPOCHS_VERSION: Final = 9  # before, a controller's change could be told by brokers in any order
+RELIABLE_EPOCHS_VERSION: Final = 9  # in earlier versions brokers could report the changes of a controller in any order
 
 Listener = Callable[[Cluster], None]
 
 
 class MetadataQuestion:
-    """A request to be sent, and what has to be known to take in its answer."""
+    """A Metadata request, and the values that are needed to apply its response."""
 
     __slots__ = ("is_partial", "request", "request_version")
 
@@ -48,7 +49,7 @@ class MetadataQuestion:
 
 
 class _Partition:
-    """A partition by the ids of its brokers, as the response has it: addresses may come later, or change."""
+    """A partition with broker ids, as in the response: addresses may arrive later, or change."""
 
     __slots__ = ("epoch", "isr", "leader_id", "offline", "replicas")
 
@@ -72,7 +73,7 @@ class _Partition:
 
 
 class Metadata:
-    """`topic_idle_ms` (a producer's metadata.max.idle.ms): topics that were added and not used for so long are forgotten."""
+    """`topic_idle_ms` (a producer's metadata.max.idle.ms): topics that were added and unused for this long are dropped."""
 
     def __init__(
         self,
@@ -87,26 +88,26 @@ class Metadata:
         self.clock = clock
         self.allow_auto_topic_creation = allow_auto_topic_creation
         self.include_internal_topics = include_internal_topics
-        self.on_update: list[Listener] = []  # called with each new snapshot, on the loop's thread
-        self.wake: Callable[[], None] = lambda: None  # set by the network client: an update is wanted now; may be called from any thread
-        self.update_version = 0  # counts answers
+        self.on_update: list[Listener] = []  # called with each new snapshot, in the event loop's thread
+        self.wake: Callable[[], None] = lambda: None  # set by the network client; called when an update is needed now, from any thread
+        self.update_version = 0  # counts responses
         self.failures = ConnectionFailures(clock.monotonic_ms)
         self._max_age_ms: int = config["metadata.max.age.ms"]
         self._topic_idle_ms = topic_idle_ms
         self._refresh_backoff = ExponentialBackoff(config["retry.backoff.ms"], config["retry.backoff.max.ms"], random=random)
         self.bootstrap_addresses = bootstrap_addresses(config)
-        # What is wanted.
-        self._topics: dict[str, int] = {}  # with the time until which it is kept, where they idle
+        # The topics that are needed.
+        self._topics: dict[str, int] = {}  # with the time until which each is kept, if they expire
         self._new_topics: set[str] = set()
         self._transient_topics: set[str] = set()
         self._matches: Callable[[str], bool] | None = None
         self._all_topics = False
-        # What is known.
+        # The known metadata.
         self._partitions: dict[TopicPartition, _Partition] = {}
         self._epochs: dict[TopicPartition, int] = {}
         self.cluster = Cluster.bootstrap(self.bootstrap_addresses)
-        # When to ask.
-        self._request_version = 0  # counts additions of topics, so that an answer to an older question is known to lack them
+        # When to request an update.
+        self._request_version = 0  # counts additions of topics, so that a response to an older request is known to lack them
         self._need_full = True
         self._need_partial = False
         self._last_refresh_ms = _LONG_AGO
@@ -114,15 +115,16 @@ class Metadata:
         self._attempts = 0
         self._equivalent_responses = 0
         self._fatal: KafkaError | None = None
-        self._unauthorized: frozenset[str] = frozenset()  # of the last answer, until somebody was told
+        self._unauthorized: frozenset[str] = frozenset()  # of the last response, until the error is raised
         self._invalid: frozenset[str] = frozenset()
         self._closed = False
         self._waiters: list[tuple[int, asyncio.Future[None]]] = []
 
-    # What is wanted
+    # Topics that are needed
 
     def add(self, topic: str) -> bool:
-        """A producer uses this topic: keeps it from being forgotten, and asks for it if it is new (then True). From any thread."""
+        """Called when a producer uses a topic: keeps the topic from expiring, and requests it if it is new (then True). May be called
+        from any thread."""
         now_ms = self.clock.monotonic_ms()
         is_new = topic not in self._topics
         self._topics[topic] = now_ms + (self._topic_idle_ms or 0)
@@ -132,29 +134,29 @@ class Metadata:
         return is_new
 
     def set_topics(self, topics: Iterable[str]) -> bool:
-        """A consumer reads exactly these; whether there are new ones among them, which are then asked for."""
-        wanted = set(topics)
+        """Sets the topics of a consumer; returns whether there are new topics among them, which are then requested."""
+        topic_names = set(topics)
         was_pattern, self._matches, self._all_topics = self._matches is not None, None, False
-        new = wanted - self._topics.keys()
-        self._topics = dict.fromkeys(wanted, 0)
-        self._new_topics = (self._new_topics & wanted) | new
+        new = topic_names - self._topics.keys()
+        self._topics = dict.fromkeys(topic_names, 0)
+        self._new_topics = (self._new_topics & topic_names) | new
         if new or was_pattern:
             self.request_update_for_new_topics()
         return bool(new)
 
     def set_pattern(self, matches: Callable[[str], bool]) -> None:
-        """A consumer reads all topics whose names match: all are asked for, and those are kept."""
+        """Sets the pattern of a consumer: all topics are requested, and those that match are kept."""
         self._matches = matches
         self._topics = {}
         self.request_update_for_new_topics()
 
     def want_all_topics(self) -> None:
-        """All topics are asked for, and kept."""
+        """Requests and keeps all topics."""
         self._all_topics = True
         self.request_update_for_new_topics()
 
     def set_transient_topics(self, topics: Iterable[str]) -> None:
-        """Topics that are only looked up, for as long as that takes; the empty set ends it."""
+        """Sets topics that are needed only for a lookup in progress; the empty set ends it."""
         self._transient_topics = set(topics)
         if not self._transient_topics <= self.cluster.topics:
             self.request_update_for_new_topics()
@@ -166,7 +168,7 @@ class Metadata:
         return topic in self._topics
 
     def retains(self, topic: str, is_internal: bool, now_ms: int) -> bool:
-        """Whether what an answer says of a topic is kept."""
+        """Whether a topic of a response is kept."""
         if self._all_topics or topic in self._transient_topics:
             return True
         if self._matches is not None:
@@ -182,12 +184,12 @@ class Metadata:
             return False
         return True
 
-    # When to ask
+    # When to request an update
 
     def request_update(self, reset_backoff: bool = True) -> int:
-        """Asks for everything soon; `reset_backoff` where something is known to have changed, so that it is worth asking at once.
+        """Requests a full update soon; `reset_backoff` requests it at once, for callers that know of a change.
 
-        Gives the version to hand to `wait_for_update`.
+        Returns the version for `wait_for_update`.
         """
         self._need_full = True
         if reset_backoff:
@@ -196,7 +198,7 @@ class Metadata:
         return self.update_version
 
     def request_update_for_new_topics(self) -> int:
-        """Asks for the new topics at once."""
+        """Requests the new topics at once."""
         self._last_refresh_ms = _LONG_AGO
         self._need_partial = True
         self._equivalent_responses = 0
@@ -209,12 +211,12 @@ class Metadata:
         return self._need_full or self._need_partial
 
     def time_to_next_update(self, now_ms: int) -> int:
-        """Milliseconds until the cluster should be asked; 0 is now."""
+        """Milliseconds until an update should be requested; 0 is now."""
         expires_in_ms = 0 if self.update_requested else max(self._last_success_ms + self._max_age_ms - now_ms, 0)
         return max(expires_in_ms, self.time_to_allow_update(now_ms))
 
     def time_to_allow_update(self, now_ms: int) -> int:
-        """Milliseconds for which it is too early to ask again: after failures, and after answers that brought nothing new."""
+        """Milliseconds until another request is allowed: after failures, and after responses without changes."""
         after_failure_ms = self._last_refresh_ms + self._refresh_backoff.backoff_ms(max(self._attempts - 1, 0)) - now_ms
         if now_ms >= self._last_success_ms + self._max_age_ms:
             self._equivalent_responses = 0
@@ -223,13 +225,13 @@ class Metadata:
         return max(after_failure_ms, after_repetition_ms, 0)
 
     def next_question(self) -> MetadataQuestion:
-        """The request to send now: for the new topics alone where nothing else has to be asked."""
+        """The request to send now; only for the new topics if nothing else must be updated."""
         is_partial = self._need_partial and not self._need_full and not self._asks_for_all and bool(self._new_topics)
         topics: list[MetadataRequestTopic] | None = None
         if not self._asks_for_all:
             names = set(self._new_topics) if is_partial else self.topics_wanted()
             topics = [MetadataRequestTopic(name=name) for name in sorted(names)]
-        # Listing all topics must not make any.
+        # Listing all topics must not create any.
         allow = self.allow_auto_topic_creation and topics is not None
         return MetadataQuestion(MetadataRequest(topics, allow), self._request_version, is_partial)
 
@@ -237,10 +239,10 @@ class Metadata:
     def _asks_for_all(self) -> bool:
         return self._all_topics or self._matches is not None
 
-    # Answers
+    # Responses
 
     def update(self, response: MetadataResponse, version: int, question: MetadataQuestion, now_ms: int) -> None:
-        """Takes in an answer, in the version it came in."""
+        """Applies a response, which has the given version."""
         if self._closed:
             raise IllegalState("Update requested after metadata close")
         self._need_partial = question.request_version < self._request_version
@@ -251,20 +253,21 @@ class Metadata:
             self._need_full = False
             self._last_success_ms = now_ms
         self._equivalent_responses += 1
-        self._new_topics -= {topic.name for topic in response.topics if topic.name is not None}  # what failed is asked for with all others
+        # Also the failed topics: they are requested again with all others.
+        self._new_topics -= {topic.name for topic in response.topics if topic.name is not None}
         if not question.is_partial and not self._asks_for_all:
             self._new_topics &= self._topics.keys()
         self.cluster = self._take(response, version, question.is_partial, now_ms)
         self._epochs = {partition: epoch for partition, epoch in self._epochs.items() if self.retains(partition.topic, False, now_ms)}
-        self._tell()
+        self._notify()
 
     def failed_update(self, now_ms: int) -> None:
-        """No answer came: back off before the next question."""
+        """Records a failed request: the next one waits for the back-off."""
         self._last_refresh_ms = now_ms
         self._attempts += 1
 
     def fatal_error(self, error: KafkaError) -> None:
-        """An error that does not go away by itself; whoever waits for an update gets it, and so does the next who looks."""
+        """Records a permanent error. Callers that wait for an update receive it; without any, the next caller does."""
         self._fatal = error
         for _, waiter in self._take_waiters():
             if not waiter.done():
@@ -273,13 +276,13 @@ class Metadata:
         self.wake()
 
     def set_bootstrap(self, addresses: Sequence[tuple[str, int]]) -> None:
-        """The addresses to begin with, once their names are resolved."""
+        """Sets the bootstrap addresses after their names are resolved."""
         if list(addresses) != list(self.bootstrap_addresses):
             self.bootstrap_addresses = list(addresses)
             self.rebootstrap()
 
     def rebootstrap(self) -> None:
-        """Forgets the cluster and begins with bootstrap.servers."""
+        """Drops the metadata and starts again with bootstrap.servers."""
         self._need_full = True
         self.update_version += 1
         self._partitions = {}
@@ -291,10 +294,10 @@ class Metadata:
             if not waiter.done():
                 waiter.set_exception(IllegalState("Requested metadata update after close"))
 
-    # What is known
+    # Known metadata
 
     def current_leader(self, partition: TopicPartition) -> LeaderAndEpoch:
-        """The leader, unless a newer epoch was heard of than the one it is known from."""
+        """The leader, unless a newer epoch was seen than the epoch of the known leader."""
         info = self.cluster.partition(partition)
         epoch = self._epochs.get(partition)
         if info is None or (epoch is not None and info.leader_epoch != epoch):
@@ -305,9 +308,9 @@ class Metadata:
         return self._epochs.get(partition)
 
     def update_last_seen_epoch_if_newer(self, partition: TopicPartition, epoch: int) -> bool:
-        """An epoch was seen in some response; a newer one than known asks for an update."""
-        known = self._epochs.get(partition)
-        if known is None or epoch <= known:
+        """Records an epoch of a response; an epoch newer than the known one requests an update."""
+        last_epoch = self._epochs.get(partition)
+        if last_epoch is None or epoch <= last_epoch:
             return False
         self._epochs[partition] = epoch
         self._need_full = True
@@ -317,14 +320,17 @@ class Metadata:
     def update_partition_leadership(
         self, leaders: Mapping[TopicPartition, tuple[int, int]], leader_nodes: Iterable[Node]
     ) -> set[TopicPartition]:
-        """New leaders as (id, epoch) that a Produce or Fetch response told of (KIP-951); gives those that were newer than known."""
+        """Applies new leaders as (id, epoch) of a Produce or Fetch response (KIP-951); returns the partitions whose leader is newer than
+        known."""
         nodes = {node.id: node for node in self.cluster.nodes} | {node.id: node for node in leader_nodes}
         changed: set[TopicPartition] = set()
         for partition, (leader_id, epoch) in leaders.items():
-            known = self._partitions.get(partition)
-            if known is None or leader_id < 0 or epoch < 0 or epoch <= self._epochs.get(partition, -1) or leader_id not in nodes:
+            partition_state = self._partitions.get(partition)
+            if partition_state is None or leader_id < 0 or epoch < 0 or epoch <= self._epochs.get(partition, -1) or leader_id not in nodes:
                 continue
-            self._partitions[partition] = _Partition(leader_id, epoch, known.replicas, known.isr, known.offline)
+            self._partitions[partition] = _Partition(
+                leader_id, epoch, partition_state.replicas, partition_state.isr, partition_state.offline
+            )
             self._epochs[partition] = epoch
             changed.add(partition)
         if changed:
@@ -337,13 +343,13 @@ class Metadata:
         return changed
 
     def raise_fatal(self) -> None:
-        """Raises the error that does not go away by itself, once."""
+        """Raises the permanent error, once."""
         if self._fatal is not None:
             error, self._fatal = self._fatal, None
             raise error
 
     def raise_any(self) -> None:
-        """Raises what the last answer said is wrong with any topic, once; or what is wrong with all."""
+        """Raises an error of any topic in the last response, once, or the permanent error."""
         self.raise_fatal()
         unauthorized, self._unauthorized = self._unauthorized, frozenset()
         invalid, self._invalid = self._invalid, frozenset()
@@ -353,7 +359,7 @@ class Metadata:
             raise InvalidTopic(f"Invalid topics: [{', '.join(sorted(invalid))}]")
 
     def raise_for_topic(self, topic: str) -> None:
-        """Raises what is wrong with this topic, or with all."""
+        """Raises the error of this topic, or the permanent error."""
         self.raise_fatal()
         if topic in self.cluster.unauthorized_topics:
             raise TopicAuthorization(unauthorized_topics=[topic])
@@ -361,7 +367,7 @@ class Metadata:
             raise InvalidTopic(f"Invalid topics: [{topic}]")
 
     async def wait_for_update(self, version: int, timeout_ms: int) -> None:
-        """Waits for an answer newer than `version`, which `request_update` gave; raises Timeout, or a fatal error."""
+        """Waits for a response newer than `version`, which `request_update` returned; raises Timeout, or a permanent error."""
         if self._closed:
             raise IllegalState("Requested metadata update after close")
         self.raise_fatal()
@@ -433,32 +439,32 @@ class Metadata:
         recreated = old_id is not None and old_id != topic.topic_id
         for row in topic.partitions:
             partition = TopicPartition(name, row.partition_index)
-            found = self._latest(partition, row, version >= RELIABLE_EPOCHS_VERSION, recreated)
-            if found is not None:
-                into[partition] = found
+            latest = self._latest(partition, row, version >= RELIABLE_EPOCHS_VERSION, recreated)
+            if latest is not None:
+                into[partition] = latest
             if row.error_code != 0 and refreshes_metadata(error_for(row.error_code)):
                 self.request_update(False)
 
     def _latest(self, partition: TopicPartition, row: MetadataResponsePartition, reliable: bool, recreated: bool) -> _Partition | None:
-        """The newer of what is known and what was told."""
+        """The newer of the known state and the response."""
         epoch = row.leader_epoch if reliable else NO_LEADER_EPOCH
-        told = _Partition(row.leader_id, epoch, row.replica_nodes, row.isr_nodes, row.offline_replicas)
+        reported = _Partition(row.leader_id, epoch, row.replica_nodes, row.isr_nodes, row.offline_replicas)
         if epoch < 0:
             self._epochs.pop(partition, None)
             self._equivalent_responses = 0
-            return told
-        known = self._epochs.get(partition)
-        if known is None or recreated or epoch > known:
+            return reported
+        last_epoch = self._epochs.get(partition)
+        if last_epoch is None or recreated or epoch > last_epoch:
             self._epochs[partition] = epoch
             self._equivalent_responses = 0
-            return told
-        if epoch == known:
-            return told
-        _log.debug("Got metadata for an older epoch %d (current is %d) for partition %s, not updating", epoch, known, partition)
-        kept = self._partitions.get(partition)
-        if kept is None or kept.epoch < known:
-            self.request_update(False)  # who leads in the epoch that was heard of, nobody has told yet
-        return kept
+            return reported
+        if epoch == last_epoch:
+            return reported
+        _log.debug("Got metadata for an older epoch %d (current is %d) for partition %s, not updating", epoch, last_epoch, partition)
+        previous = self._partitions.get(partition)
+        if previous is None or previous.epoch < last_epoch:
+            self.request_update(False)  # the leader of the known epoch has not been reported yet
+        return previous
 
     def _snapshot(
         self,
@@ -481,7 +487,7 @@ class Metadata:
             internal_topics=internal,
         )
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         for listener in self.on_update:
             listener(self.cluster)
         waiting = self._waiters
@@ -491,10 +497,10 @@ class Metadata:
                 waiter.set_result(None)
 
     def _take_waiters(self) -> list[tuple[int, asyncio.Future[None]]]:
-        taken, self._waiters = self._waiters, []
-        return taken
+        waiters, self._waiters = self._waiters, []
+        return waiters
 
 
 def _nodes(ids: Iterable[int], nodes: Mapping[int, Node]) -> tuple[Node, ...]:
-    """A broker that is down has no address in the response; it is a replica all the same."""
+    """The nodes of ids. A broker that is down has no address in the response, but it is still a replica."""
     return tuple(nodes.get(node_id) or Node(node_id, "", -1) for node_id in ids)

@@ -1,7 +1,7 @@
-"""Asks brokers about the cluster whenever `Metadata` wants it: a task of the network client.
+"""The task of the network client that fetches metadata from brokers whenever `Metadata` needs it.
 
-One question at a time. When no known broker can be reached, or none has answered for too long, it begins again with bootstrap.servers
-(KIP-899, KIP-1102).
+It sends one request at a time. If no known broker can be reached, or none has responded for too long, it starts again with
+bootstrap.servers (KIP-899, KIP-1102).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class MetadataUpdater:
         self._rebootstraps = str(client.config["metadata.recovery.strategy"]).upper() == "REBOOTSTRAP"
         self._rebootstrap_trigger_ms: int = client.config["metadata.recovery.rebootstrap.trigger.ms"]
         self._reconnect_backoff_ms: int = client.config["reconnect.backoff.ms"]
-        self._asking_since_ms: int | None = None  # the first of the attempts that have not been answered yet
+        self._asking_since_ms: int | None = None  # the time of the first attempt without a response
         self._task: asyncio.Task[None] | None = None
         self._woken = asyncio.Event()
         self._is_asking = False
@@ -58,12 +58,12 @@ class MetadataUpdater:
             await asyncio.gather(self._task, return_exceptions=True)
 
     def disconnected(self, node_id: int, error: KafkaError) -> None:
-        """A connection was lost or did not come about: what is known may be out of date."""
+        """Called when a connection was lost or failed: the metadata may be stale."""
         if isinstance(error, Idle):
             return
         now_ms = self._now_ms()
         if not self._is_asking and self._metadata.time_to_next_update(now_ms) == 0:
-            self._metadata.failed_update(now_ms)  # so that the next attempt waits
+            self._metadata.failed_update(now_ms)  # so that the next attempt waits for the back-off
         if isinstance(error, AuthenticationError):
             self._metadata.fatal_error(error)
         self._metadata.request_update(False)
@@ -117,35 +117,36 @@ class MetadataUpdater:
         now_ms = self._now_ms()
         if response.error_code == ErrorCode.REBOOTSTRAP_REQUIRED:
             self._metadata.failed_update(now_ms)
-            self._rebootstrap("a broker asked for it")
+            self._rebootstrap("a broker requested it")
             return
         self._warn_of_topics(response, now_ms)
         if not response.brokers:
-            self._metadata.failed_update(now_ms)  # a broker that is only starting
+            self._metadata.failed_update(now_ms)  # the broker is still starting
             return
         self._metadata.update(response, version, question, now_ms)
         self._client.forget_nodes()
         self._asking_since_ms = None
 
     def _warn_of_topics(self, response: MetadataResponse, now_ms: int) -> None:
-        """A topic that is being created has no leader yet, or is not known to the broker that was asked: that is no news for a while."""
+        """Warns of topics with errors. A topic that is being created has no leader yet, or is unknown to the broker: that is normal for
+        a while."""
         failed = {topic.name or str(topic.topic_id): topic.error_code for topic in response.topics if topic.error_code != 0}
-        due: dict[str, str] = {}
+        warnings: dict[str, str] = {}
         for topic, code in failed.items():
             name = str(_NAMES.get(code, code))
             if self._topic_warnings.due(topic, name, now_ms, TOPIC_PATIENCE_MS if code in _BEING_CREATED else 0) is not None:
-                due[topic] = name
+                warnings[topic] = name
         self._topic_warnings.keep_only(failed)
-        if due:
-            _log.warning("The metadata response from the cluster reported a recoverable issue: %s", due)
+        if warnings:
+            _log.warning("The metadata response from the cluster reported a recoverable issue: %s", warnings)
 
     async def _choose(self) -> int | None:
-        """A node that is ready; None after having waited for something to change."""
+        """A ready node; None after waiting for a change."""
         client, now_ms = self._client, self._now_ms()
         if self._asking_since_ms is None:
             self._asking_since_ms = now_ms
         if self._rebootstraps and now_ms - self._asking_since_ms > self._rebootstrap_trigger_ms:
-            self._rebootstrap(f"there was no answer for {self._rebootstrap_trigger_ms} ms")
+            self._rebootstrap(f"there was no response for {self._rebootstrap_trigger_ms} ms")
         node_id = client.least_loaded_node()
         if node_id is None and self._rebootstraps and not self._metadata.cluster.is_bootstrap and not client.any_connected():
             self._rebootstrap("no known broker can be reached")

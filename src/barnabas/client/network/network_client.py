@@ -1,8 +1,8 @@
-"""The network of a client: a connection to each broker that is talked to, opened when it is first needed, and kept.
+"""The network client: a connection to each broker in use, opened at the first request and kept.
 
-Producer, consumer and admin send requests to nodes by their ids; here they get a connection (with back-off, security and ApiVersions), the
-version that both sides know, and an answer or an error. It also keeps `Metadata` fresh, by a task of its own. Everything runs on one
-event loop; nothing here is safe to call from another thread.
+Producer, consumer and admin send requests to nodes by id. The network client provides the connection (with back-off, security and
+ApiVersions), the highest common version, and returns a response or an error. A task of its own keeps `Metadata` up to date. Everything runs
+on one event loop; no method may be called from another thread.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from barnabas.client.metrics.metrics import Metrics
 from barnabas.client.network.bootstrap import resolve_bootstrap
 from barnabas.client.network.broker_versions import BrokerVersions
 from barnabas.client.network.connection import ClosedHere, Done, completing
-from barnabas.client.network.connections import Connections, Link
+from barnabas.client.network.connections import BrokerLink, Connections
 from barnabas.client.network.metadata import Metadata
 from barnabas.client.network.metadata_updater import MetadataUpdater
 from barnabas.client.network.network_metrics import NetworkMetrics
-from barnabas.client.network.node_states import State
+from barnabas.client.network.node_states import ConnectionState
 from barnabas.protocol import api_keys
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from barnabas.protocol.messages.find_coordinator_response import FindCoordinatorResponse
 from barnabas.protocol.registry import BY_NAME, Api
 
-IN_FLIGHT_MAX: Final = 100  # of clients without the setting max.in.flight.requests.per.connection
+IN_FLIGHT_MAX: Final = 100  # for clients without the setting max.in.flight.requests.per.connection
 GROUP_COORDINATOR: Final = 0
 TRANSACTION_COORDINATOR: Final = 1
 _BATCHED_COORDINATORS_VERSION: Final = 4
 
 
-class Features:
-    """The features a broker told of: what it could do, and what is finalized in the cluster, by name."""
+class NodeFeatures:
+    """The features that a broker reported: its supported features, and the finalized features of the cluster, by name."""
 
     def __init__(self, versions: BrokerVersions) -> None:
         self.supported = versions.supported_features
@@ -46,7 +46,7 @@ class Features:
 
 
 class NetworkClient:
-    """`metric_group` is what the names of its metrics' groups begin with: producer, consumer, admin-client."""
+    """`metric_group` is the prefix of its metric groups: producer, consumer, admin-client."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class NetworkClient:
         self.metrics = metrics
         self.request_timeout_ms: int = config["request.timeout.ms"]
         self._random = random or Random()
-        self._coordinators: dict[int, Node] = {}  # those that have a connection of their own, or are not in the metadata yet
+        self._coordinators: dict[int, Node] = {}  # coordinators with a connection of their own, or not yet in the metadata
         self._connections = Connections(
             config,
             find=self._node,
@@ -77,17 +77,17 @@ class NetworkClient:
         self._links = self._connections.links
         self._states = self._connections.states
         self.on_ready = self._connections.on_ready  # called with the id of a node that is ready for requests
-        self.on_disconnect = self._connections.on_disconnect  # called with a node's id and an error: it was lost, or an attempt failed
+        self.on_disconnect = self._connections.on_disconnect  # called with a node's id and the error of a connection or an attempt
         self._updater = MetadataUpdater(self, metadata)
         self.on_disconnect.append(self._updater.disconnected)
 
     async def start(self) -> None:
-        """Begins to learn about the cluster. Raises InvalidConfig where no name of bootstrap.servers has an address."""
+        """Starts to fetch metadata. Raises InvalidConfig if no name of bootstrap.servers has an address."""
         self.metadata.set_bootstrap(await resolve_bootstrap(self.metadata.bootstrap_addresses, self.config["client.dns.lookup"]))
         self._updater.start()
 
     async def close(self, timeout_s: float = 0) -> None:
-        """Ends all connections; whoever waits for an answer gets Disconnected. Waits for answers under way first, for so long at most."""
+        """Closes all connections; pending requests receive Disconnected. First waits for pending responses, at most `timeout_s`."""
         if self._connections.is_closed:
             return
         deadline_ms = self.clock.monotonic_ms() + int(timeout_s * 1000)
@@ -108,11 +108,11 @@ class NetworkClient:
         version: int | None = None,
         max_version: int | None = None,
     ) -> Message:
-        """Sends a request to a node and gives its answer. Connects first if need be, after the back-off of earlier failures.
+        """Sends a request to a node and returns its response. Connects first if necessary, after the back-off of earlier failures.
 
-        The version is the highest that both know and that is not above `max_version`, unless it is given. Raises Disconnected (also where
-        the node is not known), Timeout (no answer, or no connection, within `timeout_ms`: request.timeout.ms if not given),
-        UnsupportedVersion, AuthenticationError.
+        The version is the highest common one that is not above `max_version`, unless `version` is given. Raises Disconnected (also if the
+        node is unknown), Timeout (no response or no connection within `timeout_ms`, by default request.timeout.ms), UnsupportedVersion,
+        AuthenticationError.
         """
         limit_ms = self.request_timeout_ms if timeout_ms is None else timeout_ms
         deadline_ms = self.clock.monotonic_ms() + limit_ms
@@ -134,10 +134,11 @@ class NetworkClient:
         version: int | None = None,
         max_version: int | None = None,
     ) -> bool:
-        """Writes a request at once and calls `done(answer, error)` later; False if the node is not ready, and then nothing was sent.
+        """Writes a request at once and calls `done(response, error)` later; False if the node is not ready, and then nothing was sent.
 
-        Where it is not connected it has begun to connect, unless it must wait: `on_ready` tells when to try again, and `delay_ms` when at
-        the latest. A Produce with acks=0 has no answer: `done(None, None)`. A version that the broker lacks is told through `done`.
+        If the node is not connected, a connection attempt starts, unless it must wait: `on_ready` is called when to try again, and
+        `delay_ms` is the longest wait. A Produce with acks=0 has no response: `done(None, None)`. A version that the broker does not
+        support is reported to `done`.
         """
         link = self._links.get(node_id)
         if link is None:
@@ -161,9 +162,9 @@ class NetworkClient:
         version: int | None = None,
         max_version: int | None = None,
     ) -> Message:
-        """Sends to the node that has least to do, and to bootstrap.servers while nothing is known. Raises as `send` does.
+        """Sends to the least loaded node, or to bootstrap.servers before the first Metadata response. Raises like `send`.
 
-        Nodes that cannot be connected to are passed over, for as long as the time lasts.
+        Nodes that cannot be connected to are skipped until the timeout.
         """
         limit_ms = self.request_timeout_ms if timeout_ms is None else timeout_ms
         deadline_ms = self.clock.monotonic_ms() + limit_ms
@@ -174,10 +175,11 @@ class NetworkClient:
     async def find_coordinator(
         self, key: str, key_type: int = GROUP_COORDINATOR, *, timeout_ms: int | None = None, own_connection: bool = False
     ) -> Node:
-        """Asks which broker coordinates a group (key_type 0), a transactional id (1) or a share group (2); the node may be sent to at once.
+        """Finds the coordinator of a group (key_type 0), a transactional id (1) or a share group (2); requests may be sent to the node at
+        once.
 
-        With `own_connection` the node's id is 2147483647 minus the broker's, and has a connection of its own: so a consumer's heartbeats
-        need not wait behind its fetches. Raises the broker's error (CoordinatorNotAvailable…): it does not try again.
+        With `own_connection`, the node id is 2147483647 minus the broker id, and the node has a connection of its own, so that a consumer's
+        heartbeats do not wait behind its fetches. Raises the broker's error (CoordinatorNotAvailable…) and does not retry.
         """
         node_id = await self.any_ready(self.clock.monotonic_ms() + (self.request_timeout_ms if timeout_ms is None else timeout_ms))
         link = await self._ready_link(node_id, self.clock.monotonic_ms() + self.request_timeout_ms)
@@ -189,68 +191,68 @@ class NetworkClient:
         )
         response = await self.send(node_id, request, timeout_ms=timeout_ms, version=version)
         assert isinstance(response, FindCoordinatorResponse)
-        found = response if version < _BATCHED_COORDINATORS_VERSION else response.coordinators[0]
-        if found.error_code != 0:
-            raise error_for(found.error_code, found.error_message)
-        node = Node(COORDINATOR_IDS - found.node_id if own_connection else found.node_id, found.host, found.port)
+        coordinator = response if version < _BATCHED_COORDINATORS_VERSION else response.coordinators[0]
+        if coordinator.error_code != 0:
+            raise error_for(coordinator.error_code, coordinator.error_message)
+        node = Node(COORDINATOR_IDS - coordinator.node_id if own_connection else coordinator.node_id, coordinator.host, coordinator.port)
         self._coordinators[node.id] = node
         return node
 
-    # Asking
+    # Queries
 
     def is_ready(self, node_id: int) -> bool:
-        """Whether a request could be written now: connected, not throttled, and fewer in flight than allowed."""
+        """Whether a request could be written now: connected, not throttled, and fewer requests in flight than the limit."""
         return self._connections.can_send(node_id)
 
     def ready(self, node_id: int) -> bool:
-        """As is_ready; where it is not connected, it begins to connect if the back-off allows it."""
+        """Like is_ready, but starts to connect if the node is not connected and the back-off allows it."""
         if node_id not in self._links:
             self._connections.begin(node_id)
             return False
         return self.is_ready(node_id)
 
     def delay_ms(self, node_id: int) -> int:
-        """How long to wait before trying this node again: of the reconnect back-off, or of a quota. 0 while it is being connected to."""
+        """The wait before this node can be tried again: the reconnect back-off or a quota's throttle time. 0 while it is connecting."""
         return self._states.delay_ms(node_id, self.clock.monotonic_ms())
 
     def in_flight_count(self, node_id: int | None = None) -> int:
-        """Requests of a node, or of all, that wait for an answer."""
+        """The number of pending requests of a node, or of all nodes."""
         if node_id is None:
             return sum(link.connection.in_flight_count for link in self._links.values())
         link = self._links.get(node_id)
         return 0 if link is None else link.connection.in_flight_count
 
     def connection_failed(self, node_id: int) -> bool:
-        """Whether the last attempt failed, or the connection was lost, and no new attempt has begun."""
+        """Whether the last attempt failed or the connection was lost, and no new attempt has started."""
         state = self._states.of(node_id)
-        return state.state in (State.DISCONNECTED, State.AUTHENTICATION_FAILED) and state.error is not None
+        return state.state in (ConnectionState.DISCONNECTED, ConnectionState.AUTHENTICATION_FAILED) and state.error is not None
 
     def authentication_error(self, node_id: int) -> AuthenticationError | None:
         error = self._states.of(node_id).error
         return error if isinstance(error, AuthenticationError) else None
 
     def version_of(self, node_id: int, api_key: int) -> int | None:
-        """The highest version of an API that both know; None where the node is not connected, or does not have the API."""
+        """The highest common version of an API; None if the node is not connected, or does not support the API."""
         link = self._links.get(node_id)
         return None if link is None else link.versions.latest(api_key)
 
-    def features(self, node_id: int) -> Features | None:
-        """What the node told of its features when it was connected to; None where it is not."""
+    def features(self, node_id: int) -> NodeFeatures | None:
+        """The features that the node reported when it was connected; None if it is not connected."""
         link = self._links.get(node_id)
-        return None if link is None else Features(link.versions)
+        return None if link is None else NodeFeatures(link.versions)
 
-    def newest_features(self) -> Features | None:
-        """The finalized features as the connected node with the newest epoch of them knows them."""
-        known = [Features(link.versions) for link in self._links.values()]
-        return max(known, key=lambda features: features.finalized_epoch, default=None)
+    def newest_features(self) -> NodeFeatures | None:
+        """The features of the connected node with the newest epoch of finalized features."""
+        reported = [NodeFeatures(link.versions) for link in self._links.values()]
+        return max(reported, key=lambda features: features.finalized_epoch, default=None)
 
     def versions(self, node_id: int) -> BrokerVersions | None:
         link = self._links.get(node_id)
         return None if link is None else link.versions
 
     def least_loaded_node(self) -> int | None:
-        """The node to ask what any node knows: a ready one with nothing in flight, else with little; else one that is being connected to;
-        else the one whose last attempt is longest ago. None where all must wait."""
+        """The node for a request that any node can serve: a ready node with nothing or little in flight; otherwise a connecting node;
+        otherwise the node whose last attempt is the oldest. None if all must wait."""
         now_ms = self.clock.monotonic_ms()
         nodes = self.metadata.cluster.nodes
         if not nodes:
@@ -272,10 +274,11 @@ class NetworkClient:
                 connectable is None or self._states.last_attempt_ms(node.id) < self._states.last_attempt_ms(connectable)
             ):
                 connectable = node.id
-        return next((found for found in (best, connecting, connectable) if found is not None), None)
+        return next((candidate for candidate in (best, connecting, connectable) if candidate is not None), None)
 
     async def any_ready(self, deadline_ms: int) -> int:
-        """A node that can be sent to, connecting to one after the other if need be. Raises Timeout, or AuthenticationError."""
+        """A node to which a request can be sent; connects to one node after the other if necessary. Raises Timeout, or
+        AuthenticationError."""
         failure: KafkaError | None = None
         began_ms = self.clock.monotonic_ms()
         while True:
@@ -309,23 +312,23 @@ class NetworkClient:
         return bool(self._links)
 
     async def wait_for_change(self, timeout_ms: int) -> None:
-        """Waits until any connection gets ready, fails, or has room again; no longer than that."""
+        """Waits until any connection becomes ready, fails, or accepts requests again; at most `timeout_ms`."""
         await self._connections.wait_for_change(timeout_ms)
 
     def forget_nodes(self) -> None:
-        """Forgets the failures of nodes that the cluster does not have any more."""
+        """Drops the failures of nodes that are no longer in the cluster."""
         nodes = self.metadata.cluster.nodes
         self._states.keep_only([node.id for node in nodes] + list(self._coordinators))
         self.metadata.failures.keep_only({node.address for node in (*nodes, *self._coordinators.values())})
 
     def disconnect(self, node_id: int, error: KafkaError | None = None) -> None:
-        """Gives up the connection to a node; who waits for an answer gets the error."""
+        """Closes the connection to a node; pending requests receive the error."""
         self._connections.disconnect(node_id, error or ClosedHere(f"The client disconnected from node {node_id}"))
 
     def disconnect_all(self, error: KafkaError) -> None:
         self._connections.disconnect_all(error)
 
-    async def _ready_link(self, node_id: int, deadline_ms: int) -> Link:
+    async def _ready_link(self, node_id: int, deadline_ms: int) -> BrokerLink:
         if self._node(node_id) is None:
             self.metadata.request_update(False)
         return await self._connections.ready(node_id, deadline_ms)
@@ -334,7 +337,7 @@ class NetworkClient:
         return self.metadata.cluster.node_by_id(node_id) or self._coordinators.get(node_id)
 
     def _failure(self, since_ms: int) -> KafkaError | None:
-        """A failure among the nodes that may be asked which is not older, or still keeps us from trying again; of authentication first."""
+        """A failure of a known node that is not older than `since_ms`, or whose back-off is not over; authentication errors first."""
         states = [self._states.of(node.id) for node in self.metadata.cluster.nodes]
         errors = [state.error for state in states if state.error is not None and state.retry_at_ms >= since_ms]
         return next((error for error in errors if isinstance(error, AuthenticationError)), errors[0] if errors else None)

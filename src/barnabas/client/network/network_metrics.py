@@ -1,5 +1,5 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""What the network of a client measures, under the names Kafka's selector uses: bytes, requests and connections, in all and by broker."""
+"""The network metrics of a client, with the names of Kafka's selector: bytes, requests and connections, in total and per broker."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from barnabas.client.network.connection import Traffic
 
 
 class NetworkMetrics:
-    """`group` is what the metrics' groups begin with: producer, consumer, admin-client."""
+    """`group` is the prefix of the metric groups: producer, consumer, admin-client."""
 
     def __init__(self, metrics: Metrics, group: str, connection_count: Callable[[], int]) -> None:
         self.metrics = metrics
@@ -29,7 +29,7 @@ class NetworkMetrics:
             name("reauthentication-latency-avg", self._whole, "The average latency observed due to re-authentication"),
             name("reauthentication-latency-max", self._whole, "The max latency observed due to re-authentication"),
         )
-        # Of brokers before 2.2, which end no sessions; no client of today meets one, but the name is looked for.
+        # Brokers before 2.2 do not expire sessions. No current client meets one, but monitoring may look for the name.
         no_reauth = name("successful-authentication-no-reauth-total", self._whole, "Authentications that cannot be renewed")
         metrics.add("successful-authentication-no-reauth", no_reauth, CumulativeCount())
         self._all = _Sizes(metrics, self._whole, "")
@@ -37,22 +37,22 @@ class NetworkMetrics:
         metrics.gauge(name("connection-count", self._whole, "The current number of active connections."), connection_count)
 
     def node(self, node_id: int) -> Traffic:
-        """The traffic with one broker, which is counted in all as well."""
+        """The traffic with one broker, which also counts in the totals."""
         own = _Sizes(self.metrics, f"{self.group}-node-metrics", f"node-{node_id}")
         return _NodeTraffic(own, self._all, self.io, self._times)
 
-    def _pair(self, stem: str, sensor: str, what: str) -> Sensor:
+    def _pair(self, stem: str, sensor: str, quantity: str) -> Sensor:
         name = self.metrics.metric_name
         return self.metrics.meter(
             sensor,
-            name(f"{stem}-rate", self._whole, f"The number of {what} per second"),
-            name(f"{stem}-total", self._whole, f"The total number of {what}"),
+            name(f"{stem}-rate", self._whole, f"The number of {quantity} per second"),
+            name(f"{stem}-total", self._whole, f"The total number of {quantity}"),
             counting=True,
         )
 
 
 class _Sizes:
-    """Bytes out and in, sizes of requests, latencies; of all brokers, or of the one whose tag is given."""
+    """Bytes sent and received, request sizes and latencies; of all brokers, or of the broker whose tag is given."""
 
     def __init__(self, metrics: Metrics, group: str, node: str) -> None:
         prefix = f"{node}." if node else ""
@@ -61,9 +61,9 @@ class _Sizes:
         def name(text: str, description: str) -> MetricName:
             return metrics.metric_name(text, group, description, **tags)
 
-        def meter(sensor: str, stem: str, what: str, *, counting: bool = False) -> Sensor:
-            rate = name(f"{stem}-rate", f"The number of {what} per second")
-            return metrics.meter(sensor, rate, name(f"{stem}-total", f"The total number of {what}"), counting=counting)
+        def meter(sensor: str, stem: str, quantity: str, *, counting: bool = False) -> Sensor:
+            rate = name(f"{stem}-rate", f"The number of {quantity} per second")
+            return metrics.meter(sensor, rate, name(f"{stem}-total", f"The total number of {quantity}"), counting=counting)
 
         sent, answered = f"{prefix}bytes-sent", f"{prefix}responses-received"
         meter(sent, "outgoing-byte", "outgoing bytes sent to all servers")
@@ -84,22 +84,22 @@ class _Sizes:
 
 
 class _IoTimes:
-    """What part of its time the thread spends on sockets, and how it waits for them.
+    """The fraction of time that the thread spends on socket I/O, and the time that it waits for sockets.
 
-    Under any event loop, which does not tell how often it looks: a select is a time that it came with something to read. I/O is all that
-    is done about that, and writing; waiting is the time between.
+    An event loop does not report how often it polls, so a select is counted when the loop calls with data to read. I/O time is the handling
+    of that data, and writing; wait time is the time between.
     """
 
     def __init__(self, metrics: Metrics, group: str) -> None:
         def name(text: str, description: str) -> MetricName:
             return metrics.metric_name(text, group, description)
 
-        def spent(stem: str, what: str, average: str) -> None:
+        def spent(stem: str, activity: str, average: str) -> None:
             metrics.add(f"{stem}-ns", name(f"{stem}-time-ns-avg", average), Avg(metrics.samples, metrics.window_ms))
-            metrics.add(f"{stem}-ns", name(f"{stem}-time-ns-total", f"The total time the I/O thread spent {what}"), CumulativeSum())
+            metrics.add(f"{stem}-ns", name(f"{stem}-time-ns-total", f"The total time the I/O thread spent {activity}"), CumulativeSum())
             metrics.add(
                 f"{stem}-s",
-                name(f"{stem}-ratio", f"The fraction of time the I/O thread spent {what}"),
+                name(f"{stem}-ratio", f"The fraction of time the I/O thread spent {activity}"),
                 Rate(metrics.samples, metrics.window_ms),
             )
 
@@ -114,7 +114,7 @@ class _IoTimes:
         spent("io-wait", "waiting", waiting)
         self._io_ns, self._io_s = metrics.sensor("io-ns"), metrics.sensor("io-s")
         self._wait_ns, self._wait_s = metrics.sensor("io-wait-ns"), metrics.sensor("io-wait-s")
-        self._depth = 0  # an answer that is read may lead to a request that is written, in the same turn
+        self._depth = 0  # reading a response may lead to writing a request, within the same turn
         self._began_ns = 0
         self._ended_ns = -1
 

@@ -1,6 +1,6 @@
-"""When to log a warning about something that goes on: at once or after a while, then after 10, 20, 40 s … up to 10 minutes.
+"""Decides when to log a warning about a continuing problem: at once or after a while, then after 10, 20, 40 s … up to 10 minutes.
 
-It decides only, with times that are given. `ConnectionFailures` uses it for addresses, `MetadataUpdater` for topics.
+The class only decides, with times as arguments. `ConnectionFailures` uses it for addresses, `MetadataUpdater` for topics.
 """
 
 from __future__ import annotations
@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-FIRST_QUIET_MS: Final = 10_000  # after the first warning; twice as long after each further one
+FIRST_QUIET_MS: Final = 10_000  # after the first warning; doubles after each further one
 QUIET_MS_MAX: Final = 600_000
-REASONS_MAX: Final = 8  # of a subject that have a back-off each; all others share one
+REASONS_MAX: Final = 8  # reasons of a subject with a back-off of their own; all others share one
 _OTHERS: Final = ""
 
 
 class _Reason:
-    """When to warn about one reason of a trouble."""
+    """When to warn about one reason of a problem."""
 
     def __init__(self, warn_at_ms: int) -> None:
         self.warned_count = 0
@@ -24,9 +24,9 @@ class _Reason:
 
 
 class Trouble:
-    """What goes on with a subject, since when (monotonic milliseconds), and how often it was seen.
+    """The problem of a subject: its start (monotonic milliseconds), and the number of its occurrences.
 
-    `warned_count` counts the warnings about the reason that was last warned about.
+    `warned_count` is the number of warnings about the reason of the last warning.
     """
 
     def __init__(self, since_ms: int) -> None:
@@ -37,28 +37,29 @@ class Trouble:
 
 
 class RepeatedWarnings:
-    """By subject: an address, a topic. Each reason has a back-off of its own: two that alternate are as rare as one that stays."""
+    """By subject: an address, a topic. Each reason has a back-off of its own, so that two alternating reasons cause no more warnings
+    than one."""
 
     def __init__(self) -> None:
         self._troubles: dict[str, Trouble] = {}
 
     def due(self, subject: str, reason: str, now_ms: int, patience_ms: int = 0) -> Trouble | None:
-        """The trouble, if a warning about it is to be logged now. A new reason is due at once, or after `patience_ms`."""
+        """The problem, if a warning about it must be logged now. A new reason is due at once, or after `patience_ms`."""
         trouble = self._troubles.get(subject)
         if trouble is None:
             trouble = self._troubles[subject] = Trouble(now_ms)
         trouble.seen_count += 1
         if reason not in trouble.reasons and len(trouble.reasons) >= REASONS_MAX:
             reason = _OTHERS
-        seen = trouble.reasons.get(reason)
-        if seen is None:
-            seen = trouble.reasons[reason] = _Reason(now_ms + patience_ms)
-        if now_ms < seen.warn_at_ms:
+        reason_state = trouble.reasons.get(reason)
+        if reason_state is None:
+            reason_state = trouble.reasons[reason] = _Reason(now_ms + patience_ms)
+        if now_ms < reason_state.warn_at_ms:
             return None
-        seen.warned_count += 1
-        trouble.warned_count = seen.warned_count
-        seen.quiet_ms = min(max(2 * seen.quiet_ms, FIRST_QUIET_MS), QUIET_MS_MAX)
-        seen.warn_at_ms = now_ms + seen.quiet_ms
+        reason_state.warned_count += 1
+        trouble.warned_count = reason_state.warned_count
+        reason_state.quiet_ms = min(max(2 * reason_state.quiet_ms, FIRST_QUIET_MS), QUIET_MS_MAX)
+        reason_state.warn_at_ms = now_ms + reason_state.quiet_ms
         return trouble
 
     def over(self, subject: str) -> None:

@@ -1,7 +1,6 @@
-"""TLS of a client: Kafka's ssl.* settings as the context that connections shake hands with.
+"""The TLS context of a client, from Kafka's ssl.* settings.
 
-Certificates are PEM, the one of Kafka's store types that the rest of the world reads too; a Java key store is refused with the way to
-convert it.
+Certificates are PEM, the only store type of Kafka that is common outside Java; the error for a Java key store says how to convert it.
 """
 
 from __future__ import annotations
@@ -17,10 +16,10 @@ _PROTOCOLS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersio
 
 
 def tls_context(config: ClientConfig) -> ssl.SSLContext:
-    """Raises InvalidConfig for what cannot be used."""
-    made = config.instance("ssl.engine.factory.class")
-    if made is not None:
-        return _given(made)
+    """Raises InvalidConfig for settings that cannot be used."""
+    factory = config.instance("ssl.engine.factory.class")
+    if factory is not None:
+        return _context_of(factory)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version, context.maximum_version = _versions(config)
     _set_host_check(context, config)
@@ -36,10 +35,10 @@ def tls_context(config: ClientConfig) -> ssl.SSLContext:
     return context
 
 
-def _given(made: object) -> ssl.SSLContext:
-    context = made() if callable(made) else made
+def _context_of(factory: object) -> ssl.SSLContext:
+    context = factory() if callable(factory) else factory
     if not isinstance(context, ssl.SSLContext):
-        raise InvalidConfig(f"ssl.engine.factory.class must give an ssl.SSLContext, and gave {type(context).__name__}")
+        raise InvalidConfig(f"ssl.engine.factory.class must return an ssl.SSLContext, not a {type(context).__name__}")
     return context
 
 
@@ -70,7 +69,7 @@ def _load_certificate(context: ssl.SSLContext, config: ClientConfig) -> None:
         return
     if key is None or chain is None:
         raise InvalidConfig("ssl.keystore.key and ssl.keystore.certificate.chain must be set together")
-    # OpenSSL reads keys from files only: for this moment there is one, for nobody else to read.
+    # OpenSSL reads keys only from files. The temporary file is readable by this user only and exists only during the load.
     with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
         file.write(f"{_pem(key)}\n{_pem(chain)}\n")
         file.flush()
@@ -79,7 +78,7 @@ def _load_certificate(context: ssl.SSLContext, config: ClientConfig) -> None:
 
 def _load_chain(context: ssl.SSLContext, path: str, password: str | None) -> None:
     try:
-        # OpenSSL asks the terminal for a password where none is given: an empty one says that there is none.
+        # Without a password OpenSSL would prompt on the terminal; an empty one prevents that.
         context.load_cert_chain(path, password=password or "")
     except ssl.SSLError as error:
         raise InvalidConfig(
@@ -102,7 +101,7 @@ def _load_trusted(context: ssl.SSLContext, config: ClientConfig) -> None:
 
 
 def _require_pem(config: ClientConfig, store: str) -> None:
-    """A store is PEM if the settings say so, or if nothing is said and the file is."""
+    """Accepts a store whose type is PEM, or whose type is not set and whose file is PEM."""
     store_type, location = config[f"{store}.type"], config[f"{store}.location"]
     if store_type == "PEM" or (not config.is_given(f"{store}.type") and _is_pem(location)):
         return
@@ -118,7 +117,7 @@ def _is_pem(location: str) -> bool:
 
 
 def _pem(text: str) -> str:
-    """PEM as it stands in a properties file: line breaks may have become blanks."""
+    """PEM from a properties file, in which line breaks may have become blanks."""
     if "\n" in text:
         return text
     words = text.replace("-----BEGIN ", "\n-----BEGIN ").replace("-----END ", "\n-----END ").split("\n")

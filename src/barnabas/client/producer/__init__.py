@@ -1,12 +1,13 @@
-"""Sending records: `Producer` blocks, `AsyncProducer` is awaited.
+"""Producers: `Producer` blocks, `AsyncProducer` is for asyncio.
 
-A name is loaded when it is first used: others need the settings of this package without the whole producer.
+A name is loaded at its first use, because other packages need the settings of this package without the whole producer.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from barnabas.client.lazy_names import lazy_getattr
 
 if TYPE_CHECKING:
     from barnabas.client.errors import TransactionAborted
@@ -42,7 +43,4 @@ _PLACES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_PLACES[name]), name)
+__getattr__ = lazy_getattr(__name__, _PLACES)

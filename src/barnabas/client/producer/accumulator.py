@@ -1,9 +1,9 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""Where records wait to be sent: for each partition a queue of batches, filled at its end and emptied at its head.
+"""The record accumulator: for each partition a queue of batches, filled at its tail and drained at its head.
 
-`append` is called for every record, from any thread; the sender asks what is `ready`, drains it, and brings back what has to be sent
-again. It decides which batch goes when and never touches the network. Whatever threads share is touched under one lock; building the
-bytes of a batch is not done under it. Bounded by `buffer.memory`.
+`append` is called for every record, from any thread. The sender calls `ready`, drains batches, and re-enqueues batches that must be
+retried. The accumulator decides which batch is sent when, and never uses the network. One lock protects all state that threads share; the
+bytes of a batch are built outside it. Memory is bounded by `buffer.memory`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from barnabas.topic_partition import TopicPartition
 
 NEVER_MS: Final = 2**62
 
-# Kafka's CompressionRatioEstimator: slow to believe that records get smaller, quick to believe that they do not.
+# Kafka's CompressionRatioEstimator: adapts slowly to better ratios, and quickly to worse ones.
 _RATIO_IMPROVING_STEP: Final = 0.005
 _RATIO_DETERIORATE_STEP: Final = 0.05
 
@@ -54,7 +54,7 @@ class TopicQueues:
 
 
 class ReadyCheck:
-    """Which nodes could be sent something now, when to look again otherwise, and which topics have records but no known leader."""
+    """The nodes with data to send now, the time of the next check, and the topics with records but without a known leader."""
 
     def __init__(self) -> None:
         self.nodes: dict[int, None] = {}
@@ -82,7 +82,7 @@ class AccumulatorConfig:
         self.delivery_timeout_ms: i64 = delivery_timeout_ms
         self.adaptive_partitioning = adaptive_partitioning
         self.availability_timeout_ms: i64 = availability_timeout_ms
-        self.switches_at_new_batch = switches_at_new_batch  # records without a partition: KIP-480 instead of KIP-794
+        self.switches_at_new_batch = switches_at_new_batch  # for records without a partition: KIP-480 instead of KIP-794
 
 
 class RecordAccumulator:
@@ -100,14 +100,14 @@ class RecordAccumulator:
         unseen: UnseenFailures | None = None,
         failures: ConnectionFailures = NO_FAILURES,
     ) -> None:
-        """`now_ms` is a steady clock, asked when a batch begins; `wakeup` tells the sender that there is something to look at.
+        """`now_ms` is a monotonic clock, read when a batch begins; `wakeup` wakes the sender.
 
-        `unseen` counts the records that fail and that nobody looks at. `failures` says which brokers cannot be reached.
+        `unseen` counts failed records whose result the application has not read. `failures` has the connection failures.
         """
         self.config = config
         self.pool = pool
         self.lock = lock
-        self._acquire: Callable[[], bool] = lock.acquire  # looked up once: `append` runs for every record
+        self._acquire: Callable[[], bool] = lock.acquire  # looked up once, because `append` runs for every record
         self._release: Callable[[], None] = lock.release
         self.closed = False
         self.next_expiry_ms: i64 = NEVER_MS
@@ -123,17 +123,17 @@ class RecordAccumulator:
         self._random = random
         self._wakeup = wakeup
         self._topics: dict[str, TopicQueues] = {}
-        # The queues that hold something, in the order in which they came to hold it.
+        # The queues with batches, in the order in which they became non-empty.
         self._filled: dict[PartitionQueue, None] = {}
         self._queue_count = 0
         self._incomplete: dict[ProducerBatch, None] = {}
         self._flushes = 0
         self._drained_up_to: dict[int, int] = {}
-        # When each node last had something to send, and when it last could be sent to.
+        # When each node last had data to send, and when data could last be sent to it.
         self._node_ready_ms: dict[int, int] = {}
         self._node_drained_ms: dict[int, int] = {}
 
-    # Filling
+    # Appending
 
     def append(
         self,
@@ -147,13 +147,13 @@ class RecordAccumulator:
         on_done: Callable[[Delivery], None] | None,
         reserved: i64 = 0,
     ) -> Delivery | None:
-        """Adds a record to the batch that is being filled, or to a new one; None if there is no memory for that.
+        """Adds a record to the current batch, or to a new one; None if there is no memory for that.
 
-        A negative partition leaves the choice to the sticky partitioner. `on_done` is called as the delivery's callbacks are, in the order
-        of appending. `reserved` is memory the caller already got from the pool for this record: it is used, or given back.
+        A negative partition leaves the choice to the sticky partitioner. `on_done` is called like the delivery's callbacks, in the order of
+        appending. `reserved` is memory that the caller has already allocated from the pool for this record: it is used or released.
         """
         wake = False
-        self._acquire()  # cheaper than `with`, in compiled code
+        self._acquire()  # cheaper than `with` in compiled code
         try:
             if self.closed:
                 if reserved:
@@ -212,17 +212,17 @@ class RecordAccumulator:
         self.pool.deallocate(reserved)
 
     def _new_topic(self, topic: str) -> TopicQueues:
-        # With batch.size=0 every record is a batch; the partition then changes with each.
-        made = self._topics[topic] = TopicQueues(StickyPartitioner(topic, max(1, self._batch_size), self._random))
-        return made
+        # With batch.size=0 every record is a batch, and the partition changes with each.
+        queues = self._topics[topic] = TopicQueues(StickyPartitioner(topic, max(1, self._batch_size), self._random))
+        return queues
 
     def _new_queue(self, topic_queues: TopicQueues, partition: TopicPartition) -> PartitionQueue:
         self._queue_count += 1
-        made = topic_queues.queues[partition.partition] = PartitionQueue(partition, self._queue_count)
-        return made
+        queue = topic_queues.queues[partition.partition] = PartitionQueue(partition, self._queue_count)
+        return queue
 
     def _begin_batch(self, topic_queues: TopicQueues, queue: PartitionQueue, least: i64, reserved: i64) -> ProducerBatch | None:
-        """A new batch behind the last one, which takes no more; None without memory."""
+        """A new batch after the last one, which is closed; None without memory."""
         size: i64 = max(self._batch_size, least)
         if not reserved:
             if not self.pool.try_allocate(size):
@@ -241,11 +241,11 @@ class RecordAccumulator:
         self._incomplete[batch] = None
         return batch
 
-    # What can be sent
+    # Ready batches
 
     def ready(self, cluster: Cluster, now_ms: i64) -> ReadyCheck:
-        """Looks at the head of every queue. A batch goes when it is full or has lingered, when somebody flushes, closes, commits or aborts,
-        and when somebody waits for memory; and not while a retry backs off."""
+        """Checks the head of every queue. A batch is ready if it is full or has lingered, during a flush, close, commit or abort, and
+        while a caller waits for memory; but not during the back-off of a retry."""
         check = ReadyCheck()
         with self.lock:
             topics: dict[str, None] = {}
@@ -280,13 +280,13 @@ class RecordAccumulator:
             check.next_check_ms = min(check.next_check_ms, linger_left_ms)
 
     def _backoff_left_ms(self, batch: ProducerBatch, now_ms: i64) -> i64:
-        """How long a batch that is sent again has to wait; not at all if its partition got another leader since."""
+        """The remaining back-off of a batch that is retried; 0 if its partition has a new leader since."""
         if batch.attempts == 0 or batch.leader_changed_for_retry:
             return 0
         return batch.retry_wait_ms - batch.waited_ms(now_ms)
 
     def _update_load(self, topic: str, cluster: Cluster) -> None:
-        """Tells the sticky partitioner how long the queues are, once every partition has one."""
+        """Updates the queue lengths of the sticky partitioner, once every partition has a queue."""
         topic_queues = self._topics[topic]
         if len(topic_queues.queues) < (cluster.partition_count(topic) or 0):
             topic_queues.sticky.update_load(None, ())
@@ -308,17 +308,17 @@ class RecordAccumulator:
         return limit > 0 and node in self._node_ready_ms and self._node_ready_ms[node] - self._node_drained_ms[node] > limit
 
     def node_checked(self, node: int, now_ms: int, can_drain: bool) -> None:
-        """A node had something to send, and could or could not be sent to."""
+        """Records that a node had data to send, and whether data could be sent to it."""
         if self.config.availability_timeout_ms <= 0:
             return
         if can_drain or node not in self._node_drained_ms:
             self._node_drained_ms[node] = now_ms
         self._node_ready_ms[node] = now_ms
 
-    # Emptying
+    # Draining
 
     def drain(self, cluster: Cluster, nodes: Sequence[int], size_max: i64, now_ms: i64) -> dict[int, list[ProducerBatch]]:
-        """Takes for each node the heads of its partitions' queues, one of each, as many as fit in a request; their bytes are built."""
+        """Takes for each node the head batch of each of its partitions, as many as fit in a request, and builds their bytes."""
         drained: dict[int, list[ProducerBatch]] = {}
         for node in nodes:
             with self.lock:
@@ -358,7 +358,7 @@ class RecordAccumulator:
         return batches
 
     def _in_turn(self, cluster: Cluster, node: int) -> list[PartitionQueue]:
-        """The queues led by a node, beginning behind the one that was drained last: a large one does not keep others waiting forever."""
+        """The queues whose leader is the node, starting after the one drained last, so that a large queue does not starve others."""
         led: list[PartitionQueue] = []
         for queue in self._filled:
             leader = cluster.leader_for(queue.topic_partition)
@@ -377,14 +377,14 @@ class RecordAccumulator:
         sequences = identity.sequences.of(partition)
         if not first.has_sequence:
             if sequences.in_flight and (sequences.producer != identity.producer or partition not in identity.established):
-                # Batches of the old epoch are still under way: sequence 0 of the new one could overtake them. Or the first batch of all is:
-                # a broker that refuses it in passing would take the second for the first.
+                # Batches of the old epoch are still in flight: sequence 0 of the new epoch could overtake them. Or the very first batch is
+                # in flight: if the broker rejects it temporarily, it would take the second for the first.
                 return False
             if identity.has_unresolved_sequence(partition):
-                # Whether earlier batches were written is not known.
+                # It is not known whether earlier batches were written.
                 return False
         elif sequences.first_in_flight_sequence not in (NO_SEQUENCE, first.base_sequence):
-            # It is sent again: in order means one at a time.
+            # The batch is retried: to keep the order, one at a time is sent.
             return False
         return True
 
@@ -398,22 +398,22 @@ class RecordAccumulator:
         elif observed < current:
             topic_queues.compression_ratio = max(current - _RATIO_IMPROVING_STEP, observed)
 
-    # Coming back
+    # Re-enqueueing
 
     def reenqueue(self, batch: ProducerBatch, now_ms: i64) -> None:
-        """To be sent again."""
+        """Puts a batch back to be retried."""
         batch.reenqueued(now_ms)
         batch.retry_wait_ms = self._backoff.backoff_ms(batch.attempts - 1)
         with self.lock:
             self._put_back(self._queue_of(batch), batch)
 
     def split_and_reenqueue(self, batch: ProducerBatch) -> list[ProducerBatch]:
-        """Puts smaller batches in the place of one that was too large for the broker."""
+        """Replaces a batch that was too large for the broker by smaller ones."""
         with self.lock:
             queue = self._queue_of(batch)
             topic_queues = self._topics[batch.topic_partition.topic]
             topic_queues.compression_ratio = max(1.0, batch.compression_ratio())
-            # A batch that is no larger than batch.size was still too large: by halves there is an end to it.
+            # A batch no larger than batch.size was still too large. Halving it ends eventually.
             parts = batch.split(self._batch_size if batch.size > self._batch_size else batch.size // 2)
             for part in reversed(parts):
                 self._incomplete[part] = None
@@ -428,7 +428,7 @@ class RecordAccumulator:
         return topic_queues.queues.get(partition.partition) or self._new_queue(topic_queues, partition)
 
     def _put_back(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
-        """At the head; but behind what comes before it by sequence, since batches that were under way may come back in any order."""
+        """Inserts a batch at the head, but after batches with lower sequences, because batches in flight may return in any order."""
         at = 0
         if self._transactions is not None:
             for queued in queue.batches:
@@ -438,22 +438,22 @@ class RecordAccumulator:
         queue.batches.insert(at, batch)
         self._filled[queue] = None
 
-    # Ending
+    # Completion
 
     def expired(self, now_ms: i64) -> list[ProducerBatch]:
-        """Takes out what has waited for delivery.timeout.ms, and notes when the next of the rest will have."""
-        found: list[ProducerBatch] = []
+        """Removes batches that are older than delivery.timeout.ms, and records the next expiry time."""
+        expired_batches: list[ProducerBatch] = []
         with self.lock:
             for queue in list(self._filled):
                 while queue.batches and self.has_expired(queue.batches[0], now_ms):
                     batch = queue.batches.popleft()
                     batch.closed_for_appends = True
-                    found.append(batch)
+                    expired_batches.append(batch)
                 if queue.batches:
                     self.expires_later(queue.batches[0])
                 else:
                     del self._filled[queue]
-        return found
+        return expired_batches
 
     def has_expired(self, batch: ProducerBatch, now_ms: i64) -> bool:
         return now_ms - batch.created_ms >= self.config.delivery_timeout_ms
@@ -462,17 +462,17 @@ class RecordAccumulator:
         self.next_expiry_ms = min(self.next_expiry_ms, batch.created_ms + self.config.delivery_timeout_ms)
 
     def deallocate(self, batch: ProducerBatch) -> None:
-        """A batch has ended: its memory is free."""
+        """Releases the memory of a completed batch."""
         with self.lock:
             if self._incomplete.pop(batch, batch) is None and batch.reserved:
                 self.pool.deallocate(batch.reserved)
 
     def abort_batches(self, reason: KafkaError) -> None:
-        """Fails all there are, also those under way."""
+        """Fails all batches, also those in flight."""
         self._abort(self._incomplete_now(), reason)
 
     def abort_undrained(self, reason: KafkaError) -> None:
-        """Fails those that no broker can have seen."""
+        """Fails the batches that no broker can have received."""
         with self.lock:
             undrained = [
                 batch for batch in self._incomplete if not (batch.has_sequence if self._transactions else batch.closed_for_appends)
@@ -496,7 +496,7 @@ class RecordAccumulator:
             self.closed = True
             self.pool.close()
 
-    # Looking in
+    # Queries
 
     @property
     def has_undrained(self) -> bool:
@@ -507,7 +507,7 @@ class RecordAccumulator:
         return bool(self._incomplete)
 
     def begin_flush(self) -> list[ProducerBatch]:
-        """From now on nothing lingers; gives what has to end for the flush to be complete."""
+        """Stops lingering; returns the batches that must complete for the flush."""
         with self.lock:
             self._flushes += 1
             return list(self._incomplete)

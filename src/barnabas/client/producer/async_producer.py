@@ -1,10 +1,11 @@
-"""The producer for asyncio: what Java's KafkaProducer does, awaited instead of blocked on.
+"""The producer for asyncio: Java's KafkaProducer with coroutines instead of blocking methods.
 
     async with AsyncProducer({"bootstrap.servers": "localhost:9092"}) as producer:
         delivery = await producer.send("topic", b"value", key=b"key")
         metadata = await delivery
 
-`send` waits only where Java's would block: for metadata, and for room in buffer.memory. It belongs to the loop it is first used on.
+`send` waits only where Java's blocks: for metadata, and for memory of buffer.memory. The producer belongs to the event loop of its first
+use.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ logger = logging.getLogger(__name__)
 class AsyncProducer(Generic[K, V]):
     """Settings by Kafka's names, in a mapping or as keywords with `_` for `.`: AsyncProducer(bootstrap_servers="localhost:9092").
 
-    K and V are what `send` takes as key and value, for type checkers. They follow from serializers that are given as keywords; with those
-    of a mapping write AsyncProducer[str, bytes](…), otherwise they are Any. Without a serializer a key or value is bytes, or None.
+    K and V are the types of the key and value of `send`, for type checkers. They follow from serializers given as keyword arguments; with
+    serializers in a mapping write AsyncProducer[str, bytes](…), otherwise they are Any. Without a serializer both are bytes or None.
     """
 
     @overload
@@ -62,7 +63,7 @@ class AsyncProducer(Generic[K, V]):
 
     @classmethod
     def of(cls, core: ProducerCore) -> AsyncProducer[K, V]:
-        """One whose parts are there already: with other clocks, or another chance, than the machine's."""
+        """A producer with the given core, for example one with a simulated clock and random source."""
         producer = cls.__new__(cls)
         producer._made_of(core)
         return producer
@@ -73,7 +74,7 @@ class AsyncProducer(Generic[K, V]):
         self._closed = False
 
     async def start(self) -> None:
-        """Begins to connect. Not needed: whatever is called first does it."""
+        """Starts to connect. Optional: the first call of another method does it."""
         await self._starting.wait()
 
     async def _start(self) -> None:
@@ -84,7 +85,7 @@ class AsyncProducer(Generic[K, V]):
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Closes. An exception that leaves the block goes on; failed sends that nobody looked at are added to it as a note."""
+        """Closes. An exception of the block propagates; failed sends whose results were not read are added to it as a note."""
         try:
             await self.close()
         except SendFailed as failed:
@@ -105,10 +106,10 @@ class AsyncProducer(Generic[K, V]):
         headers: GivenHeaders | None = None,
         callback: Callback | None = None,
     ) -> Delivery:
-        """Hands a record, or a topic and what goes there, to the producer; the delivery can be awaited for the acknowledgement.
+        """Sends a record, or a topic and the fields of a record; await the delivery for the acknowledgement.
 
-        `callback(metadata, error)` is called on the loop, in the order of sending for each partition; exactly one of the two is not None.
-        Returns when the record is in a batch: that is at once, unless the topic is not known yet or buffer.memory is full.
+        `callback(metadata, error)` is called on the event loop, in send order for each partition; exactly one of the two is not None.
+        Returns when the record is in a batch: at once, unless the topic is not known yet or buffer.memory is full.
         """
         if not self._starting.is_done:
             await self.start()
@@ -118,7 +119,7 @@ class AsyncProducer(Generic[K, V]):
     async def send_and_wait(
         self, record: ProducerRecord | str, value: V | None = None, key: K | None = None, **fields: Any
     ) -> RecordMetadata:
-        """Sends and waits for the acknowledgement."""
+        """Sends a record and waits for the acknowledgement."""
         return await (await self.send(record, value, key, **fields))
 
     async def _finish(self, outgoing: Outgoing) -> Delivery:
@@ -160,9 +161,9 @@ class AsyncProducer(Generic[K, V]):
         outgoing.reserved = outgoing.needs_memory
 
     async def flush(self) -> None:
-        """Sends everything at once and waits until each record that was sent before is acknowledged or has failed.
+        """Sends everything without lingering, and waits until each record sent before is acknowledged or has failed.
 
-        Raises SendFailed if some have failed and nobody has looked at their results: see `close`. Their deliveries keep their results.
+        Raises SendFailed if records have failed and their results were not read: see `close`. Their deliveries keep their results.
         """
         core = self._core
         if self._closed or not self._starting.is_done:
@@ -172,21 +173,21 @@ class AsyncProducer(Generic[K, V]):
         core.wakeup()
         try:
             for batch in batches:
-                done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-                if batch.on_end(partial(_set, done)):
-                    await done
+                ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+                if batch.on_end(partial(_set, ended)):
+                    await ended
         finally:
             core.accumulator.end_flush()
             core.producer_metrics.waited("flush", core.clock.monotonic_ms() - began_ms)
         core.report_unseen()
 
     async def partitions_for(self, topic: str) -> list[PartitionInfo]:
-        """The partitions of a topic; waits for metadata, max.block.ms at most."""
+        """The partitions of a topic; waits for metadata at most max.block.ms."""
         await self.start()
         return await self._core.wait_on_metadata(topic, None, self._core.max_block_ms)
 
     def last_connection_error(self) -> KafkaError | None:
-        """Why a broker could not be reached: the last failure of an address that has not been connected to since. None if there is none.
+        """The last connection failure of an address that has not been connected to since; None if there is none.
 
         Every Timeout of this client has it as its cause.
         """
@@ -197,28 +198,28 @@ class AsyncProducer(Generic[K, V]):
         return self._core.metrics.all()
 
     def register_metric_for_subscription(self, metric: Metric) -> None:
-        """Has a metric of the application pushed with the client's own, where the cluster subscribes to it (KIP-1076).
+        """Pushes a metric of the application with the client's own metrics, if the cluster subscribes to it (KIP-1076).
 
-        `Metric.of(MetricName("queue-length", "app-metrics"), lambda: len(queue))` is org.apache.kafka.app.queue.length to the cluster. One
-        whose name is that of a metric of the client is passed over; so is everything with enable.metrics.push=false.
+        The cluster names `Metric.of(MetricName("queue-length", "app-metrics"), lambda: len(queue))` org.apache.kafka.app.queue.length. A
+        metric with the name of one of the client's own metrics is ignored. With enable.metrics.push=false nothing is pushed.
         """
         if self._core.telemetry is not None:
             self._core.telemetry.register(metric)
 
     def unregister_metric_from_subscription(self, metric: Metric) -> None:
-        """It is not pushed any more."""
+        """Stops pushing a metric of the application."""
         if self._core.telemetry is not None:
             self._core.telemetry.unregister(metric)
 
     async def client_instance_id(self, timeout: float) -> Uuid:
-        """The id under which the cluster knows this client's metrics (KIP-714); waits for it so many seconds."""
+        """The id that the cluster assigned to this client for its metrics (KIP-714); waits for it at most `timeout` seconds."""
         await self.start()
         return await self._core.client_instance_id(int(timeout * 1000))
 
     # Transactions
 
     async def init_transactions(self) -> None:
-        """Once, before the first transaction: gets an epoch, which fences earlier producers of the same transactional.id."""
+        """Call it once, before the first transaction: obtains an epoch, which fences earlier producers with the same transactional.id."""
         manager = self._core.transaction_manager()
         await self.start()
         await self._await("txn-init", manager.initialize())
@@ -234,10 +235,10 @@ class AsyncProducer(Generic[K, V]):
         self._core.producer_metrics.waited("txn-begin", self._core.clock.monotonic_ms() - began_ms)
 
     async def send_offsets_to_transaction(self, offsets: GivenOffsets, group_metadata: ConsumerGroupMetadata | str) -> None:
-        """Offsets of a consumer that are committed with the transaction, or not at all.
+        """Adds offsets of a consumer to the transaction; they are committed with it, or not at all.
 
-        `group_metadata` is the consumer's, or the id of the group as a text. With an id alone the coordinator cannot tell that the consumer
-        has lost its partitions meanwhile: that is for consumers that `assign` them.
+        `group_metadata` is the consumer's group metadata, or the group id as a text. With an id alone, the coordinator cannot detect that
+        the consumer has lost its partitions in the meantime: use it for consumers that `assign` their partitions.
         """
         group = check_group(group_metadata)
         whole = whole_offsets(offsets)
@@ -255,7 +256,7 @@ class AsyncProducer(Generic[K, V]):
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncProducer[K, V]]:
-        """Commits at the end of the block; aborts if it raises, or if committing fails in a way that leaves the choice."""
+        """Commits at the end of the block; aborts if the block raises, or if the commit fails and an abort is still possible."""
         self.begin_transaction()
         try:
             yield self
@@ -273,7 +274,7 @@ class AsyncProducer(Generic[K, V]):
         except KafkaError:
             logger.warning("The transaction could not be aborted; the coordinator will do so after transaction.timeout.ms", exc_info=True)
 
-    async def _await(self, what: str, result: TransactionResult) -> None:
+    async def _await(self, metric: str, result: TransactionResult) -> None:
         core = self._core
         began_ms = core.clock.monotonic_ms()
         loop = asyncio.get_running_loop()
@@ -284,14 +285,14 @@ class AsyncProducer(Generic[K, V]):
         if not result.completed:
             raise result.timed_out(core.max_block_ms, core.metadata.failures)
         result.take()
-        core.producer_metrics.waited(what, core.clock.monotonic_ms() - began_ms)
+        core.producer_metrics.waited(metric, core.clock.monotonic_ms() - began_ms)
 
     async def close(self, timeout: float | None = None) -> None:
-        """Sends what is left and waits for it, at most `timeout` seconds; then what is left fails. An open transaction is aborted.
+        """Sends the remaining records and waits for them, at most `timeout` seconds; then the rest fails. An open transaction is aborted.
 
-        Raises SendFailed, when the producer is closed, if records failed and nobody has looked at their results: by `await` or
-        `exception()` of the delivery, or by a callback. Each is reported once, by `flush` or here. Records of transactions are not:
-        `commit_transaction` raises.
+        Raises SendFailed, after closing, if records failed and their results were not read: by `await` or `exception()` of the delivery, or
+        by a callback. Each is reported once, by `flush` or here. Failed records of transactions are not reported: `commit_transaction`
+        raises.
         """
         if timeout is not None and timeout < 0:
             raise IllegalArgument("The timeout cannot be negative.")

@@ -1,11 +1,11 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""Records of one partition that travel together, and what their senders hold in the meantime.
+"""A batch of records of one partition, and the deliveries that callers hold for its records.
 
-A `ProducerBatch` grows in the accumulator, is closed when it is sent, and ends exactly once: with an offset, with an error, or split into
-smaller ones. A `Delivery` is a record's place in its batch: it can be waited for by a thread (`result`), awaited by a task, or given
-callbacks; it holds no more than that, because there is one for each record. Records that failed and whose deliveries nobody has looked at
-are counted in `UnseenFailures`. Appending and sending happen in different threads: whatever both touch is touched under the lock that is
-handed in. Callbacks are called without it.
+A `ProducerBatch` is filled in the accumulator, closed when it is sent, and completed exactly once: with an offset, with an error, or split
+into smaller batches. A `Delivery` is the index of a record in its batch: a thread can wait for it (`result`), a task can await it, and it
+takes callbacks. It holds no more, because there is one for each record. `UnseenFailures` counts failed records whose deliveries were not
+read. Records are appended and sent in different threads: shared state is protected by the given lock. Callbacks are called without the
+lock.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from barnabas.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 
-# Sizes of a record beside its key, value and headers can be no larger: Kafka's DefaultRecord.MAX_RECORD_OVERHEAD.
+# The largest overhead of a record beside its key, value and headers: Kafka's DefaultRecord.MAX_RECORD_OVERHEAD.
 RECORD_OVERHEAD_MAX: Final = 21
 
 PENDING: Final = 0
@@ -52,12 +52,12 @@ SUCCEEDED: Final = 1
 FAILED: Final = 2
 SPLIT: Final = 3
 
-# Kafka's allowance for a codec that does a little worse than the ratio it was seen to reach.
+# Kafka's margin for a codec that compresses a little worse than estimated.
 _RATIO_MARGIN: Final = 1.05
 _NO_HEADERS: Final = b"\x00"
 _SPENT: Final = BytesWriter()
 
-# Exactly one of the two is not None.
+# Exactly one of the two arguments is not None.
 Callback = Callable[[RecordMetadata | None, KafkaError | None], None]
 
 
@@ -74,7 +74,7 @@ class Delivery:
 
     @property
     def looked_at(self) -> bool:
-        """Whether the application has, or will get, the error of a record that failed."""
+        """Whether the application has received, or will receive, the error of a failed record."""
         return self._looked_at
 
     @property
@@ -91,13 +91,13 @@ class Delivery:
         return False
 
     def cancel(self) -> bool:
-        """What was given to a producer cannot be taken back."""
+        """Returns False: a record that was given to a producer cannot be cancelled."""
         return False
 
     def result(self, timeout: float | None = None) -> RecordMetadata:
-        """Blocks until the record is acknowledged, at most `timeout` seconds, and gives its place or raises what went wrong.
+        """Blocks until the record is acknowledged, at most `timeout` seconds; returns its metadata or raises its error.
 
-        Not for callbacks of the producer and not for the event loop: there nothing would ever arrive.
+        Must not be called in a callback of the producer or on its event loop: there it would wait for itself.
         """
         batch = self._placed()
         if batch.state == PENDING and not self._wait(timeout):
@@ -105,7 +105,7 @@ class Delivery:
         return self._outcome()
 
     def exception(self, timeout: float | None = None) -> KafkaError | None:
-        """The error instead of raising it; None where the record was acknowledged."""
+        """The error of the record, without raising it; None if the record was acknowledged."""
         try:
             self.result(timeout)
         except KafkaError as error:
@@ -115,7 +115,7 @@ class Delivery:
         return None
 
     def add_done_callback(self, function: Callable[[Delivery], Any]) -> None:
-        """Calls `function(self)` once the record is acknowledged or has failed, in the thread that does the network; at once if it has."""
+        """Calls `function(self)` in the network thread when the record is acknowledged or has failed; at once if that has happened."""
         with self._batch.lock:
             if self._watch(function):
                 self.will_look()
@@ -124,31 +124,31 @@ class Delivery:
         function(self)
 
     def failure(self) -> KafkaError | None:
-        """The error of a record that has failed. Does not count as a look by the application: for interceptors."""
+        """The error of a failed record. Does not count as a read by the application: for interceptors."""
         return self._placed().error_of(self._index)
 
     def look(self) -> None:
-        """The application has the outcome of a record that has ended: it is not reported to it a second time."""
+        """Records that the application has received the outcome of a completed record, so that it is not reported again."""
         with self._batch.lock:
             if not self._looked_at:
                 self._looked_at = True
                 self._placed().looked_at(self._index)
 
     def will_look(self) -> None:
-        """Before the outcome, by a watcher of the record's batch: the application gets it."""
+        """Called before completion by a watcher of the batch that will pass the outcome to the application."""
         self._looked_at = True
 
     def __await__(self) -> Generator[Any, None, RecordMetadata]:
         if self._placed().state == PENDING:
             loop = asyncio.get_running_loop()
             future: asyncio.Future[None] = loop.create_future()
-            here = threading.get_ident()
-            if self._watch(lambda _: self._wake(loop, future, here)):
+            thread_id = threading.get_ident()
+            if self._watch(lambda _: self._wake(loop, future, thread_id)):
                 yield from future
         return self._outcome()
 
     def _watch(self, function: Callable[[Delivery], Any]) -> bool:
-        """Calls `function(self)` when the record ends; False if it has ended."""
+        """Calls `function(self)` when the record completes; False if it has completed."""
         with self._batch.lock:
             batch = self._placed()
             if batch.state != PENDING:
@@ -165,8 +165,8 @@ class Delivery:
             return self._placed().state != PENDING
 
     def _wake(self, loop: asyncio.AbstractEventLoop, future: asyncio.Future[None], thread: int) -> None:
-        """From whichever thread does the network: that of the loop itself, for an AsyncProducer."""
-        if not future.done():  # or the task that waited was cancelled
+        """Called in the network thread, which is the event loop's own thread for an AsyncProducer."""
+        if not future.done():  # otherwise the waiting task was cancelled
             self.will_look()
         if threading.get_ident() == thread:
             _set(future)
@@ -174,7 +174,7 @@ class Delivery:
             loop.call_soon_threadsafe(_set, future)
 
     def _placed(self) -> ProducerBatch:
-        """The batch the record is in by now: not the first one, if that was split."""
+        """The batch that holds the record now: another one if the first was split."""
         batch = self._batch
         while batch.state == SPLIT:
             index: i64 = self._index
@@ -196,7 +196,7 @@ class Delivery:
         return self.metadata()
 
     def metadata(self) -> RecordMetadata:
-        """Where the record is; for one that has been acknowledged."""
+        """The metadata of an acknowledged record."""
         batch = self._placed()
         return RecordMetadata(
             batch.topic_partition.topic,
@@ -209,12 +209,12 @@ class Delivery:
 
 
 class FailedDelivery(Delivery):
-    """The future of a record that did not get into a batch. `told` says that a callback of the application has received the error."""
+    """The future of a record that did not get into a batch. `error_was_seen` means that a callback of the application has received it."""
 
-    def __init__(self, batch: ProducerBatch, error: KafkaError, told: bool = False) -> None:
+    def __init__(self, batch: ProducerBatch, error: KafkaError, error_was_seen: bool = False) -> None:
         super().__init__(batch, 0, NO_TIMESTAMP, -1, -1)
         batch.fail_unsent(error)
-        if told:
+        if error_was_seen:
             self.look()
 
 
@@ -232,7 +232,7 @@ class _Waiter:
 
 
 class ProducerBatch:
-    """One batch, from its first record to its end. Times are monotonic milliseconds."""
+    """One batch, from its first record to its completion. Times are monotonic milliseconds."""
 
     def __init__(
         self,
@@ -246,12 +246,12 @@ class ProducerBatch:
         unseen: UnseenFailures | None = None,
         failures: ConnectionFailures = NO_FAILURES,
     ) -> None:
-        """`unseen` counts the records that fail and that nobody looks at; without it they are not counted. `failures` says which brokers
-        cannot be reached."""
+        """`unseen` counts failed records whose result was not read; with None they are not counted. `failures` has the connection
+        failures."""
         self.failures = failures
         self.topic_partition = topic_partition
         self.lock = lock
-        self.reserved = reserved  # of buffer.memory
+        self.reserved = reserved  # bytes of buffer.memory
         self.created_ms = now_ms
         self.drained_ms: i64 = now_ms
         self.last_attempt_ms: i64 = now_ms
@@ -264,7 +264,7 @@ class ProducerBatch:
         self.in_retry = False
         self.sequence_was_reset = False
         self.closed_for_appends = False
-        self.size: i64 = 0  # of its bytes, once closed
+        self.size: i64 = 0  # of its encoded bytes, after closing
         self.producer_id: i64 = NO_PRODUCER_ID
         self.producer_epoch: i64 = NO_PRODUCER_EPOCH
         self.base_sequence: i64 = NO_SEQUENCE
@@ -284,19 +284,19 @@ class ProducerBatch:
         self._data: bytes | None = None
         self._error: KafkaError | None = None
         self._record_errors: dict[int, KafkaError] | None = None
-        # By index, in the order in which they are to be called.
+        # By index, in the order of the calls.
         self._watchers: list[tuple[int, Delivery, Callable[[Delivery], Any]]] = []
         self._on_end: list[Callable[[], None]] = []
         self._ended = False
         self._unseen = unseen
         self._unseen_report = 0
-        self._looked_at: list[int] = []  # indexes of failed records, while the callbacks of others are called
+        self._looked_at: list[int] = []  # indexes of failed records that are read while callbacks of others are running
 
-    # Growing
+    # Appending
 
     @property
     def estimated_size(self) -> i64:
-        """Of its bytes: exact without compression or once they are built."""
+        """The encoded size: exact without compression or after encoding."""
         if self._data is not None:
             return self.size
         if self._codec == NONE:
@@ -305,7 +305,7 @@ class ProducerBatch:
 
     @property
     def is_full(self) -> bool:
-        """Whether it is to be sent without waiting for linger.ms."""
+        """Whether the batch is sent without waiting for linger.ms."""
         return self.closed_for_appends or (self.count > 0 and self._write_limit <= self.estimated_size)
 
     @property
@@ -313,11 +313,11 @@ class ProducerBatch:
         return self._codec != NONE
 
     def expect_ratio(self, ratio: float) -> None:
-        """How much smaller its records will get by compression, by the experience with earlier batches."""
+        """Sets the expected compression ratio, estimated from earlier batches."""
         self._ratio = ratio
 
     def try_append(self, timestamp: i64, key: bytes | None, value: bytes | None, headers: Sequence[Header]) -> Delivery | None:
-        """Adds a record if there is room: there always is for the first one."""
+        """Adds a record if there is room; the first record always fits."""
         index: i64 = self.count
         if index == 0:
             self._base_timestamp = timestamp
@@ -355,11 +355,12 @@ class ProducerBatch:
         return Delivery(self, index, timestamp, key_size, value_size)
 
     def watch(self, index: i64, delivery: Delivery, function: Callable[[Delivery], Any]) -> None:
-        """Calls `function` when the record at `index` is acknowledged or has failed. Under the lock, and while the batch is pending."""
+        """Calls `function` when the record at `index` is acknowledged or has failed. The caller holds the lock, and the batch is
+        pending."""
         self._watchers.append((index, delivery, function))
 
     def on_end(self, function: Callable[[], None]) -> bool:
-        """Calls `function` after all callbacks of the batch, and of those it may be split into; False if they have all been called."""
+        """Calls `function` after all callbacks of the batch, and of the batches that it is split into; False if all have been called."""
         with self.lock:
             if self.state == SPLIT:
                 left = _Countdown(len(self.parts), [function])
@@ -388,12 +389,12 @@ class ProducerBatch:
         self._data = None
 
     def reset_producer_state(self, producer_id: i64, producer_epoch: i64, base_sequence: i64) -> None:
-        """A new sequence for a batch that has been sent before: only where it is certain that no broker has taken it."""
+        """Sets a new sequence for a batch that was sent before: only if certainly no broker has appended it."""
         self.set_producer_state(producer_id, producer_epoch, base_sequence, self.transactional)
         self.sequence_was_reset = True
 
     def data(self) -> bytes:
-        """The bytes to send; from here on nothing is appended."""
+        """The encoded bytes; closes the batch for appends."""
         self.closed_for_appends = True
         data = self._data
         if data is None:
@@ -412,11 +413,11 @@ class ProducerBatch:
             )
             self._data = data
             self.size = len(data)
-            self.sequence_was_reset = False  # from here on an answer is about the new one
+            self.sequence_was_reset = False  # later responses are for the new sequence
         return data
 
     def compression_ratio(self) -> float:
-        """Of its records, compressed to uncompressed; once closed."""
+        """The ratio of compressed to uncompressed size of its records; after closing."""
         return int(self.size - HEADER_SIZE_V2) / int(self._body_size) if self._body_size > 0 else 1.0
 
     def waited_ms(self, now_ms: i64) -> i64:
@@ -428,7 +429,7 @@ class ProducerBatch:
         self.in_retry = True
 
     def update_leader_epoch(self, leader_epoch: i64) -> None:
-        """A retry need not wait if meanwhile another broker has become the leader."""
+        """Records the leader epoch: a retry need not wait if another broker has become the leader."""
         if leader_epoch > self.leader_epoch:
             self.attempts_when_leader_changed = self.attempts
             self.leader_epoch = leader_epoch
@@ -437,18 +438,18 @@ class ProducerBatch:
     def leader_changed_for_retry(self) -> bool:
         return self.attempts >= 1 and self.attempts == self.attempts_when_leader_changed and self.leader_epoch != NO_LEADER_EPOCH
 
-    # Ending
+    # Completion
 
     def complete(self, base_offset: i64, log_append_time: i64) -> bool:
-        """Acknowledged; False if it had ended before (expired while it was under way)."""
+        """The batch is acknowledged; False if it was already completed (expired while in flight)."""
         return self._end(SUCCEEDED, base_offset, log_append_time, None, None)
 
     def fail(self, error: KafkaError, record_errors: dict[int, KafkaError] | None = None) -> bool:
-        """`record_errors` holds what differs for some of its records."""
+        """Fails the batch; `record_errors` has records whose errors differ."""
         return self._end(FAILED, INVALID_OFFSET, NO_TIMESTAMP, error, record_errors)
 
     def fail_unsent(self, error: KafkaError) -> None:
-        """For a batch that stands for a record which never got into one."""
+        """Fails a batch that represents a record which never got into one."""
         self.state = FAILED
         self.count = 1
         self._error = error
@@ -457,7 +458,7 @@ class ProducerBatch:
             self._count_unseen([])
 
     def looked_at(self, index: i64) -> None:
-        """The application knows of a record that failed. Under the lock, and once for each record."""
+        """Records that the application has read a failed record. Called under the lock, once for each record."""
         error = self.error_of(index)
         if self._unseen is None or error is None:
             return
@@ -472,7 +473,8 @@ class ProducerBatch:
         return self._error
 
     def split(self, target_size: i64) -> list[ProducerBatch]:
-        """The same records in several batches of `target_size` where possible; this one ends, and its deliveries move to those."""
+        """The same records in several batches of `target_size` where possible. This batch is completed, and its deliveries move to the
+        new batches."""
         data = self.data()
         parts: list[ProducerBatch] = []
         for record in each_record(data, read_batch(data, 0, len(data))):
@@ -501,7 +503,7 @@ class ProducerBatch:
             if self._on_end:
                 left = _Countdown(len(parts), self._on_end)
                 for part in parts:
-                    part.on_end(left.one_done)  # none has ended yet
+                    part.on_end(left.one_done)  # none has completed yet
             for index, delivery, function in self._watchers:
                 for part in parts:
                     if index < part.count:
@@ -528,7 +530,7 @@ class ProducerBatch:
             watchers = self._watchers
             self._watchers = []
             self._data = None
-            self._body = _SPENT  # deliveries may be kept for long, records need not be
+            self._body = _SPENT  # frees the records, because deliveries may be kept for long
         for _, delivery, watcher in watchers:
             try:
                 watcher(delivery)
@@ -545,31 +547,31 @@ class ProducerBatch:
         return True
 
     def _count_unseen(self, watchers: list[tuple[int, Delivery, Callable[[Delivery], Any]]]) -> None:
-        """Under the lock, when all callbacks have been called: what nobody has looked at until now."""
+        """Counts the failed records that were not read. Called under the lock, after all callbacks."""
         unseen = self._unseen
         error = self._error
         if unseen is None or error is None:
             return
-        seen = {index for index, delivery, _ in watchers if delivery.looked_at}
-        seen.update(self._looked_at)
+        read_indexes = {index for index, delivery, _ in watchers if delivery.looked_at}
+        read_indexes.update(self._looked_at)
         self._unseen_report = unseen.report
         if self._record_errors is None:
-            unseen.add(self.topic_partition, error, int(self.count) - len(seen))
+            unseen.add(self.topic_partition, error, int(self.count) - len(read_indexes))
             return
         for index in range(int(self.count)):
-            if index not in seen:
+            if index not in read_indexes:
                 unseen.add(self.topic_partition, self._record_errors.get(index, error), 1)
 
 
 class _Countdown:
-    """Calls some functions when the last of several batches has ended."""
+    """Calls functions when the last of several batches has completed."""
 
     def __init__(self, count: int, functions: list[Callable[[], None]]) -> None:
         self._left = count
         self._functions = functions
 
     def passed_over(self) -> bool:
-        """One that had ended before; never the reason to call."""
+        """Counts a batch that had completed before; never triggers the call."""
         self._left -= 1
         return False
 
@@ -581,7 +583,7 @@ class _Countdown:
 
 
 def size_upper_bound(key: bytes | None, value: bytes | None, headers: Sequence[Header]) -> i64:
-    """No batch with this one record is larger, uncompressed."""
+    """An upper bound of the uncompressed size of a batch with this one record."""
     size: i64 = HEADER_SIZE_V2 + RECORD_OVERHEAD_MAX + _size_of(key) + _size_of(value)
     return size + (len(_encode_headers(headers)) if headers else 1)
 

@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""How much of `buffer.memory` is spoken for, and who waits for some of it to come free.
+"""Accounts for `buffer.memory`: how much is reserved, and which callers wait for memory.
 
-Batches reserve room when they begin and give it back when they have ended. Those who find none wait in a line: whoever came first is served
-first, and nobody takes room past those who wait. Python's own allocator does the rest; what is counted here is what Kafka counts.
+A batch reserves memory when it begins and releases it when it completes. Callers that find none wait in a queue and are served in order; no
+caller takes memory while others wait. Python's allocator manages the actual memory; this class counts what Kafka counts.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from mypy_extensions import i64
 
 
 class MemoryWaiter:
-    """A place in the line. `wake` is called, under the lock of the accumulator, when there is something to see: `granted`, or `closed`."""
+    """A place in the queue. `wake` is called, under the lock of the accumulator, when `granted` or `closed` is set."""
 
     def __init__(self, size: i64, wake: Callable[[], None]) -> None:
         self.size = size
@@ -53,7 +53,7 @@ class BufferPool:
         return waiter
 
     def give_up(self, waiter: MemoryWaiter) -> None:
-        """Leaves the line; what was granted in the meantime goes back."""
+        """Leaves the queue; releases memory that was granted in the meantime."""
         if waiter.granted:
             self.deallocate(waiter.size)
         elif waiter in self._line:

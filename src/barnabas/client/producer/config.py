@@ -1,7 +1,7 @@
-"""The settings of a producer: Kafka 4.2's names, defaults and refusals.
+"""The settings of a producer: Kafka 4.2's names, defaults and validation.
 
-Idempotence is on unless something that was set contradicts it. If idempotence itself was asked for, by name or through a transactional id,
-the contradiction is an error; otherwise it is idempotence that gives way.
+Idempotence is enabled unless another setting contradicts it. If the user enabled idempotence explicitly, by name or through a transactional
+id, the contradiction is an error; otherwise idempotence is disabled.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ IN_FLIGHT_MAX_FOR_IDEMPOTENCE: Final = 5
 KEYS: Final[dict[str, ConfigKey]] = table(
     [
         *common(receive_buffer_bytes=32768),
-        key("key.serializer", _CLASS, None, None, _HIGH, "Makes bytes of keys; without one, keys are bytes."),
-        key("value.serializer", _CLASS, None, None, _HIGH, "Makes bytes of values; without one, values are bytes."),
+        key("key.serializer", _CLASS, None, None, _HIGH, "Serializes keys; without one, keys are bytes."),
+        key("value.serializer", _CLASS, None, None, _HIGH, "Serializes values; without one, values are bytes."),
         key(
             "acks",
             _STRING,
             "all",
             OneOf(("all", "-1", "0", "1")),
             _LOW,
-            "Who must have a record before it counts as sent: all in-sync replicas, the leader (1), nobody (0).",
+            "The acknowledgement that a record needs: all in-sync replicas, the leader (1), none (0).",
         ),
-        key("buffer.memory", _LONG, 33554432, Range(0), _HIGH, "How many bytes of records may wait to be sent; then send() blocks."),
-        key("compression.type", _STRING, "none", OneOf(("none", "gzip", "snappy", "lz4", "zstd")), _HIGH, "How batches are compressed."),
+        key("buffer.memory", _LONG, 33554432, Range(0), _HIGH, "The bytes of records that may wait to be sent; then send() blocks."),
+        key("compression.type", _STRING, "none", OneOf(("none", "gzip", "snappy", "lz4", "zstd")), _HIGH, "The compression of batches."),
         key("compression.gzip.level", _INT, -1, GzipLevel(), _MEDIUM, "The level of gzip; -1 for its default."),
         key("compression.lz4.level", _INT, 9, Range(1, 17), _MEDIUM, "The level of lz4."),
         key("compression.zstd.level", _INT, 3, Range(-131072, 22), _MEDIUM, "The level of zstd."),
         key(
-            "retries", _INT, INT_MAX, Range(0, INT_MAX), _HIGH, "How often a batch is sent again; delivery.timeout.ms is the better bound."
+            "retries", _INT, INT_MAX, Range(0, INT_MAX), _HIGH, "The number of retries of a batch; delivery.timeout.ms is the better limit."
         ),
         key(
             "batch.size",
@@ -49,32 +49,30 @@ KEYS: Final[dict[str, ConfigKey]] = table(
             16384,
             Range(0),
             _MEDIUM,
-            "How many bytes of records of one partition are sent together; 0 for one record at a time.",
+            "The bytes of records of one partition that are sent together; 0 for one record at a time.",
         ),
-        key("linger.ms", _LONG, 5, Range(0), _MEDIUM, "How long a batch that is not full waits for more records."),
-        key(
-            "delivery.timeout.ms", _INT, 120000, Range(0), _MEDIUM, "How long after send() a record may still be delivered; then it fails."
-        ),
-        key("max.block.ms", _LONG, 60000, Range(0), _MEDIUM, "How long send() and the calls of transactions may wait."),
+        key("linger.ms", _LONG, 5, Range(0), _MEDIUM, "The time that a batch that is not full waits for more records."),
+        key("delivery.timeout.ms", _INT, 120000, Range(0), _MEDIUM, "The time after send() within which a record is delivered or fails."),
+        key("max.block.ms", _LONG, 60000, Range(0), _MEDIUM, "The longest wait of send() and of transaction methods."),
         key("max.request.size", _INT, 1048576, Range(0), _MEDIUM, "The largest request, and so the largest record before compression."),
-        key("max.in.flight.requests.per.connection", _INT, 5, Range(1), _LOW, "How many requests to one broker may be unanswered."),
-        key("metadata.max.idle.ms", _LONG, 300000, Range(5000), _LOW, "A topic that was not sent to for so long is no longer asked about."),
+        key("max.in.flight.requests.per.connection", _INT, 5, Range(1), _LOW, "The number of requests to one broker without a response."),
+        key("metadata.max.idle.ms", _LONG, 300000, Range(5000), _LOW, "The metadata of a topic that is unused for this long is dropped."),
         key(
             "partitioner.class",
             _CLASS,
             None,
             None,
             _MEDIUM,
-            "Chooses partitions; see barnabas.client.producer.partitioners for what happens without one.",
+            "Chooses partitions; barnabas.client.producer.partitioners describes the default.",
         ),
-        key("partitioner.ignore.keys", _BOOLEAN, False, None, _MEDIUM, "Whether records with a key are spread like those without."),
+        key("partitioner.ignore.keys", _BOOLEAN, False, None, _MEDIUM, "Whether records with a key are distributed like those without."),
         key(
             "partitioner.adaptive.partitioning.enable",
             _BOOLEAN,
             True,
             None,
             _LOW,
-            "Whether fewer records without a key go to partitions that are slow.",
+            "Whether slow partitions receive fewer records without a key.",
         ),
         key(
             "partitioner.availability.timeout.ms",
@@ -82,15 +80,20 @@ KEYS: Final[dict[str, ConfigKey]] = table(
             0,
             Range(0),
             _LOW,
-            "After so long a broker that takes nothing is avoided; 0 for never.",
+            "A broker that accepts no data for this long is avoided; 0 disables this.",
         ),
         key("interceptor.classes", _LIST, (), ListOf(), _LOW, "A chain of ProducerInterceptor."),
+        key("enable.idempotence", _BOOLEAN, True, None, _LOW, "Whether each record is written exactly once and in order despite retries."),
+        key("transaction.timeout.ms", _INT, 60000, None, _LOW, "The longest time of a transaction; then the coordinator aborts it."),
         key(
-            "enable.idempotence", _BOOLEAN, True, None, _LOW, "Whether each record is written exactly once, in order, whatever is retried."
+            "transactional.id",
+            _STRING,
+            None,
+            NonEmptyString(),
+            _LOW,
+            "The name that identifies the producer's transactions across restarts.",
         ),
-        key("transaction.timeout.ms", _INT, 60000, None, _LOW, "How long a transaction may stay open before the coordinator aborts it."),
-        key("transactional.id", _STRING, None, NonEmptyString(), _LOW, "The name under which transactions go on after a restart."),
-        key("transaction.two.phase.commit.enable", _BOOLEAN, False, None, _LOW, "Whether an outside coordinator ends the transactions."),
+        key("transaction.two.phase.commit.enable", _BOOLEAN, False, None, _LOW, "Whether an external coordinator ends the transactions."),
     ]
 )
 
@@ -98,7 +101,7 @@ _client_numbers = itertools.count(1)
 
 
 def producer_config(given: Mapping[str, object] | None = None, keywords: Mapping[str, object] | None = None) -> ClientConfig:
-    """Checked settings; `acks` is -1, 0 or 1 as text, and `client.id` is never empty."""
+    """Validated settings; `acks` is -1, 0 or 1 as text, and `client.id` is never empty."""
     config = ClientConfig(KEYS, given, keywords)
     finish(config)
     if config["acks"] == "all":

@@ -1,7 +1,7 @@
-"""What a producer is made of, put together from its settings; the same for the blocking and the asynchronous one.
+"""The parts of a producer, created from its settings; shared by the blocking and the asynchronous producer.
 
-Applications append to the accumulator in their own threads (`send_path`); the rest lives on one event loop: the sender, the network, and
-the waiting for metadata.
+Applications append to the accumulator in their own threads (`send_path`). The sender, the network client and the waits for metadata run on
+one event loop.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from barnabas.records.codecs.compression import GZIP, LZ4, ZSTD, codec_id
 from barnabas.uuid import Uuid
 
 _PARTITIONERS = {"RoundRobinPartitioner": RoundRobinPartitioner}
-# Of Kafka 2.4 to 3.9: both keep to a partition until a batch is full or sent (KIP-480); the second does so for records with a key, too.
+# Of Kafka 2.4 to 3.9. Both use one partition until a batch is full or sent (KIP-480); the second also for records with a key.
 _STICKY_PARTITIONERS = {"DefaultPartitioner", "UniformStickyPartitioner"}
 _JAVA_PACKAGES = ("org.apache.kafka.clients.producer", "org.apache.kafka.clients.producer.internals")
 _LEVELS = {GZIP: "compression.gzip.level", LZ4: "compression.lz4.level", ZSTD: "compression.zstd.level"}
@@ -49,12 +49,12 @@ _LEVELS = {GZIP: "compression.gzip.level", LZ4: "compression.lz4.level", ZSTD: "
 class ProducerCore:
     def __init__(
         self,
-        given: Mapping[str, object] | None,
+        settings: Mapping[str, object] | None,
         keywords: Mapping[str, object],
         clock: Clock | None = None,
         random: Random | None = None,
     ) -> None:
-        config = self.config = producer_config(given, keywords)
+        config = self.config = producer_config(settings, keywords)
         self.clock = clock or SystemClock()
         self.max_block_ms: int = config["max.block.ms"]
         random = random or Random()
@@ -63,7 +63,7 @@ class ProducerCore:
         self.metrics = client_metrics(config, self.clock)
         self.pool = BufferPool(config["buffer.memory"])
         self.transactions = _transactions(config, self.clock, lock)
-        # What fails in a transaction is raised by its commit.
+        # A failure in a transaction is raised by its commit.
         self._unseen = UnseenFailures() if config["transactional.id"] is None else None
         self.metadata = Metadata(config, clock=self.clock, random=random, topic_idle_ms=config["metadata.max.idle.ms"])
         self.accumulator = RecordAccumulator(
@@ -113,7 +113,7 @@ class ProducerCore:
             raise
 
     async def start(self, call_soon: Callable[[Callable[[], None]], object]) -> None:
-        """On the loop that everything will run on."""
+        """Call it on the event loop on which everything will run."""
         await self.client.start()
         self.sender.start(asyncio.get_running_loop(), call_soon)
         if self.telemetry is not None:
@@ -123,7 +123,7 @@ class ProducerCore:
         self.sender.wakeup()
 
     async def wait_on_metadata(self, topic: str, partition: int | None, wait_max_ms: int) -> list[PartitionInfo]:
-        """Waits until the topic is known, and the partition if one is given; raises Timeout, or what is wrong with the topic."""
+        """Waits until the topic is known, and the partition if one is given; raises Timeout, or the topic's error."""
         began_ms = self.clock.monotonic_ms()
         metadata = self.metadata
         if topic in metadata.cluster.invalid_topics:
@@ -147,7 +147,7 @@ class ProducerCore:
             metadata.raise_for_topic(topic)
 
     async def close(self, timeout_s: float | None) -> None:
-        """Everything that runs on the loop; `close_parts` is for the rest."""
+        """Closes everything that runs on the event loop; `close_parts` closes the rest."""
         began_ms = self.clock.monotonic_ms()
         await self.sender.close(timeout_s)
         if self.telemetry is not None:
@@ -156,20 +156,20 @@ class ProducerCore:
         await self.client.close(0)
 
     async def client_instance_id(self, timeout_ms: int) -> Uuid:
-        """The id under which the cluster knows the metrics of this client."""
+        """The id that the cluster assigned to this client for its metrics."""
         if self.telemetry is None:
             raise not_enabled()
         return await self.telemetry.client_instance_id(timeout_ms)
 
     def unseen_failure(self) -> SendFailed | None:
-        """The error that reports, once, the records that failed and whose result the application has not looked at."""
+        """The error that reports, once, the failed records whose result the application has not read."""
         if self._unseen is None:
             return None
         with self.accumulator.lock:
             return self._unseen.take()
 
     def report_unseen(self) -> None:
-        """Raises it."""
+        """Raises the error of `unseen_failure`, if there is one."""
         failure = self.unseen_failure()
         if failure is not None:
             raise failure
@@ -198,7 +198,7 @@ class ProducerCore:
 
 
 def check_group(group: ConsumerGroupMetadata | str | None) -> ConsumerGroupMetadata:
-    """The group of a transaction's offsets; an id alone commits without looking at who is a member."""
+    """The group of a transaction's offsets; with an id alone, offsets are committed without a membership check."""
     if isinstance(group, str):
         return ConsumerGroupMetadata(group)
     if not isinstance(group, ConsumerGroupMetadata):
@@ -246,7 +246,7 @@ def _partitioner(config: ClientConfig) -> Any:
 
 
 def _sticky_partitioner(config: ClientConfig) -> str | None:
-    """Which of _STICKY_PARTITIONERS partitioner.class names, in full or without its package."""
+    """The name in _STICKY_PARTITIONERS that partitioner.class has, with or without its package; None for others."""
     value = config["partitioner.class"]
     name = value.rpartition(".")[2] if isinstance(value, str) else ""
     return name if name in _STICKY_PARTITIONERS and value in (name, *(f"{package}.{name}" for package in _JAVA_PACKAGES)) else None

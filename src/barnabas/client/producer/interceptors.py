@@ -1,8 +1,8 @@
-"""The chain of `interceptor.classes`: each sees a record before it is serialized, and learns what became of it.
+"""The chain of `interceptor.classes`: each interceptor receives a record before it is serialized, and its result.
 
-`on_send` runs in the caller's thread and may hand on another record; `on_acknowledgement` runs before the callback of the application, in
-the thread that does the network. What an interceptor raises is logged and goes no further: the next one continues from the last good
-output.
+`on_send` runs in the caller's thread and may return another record; `on_acknowledgement` runs before the callback of the application, in
+the network thread. An exception of an interceptor is logged and not raised: the next one receives the result of the last one that
+succeeded.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ logger = logging.getLogger(__name__)
 
 
 class ProducerInterceptor(Protocol):
-    """What `interceptor.classes` names. It may have `configure(configs)`; `on_acknowledgement` may take headers as a third argument."""
+    """The interface of `interceptor.classes`. It may have `configure(configs)`; `on_acknowledgement` may take headers as a third
+    argument."""
 
     def on_send(self, record: ProducerRecord, /) -> ProducerRecord:
         """Called by `send` before serialization; returns the record that is sent instead. An exception is logged and ignored."""
@@ -76,12 +77,12 @@ class ProducerInterceptors:
 
 
 def failed_metadata(topic: str, partition: int) -> RecordMetadata:
-    """Where a record should have gone, without an offset."""
+    """The destination of a failed record, without an offset."""
     return RecordMetadata(topic, partition, INVALID_OFFSET, NO_TIMESTAMP)
 
 
 def _takes_headers(interceptor: Any) -> bool:
-    """Whether `on_acknowledgement` has room for a third argument (Kafka 4.1's second form)."""
+    """Whether `on_acknowledgement` accepts a third argument (Kafka 4.1's second form)."""
     method = getattr(interceptor, "on_acknowledgement", None)
     if method is None:
         return False

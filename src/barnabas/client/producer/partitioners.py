@@ -1,9 +1,9 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""Which partition a record goes to, where it does not say so itself.
+"""The choice of a partition for records without one.
 
-Serialized keys are hashed with Kafka's murmur2, so that a key goes where every other Kafka client would send it. Records without a key stay
-with one partition until a batch is full and then go on to another (KIP-794): to any that has a leader, or, once every partition has been
-written to, rather to those with short queues. `partitioner.class` replaces all of that. Nothing here waits or looks at a clock.
+Serialized keys are hashed with Kafka's murmur2, so that every Kafka client sends a key to the same partition. Records without a key stay in
+one partition until a batch is full, then move to another one (KIP-794): any with a leader, or, once every partition has a queue, preferably
+one with a short queue. `partitioner.class` replaces all of this. Nothing here waits or reads a clock.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _MASK: Final = 0xFFFFFFFF
 
 
 class Partitioner(Protocol):
-    """What `partitioner.class` names. It may also have `configure(configs)` and `close()`."""
+    """The interface of `partitioner.class`. It may also have `configure(configs)` and `close()`."""
 
     def partition(self, topic: str, key: Any, key_bytes: bytes | None, value: Any, value_bytes: bytes | None, cluster: Cluster, /) -> int:
         """The number of the partition that the record goes to, from 0 on. `cluster` has the partitions of the topic."""
 
 
 def murmur2(data: bytes) -> i64:
-    """Kafka's 32-bit MurmurHash2, as an unsigned number."""
+    """Kafka's 32-bit MurmurHash2 as an unsigned number."""
     length: i64 = len(data)
     h: i64 = (_SEED ^ length) & _MASK
     at: i64 = 0
@@ -55,12 +55,12 @@ def murmur2(data: bytes) -> i64:
 
 
 def partition_for_key(key: bytes, partition_count: i64) -> i64:
-    """Over all partitions, with or without a leader: a key never moves because a broker is away."""
+    """The partition of a key, among all partitions with or without a leader: a key never moves because a broker is down."""
     return (murmur2(key) & 0x7FFFFFFF) % partition_count
 
 
 class RoundRobinPartitioner:
-    """One after the other, whatever the key; those without a leader are passed over as long as there are others."""
+    """Partitions in turn, regardless of the key; those without a leader are skipped while there are others."""
 
     def __init__(self) -> None:
         self._next: dict[str, int] = {}
@@ -84,9 +84,9 @@ class RoundRobinPartitioner:
 
 
 class StickyPartitioner:
-    """Where the records of one topic go that have no key: Kafka's BuiltInPartitioner.
+    """The partition of records without a key, for one topic: Kafka's BuiltInPartitioner.
 
-    `random` gives a whole number from 0 on below 2**31.
+    `random` returns an integer from 0 to 2**31 - 1.
     """
 
     def __init__(self, topic: str, sticky_bytes: int, random: Callable[[], int]) -> None:
@@ -95,18 +95,18 @@ class StickyPartitioner:
         self._random = random
         self._current: i64 = -1
         self._produced: i64 = 0
-        # Running sums of how welcome each partition is, and which they are; none while all are equal.
+        # Running sums of the weight of each partition, and the partitions; empty while all have equal weight.
         self._frequencies: list[int] = []
         self._partitions: list[int] = []
 
     def current(self, cluster: Cluster) -> i64:
-        """The partition records go to now."""
+        """The current partition."""
         if self._current < 0:
             self._current = self._next(cluster)
         return self._current
 
     def switch(self, cluster: Cluster) -> i64:
-        """Moves to another partition than the current one, if there is another with a leader: a new batch begins (KIP-480)."""
+        """Moves to another partition with a leader, if there is one, for a new batch (KIP-480)."""
         available = [info.partition for info in cluster.available_partitions_for_topic(self._topic)]
         others = [partition for partition in available if partition != self._current]
         if others:
@@ -116,16 +116,17 @@ class StickyPartitioner:
         return self._current
 
     def appended(self, size: i64, cluster: Cluster, may_switch: bool) -> None:
-        """So many bytes were appended. A switch waits for a full batch (`may_switch`), but not beyond twice the batch size."""
+        """Counts appended bytes. A switch waits for a full batch (`may_switch`), but not beyond twice the batch size."""
         self._produced += size
         if (self._produced >= self._sticky_bytes and may_switch) or self._produced >= self._sticky_bytes * 2:
             self._produced = 0
             self._current = self._next(cluster)
 
     def update_load(self, queue_sizes: Sequence[int] | None, partitions: Sequence[int], excluded: bool = False) -> None:
-        """How many batches wait for each partition that may be chosen; None, or all equal with none `excluded`, means that all are equal.
+        """Sets the number of waiting batches of each partition that may be chosen. None, or equal sizes with none `excluded`, means equal
+        weights.
 
-        With the queues 0, 3, 1 the sums are 4, 5, 8: a random number below 8 falls to them as 4 : 1 : 3.
+        With the queues 0, 3, 1 the sums are 4, 5, 8: a random number below 8 selects them with the weights 4 : 1 : 3.
         """
         self._frequencies = []
         self._partitions = []

@@ -1,4 +1,4 @@
-"""What the broker's refusal of a batch means for its records, in Kafka's words."""
+"""The errors of the records of a batch that the broker rejected, in Kafka's words."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def failure_of(batch: ProducerBatch, answer: PartitionProduceResponse) -> KafkaE
 
 
 def record_errors(batch: ProducerBatch, answer: PartitionProduceResponse) -> dict[int, KafkaError] | None:
-    """Each record's own error where the broker named some: the others fail because they were in the same batch."""
+    """The error of each record if the broker named some: the others fail because they were in the same batch."""
     named = answer.record_errors
     if not named:
         return None
@@ -28,13 +28,13 @@ def record_errors(batch: ProducerBatch, answer: PartitionProduceResponse) -> dic
         errors[index] = KafkaError("Failed to append record because it was part of a batch which had one more more invalid records")
     for row in named:
         text = row.batch_index_error_message or answer.error_message
-        # With several the one code cannot be that of each.
+        # With several named records, the single code cannot apply to each.
         errors[row.batch_index] = error_for(answer.error_code, text) if len(named) == 1 else InvalidRecord(text or str(error_for(87)))
     return errors
 
 
 def code_of(error: KafkaError, node: int) -> tuple[int, str]:
-    """An error of the way to the broker as if the broker had told it."""
+    """Converts a client-side error to the code and message that a response would have."""
     if isinstance(error, Timeout):
         return ErrorCode.REQUEST_TIMED_OUT, f"Disconnected from node {node} due to timeout"
     if isinstance(error, Disconnected):

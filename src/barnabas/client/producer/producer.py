@@ -1,12 +1,12 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""The blocking producer: what Java's KafkaProducer is, with its names in Python's spelling.
+"""The blocking producer: Java's KafkaProducer with Python's spelling of names.
 
     with Producer({"bootstrap.servers": "localhost:9092"}) as producer:
         delivery = producer.send("topic", b"value", key=b"key")      # or a ProducerRecord
         metadata = delivery.result()
 
-Safe to use from any number of threads. `send` appends in the caller's thread; one thread of the producer's own runs the network and the
-callbacks, which must not block.
+The producer is thread-safe. `send` appends in the caller's thread; a network thread of its own sends, and calls callbacks, which must not
+block.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ logger = logging.getLogger(__name__)
 class Producer(Generic[K, V]):
     """Settings by Kafka's names, in a mapping or as keywords with `_` for `.`: Producer(bootstrap_servers="localhost:9092").
 
-    K and V are what `send` takes as key and value, for type checkers. They follow from serializers that are given as keywords; with those
-    of a mapping write Producer[str, bytes](…), otherwise they are Any. Without a serializer a key or value is bytes, or None.
+    K and V are the types of the key and value of `send`, for type checkers. They follow from serializers given as keyword arguments; with
+    serializers in a mapping write Producer[str, bytes](…), otherwise they are Any. Without a serializer both are bytes or None.
     """
 
     def __init__(
@@ -57,8 +57,8 @@ class Producer(Generic[K, V]):
         value_serializer: GivenSerializer[V] | None = None,
         **settings: object,
     ) -> None:
-        given = given_plugins(key_serializer=key_serializer, value_serializer=value_serializer)
-        self._core = ProducerCore(config, settings | given)
+        serializers = given_plugins(key_serializer=key_serializer, value_serializer=value_serializer)
+        self._core = ProducerCore(config, settings | serializers)
         self._path = self._core.path
         self._closed = False
         self._closing = threading.Lock()
@@ -74,7 +74,7 @@ class Producer(Generic[K, V]):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Closes. An exception that leaves the block goes on; failed sends that nobody looked at are added to it as a note."""
+        """Closes. An exception of the block propagates; failed sends whose results were not read are added to it as a note."""
         try:
             self.close()
         except SendFailed as failed:
@@ -95,11 +95,11 @@ class Producer(Generic[K, V]):
         headers: GivenHeaders | None = None,
         callback: Callback | None = None,
     ) -> Delivery:
-        """Hands a record, or a topic and what goes there, to the producer; never waits for the acknowledgement.
+        """Sends a record, or a topic and the fields of a record; never waits for the acknowledgement.
 
-        `callback(metadata, error)` is called in the producer's own thread, in the order of sending for each partition; exactly one of the
-        two is not None. Blocks for max.block.ms at most, where the topic is not known yet or buffer.memory is full. What concerns the
-        record alone (too large, no memory came free, no such topic…) is told through delivery and callback; mistakes are raised.
+        `callback(metadata, error)` is called in the network thread, in send order for each partition; exactly one of the two is not None.
+        Blocks at most max.block.ms if the topic is not known yet or buffer.memory is full. An error of the record alone (too large, no
+        memory, no such topic…) goes to the delivery and the callback; mistakes of the application are raised.
         """
         sent = self._path.send(record, value, key, partition, timestamp, headers, callback)
         return sent if isinstance(sent, Delivery) else self._finish(sent)
@@ -128,7 +128,7 @@ class Producer(Generic[K, V]):
         with core.accumulator.lock:
             waiter = core.pool.wait(outgoing.needs_memory, event.set)
         core.wakeup()
-        # In a callback nothing can come free: the thread that would free it is this one.
+        # In a callback no memory can become free: this is the thread that would release it.
         event.wait(0 if self._network.is_current() else left_ms / 1000)
         core.producer_metrics.waited("bufferpool-wait", core.clock.monotonic_ms() - began_ms)
         with core.accumulator.lock:
@@ -141,9 +141,9 @@ class Producer(Generic[K, V]):
             outgoing.reserved = outgoing.needs_memory
 
     def flush(self) -> None:
-        """Sends everything at once and blocks until each record that was sent before is acknowledged or has failed.
+        """Sends everything without lingering, and blocks until each record sent before is acknowledged or has failed.
 
-        Raises SendFailed if some have failed and nobody has looked at their results: see `close`. Their deliveries keep their results.
+        Raises SendFailed if records have failed and their results were not read: see `close`. Their deliveries keep their results.
         """
         if self._network.is_current():
             raise KafkaError("flush() inside a callback is not permitted because it may lead to deadlock.")
@@ -164,11 +164,11 @@ class Producer(Generic[K, V]):
         core.report_unseen()
 
     def partitions_for(self, topic: str) -> list[PartitionInfo]:
-        """The partitions of a topic; blocks for max.block.ms at most."""
+        """The partitions of a topic; blocks at most max.block.ms."""
         return self._network.run(self._core.wait_on_metadata(topic, None, self._core.max_block_ms))
 
     def last_connection_error(self) -> KafkaError | None:
-        """Why a broker could not be reached: the last failure of an address that has not been connected to since. None if there is none.
+        """The last connection failure of an address that has not been connected to since; None if there is none.
 
         Every Timeout of this client has it as its cause.
         """
@@ -179,27 +179,27 @@ class Producer(Generic[K, V]):
         return self._core.metrics.all()
 
     def register_metric_for_subscription(self, metric: Metric) -> None:
-        """Has a metric of the application pushed with the client's own, where the cluster subscribes to it (KIP-1076).
+        """Pushes a metric of the application with the client's own metrics, if the cluster subscribes to it (KIP-1076).
 
-        `Metric.of(MetricName("queue-length", "app-metrics"), lambda: len(queue))` is org.apache.kafka.app.queue.length to the cluster. One
-        whose name is that of a metric of the client is passed over; so is everything with enable.metrics.push=false.
+        The cluster names `Metric.of(MetricName("queue-length", "app-metrics"), lambda: len(queue))` org.apache.kafka.app.queue.length. A
+        metric with the name of one of the client's own metrics is ignored. With enable.metrics.push=false nothing is pushed.
         """
         if self._core.telemetry is not None:
             self._core.telemetry.register(metric)
 
     def unregister_metric_from_subscription(self, metric: Metric) -> None:
-        """It is not pushed any more."""
+        """Stops pushing a metric of the application."""
         if self._core.telemetry is not None:
             self._core.telemetry.unregister(metric)
 
     def client_instance_id(self, timeout: float) -> Uuid:
-        """The id under which the cluster knows this client's metrics (KIP-714); waits for it so many seconds."""
+        """The id that the cluster assigned to this client for its metrics (KIP-714); waits for it at most `timeout` seconds."""
         return self._network.run(self._core.client_instance_id(int(timeout * 1000)))
 
     # Transactions
 
     def init_transactions(self) -> None:
-        """Once, before the first transaction: gets an epoch, which fences earlier producers of the same transactional.id."""
+        """Call it once, before the first transaction: obtains an epoch, which fences earlier producers with the same transactional.id."""
         self._await("txn-init", self._core.transaction_manager().initialize())
 
     def begin_transaction(self) -> None:
@@ -213,10 +213,10 @@ class Producer(Generic[K, V]):
         self._core.producer_metrics.waited("txn-begin", self._core.clock.monotonic_ms() - began_ms)
 
     def send_offsets_to_transaction(self, offsets: GivenOffsets, group_metadata: ConsumerGroupMetadata | str) -> None:
-        """Offsets of a consumer that are committed with the transaction, or not at all.
+        """Adds offsets of a consumer to the transaction; they are committed with it, or not at all.
 
-        `group_metadata` is the consumer's, or the id of the group as a text. With an id alone the coordinator cannot tell that the consumer
-        has lost its partitions meanwhile: that is for consumers that `assign` them.
+        `group_metadata` is the consumer's group metadata, or the group id as a text. With an id alone, the coordinator cannot detect that
+        the consumer has lost its partitions in the meantime: use it for consumers that `assign` their partitions.
         """
         group = check_group(group_metadata)
         whole = whole_offsets(offsets)
@@ -225,7 +225,7 @@ class Producer(Generic[K, V]):
             self._await("txn-send-offsets", manager.send_offsets(whole, group))
 
     def commit_transaction(self) -> None:
-        """Sends what is left and commits; after a Timeout it may be called again, and only it."""
+        """Sends the remaining records and commits. After a Timeout, call only this method again."""
         self._await("txn-commit", self._core.transaction_manager().begin_commit())
 
     def abort_transaction(self) -> None:
@@ -234,7 +234,7 @@ class Producer(Generic[K, V]):
 
     @contextmanager
     def transaction(self) -> Iterator[Producer[K, V]]:
-        """Commits at the end of the block; aborts if it raises, or if committing fails in a way that leaves the choice."""
+        """Commits at the end of the block; aborts if the block raises, or if the commit fails and an abort is still possible."""
         self.begin_transaction()
         try:
             yield self
@@ -252,22 +252,22 @@ class Producer(Generic[K, V]):
         except KafkaError:
             logger.warning("The transaction could not be aborted; the coordinator will do so after transaction.timeout.ms", exc_info=True)
 
-    def _await(self, what: str, result: TransactionResult) -> None:
+    def _await(self, metric: str, result: TransactionResult) -> None:
         if self._network.is_current():
             raise IllegalState("A blocking call was made in a callback: the producer's own thread would wait for itself")
         core = self._core
         began_ms = core.clock.monotonic_ms()
         core.wakeup()
         result.wait(core.max_block_ms, core.metadata.failures)
-        core.producer_metrics.waited(what, core.clock.monotonic_ms() - began_ms)
+        core.producer_metrics.waited(metric, core.clock.monotonic_ms() - began_ms)
 
     def close(self, timeout: float | None = None) -> None:
-        """Sends what is left and waits for it, at most `timeout` seconds; then what is left fails. An open transaction is aborted.
+        """Sends the remaining records and waits for them, at most `timeout` seconds; then the rest fails. An open transaction is aborted.
 
-        Raises SendFailed, when the producer is closed, if records failed and nobody has looked at their results: by `result()` or
-        `exception()` of the delivery, by `await`, or by a callback. Each is reported once, by `flush` or here. Records of transactions are
-        not: `commit_transaction` raises. In a callback nothing can be waited for: the timeout is taken for 0, and what failed is reported
-        when `close` is called again or the `with` block is left.
+        Raises SendFailed, after closing, if records failed and their results were not read: by `result()` or `exception()` of the delivery,
+        by `await`, or by a callback. Each is reported once, by `flush` or here. Failed records of transactions are not reported:
+        `commit_transaction` raises. In a callback `close` cannot wait: it uses timeout 0, and failures are reported when `close` is called
+        again or the `with` block ends.
         """
         if timeout is not None and timeout < 0:
             raise IllegalArgument("The timeout cannot be negative.")
@@ -282,7 +282,7 @@ class Producer(Generic[K, V]):
     def _close(self, timeout: float | None) -> None:
         self._core.path.closed = True
         if self._network.is_current():
-            logger.warning("close() was called in a callback: what has not been sent is given up")
+            logger.warning("close() was called in a callback: records that have not been sent are discarded")
             self._core.sender.force_close()
             self._network.submit(self._end())
         else:

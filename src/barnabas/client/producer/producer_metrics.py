@@ -1,6 +1,6 @@
-"""What a producer measures, under Kafka's names: groups `producer-metrics` and `producer-topic-metrics`.
+"""The metrics of a producer under Kafka's names: groups `producer-metrics` and `producer-topic-metrics`.
 
-The sender tells it of batches, never of records: numbers per record are taken from a batch's counts.
+The sender reports batches, never records: numbers of records are taken from a batch's counts.
 """
 
 from __future__ import annotations
@@ -80,35 +80,35 @@ class ProducerMetrics:
         self.failed.record(int(batch.count), now_ms)
         self._topic(batch.topic_partition.topic).errors.record(int(batch.count), now_ms)
 
-    def waited(self, what: str, milliseconds: int) -> None:
-        """Time spent in a call that waits, such as `flush` or `txn-commit`."""
-        self.times[what].record(milliseconds * _NS_PER_MS)
-        if what == "bufferpool-wait":
+    def waited(self, call: str, milliseconds: int) -> None:
+        """The time spent in a call that waits, such as `flush` or `txn-commit`."""
+        self.times[call].record(milliseconds * _NS_PER_MS)
+        if call == "bufferpool-wait":
             self.wait_ratio.record(milliseconds / 1000)
 
     def _topic(self, topic: str) -> _TopicMetrics:
-        found = self._topics.get(topic)
-        if found is None:
-            found = self._topics[topic] = _TopicMetrics(self.metrics, topic)
-        return found
+        metrics = self._topics.get(topic)
+        if metrics is None:
+            metrics = self._topics[topic] = _TopicMetrics(self.metrics, topic)
+        return metrics
 
-    def _average_and_max(self, stem: str, what: str) -> Sensor:
+    def _average_and_max(self, stem: str, quantity: str) -> Sensor:
         name = self.metrics.metric_name
         return self.metrics.average_and_max(
             f"producer.{stem}",
-            name(f"{stem}-avg", GROUP, f"The average {what}."),
-            name(f"{stem}-max", GROUP, f"The maximum {what}."),
+            name(f"{stem}-avg", GROUP, f"The average {quantity}."),
+            name(f"{stem}-max", GROUP, f"The maximum {quantity}."),
         )
 
-    def _average(self, stem: str, what: str) -> Sensor:
-        return _average(self.metrics, f"producer.{stem}", f"{stem}-avg", GROUP, what)
+    def _average(self, stem: str, quantity: str) -> Sensor:
+        return _average(self.metrics, f"producer.{stem}", f"{stem}-avg", GROUP, quantity)
 
-    def _meter(self, stem: str, what: str) -> Sensor:
+    def _meter(self, stem: str, quantity: str) -> Sensor:
         name = self.metrics.metric_name
         return self.metrics.meter(
             f"producer.{stem}",
-            name(f"{stem}-rate", GROUP, f"The average number of {what} per second."),
-            name(f"{stem}-total", GROUP, f"The total number of {what}."),
+            name(f"{stem}-rate", GROUP, f"The average number of {quantity} per second."),
+            name(f"{stem}-total", GROUP, f"The total number of {quantity}."),
         )
 
     def _time(self, stem: str) -> Sensor:
@@ -122,27 +122,27 @@ class ProducerMetrics:
         self.metrics.add("producer.bufferpool-wait-ratio", name, Rate(self.metrics.samples, self.metrics.window_ms))
         return self.metrics.sensor("producer.bufferpool-wait-ratio")
 
-    def _gauge(self, name: str, what: str, measure: Callable[[], object]) -> None:
-        self.metrics.gauge(self.metrics.metric_name(name, GROUP, what), measure)
+    def _gauge(self, name: str, description: str, measure: Callable[[], object]) -> None:
+        self.metrics.gauge(self.metrics.metric_name(name, GROUP, description), measure)
 
 
 class _TopicMetrics:
     def __init__(self, metrics: Metrics, topic: str) -> None:
-        def meter(stem: str, what: str) -> Sensor:
+        def meter(stem: str, quantity: str) -> Sensor:
             return metrics.meter(
                 f"producer.topic.{topic}.{stem}",
-                metrics.metric_name(f"{stem}-rate", TOPIC_GROUP, f"The average number of {what} per second for a topic.", topic=topic),
-                metrics.metric_name(f"{stem}-total", TOPIC_GROUP, f"The total number of {what} for a topic.", topic=topic),
+                metrics.metric_name(f"{stem}-rate", TOPIC_GROUP, f"The average number of {quantity} per second for a topic.", topic=topic),
+                metrics.metric_name(f"{stem}-total", TOPIC_GROUP, f"The total number of {quantity} for a topic.", topic=topic),
             )
 
         self.records = meter("record-send", "records sent")
         self.bytes = meter("byte", "bytes sent")
         self.retries = meter("record-retry", "retried record sends")
         self.errors = meter("record-error", "record sends that resulted in errors")
-        what = "compression rate of record batches for a topic"
-        self.compression = _average(metrics, f"producer.topic.{topic}.compression", "compression-rate", TOPIC_GROUP, what, topic=topic)
+        quantity = "compression rate of record batches for a topic"
+        self.compression = _average(metrics, f"producer.topic.{topic}.compression", "compression-rate", TOPIC_GROUP, quantity, topic=topic)
 
 
-def _average(metrics: Metrics, sensor: str, name: str, group: str, what: str, **tags: str) -> Sensor:
-    metrics.add(sensor, metrics.metric_name(name, group, f"The average {what}.", **tags), Avg(metrics.samples, metrics.window_ms))
+def _average(metrics: Metrics, sensor: str, name: str, group: str, quantity: str, **tags: str) -> Sensor:
+    metrics.add(sensor, metrics.metric_name(name, group, f"The average {quantity}.", **tags), Avg(metrics.samples, metrics.window_ms))
     return metrics.sensor(sensor)

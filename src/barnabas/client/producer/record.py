@@ -1,7 +1,7 @@
-"""A record on its way to a topic, and what is known of it once it is there.
+"""A record to send, and its metadata after it is acknowledged.
 
-An application makes a `ProducerRecord`, interceptors may make another of it, and from then on only its bytes travel. `RecordMetadata` comes
-back with the acknowledgement.
+An application creates a `ProducerRecord`, and interceptors may replace it; after that only its bytes are kept. `RecordMetadata` is the
+result of the acknowledgement.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ INVALID_OFFSET = -1
 
 
 class ProducerRecord:
-    """What is to be sent. Only the topic must be given; a value of None is a tombstone.
+    """A record to send. Only the topic is required; a value of None is a tombstone.
 
     Without a partition the partitioner chooses one; without a timestamp (milliseconds since 1970) the record gets the time of sending.
     """
@@ -61,9 +61,9 @@ class ProducerRecord:
         return (self.topic, self.partition, self.timestamp, self.key, self.value, self.headers)
 
 
-def headers_of(given: GivenHeaders) -> list[Header]:
-    """Pairs of a name and bytes or None; a dict will do where no name stands twice."""
-    headers = list(given.items() if isinstance(given, Mapping) else given)
+def headers_of(headers_or_mapping: GivenHeaders) -> list[Header]:
+    """Pairs of a name and bytes or None; a dict is possible if every name occurs once."""
+    headers = list(headers_or_mapping.items() if isinstance(headers_or_mapping, Mapping) else headers_or_mapping)
     for header in headers:
         if not isinstance(header, tuple | list) or len(header) != 2 or not isinstance(header[0], str):
             raise IllegalArgument(f"A header is a pair of a name and bytes, not {header!r}")
@@ -73,7 +73,7 @@ def headers_of(given: GivenHeaders) -> list[Header]:
 
 
 def check_record(topic: Any, partition: int | None, timestamp: int | None) -> None:
-    """Refuses what no record can have, in Kafka's words."""
+    """Rejects values that no record can have, in Kafka's words."""
     if topic is None:
         raise IllegalArgument("The topic must not be None.")
     if timestamp is not None and timestamp < 0:
@@ -83,7 +83,7 @@ def check_record(topic: Any, partition: int | None, timestamp: int | None) -> No
 
 
 class RecordMetadata:
-    """Where a record was appended. With acks=0, and where a broker knew a record already, there is no offset: it is -1.
+    """Where a record was appended. The offset is -1 with acks=0, and if the broker detected a duplicate.
 
     Sizes are those of the serialized key and value, -1 for None. The timestamp is the record's own or, for a topic with LogAppendTime, the
     broker's.
@@ -119,6 +119,6 @@ class RecordMetadata:
         return f"RecordMetadata(topic={self.topic!r}, {partition}offset={self.offset}, timestamp={self.timestamp})"
 
     def __str__(self) -> str:
-        """topic-partition@offset, as far as they are known: a record that failed early has no partition (-1)."""
+        """topic-partition@offset, as far as known: a record that failed early has no partition (-1)."""
         place = self.topic if self.partition == UNKNOWN_PARTITION else f"{self.topic}-{self.partition}"
         return f"{place}@{self.offset}" if self.has_offset() else place

@@ -1,9 +1,9 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""The way of a record from the application to its batch: interceptors, serializers, partitioner, accumulator; in the caller's thread.
+"""The path of a record from the application to its batch: interceptors, serializers, partitioner, accumulator; in the caller's thread.
 
-Nothing here waits. Where the cluster is not known yet, or buffer.memory is full, `send` gives an `Outgoing` that says so; the blocking and
-the asynchronous producer each wait in their own way and call `resume`. Errors that concern one record are told through its delivery,
-as in Java; those that mean a mistake of the application are raised.
+Nothing here waits. If the topic is not known yet, or buffer.memory is full, `send` returns an `Outgoing`; the blocking and the asynchronous
+producer each wait in their own way and call `resume`. Errors of one record go to its delivery, as in Java; mistakes of the application are
+raised.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ NO_HEADERS: Final[tuple[Header, ...]] = ()
 
 _OVERHEAD_MAX: Final = 100  # of a batch with one record without headers, beside its key and value
 
-# Mistakes of the application, or the end of the producer: raised. All other errors are a record's own. Java: whatever is no ApiException.
+# Raised: mistakes of the application, and a closed producer. All other errors belong to a record. In Java these are all but ApiException.
 _RAISED: Final = (IllegalState, IllegalArgument, SerializationError, Interrupted, InvalidConfig)
 
 
 class Outgoing:
-    """A record that has to wait: for its topic to be known (`needs_memory` 0), or for so much memory."""
+    """A record that must wait: for the metadata of its topic (`needs_memory` 0), or for `needs_memory` bytes of memory."""
 
     def __init__(
         self,
@@ -59,14 +59,14 @@ class Outgoing:
         self.callback = callback
         self.needs_memory = 0
         self.reserved = 0
-        # Once it is serialized.
+        # Set after serialization.
         self.key_bytes: bytes | None = None
         self.value_bytes: bytes | None = None
         self.chosen = UNKNOWN_PARTITION
 
 
-class _Known:
-    """How many partitions the topics have that are sent to, as one snapshot of the cluster says: asked for once for each topic."""
+class _PartitionCounts:
+    """The partition counts of topics in one snapshot of the cluster, looked up once for each topic."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -112,7 +112,7 @@ class SendPath:
         self._request_size_max = request_size_max
         self._surely_small = min(request_size_max, accumulator.pool.total) - _OVERHEAD_MAX
         self._now_ms = clock.now_ms
-        self._known = _Known(metadata.cluster)
+        self._partition_counts = _PartitionCounts(metadata.cluster)
 
     def send(
         self,
@@ -124,7 +124,7 @@ class SendPath:
         headers: GivenHeaders | None,
         callback: Callback | None,
     ) -> Delivery | Outgoing:
-        """A record, or a topic with what a record has; a delivery, or what has to be waited for before `resume`."""
+        """Sends a record, or a topic and the fields of a record; returns a delivery, or an `Outgoing` to wait for before `resume`."""
         if self.closed:
             raise IllegalState("Cannot perform operation after producer has been closed")
         if self._has_interceptors or not isinstance(record, str):
@@ -155,7 +155,7 @@ class SendPath:
         return self._dispatch(cluster, topic, key, value, partition, timestamp, sent_headers, on_done, callback)
 
     def resume(self, outgoing: Outgoing) -> Delivery | Outgoing:
-        """Goes on with a record after what it waited for has come."""
+        """Continues with a record after its wait."""
         if outgoing.needs_memory == 0:
             return self._dispatch(
                 self._metadata.cluster,
@@ -174,7 +174,7 @@ class SendPath:
             return self._refused(error, outgoing.topic, outgoing.chosen, outgoing.headers, outgoing.callback)
 
     def fail(self, outgoing: Outgoing, error: Exception) -> Delivery:
-        """What it waited for did not come."""
+        """Fails a record whose wait ended with an error."""
         return self._refused(error, outgoing.topic, outgoing.chosen, outgoing.headers, outgoing.callback)
 
     def memory_error(self, size: int, max_block_ms: int) -> BufferExhausted:
@@ -247,7 +247,7 @@ class SendPath:
         return outgoing if delivery is None else self._joined(delivery)
 
     def _joined(self, delivery: Delivery) -> Delivery:
-        """The sender does not send to a partition before it is part of the transaction."""
+        """Adds the partition to the transaction: the sender does not send to it before that."""
         if self._is_transactional and self._transactions is not None:
             self._transactions.maybe_add_partition(delivery.topic_partition)
         return delivery
@@ -276,10 +276,10 @@ class SendPath:
         return UNKNOWN_PARTITION
 
     def _partition_count(self, cluster: Cluster, topic: str) -> int | None:
-        known = self._known
-        if known.cluster is not cluster:
-            known = self._known = _Known(cluster)
-        return known.partition_count(topic)
+        counts = self._partition_counts
+        if counts.cluster is not cluster:
+            counts = self._partition_counts = _PartitionCounts(cluster)
+        return counts.partition_count(topic)
 
     def _check_size(self, size: int) -> None:
         if size > self._request_size_max:
@@ -294,7 +294,7 @@ class SendPath:
             )
 
     def _refused(self, error: Exception, topic: str, partition: int, headers: Sequence[Header], callback: Callback | None) -> Delivery:
-        """Raises a mistake of the application; any other error becomes the end of the record's delivery."""
+        """Raises a mistake of the application; any other error completes the record's delivery."""
         self.on_failure()
         self.interceptors.on_acknowledgement(failed_metadata(topic, partition), error, headers)
         if not isinstance(error, KafkaError) or isinstance(error, _RAISED) or type(error) is KafkaError:
@@ -307,14 +307,14 @@ class SendPath:
         batch = ProducerBatch(
             TopicPartition(topic, partition), accumulator.lock, 0, None, 0, 0, 0, accumulator.unseen, accumulator.failures
         )
-        return FailedDelivery(batch, error, told=callback is not None)
+        return FailedDelivery(batch, error, error_was_seen=callback is not None)
 
     def _notice(self, callback: Callback | None, headers: Sequence[Header]) -> Callable[[Delivery], None]:
-        """Interceptors first, then the application."""
+        """Calls the interceptors, then the application."""
         if not self._has_interceptors:
             assert callback is not None
-            told = callback
-            return lambda delivery: _tell(delivery, told)
+            user_callback = callback
+            return lambda delivery: _call_back(delivery, user_callback)
         interceptors = self.interceptors
 
         def notice(delivery: Delivery) -> None:
@@ -323,12 +323,12 @@ class SendPath:
             metadata = delivery.metadata() if error is None else failed_metadata(partition.topic, partition.partition)
             interceptors.on_acknowledgement(metadata, error, headers)
             if callback is not None:
-                _tell(delivery, callback)
+                _call_back(delivery, callback)
 
         return notice
 
 
-def _tell(delivery: Delivery, callback: Callback) -> None:
+def _call_back(delivery: Delivery, callback: Callback) -> None:
     error = delivery.exception()
     if error is None:
         callback(delivery.metadata(), None)
@@ -341,4 +341,4 @@ def _bytes(content: Any, name: str) -> bytes | None:
         return content
     if isinstance(content, bytes | bytearray | memoryview):
         return bytes(content)
-    raise SerializationError(f"The serializer of {name} gave a {type(content).__name__} where bytes or None are needed")
+    raise SerializationError(f"The serializer of {name} returned a {type(content).__name__} instead of bytes or None")

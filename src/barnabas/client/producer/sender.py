@@ -1,9 +1,9 @@
-"""Sends what the accumulator holds, one request per broker at a time of need, and tells the batches what became of them.
+"""Sends the batches of the accumulator, grouped into one request per broker, and completes them with the responses.
 
-It runs on the event loop without a task of its own: it is woken (`wakeup`) when there is something new, when a broker has answered or can
-be reached, and by a timer for what lingers, backs off or expires. Each time it sends the next request of the TransactionManager, if any,
-and then batches until brokers are busy (max.in.flight.requests.per.connection) or nothing is ready. Failed batches come back to the
-accumulator until retries or delivery.timeout.ms are used up; a partition is muted meanwhile where order depends on it.
+The sender runs on the event loop without a task of its own. It is woken (`wakeup`) by new data, by responses and connections, and by a
+timer for lingering, back-off and expiry. Each run sends the next request of the TransactionManager, if there is one, and then batches until
+brokers are busy (max.in.flight.requests.per.connection) or nothing is ready. Failed batches return to the accumulator until retries or
+delivery.timeout.ms are exhausted; meanwhile a partition is muted if the order depends on it.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ from barnabas.uuid import Uuid
 logger = logging.getLogger(__name__)
 
 TOPIC_IDS_VERSION: Final = 13
-TRANSACTION_V1_VERSION_MAX: Final = 11  # from 12 on the broker adds partitions to transactions itself
+TRANSACTION_V1_VERSION_MAX: Final = 11  # from version 12 on the broker adds partitions to transactions itself
 _AFTER_FAULT_MS: Final = 100
-_ROOM_CHECK_MS: Final = 10  # for a connection whose buffers are full, where no answer will tell that they no longer are
+_ROOM_CHECK_MS: Final = 10  # for a connection with full buffers, where no response will wake the sender
 
 
 class SenderConfig:
@@ -80,7 +80,7 @@ class Sender:
         self._metadata = metadata
         self._metrics = metrics
         self._clock = clock
-        # Without idempotence only one batch at a time keeps the order of a partition.
+        # Without idempotence, only one batch at a time keeps the order of a partition.
         self._keeps_order = config.in_flight_max == 1
         self._in_flight: dict[ProducerBatch, None] = {}
         self._requests_in_flight = 0
@@ -93,10 +93,10 @@ class Sender:
         self._forced = False
         self._finished: asyncio.Event | None = None
 
-    # Life, on the loop
+    # Life cycle, on the event loop
 
     def start(self, loop: asyncio.AbstractEventLoop, call_soon: Callable[[Callable[[], None]], object]) -> None:
-        """`call_soon` brings a call to the loop from wherever the application sends."""
+        """`call_soon` schedules a call on the event loop from the threads of the application."""
         self._loop = loop
         self._call_soon = call_soon
         self._finished = asyncio.Event()
@@ -106,20 +106,20 @@ class Sender:
         self.wakeup_here()
 
     def wakeup(self) -> None:
-        """There is something to look at. From any thread; free if it is going to look anyway."""
+        """Wakes the sender from any thread; costs nothing if a run is already scheduled."""
         if self._loop is None or (self._woken and self._process_id == os.getpid()):
             return
         self._woken = True
-        self._call_soon(self._run)  # which refuses in a child process
+        self._call_soon(self._run)  # raises an error in a child process
 
     def wakeup_here(self) -> None:
-        """The same, on the loop's own thread."""
+        """Like `wakeup`, in the event loop's own thread."""
         if not self._woken and self._loop is not None:
             self._woken = True
             self._loop.call_soon(self._run)
 
     async def close(self, timeout_s: float | None) -> None:
-        """Sends what there is and waits for it, then for an open transaction to be aborted; after `timeout_s` everything left fails."""
+        """Sends and completes all batches, then aborts an open transaction; after `timeout_s` all remaining batches fail."""
         assert self._finished is not None
         self._accumulator.close()
         self._closing = True
@@ -132,7 +132,7 @@ class Sender:
             self.force_close()
 
     def force_close(self) -> None:
-        """Fails everything that is left."""
+        """Fails all remaining batches."""
         self._accumulator.close()
         self._forced = True
         if self._transactions is not None:
@@ -192,7 +192,7 @@ class Sender:
     # One round
 
     def _run_once(self) -> int:
-        """Does all there is to do now; gives the milliseconds until there will be more without anybody waking it."""
+        """Does everything that is due; returns the milliseconds until the next run without a wakeup."""
         delay_ms = NEVER_MS
         if self._transactions is not None:
             transactions = self._transactions
@@ -215,7 +215,7 @@ class Sender:
             self._accumulator.abort_batches(error)
 
     def _not_authorized(self, transactions: TransactionManager) -> bool:
-        """Rights may be given later: the producer goes back to where init_transactions can be tried again."""
+        """Handles missing authorization, which may be granted later: init_transactions can then be tried again."""
         error = transactions.last_error
         if not isinstance(error, TransactionalIdAuthorization | ClusterAuthorization):
             return False
@@ -237,7 +237,7 @@ class Sender:
             request = transactions.next_request(self._accumulator.has_incomplete, now_ms)
             if request is None:
                 if 0 < transactions.pending_request_count < waiting:
-                    continue  # one was told of an error; perhaps the next is, too
+                    continue  # one was completed with an error; perhaps the next is, too
                 return self._until(transactions.next_request_at_ms, now_ms)
             delay_ms = self._send_request(transactions, request)
             if delay_ms is not None:
@@ -245,7 +245,8 @@ class Sender:
         return NEVER_MS
 
     def _send_request(self, transactions: TransactionManager, request: TransactionRequest) -> int | None:
-        """Sends it, or puts it back; None if the next may be looked at, otherwise the milliseconds until it is worth trying again."""
+        """Sends the request or enqueues it again; None if the next request may be tried, otherwise the milliseconds until the next
+        attempt."""
         kind = request.coordinator_type
         node = self._client.least_loaded_node() if kind is None else _id(transactions.coordinator(kind))
         if node is None:
@@ -308,7 +309,7 @@ class Sender:
         self.wakeup_here()
 
     def _until(self, at_ms: int | None, now_ms: int) -> int:
-        """What may be sent by its time, and is not, waits for something else that will wake the sender."""
+        """The wait until `at_ms`; a request whose time has come waits for an event that wakes the sender."""
         return NEVER_MS if at_ms is None or at_ms <= now_ms else at_ms - now_ms
 
     # Batches
@@ -347,7 +348,7 @@ class Sender:
                 )
 
     def _retry_node_in_ms(self, node: int) -> int:
-        """Answers and new connections wake the sender; only a back-off, a quota or full buffers have to be waited for."""
+        """The wait for a back-off, a quota or full buffers; responses and new connections wake the sender themselves."""
         delay_ms = self._client.delay_ms(node)
         if delay_ms > 0:
             return delay_ms
@@ -384,7 +385,7 @@ class Sender:
             topic, partition = batch.topic_partition
             data = topics.get(topic)
             if data is None:
-                self._metadata.add(topic)  # or it would be forgotten as idle
+                self._metadata.add(topic)  # keeps the topic from expiring
                 topic_id = self._metadata.cluster.topic_id(topic)
                 data = topics[topic] = TopicProduceData(topic, topic_id)
                 names[topic_id] = topic
@@ -407,7 +408,7 @@ class Sender:
         if not self._client.send_nowait(node, request, done, version=version):
             done(None, Disconnected(f"Disconnected from node {node}"))
 
-    # Answers to Produce
+    # Responses to Produce
 
     def _produced(
         self,
@@ -451,7 +452,7 @@ class Sender:
             missing = PartitionProduceResponse(
                 error_code=ErrorCode.UNKNOWN_SERVER_ERROR,
                 base_offset=INVALID_OFFSET,
-                error_message="The broker did not answer for the partition.",
+                error_message="The response did not contain the partition.",
             )
             self._settle(batch, missing, now_ms)
         if leaders:
@@ -459,7 +460,7 @@ class Sender:
             self._metadata.update_partition_leadership(leaders, nodes)
 
     def _settle(self, batch: ProducerBatch, answer: PartitionProduceResponse, now_ms: int) -> None:
-        """What an answer means for one batch: acknowledged, sent again, sent again in parts, or failed."""
+        """Handles the response for one batch: completes it, retries it, splits it and retries the parts, or fails it."""
         code = answer.error_code
         if code == ErrorCode.NONE:
             self._complete(batch, answer)
@@ -477,10 +478,10 @@ class Sender:
             self._accumulator.reenqueue(batch, now_ms)
             self._metrics.batch_retried(batch, now_ms)
         elif code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
-            # Written long ago, and the broker no longer knows where.
+            # The batch was written earlier, and the broker no longer knows its offset.
             self._complete(batch, answer)
         else:
-            # With its retries used up, nobody knows whether a broker has written it: its sequences stay taken.
+            # When the retries are exhausted it is unknown whether a broker has written the batch: its sequences stay used.
             self._fail(batch, failure_of(batch, answer), batch.attempts < self.config.retries, record_errors(batch, answer))
         if code != ErrorCode.NONE and refreshes_metadata(error_for(code)):
             self._metadata.request_update(False)
@@ -519,7 +520,7 @@ class Sender:
                 try:
                     self._transactions.batch_failed(batch, error, adjust_sequences)
                 except KafkaError:
-                    logger.debug("The failed batch came at a time when the transaction manager could not take it", exc_info=True)
+                    logger.debug("The transaction manager could not handle the failed batch", exc_info=True)
             self._accumulator.deallocate(batch)
 
 

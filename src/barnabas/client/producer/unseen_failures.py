@@ -1,8 +1,8 @@
-"""Records that failed and whose result the application has not looked at, counted by partition and kind of error.
+"""Failed records whose result the application has not read, counted by partition and kind of error.
 
-A result is looked at when `result()`, `exception()` or `await` has given it to the application, or when a callback receives it. The counts
-are reported by `flush` and `close`. Memory is bounded: GROUPS_MAX partitions and kinds of errors are told apart, each with its first error;
-records beyond that are only counted.
+A result is read when `result()`, `exception()` or `await` has returned it to the application, or when a callback receives it. `flush` and
+`close` report the counts. Memory is bounded: GROUPS_MAX partitions and kinds of errors are distinguished, each with its first error;
+further records are only counted.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ GROUPS_MAX: Final = 100
 
 
 class UnseenFailures:
-    """Not safe for threads: callers hold the accumulator's lock."""
+    """Not thread-safe: callers hold the accumulator's lock."""
 
     def __init__(self) -> None:
-        # Counts belong to a report: once `take` has reported them, a late look at one of those records changes nothing.
+        # Counts belong to a report: after `take` has reported them, reading one of these records changes nothing.
         self.report = 0
         self._groups: dict[tuple[TopicPartition, type[KafkaError]], FailedSends] = {}
         self._ungrouped = 0
 
     def add(self, partition: TopicPartition, error: KafkaError, count: int) -> None:
-        """`count` records failed and nobody has looked at them."""
+        """`count` records failed, and their results were not read."""
         if count == 0:
             return
         group = self._groups.get((partition, type(error)))
@@ -38,7 +38,7 @@ class UnseenFailures:
             self._ungrouped += count
 
     def seen(self, report: int, partition: TopicPartition, error: KafkaError) -> None:
-        """The application looked at a record that was added while `report` was the number of the next report."""
+        """The application read a record that was added while `report` was the number of the next report."""
         if report != self.report:
             return
         group = self._groups.get((partition, type(error)))

@@ -1,6 +1,6 @@
-"""Serializers and deserializers: Kafka's own, JSON, and those that keep their schemas in a registry.
+"""Serializers and deserializers: Kafka's own, JSON, and serializers with a schema registry.
 
-Those with a registry (`avro`, `json_schema`, `protobuf`) are imported from their own modules: each needs a package of its own.
+Those with a registry (`avro`, `json_schema`, `protobuf`) are imported from their own modules, because each needs an additional package.
 """
 
 from barnabas.client.serialization.api import BaseDeserializer, BaseSerializer, Deserializer, Header, Headers, Serializer

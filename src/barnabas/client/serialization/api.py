@@ -1,8 +1,8 @@
-"""What turns keys and values into bytes and back.
+"""The interfaces of serializers and deserializers.
 
-A producer serializes in the caller's thread before it looks for a partition; a consumer deserializes in the thread that polls. None stands
-for "no key" and for a tombstone: it stays None both ways. Serializers may add to a record's headers, so these are handed to them; they
-must not keep them, nor do anything that waits longer than a call to a schema registry.
+A producer serializes in the caller's thread before it chooses a partition; a consumer deserializes in the polling thread. None means "no
+key" or a tombstone, and remains None in both directions. Serializers may add headers to a record, so they receive them; they must not keep
+them, nor block for longer than a call to a schema registry.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Headers: TypeAlias = list[Header]
 
 @runtime_checkable
 class Serializer(Protocol[T_contra]):
-    """Kafka's Serializer. A client that makes one, from a class or its name, configures it; one that it is given it uses as it is."""
+    """Kafka's Serializer. A client that creates one, from a class or its name, configures it; it uses a given instance as it is."""
 
     def configure(self, configs: Mapping[str, Any], is_key: bool) -> None:
         """Called once with the settings of the producer, before the first record; `is_key` says what it serializes."""
@@ -34,7 +34,7 @@ class Serializer(Protocol[T_contra]):
 
 @runtime_checkable
 class Deserializer(Protocol[T_co]):
-    """Kafka's Deserializer, configured and closed as a Serializer is."""
+    """Kafka's Deserializer, configured and closed like a Serializer."""
 
     def configure(self, configs: Mapping[str, Any], is_key: bool) -> None:
         """Called once with the settings of the consumer, before the first record; `is_key` says what it deserializes."""
@@ -46,13 +46,13 @@ class Deserializer(Protocol[T_co]):
         """Called when the consumer is closed."""
 
 
-# What a client takes for key.serializer, value.deserializer …: an instance, a class, a function, or a dotted name.
+# The accepted values of key.serializer, value.deserializer …: an instance, a class, a function, or a dotted name.
 GivenSerializer: TypeAlias = Serializer[T] | type[Serializer[T]] | Callable[[T], bytes | None] | str
 GivenDeserializer: TypeAlias = Deserializer[T] | type[Deserializer[T]] | Callable[[bytes], T] | str
 
 
 class BaseSerializer(Generic[T]):
-    """A Serializer that needs no settings and holds nothing: what is left to write is `serialize`."""
+    """A Serializer without settings and state: subclasses implement `serialize`."""
 
     def configure(self, configs: Mapping[str, Any], is_key: bool) -> None:
         """Called once with the settings of the producer, before the first record; `is_key` says what it serializes. Does nothing by
@@ -70,7 +70,7 @@ class BaseSerializer(Generic[T]):
 
 
 class BaseDeserializer(Generic[T]):
-    """A Deserializer that needs no settings and holds nothing: what is left to write is `deserialize`."""
+    """A Deserializer without settings and state: subclasses implement `deserialize`."""
 
     def configure(self, configs: Mapping[str, Any], is_key: bool) -> None:
         """Called once with the settings of the consumer, before the first record; `is_key` says what it deserializes. Does nothing by

@@ -1,7 +1,7 @@
 """Avro with a schema registry, wire-compatible with Confluent's KafkaAvroSerializer. Needs `pip install barnabas[avro]`.
 
-Records are dicts (and Avro's logical types are Python's: datetime, Decimal, UUID), unless `to_dict` and `from_dict` turn objects into dicts
-and back. A value without a schema may be a str, bytes, int, float or bool: it gets Avro's primitive schema, as in Java.
+Records are dicts (and Avro's logical types are Python's: datetime, Decimal, UUID), unless `to_dict` and `from_dict` convert objects to
+dicts and back. A value without a schema may be a str, bytes, int, float or bool: it gets Avro's primitive schema, as in Java.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 from barnabas.client.errors import SerializationError
 from barnabas.client.serialization.api import Headers
 from barnabas.client.serialization.registry import AVRO, Schema, SchemaRegistryClient
-from barnabas.client.serialization.schema_serde import Parsed, SchemaDeserializer, SchemaSerializer, flag
+from barnabas.client.serialization.schema_serde import ParsedSchemas, SchemaDeserializer, SchemaSerializer, flag
 
 try:
     import fastavro
@@ -23,19 +23,19 @@ except ImportError as missing:
     raise ImportError("Avro needs the package fastavro: pip install 'barnabas[avro]'") from missing
 
 _PRIMITIVES: Final[tuple[tuple[type, str], ...]] = (
-    (bool, '"boolean"'),  # before int, which it is a kind of
+    (bool, '"boolean"'),  # before int, because bool is a subclass of int
     (str, '"string"'),
     (bytes, '"bytes"'),
     (int, '"long"'),
     (float, '"double"'),
 )
-_ROOT: Final = "\0root"  # no name in Avro
+_ROOT: Final = "\0root"  # not a valid name in Avro
 
 
 class AvroSerializer(SchemaSerializer):
     """`AvroSerializer(schema, registry=…)`, or by settings alone; settings are keyword arguments with `_` for `.`.
 
-    The schema is JSON text, the same as a dict, or a Schema where it refers to others.
+    The schema is JSON text, the same as a dict, or a Schema if it refers to others.
     """
 
     schema_type = AVRO
@@ -51,7 +51,7 @@ class AvroSerializer(SchemaSerializer):
     ) -> None:
         self._given_schema = as_schema(schema)
         self._to_dict = to_dict
-        self._parsed = Parsed(lambda schema: _parse(self.registry, schema))
+        self._parsed = ParsedSchemas(lambda schema: _parse(self.registry, schema))
         super().__init__(registry, is_key, settings)
 
     def _apply(self, configs: Mapping[str, Any]) -> None:
@@ -75,13 +75,13 @@ class AvroSerializer(SchemaSerializer):
         buffer = io.BytesIO()
         try:
             fastavro.schemaless_writer(buffer, parsed, value, strict=self._strict)
-        except Exception as fault:  # what fastavro raises depends on where the value does not fit
+        except Exception as fault:  # fastavro's exception depends on where the value does not fit
             raise SerializationError(f"Error serializing Avro message: {fault or type(fault).__name__}") from fault
         return buffer.getvalue()
 
 
 class AvroDeserializer(SchemaDeserializer):
-    """Reads with the writer's schema, and into `schema` (or the subject's latest, with use.latest.version) where one is given."""
+    """Reads with the writer's schema, and converts to `schema` (or to the subject's latest, with use.latest.version) if there is one."""
 
     schema_type = AVRO
 
@@ -96,15 +96,15 @@ class AvroDeserializer(SchemaDeserializer):
     ) -> None:
         self._reader_schema = as_schema(schema)
         self._from_dict = from_dict
-        self._parsed = Parsed(lambda schema: _parse(self.registry, schema))
+        self._parsed = ParsedSchemas(lambda schema: _parse(self.registry, schema))
         super().__init__(registry, is_key, settings)
 
     def deserialize(self, topic: str, data: bytes | None, headers: Headers | None = None) -> Any | None:
         if data is None:
             return None
         self._ready()
-        found, payload = self._opened(data, headers)
-        writer = self._parsed(self._writer_schema(found))
+        schema_id, payload = self._unframed(data, headers)
+        writer = self._parsed(self._writer_schema(schema_id))
         if _type_of(writer) == "bytes":
             value: Any = payload
         else:
@@ -112,7 +112,7 @@ class AvroDeserializer(SchemaDeserializer):
                 value = fastavro.schemaless_reader(io.BytesIO(payload), writer, self._reader(topic, writer))
             except SerializationError:
                 raise
-            except Exception as fault:  # hostile bytes end in anything from EOFError to OverflowError
+            except Exception as fault:  # malformed bytes cause anything from EOFError to OverflowError
                 raise SerializationError(f"Error deserializing Avro message: {fault or type(fault).__name__}") from fault
         return value if self._from_dict is None else self._from_dict(value)
 
@@ -130,11 +130,11 @@ def as_schema(schema: str | Mapping[str, Any] | list[Any] | Schema | None) -> Sc
     if not isinstance(schema, str):
         return Schema(json.dumps(schema))
     text = schema.strip()
-    return Schema(text if text[:1] in ("{", "[", '"') else json.dumps(text))  # Avro lets a bare name stand for a type
+    return Schema(text if text[:1] in ("{", "[", '"') else json.dumps(text))  # in Avro a bare name may denote a type
 
 
 def record_name(parsed: Any) -> str | None:
-    """The full name of a record; a primitive's is its type, a union has none."""
+    """The full name of a record; for a primitive its type, None for a union."""
     if isinstance(parsed, dict):
         name = parsed.get("name")
         return str(name) if name is not None else str(parsed["type"])
@@ -150,7 +150,7 @@ def _primitive(value: Any) -> Schema | None:
 
 
 class _Named:
-    """Schemas by name, as fastavro looks for them."""
+    """Schemas by name, in the interface that fastavro uses."""
 
     def __init__(self, schemas: dict[str, Any]) -> None:
         self._schemas = schemas
@@ -170,5 +170,5 @@ def _parse(registry: SchemaRegistryClient, schema: Schema) -> Any:
         return load_schema(_ROOT, repo=cast(Any, _Named(named)))
     except SerializationError:
         raise
-    except Exception as fault:  # a schema that is wrong can be wrong in any way
+    except Exception as fault:  # an invalid schema can cause any exception
         raise SerializationError(f"This is not an Avro schema: {fault or type(fault).__name__}: {schema.text[:200]}") from fault

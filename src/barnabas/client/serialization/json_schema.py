@@ -1,7 +1,7 @@
 """JSON with a schema registry, wire-compatible with Confluent's KafkaJsonSchemaSerializer. Needs `pip install barnabas[json-schema]`.
 
-Values are what `json` reads and writes, unless `to_dict` and `from_dict` turn objects into that and back. They are validated both ways;
-`json.fail.invalid.schema=false` leaves it out.
+Values are those of the `json` module, unless `to_dict` and `from_dict` convert objects to these and back. They are validated in both
+directions; `json.fail.invalid.schema=false` disables that.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from barnabas.client.errors import SerializationError
 from barnabas.client.serialization.api import Headers
 from barnabas.client.serialization.json_text import JsonDeserializer, JsonSerializer
 from barnabas.client.serialization.registry import JSON, Schema, SchemaRegistryClient
-from barnabas.client.serialization.schema_serde import Parsed, SchemaDeserializer, SchemaSerializer, flag
+from barnabas.client.serialization.schema_serde import ParsedSchemas, SchemaDeserializer, SchemaSerializer, flag
 
 try:
     from jsonschema import Draft7Validator, SchemaError, ValidationError
@@ -27,7 +27,7 @@ except ImportError as missing:
 
 
 class JsonSchemaSerializer(SchemaSerializer):
-    """`JsonSchemaSerializer(schema, registry=…)`; the schema is JSON text, the same as a dict, or a Schema where it refers to others."""
+    """`JsonSchemaSerializer(schema, registry=…)`; the schema is JSON text, the same as a dict, or a Schema if it refers to others."""
 
     schema_type = JSON
 
@@ -43,7 +43,7 @@ class JsonSchemaSerializer(SchemaSerializer):
         self._given_schema = as_schema(schema)
         self._to_dict = to_dict
         self._text = JsonSerializer()
-        self._parsed = Parsed(lambda schema: _parse(self.registry, schema))
+        self._parsed = ParsedSchemas(lambda schema: _parse(self.registry, schema))
         super().__init__(registry, is_key, settings)
 
     def _apply(self, configs: Mapping[str, Any]) -> None:
@@ -64,7 +64,7 @@ class JsonSchemaSerializer(SchemaSerializer):
 
 
 class JsonSchemaDeserializer(SchemaDeserializer):
-    """Validates with the writer's schema, or with `schema` where one is given."""
+    """Validates with the writer's schema, or with `schema` if it is given."""
 
     schema_type = JSON
 
@@ -80,7 +80,7 @@ class JsonSchemaDeserializer(SchemaDeserializer):
         self._reader_schema = as_schema(schema)
         self._from_dict = from_dict
         self._text = JsonDeserializer()
-        self._parsed = Parsed(lambda schema: _parse(self.registry, schema))
+        self._parsed = ParsedSchemas(lambda schema: _parse(self.registry, schema))
         super().__init__(registry, is_key, settings)
 
     def _apply(self, configs: Mapping[str, Any]) -> None:
@@ -91,10 +91,10 @@ class JsonSchemaDeserializer(SchemaDeserializer):
         if data is None:
             return None
         self._ready()
-        found, payload = self._opened(data, headers)
+        schema_id, payload = self._unframed(data, headers)
         value = self._text.deserialize(topic, payload)
         if self._validates:
-            _validate(self._parsed(self._schema_for(topic, self._writer_schema(found))), value)
+            _validate(self._parsed(self._schema_for(topic, self._writer_schema(schema_id))), value)
         return value if self._from_dict is None else self._from_dict(value)
 
     def _schema_for(self, topic: str, writer: Schema) -> Schema:
@@ -112,7 +112,7 @@ def as_schema(schema: str | Mapping[str, Any] | Schema | None) -> Schema | None:
 
 
 def _title(validator: Any) -> str | None:
-    """What stands for the record's name."""
+    """The schema's title, which serves as the record name."""
     return validator.schema.get("title") if isinstance(validator.schema, dict) else None
 
 
@@ -127,14 +127,14 @@ def _validate(validator: Any, value: Any) -> None:
 
 
 def _parse(registry: SchemaRegistryClient, schema: Schema) -> Any:
-    """A validator. Only what the registry knows is looked up, never an address in the web."""
+    """A validator. References are resolved only with the registry, never with an address on the web."""
     try:
-        known: Registry[Any] = Registry()
+        resources: Registry[Any] = Registry()
         for name, referred in registry.referenced_schemas(schema):
-            known = known.with_resource(name, Resource.from_contents(json.loads(referred.text), default_specification=DRAFT7))
+            resources = resources.with_resource(name, Resource.from_contents(json.loads(referred.text), default_specification=DRAFT7))
         contents = json.loads(schema.text)
         kind = validator_for(contents, default=Draft7Validator)
         kind.check_schema(contents)
-        return kind(contents, registry=known)
+        return kind(contents, registry=resources)
     except (ValueError, TypeError, SchemaError) as fault:
         raise SerializationError(f"This is not a JSON schema: {fault}: {schema.text[:200]}") from fault

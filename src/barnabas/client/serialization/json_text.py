@@ -1,4 +1,4 @@
-"""Values as JSON text, without a schema: compact UTF-8, as Confluent's KafkaJsonSerializer writes it."""
+"""Values as JSON text without a schema: compact UTF-8, as Confluent's KafkaJsonSerializer writes it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from barnabas.client.serialization.api import BaseDeserializer, BaseSerializer, 
 
 
 class JsonSerializer(BaseSerializer[Any]):
-    """`default` turns what JSON has no form for into something that it has, as in `json.dumps`. None is a tombstone, not `null`."""
+    """`default` converts values that JSON does not support, as in `json.dumps`. None is a tombstone, not `null`."""
 
     def __init__(self, default: Callable[[Any], Any] | None = None) -> None:
         self._encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=default).encode
@@ -26,7 +26,7 @@ class JsonSerializer(BaseSerializer[Any]):
 
 
 class JsonDeserializer(BaseDeserializer[Any]):
-    """`object_hook` sees each object that was read, as in `json.loads`."""
+    """`object_hook` is called with each object that was read, as in `json.loads`."""
 
     def __init__(self, object_hook: Callable[[dict[str, Any]], Any] | None = None) -> None:
         self._decode = json.JSONDecoder(object_hook=object_hook).decode

@@ -1,7 +1,7 @@
-"""Lists of what another serializer can write, in the format of Kafka's ListSerializer (KIP-466).
+"""Lists of elements of another serializer, in the format of Kafka's ListSerializer (KIP-466).
 
-A list begins with how its entries are told apart: entries of one fixed size stand side by side behind a list of those that are None; all
-others carry their length.
+The first byte is the format: elements of a fixed size follow one another after a list of the indexes that are None; all others have their
+length before them.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ R = TypeVar("R")
 
 
 class ListSerializer(BaseSerializer[Sequence[Any]]):
-    """Given `inner`, or else it is the serializer of `default.list.key.serde.inner` (`…value…`)."""
+    """The serializer of elements is `inner`, or the one in `default.list.key.serde.inner` (`…value…`)."""
 
     def __init__(self, inner: Serializer[Any] | None = None) -> None:
         self.inner = inner
@@ -82,7 +82,7 @@ class ListSerializer(BaseSerializer[Sequence[Any]]):
 
 
 class ListDeserializer(BaseDeserializer[Any]):
-    """Gives a `list`, or what `list_type` (`default.list.key.serde.type`) makes of one."""
+    """Returns a `list`, or the result of `list_type` (`default.list.key.serde.type`) for one."""
 
     def __init__(self, inner: Deserializer[Any] | None = None, list_type: Callable[[list[Any]], Any] = list) -> None:
         self.inner = inner
@@ -93,10 +93,10 @@ class ListDeserializer(BaseDeserializer[Any]):
         if self._given:
             raise InvalidConfig("List deserializer was already initialized using a non-default constructor")
         name = f"default.list.{'key' if is_key else 'value'}.serde.type"
-        wanted = configs.get(name, list)
-        if isinstance(wanted, str):
-            wanted = _LIST_TYPES.get(wanted) or load(name, wanted)
-        self.list_type = wanted
+        list_type = configs.get(name, list)
+        if isinstance(list_type, str):
+            list_type = _LIST_TYPES.get(list_type) or load(name, list_type)
+        self.list_type = list_type
         self.inner = _configured_inner(configs, is_key, "Deserializer", resolve_deserializer)
 
     def deserialize(self, topic: str, data: bytes | None, headers: Headers | None = None) -> Any | None:
@@ -123,7 +123,7 @@ def _configured_inner(configs: Mapping[str, Any], is_key: bool, half: str, resol
             f"nor set in the config: set {name}"
         )
     if isinstance(inner, str):
-        # Java names both halves at once: org.apache.kafka.common.serialization.Serdes$IntegerSerde
+        # Java names both in one class: org.apache.kafka.common.serialization.Serdes$IntegerSerde
         package, nested, serde = inner.partition("Serdes$")
         if nested:
             inner = package + serde.removesuffix("Serde") + half
@@ -137,7 +137,7 @@ def _known(inner: R | None) -> R:
 
 
 def _entries(data: bytes, fixed_size: int | None) -> list[bytes | None]:
-    """The bytes of each entry. Counts are compared with the bytes that are left before anything is made for them."""
+    """The bytes of each element. Counts are compared with the remaining bytes before anything is allocated for them."""
     flag = data[0]
     if flag not in (_CONSTANT_SIZE, _VARIABLE_SIZE):
         raise SerializationError("Invalid serialization strategy flag value")

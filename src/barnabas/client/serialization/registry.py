@@ -1,7 +1,7 @@
-"""A client of a schema registry that speaks Confluent's REST API: schemas are registered under subjects and known by number.
+"""A client for a schema registry with Confluent's REST API: schemas are registered under subjects and identified by an id.
 
-A number means one schema forever, so that is asked once; what is latest may change, and is asked again after `latest.cache.ttl.sec`.
-Safe to share between threads and serializers; what is remembered is bounded.
+An id denotes one schema forever, so it is requested once. The latest version may change, and is requested again after
+`latest.cache.ttl.sec`. The client is thread-safe and may be shared between serializers; its caches are bounded.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["AVRO", "JSON", "PROTOBUF", "RegisteredSchema", "Schema", "SchemaRefe
 
 @dataclass(frozen=True)
 class SchemaReference:
-    """`name` is how the referring schema writes it: a full name in Avro, a URI in JSON Schema, the import's path in Protobuf."""
+    """`name` is the name in the referring schema: a full name in Avro, a URI in JSON Schema, the path of the import in Protobuf."""
 
     name: str
     subject: str
@@ -42,7 +42,7 @@ class Schema:
     references: tuple[SchemaReference, ...] = ()
 
     def __hash__(self) -> int:
-        """Of the text alone, which remembers its own: schemas are looked up for every record."""
+        """The hash of the text alone, which str caches: schemas are looked up for every record."""
         return hash(self.text)
 
     def as_request(self) -> dict[str, Any]:
@@ -50,13 +50,15 @@ class Schema:
         if self.type != AVRO:
             request["schemaType"] = self.type
         if self.references:
-            request["references"] = [{"name": each.name, "subject": each.subject, "version": each.version} for each in self.references]
+            request["references"] = [
+                {"name": reference.name, "subject": reference.subject, "version": reference.version} for reference in self.references
+            ]
         return request
 
 
 @dataclass(frozen=True)
 class RegisteredSchema:
-    """`guid` is "" and `version` -1 where the registry did not tell them. `has_rules`: data is to be changed or checked by rules, too."""
+    """`guid` is "" and `version` -1 if the registry did not return them. `has_rules`: rules also transform or validate the data."""
 
     id: int
     schema: Schema
@@ -67,7 +69,7 @@ class RegisteredSchema:
 
 
 class SchemaRegistryClient:
-    """`SchemaRegistryClient({"schema.registry.url": "http://localhost:8081"})`, or with a RestClient of one's own."""
+    """`SchemaRegistryClient({"schema.registry.url": "http://localhost:8081"})`, or with a RestClient of the caller."""
 
     def __init__(
         self, configs: Mapping[str, Any] | None = None, *, rest: RestClient | None = None, now: Callable[[], float] = time.monotonic
@@ -81,56 +83,56 @@ class SchemaRegistryClient:
         self._latest = _Cache(CACHE_ENTRIES)
 
     def register(self, subject: str, schema: Schema, normalize: bool = False) -> RegisteredSchema:
-        """Registers a schema, which does nothing if it is there already; refused where it is not compatible with the subject's others."""
+        """Registers a schema. No effect if it is already registered; an error if it is incompatible with the subject's other schemas."""
 
         def ask() -> RegisteredSchema:
             query = {"normalize": "true"} if normalize else None
-            answer = self._rest.request("POST", f"subjects/{_in_path(subject)}/versions", schema.as_request(), query)
+            answer = self._rest.request("POST", f"subjects/{_quoted(subject)}/versions", schema.as_request(), query)
             self._latest.forget(subject)
             return _registered(answer, subject, schema)
 
         return self._cached.get(("register", subject, schema, normalize), ask)
 
     def lookup(self, subject: str, schema: Schema, normalize: bool = False) -> RegisteredSchema:
-        """What a schema is registered as. Raises SchemaRegistryError 40403 if it is not."""
+        """The registration of a schema. Raises SchemaRegistryError 40403 if it is not registered."""
 
         def ask() -> RegisteredSchema:
             query = {"normalize": "true"} if normalize else None
-            return _registered(self._rest.request("POST", f"subjects/{_in_path(subject)}", schema.as_request(), query), subject, schema)
+            return _registered(self._rest.request("POST", f"subjects/{_quoted(subject)}", schema.as_request(), query), subject, schema)
 
         return self._cached.get(("lookup", subject, schema, normalize), ask)
 
     def schema_by_id(self, schema_id: int, subject: str | None = None, form: str | None = None) -> RegisteredSchema:
-        """`form="serialized"` asks for Protobuf's descriptors instead of its text."""
+        """The schema of an id. `form="serialized"` requests Protobuf's descriptors instead of its text."""
 
         def ask() -> RegisteredSchema:
-            query = _given(subject=subject, format=form)
+            query = _query(subject=subject, format=form)
             return _registered({"id": schema_id, **self._rest.request("GET", f"schemas/ids/{schema_id}", query=query)})
 
         return self._cached.get(("id", schema_id, subject, form), ask)
 
     def schema_by_guid(self, guid: str, form: str | None = None) -> RegisteredSchema:
         def ask() -> RegisteredSchema:
-            return _registered({"id": -1, "guid": guid, **self._rest.request("GET", f"schemas/guids/{guid}", query=_given(format=form))})
+            return _registered({"id": -1, "guid": guid, **self._rest.request("GET", f"schemas/guids/{guid}", query=_query(format=form))})
 
         return self._cached.get(("guid", guid, form), ask)
 
     def version(self, subject: str, version: int, form: str | None = None) -> RegisteredSchema:
         def ask() -> RegisteredSchema:
-            # A schema that others refer to may have been deleted since, and must still be found.
-            query = _given(deleted="true", format=form)
-            return _registered(self._rest.request("GET", f"subjects/{_in_path(subject)}/versions/{version}", query=query), subject)
+            # A referenced schema may have been deleted since, and must still be found.
+            query = _query(deleted="true", format=form)
+            return _registered(self._rest.request("GET", f"subjects/{_quoted(subject)}/versions/{version}", query=query), subject)
 
         return self._cached.get(("version", subject, version, form), ask)
 
     def latest(self, subject: str, form: str | None = None) -> RegisteredSchema:
         def ask() -> tuple[float, RegisteredSchema]:
-            asked = self._rest.request("GET", f"subjects/{_in_path(subject)}/versions/latest", query=_given(format=form))
-            return self._now() + self._latest_ttl_s, _registered(asked, subject)
+            response = self._rest.request("GET", f"subjects/{_quoted(subject)}/versions/latest", query=_query(format=form))
+            return self._now() + self._latest_ttl_s, _registered(response, subject)
 
-        until, found = self._latest.get((subject, form), ask)
+        until, registered = self._latest.get((subject, form), ask)
         if self._now() < until:
-            return found
+            return registered
         self._latest.forget(subject)
         return self._latest.get((subject, form), ask)[1]
 
@@ -138,78 +140,81 @@ class SchemaRegistryClient:
         return list(self._rest.request("GET", "subjects"))
 
     def versions(self, subject: str) -> list[int]:
-        return list(self._rest.request("GET", f"subjects/{_in_path(subject)}/versions"))
+        return list(self._rest.request("GET", f"subjects/{_quoted(subject)}/versions"))
 
     def delete_subject(self, subject: str, permanent: bool = False) -> list[int]:
-        """The versions that were deleted. Deleted for good can only be what was deleted before."""
-        deleted = list(self._rest.request("DELETE", f"subjects/{_in_path(subject)}"))
+        """The versions that were deleted. A permanent deletion is only possible after a soft deletion."""
+        deleted = list(self._rest.request("DELETE", f"subjects/{_quoted(subject)}"))
         if permanent:
-            self._rest.request("DELETE", f"subjects/{_in_path(subject)}", query={"permanent": "true"})
+            self._rest.request("DELETE", f"subjects/{_quoted(subject)}", query={"permanent": "true"})
         self._cached.clear()
         self._latest.clear()
         return deleted
 
     def delete_version(self, subject: str, version: int, permanent: bool = False) -> int:
-        deleted = int(self._rest.request("DELETE", f"subjects/{_in_path(subject)}/versions/{version}"))
+        deleted = int(self._rest.request("DELETE", f"subjects/{_quoted(subject)}/versions/{version}"))
         if permanent:
-            self._rest.request("DELETE", f"subjects/{_in_path(subject)}/versions/{version}", query={"permanent": "true"})
+            self._rest.request("DELETE", f"subjects/{_quoted(subject)}/versions/{version}", query={"permanent": "true"})
         self._cached.clear()
         self._latest.clear()
         return deleted
 
     def compatibility(self, subject: str | None = None) -> str:
-        """The level of a subject, or of all that have none of their own."""
-        path = "config" if subject is None else f"config/{_in_path(subject)}"
+        """The compatibility level of a subject, or the global level."""
+        path = "config" if subject is None else f"config/{_quoted(subject)}"
         query = None if subject is None else {"defaultToGlobal": "true"}
         return str(self._rest.request("GET", path, query=query)["compatibilityLevel"])
 
     def set_compatibility(self, level: str, subject: str | None = None) -> str:
-        path = "config" if subject is None else f"config/{_in_path(subject)}"
+        path = "config" if subject is None else f"config/{_quoted(subject)}"
         return str(self._rest.request("PUT", path, {"compatibility": level.upper()})["compatibility"])
 
     def is_compatible(self, subject: str, schema: Schema, version: int | str = "latest") -> bool:
-        path = f"compatibility/subjects/{_in_path(subject)}/versions/{version}"
+        path = f"compatibility/subjects/{_quoted(subject)}/versions/{version}"
         return bool(self._rest.request("POST", path, schema.as_request())["is_compatible"])
 
     def referenced_schemas(self, schema: Schema, form: str | None = None) -> list[tuple[str, Schema]]:
-        """All that a schema refers to, directly or not, each once and before those that refer to it, with the names they are known by."""
-        found: list[tuple[str, Schema]] = []
-        self._follow(schema.references, form, found, set(), ())
-        return found
+        """All schemas that a schema refers to, directly or indirectly, each once and before those that refer to it, with their names."""
+        schemas: list[tuple[str, Schema]] = []
+        self._follow(schema.references, form, schemas, set(), ())
+        return schemas
 
     def _follow(
         self,
         references: Sequence[SchemaReference],
         form: str | None,
-        found: list[tuple[str, Schema]],
-        seen: set[SchemaReference],
+        schemas: list[tuple[str, Schema]],
+        visited: set[SchemaReference],
         above: tuple[SchemaReference, ...],
     ) -> None:
         for reference in references:
             if reference in above:
                 raise SchemaRegistryError(f"The schema {reference.subject} version {reference.version} refers to itself")
-            if reference in seen:
+            if reference in visited:
                 continue
-            seen.add(reference)
+            visited.add(reference)
             referred = self.version(reference.subject, reference.version, form).schema
-            self._follow(referred.references, form, found, seen, (*above, reference))
-            found.append((reference.name, referred))
+            self._follow(referred.references, form, schemas, visited, (*above, reference))
+            schemas.append((reference.name, referred))
 
 
-def _in_path(subject: str) -> str:
+def _quoted(subject: str) -> str:
     return quote(subject, safe="")
 
 
-def _given(**query: str | None) -> dict[str, str]:
+def _query(**query: str | None) -> dict[str, str]:
     return {name: value for name, value in query.items() if value is not None}
 
 
 def _registered(answer: Mapping[str, Any], subject: str = "", schema: Schema | None = None) -> RegisteredSchema:
-    """An answer, completed with what was asked: registering gives no more than the number, in older registries."""
+    """A registration from a response, completed with the request: older registries return only the id when registering."""
     try:
         text = answer.get("schema")
         if text is not None:
-            references = tuple(SchemaReference(each["name"], each["subject"], each["version"]) for each in answer.get("references") or ())
+            references = tuple(
+                SchemaReference(reference["name"], reference["subject"], reference["version"])
+                for reference in answer.get("references") or ()
+            )
             schema = Schema(text, answer.get("schemaType") or AVRO, references)
         if schema is None:
             raise KeyError("schema")
@@ -226,7 +231,8 @@ def _registered(answer: Mapping[str, Any], subject: str = "", schema: Schema | N
 
 
 class _Cache:
-    """The answers used last, by what was asked. Two threads that ask at once ask once; who finds an answer waits for nobody's question."""
+    """The most recently used responses, by request. Concurrent requests for the same key are sent once; a cached response never waits
+    for a request."""
 
     def __init__(self, entries_max: int) -> None:
         self._entries: OrderedDict[Hashable, Any] = OrderedDict()
@@ -235,13 +241,13 @@ class _Cache:
         self._asking = threading.Lock()
 
     def get(self, key: Hashable, ask: Callable[[], V]) -> V:
-        found: V | None = self._find(key)
-        if found is not None:
-            return found
+        cached: V | None = self._find(key)
+        if cached is not None:
+            return cached
         with self._asking:
-            found = self._find(key)
-            if found is not None:
-                return found
+            cached = self._find(key)
+            if cached is not None:
+                return cached
             answer = ask()
             with self._lock:
                 self._entries[key] = answer
@@ -251,14 +257,14 @@ class _Cache:
 
     def _find(self, key: Hashable) -> Any:
         with self._lock:
-            found = self._entries.get(key)
-            if found is not None:
+            cached = self._entries.get(key)
+            if cached is not None:
                 self._entries.move_to_end(key)
-            return found
+            return cached
 
     def forget(self, subject: str) -> None:
         with self._lock:
-            for key in [each for each in self._entries if isinstance(each, tuple) and each[0] == subject]:
+            for key in [cached_key for cached_key in self._entries if isinstance(cached_key, tuple) and cached_key[0] == subject]:
                 del self._entries[key]
 
     def clear(self) -> None:

@@ -1,7 +1,7 @@
-"""HTTP to a schema registry: one request, one connection, tried again and at the next address when a server is away.
+"""HTTP requests to a schema registry: one connection per request, with retries and fallback to the next address.
 
-Answers are cached above, so requests are few and connections are not kept. It blocks the thread that serializes, for as long as the
-timeouts and retries say and no longer; an answer larger than any schema is refused.
+The caller caches responses, so requests are few and connections are not kept. A request blocks the serializing thread, but not longer than
+the timeouts and retries allow. A response larger than any schema is rejected.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _WORTH_ANOTHER_TRY: Final = frozenset((408, 429, 500, 502, 503, 504))
 
 
 class SchemaRegistryError(SerializationError):
-    """What a registry refused, with its status and error code, or that none answered (status 0)."""
+    """An error of the registry with its status and error code; status 0 if no registry could be reached."""
 
     def __init__(self, message: str, http_status: int = 0, error_code: int = 0) -> None:
         super().__init__(f"{message}; error code: {error_code}" if error_code else message)
@@ -38,7 +38,7 @@ class SchemaRegistryError(SerializationError):
 
 @dataclass(frozen=True)
 class RestSettings:
-    """How registries are reached. `authorization` gives the header's value for each request, so that tokens may change."""
+    """The connection settings of registries. `authorization` returns the header's value for each request, so that tokens may change."""
 
     urls: tuple[str, ...]
     authorization: Callable[[], str | None] = lambda: None
@@ -56,16 +56,16 @@ class RestClient:
         self._sleep = sleep
         self._random = random or Random()
         self._targets = [_Target(url) for url in settings.urls]
-        self._first = 0  # the address that answered last
+        self._first = 0  # the address that responded last
 
     def request(self, method: str, path: str, body: Any = None, query: Mapping[str, Any] | None = None) -> Any:
-        """The answer's JSON. Raises SchemaRegistryError."""
-        asked = f"{path}?{urlencode(query)}" if query else path
+        """The JSON of the response. Raises SchemaRegistryError."""
+        target_path = f"{path}?{urlencode(query)}" if query else path
         payload = None if body is None else json.dumps(body).encode()
         for attempt in range(self._settings.max_retries + 1):
             if attempt:
                 self._sleep(self._wait_ms(attempt) / 1000)
-            fault, last = self._try_all(method, asked, payload)
+            fault, last = self._try_all(method, target_path, payload)
             if not isinstance(fault, SchemaRegistryError):
                 return fault
             if not last:
@@ -76,14 +76,14 @@ class RestClient:
         longest = min(self._settings.retries_max_wait_ms, self._settings.retries_wait_ms * 2 ** (attempt - 1))
         return self._random.uniform(0, longest)
 
-    def _try_all(self, method: str, asked: str, payload: bytes | None) -> tuple[Any, bool]:
-        """An answer, or the last error and whether it is worth another try."""
+    def _try_all(self, method: str, path: str, payload: bytes | None) -> tuple[Any, bool]:
+        """A response, or the last error and whether a retry may help."""
         fault = SchemaRegistryError("No schema registry is configured: set schema.registry.url")
         for turn in range(len(self._targets)):
             index = (self._first + turn) % len(self._targets)
             target = self._targets[index]
             try:
-                status, answer = self._once(target, method, asked, payload)
+                status, answer = self._once(target, method, path, payload)
             except (OSError, http.client.HTTPException) as error:
                 fault = SchemaRegistryError(f"The schema registry at {target.shown} cannot be reached: {error or type(error).__name__}")
                 continue
@@ -95,7 +95,7 @@ class RestClient:
                 return fault, False
         return fault, True
 
-    def _once(self, target: _Target, method: str, asked: str, payload: bytes | None) -> tuple[int, bytes]:
+    def _once(self, target: _Target, method: str, path: str, payload: bytes | None) -> tuple[int, bytes]:
         headers = {"Accept": f"{CONTENT_TYPE}, application/json; q=0.9", "Connection": "close", **self._settings.headers}
         authorization = target.authorization or self._settings.authorization()
         if authorization is not None:
@@ -104,7 +104,7 @@ class RestClient:
             headers["Content-Type"] = CONTENT_TYPE
         connection = target.connect(self._settings)
         try:
-            connection.request(method, f"{target.path}/{asked}", payload, headers)
+            connection.request(method, f"{target.path}/{path}", payload, headers)
             response = connection.getresponse()
             answer = response.read(ANSWER_BYTES_MAX + 1)
             if len(answer) > ANSWER_BYTES_MAX:
@@ -115,7 +115,7 @@ class RestClient:
 
 
 class _Target:
-    """One address of a registry; a name and password may stand in it (https://user:password@host)."""
+    """One address of a registry; it may contain user and password (https://user:password@host)."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
@@ -152,14 +152,14 @@ def _json(answer: bytes, target: _Target) -> Any:
 
 def _refusal(status: int, answer: bytes, target: _Target) -> SchemaRegistryError:
     try:
-        told = json.loads(answer)
-        return SchemaRegistryError(str(told["message"]), status, int(told["error_code"]))
+        details = json.loads(answer)
+        return SchemaRegistryError(str(details["message"]), status, int(details["error_code"]))
     except (ValueError, KeyError, TypeError):
         return SchemaRegistryError(f"The schema registry at {target.shown} answered with HTTP status {status}", status)
 
 
 def rest_settings(configs: Mapping[str, Any]) -> RestSettings:
-    """From the settings of Confluent's clients; each is also understood with `schema.registry.` in front."""
+    """The settings of Confluent's clients; each may also have the prefix `schema.registry.`."""
 
     def setting(name: str, default: Any = None) -> Any:
         value = configs.get(f"schema.registry.{name}")
@@ -168,10 +168,10 @@ def rest_settings(configs: Mapping[str, Any]) -> RestSettings:
     url = configs.get("schema.registry.url")
     if not url:
         raise InvalidConfig('Missing required configuration "schema.registry.url" which has no default value.')
-    urls = [each.strip() for each in url.split(",")] if isinstance(url, str) else list(url)
+    urls = [address.strip() for address in url.split(",")] if isinstance(url, str) else list(url)
     prefix = "request.header."
     return RestSettings(
-        urls=tuple(each for each in urls if each),
+        urls=tuple(address for address in urls if address),
         authorization=_authorization(configs, setting),
         headers={name.removeprefix(prefix): str(value) for name, value in configs.items() if name.startswith(prefix)},
         tls=_tls(configs),
@@ -194,7 +194,7 @@ def _authorization(configs: Mapping[str, Any], setting: Callable[..., Any]) -> C
     source = setting("basic.auth.credentials.source", "URL")
     user_info = setting("basic.auth.user.info")
     if source == "SASL_INHERIT":
-        user_info = _of_the_client(configs)
+        user_info = _client_credentials(configs)
     elif source == "USER_INFO" and not user_info:
         raise InvalidConfig("basic.auth.credentials.source is USER_INFO, so basic.auth.user.info must be set to name:password")
     elif source not in ("URL", "USER_INFO"):
@@ -202,8 +202,8 @@ def _authorization(configs: Mapping[str, Any], setting: Callable[..., Any]) -> C
     return lambda: basic(user_info) if user_info else None
 
 
-def _of_the_client(configs: Mapping[str, Any]) -> str:
-    """The name and password that the client gives to brokers."""
+def _client_credentials(configs: Mapping[str, Any]) -> str:
+    """The user and password with which the client authenticates to brokers."""
     name, password = configs.get("sasl.username"), configs.get("sasl.password")
     jaas = configs.get("sasl.jaas.config")
     if name is None and jaas is not None:
@@ -217,7 +217,7 @@ def _of_the_client(configs: Mapping[str, Any]) -> str:
 
 
 def _tls(configs: Mapping[str, Any]) -> ssl.SSLContext | None:
-    """PEM files, under the names that Kafka's clients have for them."""
+    """The TLS context from PEM files, with the setting names of Kafka's clients."""
     trusted = configs.get("schema.registry.ssl.truststore.location") or configs.get("schema.registry.ssl.ca.location")
     own = configs.get("schema.registry.ssl.keystore.location") or configs.get("schema.registry.ssl.certificate.location")
     if trusted is None and own is None:

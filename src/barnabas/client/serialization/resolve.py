@@ -1,7 +1,7 @@
-"""From what stands in a configuration to a serializer: an instance, a class, a dotted name, Java's name for one of Kafka's, or a function.
+"""Resolves a setting to a serializer: an instance, a class, a dotted name, the Java name of a Kafka serializer, or a function.
 
-As in Kafka, what the client makes itself it also configures, with everything it was configured with; what it is given ready-made it uses as
-it is. A name that leads nowhere is refused in Kafka's words.
+As in Kafka, the client configures what it creates itself, with all its settings; it uses a given instance as it is. A name that cannot be
+resolved raises an error in Kafka's words.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ R = TypeVar("R")
 
 
 def resolve_serializer(value: Any, configs: Mapping[str, Any] | None = None, is_key: bool = False) -> Serializer[Any]:
-    """The serializer that `key.serializer` or `value.serializer` means; None means bytes."""
+    """The serializer of `key.serializer` or `value.serializer`; None means bytes."""
     name = "key.serializer" if is_key else "value.serializer"
     if value is None:
         return BytesSerializer()
-    found = _made(name, value, "serialize", configs or {}, is_key)
-    return cast(Serializer[Any], found) if hasattr(found, "serialize") else FunctionSerializer(found)
+    resolved = _made(name, value, "serialize", configs or {}, is_key)
+    return cast(Serializer[Any], resolved) if hasattr(resolved, "serialize") else FunctionSerializer(resolved)
 
 
 def resolve_deserializer(value: Any, configs: Mapping[str, Any] | None = None, is_key: bool = False) -> Deserializer[Any]:
-    """The deserializer that `key.deserializer` or `value.deserializer` means; None means bytes."""
+    """The deserializer of `key.deserializer` or `value.deserializer`; None means bytes."""
     name = "key.deserializer" if is_key else "value.deserializer"
     if value is None:
         return BytesDeserializer()
-    found = _made(name, value, "deserialize", configs or {}, is_key)
-    return cast(Deserializer[Any], found) if hasattr(found, "deserialize") else FunctionDeserializer(found)
+    resolved = _made(name, value, "deserialize", configs or {}, is_key)
+    return cast(Deserializer[Any], resolved) if hasattr(resolved, "deserialize") else FunctionDeserializer(resolved)
 
 
 class FunctionSerializer(BaseSerializer[Any]):
-    """A function of the value alone. None is not given to it: it stays None."""
+    """Calls a function with the value alone. It is not called for None, which remains None."""
 
     def __init__(self, function: Callable[[Any], bytes | None]) -> None:
         self.function = function
@@ -57,7 +57,7 @@ class FunctionSerializer(BaseSerializer[Any]):
 
 
 class FunctionDeserializer(BaseDeserializer[Any]):
-    """A function of the bytes alone. None is not given to it: it stays None."""
+    """Calls a function with the bytes alone. It is not called for None, which remains None."""
 
     def __init__(self, function: Callable[[bytes], Any]) -> None:
         self.function = function
@@ -67,18 +67,18 @@ class FunctionDeserializer(BaseDeserializer[Any]):
 
 
 def _made(name: str, value: Any, method: str, configs: Mapping[str, Any], is_key: bool) -> Any:
-    """Something with the method, or something to call."""
+    """An object with the method, or a callable."""
     if isinstance(value, str):
         value = load(name, value.strip())
     if isinstance(value, type):
         if not hasattr(value, method):
             raise InvalidConfig(f"{value.__module__}.{value.__qualname__} is not a {method}r: a class for {name} has a method {method}")
-        made: Any = value()
-        made.configure(configs, is_key)
-        return made
+        instance: Any = value()
+        instance.configure(configs, is_key)
+        return instance
     if hasattr(value, method):
         if hasattr(value, "assign_role"):
-            value.assign_role(is_key)  # schemas of keys and values are kept apart
+            value.assign_role(is_key)  # schemas of keys and values have different subjects
         return value
     if callable(value):
         return value
@@ -86,7 +86,7 @@ def _made(name: str, value: Any, method: str, configs: Mapping[str, Any], is_key
 
 
 def load(name: str, path: str) -> Any:
-    """What a dotted path names, be it Java's or Python's; `module:name` is understood too."""
+    """The object of a dotted path, Java's or Python's; also `module:name`."""
     module_name, _, attribute = _in_python(path).replace(":", ".").rpartition(".")
     if not module_name:
         raise _not_found(name, path)
@@ -103,7 +103,7 @@ def load(name: str, path: str) -> Any:
 
 
 def _in_python(path: str) -> str:
-    """Our class for one of Kafka's or Confluent's; any other name stays as it is."""
+    """Our class for one of Kafka's or Confluent's; other names are unchanged."""
     ending = "Deserializer" if path.endswith("Deserializer") else "Serializer"
     stem = path.removesuffix(ending)
     if stem in _CONFLUENT:

@@ -1,7 +1,7 @@
-"""What serializers with schemas share: which schema, under which subject, and where its number travels.
+"""The common part of serializers with schemas: the choice of the schema and subject, and the encoding of the schema id.
 
-Bytes are framed as Confluent's clients frame them: a zero, the schema's number in four bytes, and for Protobuf the path to the message; or,
-on demand, the schema's GUID in a header and the bare payload. Readers look into the header first and then in front of the payload.
+Bytes are framed like Confluent's: a zero byte, the schema id in four bytes, and for Protobuf the path to the message; or, if configured,
+the schema's GUID in a header and the bare payload. Readers check the header first and then the start of the payload.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from barnabas.config_def import InvalidConfig
 
 KEY_HEADER: Final = "__key_schema_id"
 VALUE_HEADER: Final = "__value_schema_id"
-_NUMBERED: Final = 0  # the magic bytes: a schema's number follows, or its GUID
+_NUMBERED: Final = 0  # the magic bytes: followed by a schema id, or by a GUID
 _BY_GUID: Final = 1
 _FRONT: Final = struct.Struct(">bI")
 _GUID_BYTES: Final = 16
 PARSED_MAX: Final = 1000
 
-# Gives the subject of a topic, whether it is for keys, and the record's full name where the schema has one.
+# Returns the subject for a topic, for keys or values, and for the record's full name if the schema has one.
 SubjectNameStrategy: TypeAlias = Callable[[str, bool, str | None], str]
 
 
@@ -65,7 +65,7 @@ _SCHEMA_ID_PLACES: Final = {
 
 @dataclass(frozen=True)
 class SchemaId:
-    """Of the schema something was written with: a number or a GUID, and in Protobuf the path to the message in it."""
+    """The identity of the writer's schema: an id or a GUID, and for Protobuf the path to the message."""
 
     number: int | None = None
     guid: str = ""
@@ -73,7 +73,7 @@ class SchemaId:
 
 
 class _SchemaSerde:
-    """Settings and registry of both directions. They come with the constructor, or from a client's settings through `configure`."""
+    """The settings and registry of both directions, from the constructor or from a client's settings through `configure`."""
 
     schema_type: ClassVar[str]
 
@@ -89,7 +89,7 @@ class _SchemaSerde:
         self._apply({**configs, **self._own_settings})
 
     def assign_role(self, is_key: bool) -> None:
-        """Called by a client that is given this instance ready-made: whether for its keys or its values."""
+        """Called by a client that receives this instance ready-made, for its keys or for its values."""
         if self.is_key is not None and self.is_key != is_key:
             raise InvalidConfig(f"A {type(self).__name__} is either for keys or for values: make one for each")
         self.is_key = is_key
@@ -105,17 +105,18 @@ class _SchemaSerde:
     def _subject(self, topic: str, record_name: str | None) -> str:
         return self.strategy(topic, bool(self.is_key), record_name)
 
-    def _without_rules(self, found: RegisteredSchema) -> RegisteredSchema:
-        """Rules may say to encrypt a field: to write or read on as if there were none would be worse than to stop."""
-        if found.has_rules and not self._ignores_rules:
+    def _without_rules(self, registered: RegisteredSchema) -> RegisteredSchema:
+        """Rejects schemas with rules. A rule may require to encrypt a field, so ignoring it silently would be worse than an error."""
+        if registered.has_rules and not self._ignores_rules:
             raise SerializationError(
-                f"The schema {found.id} has rules (data contracts), which are not carried out here; rules.ignore=true goes on without them"
+                f"The schema {registered.id} has rules (data contracts), which are not carried out here; "
+                "rules.ignore=true goes on without them"
             )
-        return found
+        return registered
 
     def _ready(self) -> None:
         if not hasattr(self, "registry"):
-            raise SerializationError(f"This {type(self).__name__} knows no schema registry: give it `registry`, or set schema.registry.url")
+            raise SerializationError(f"This {type(self).__name__} has no schema registry: give it `registry`, or set schema.registry.url")
 
 
 class SchemaSerializer(_SchemaSerde, BaseSerializer[Any]):
@@ -140,24 +141,24 @@ class SchemaSerializer(_SchemaSerde, BaseSerializer[Any]):
 
     @property
     def _is_schema_chosen(self) -> bool:
-        """Whether the registry's schema counts, not the one that the data came with."""
+        """Whether the registry's schema is used, instead of the schema of the data."""
         return self.use_latest_version or self.use_schema_id >= 0
 
     @property
     def _has_one_schema(self) -> bool:
-        """Whether all values of a topic are written with one schema, for as long as this serializer lives."""
+        """Whether all values of a topic have the same schema while this serializer lives."""
         return self.use_schema_id >= 0 or (self._given_schema is not None and not self.use_latest_version)
 
     def _plan(
-        self, topic: str, schema: Schema | None, parsed: Parsed, name_of: Callable[[Any], str | None]
+        self, topic: str, schema: Schema | None, parsed: ParsedSchemas, name_of: Callable[[Any], str | None]
     ) -> tuple[RegisteredSchema, Any]:
-        """What a value with this schema is written as, and with: the schema in the registry, and the parsed one.
+        """The registered schema and the parsed schema with which a value is written.
 
-        It is remembered for a topic where neither the value nor the time can change it.
+        The result is cached for a topic if neither the value nor time can change it.
         """
-        known = self._plans.get(topic)
-        if known is not None:
-            return known
+        cached = self._plans.get(topic)
+        if cached is not None:
+            return cached
         name = None if schema is None else name_of(parsed(schema))
         registered = self._without_rules(self._registered(self._subject(topic, name), schema))
         plan = registered, parsed(registered.schema if schema is None or self._is_schema_chosen else schema)
@@ -196,19 +197,19 @@ class SchemaDeserializer(_SchemaSerde, BaseDeserializer[Any]):
         super()._apply(configs)
         self.use_latest_version = flag(configs, "use.latest.version", False)
 
-    def _opened(self, data: bytes, headers: Headers | None) -> tuple[SchemaId, bytes]:
+    def _unframed(self, data: bytes, headers: Headers | None) -> tuple[SchemaId, bytes]:
         """The id of the writer's schema, and the bare payload."""
         with_indexes = self.schema_type == "PROTOBUF"
-        wanted = KEY_HEADER if self.is_key else VALUE_HEADER
+        header_name = KEY_HEADER if self.is_key else VALUE_HEADER
         for name, value in headers or ():
-            if name == wanted and value is not None:
+            if name == header_name and value is not None:
                 return _read_id(value, with_indexes)[0], bytes(data)
         return _read_id(bytes(data), with_indexes)
 
-    def _writer_schema(self, found: SchemaId, form: str | None = None) -> Schema:
-        if found.number is not None:
-            return self._without_rules(self.registry.schema_by_id(found.number, form=form)).schema
-        return self._without_rules(self.registry.schema_by_guid(found.guid, form)).schema
+    def _writer_schema(self, schema_id: SchemaId, form: str | None = None) -> Schema:
+        if schema_id.number is not None:
+            return self._without_rules(self.registry.schema_by_id(schema_id.number, form=form)).schema
+        return self._without_rules(self.registry.schema_by_guid(schema_id.guid, form)).schema
 
 
 def _read_id(data: bytes, with_indexes: bool) -> tuple[SchemaId, bytes]:
@@ -225,7 +226,7 @@ def _read_id(data: bytes, with_indexes: bool) -> tuple[SchemaId, bytes]:
 
 
 def write_message_indexes(indexes: tuple[int, ...]) -> bytes:
-    """The path to a message in its file; the first message of all, which is the common one, is a single zero."""
+    """The path to a message in its file; the path of the first message, the most common one, is a single zero byte."""
     if indexes == (0,):
         return b"\0"
     return b"".join(map(_zigzag, (len(indexes), *indexes)))
@@ -287,8 +288,8 @@ def _strategy(configs: Mapping[str, Any], role: str) -> SubjectNameStrategy:
     return strategy
 
 
-class Parsed:
-    """Schemas as their library wants them, each parsed once; the oldest goes when there are too many."""
+class ParsedSchemas:
+    """A cache of schemas as parsed by their library; the oldest is dropped when there are too many."""
 
     def __init__(self, parse: Callable[[Schema], Any]) -> None:
         self._parse = parse

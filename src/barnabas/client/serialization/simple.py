@@ -1,7 +1,7 @@
-"""Kafka's own serializers: bytes, text, numbers, booleans, UUIDs and nothing, byte for byte as Java writes them.
+"""Kafka's own serializers: bytes, text, numbers, booleans, UUIDs and void, byte for byte as in Java.
 
-What cannot be written or read raises SerializationError; it never guesses, except that text which the encoding cannot hold is replaced, as
-Java does, unless `errors="strict"` asks for more.
+Values that cannot be written or read raise SerializationError. Only text that the encoding cannot represent is replaced, as in Java, unless
+`errors="strict"` is set.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from barnabas.client.serialization.api import BaseDeserializer, BaseSerializer, 
 
 
 class BytesSerializer(BaseSerializer[bytes]):
-    """Bytes as they are; a bytearray or memoryview is copied. Java's ByteArray-, Bytes- and ByteBufferSerializer in one."""
+    """Bytes as they are; a bytearray or memoryview is copied. Covers Java's ByteArray-, Bytes- and ByteBufferSerializer."""
 
     def serialize(self, topic: str, data: bytes | None, headers: Headers | None = None) -> bytes | None:
         if data is None or type(data) is bytes:
@@ -58,7 +58,7 @@ class StringSerializer(BaseSerializer[str]):
 
 
 class StringDeserializer(BaseDeserializer[str]):
-    """Text; `key.deserializer.encoding`, `value.deserializer.encoding` and `deserializer.encoding` say in which encoding."""
+    """Text. The encoding is `key.deserializer.encoding` or `value.deserializer.encoding`, else `deserializer.encoding`, else UTF-8."""
 
     def __init__(self, encoding: str = "utf-8", errors: str = "replace") -> None:
         self.encoding = _known_encoding(encoding)
@@ -77,10 +77,10 @@ class StringDeserializer(BaseDeserializer[str]):
 
 
 def _configured_encoding(configs: Mapping[str, Any], is_key: bool, name: str, default: str) -> str:
-    found = configs.get(f"{'key' if is_key else 'value'}.{name}")
-    if found is None:
-        found = configs.get(name)
-    return _known_encoding(found) if isinstance(found, str) else default
+    encoding = configs.get(f"{'key' if is_key else 'value'}.{name}")
+    if encoding is None:
+        encoding = configs.get(name)
+    return _known_encoding(encoding) if isinstance(encoding, str) else default
 
 
 def _known_encoding(name: str) -> str:
@@ -212,7 +212,7 @@ class BooleanDeserializer(BaseDeserializer[bool]):
 
 
 class UUIDSerializer(BaseSerializer[uuid.UUID]):
-    """A UUID as its 36 characters, in the encoding that StringSerializer would use."""
+    """A UUID as its 36 characters, in the encoding of StringSerializer."""
 
     def __init__(self) -> None:
         self._encoding = "utf-8"
@@ -247,7 +247,7 @@ class UUIDDeserializer(BaseDeserializer[uuid.UUID]):
 
 
 class VoidSerializer(BaseSerializer[None]):
-    """Nothing, whatever it is given."""
+    """Always None, for any value."""
 
     def serialize(self, topic: str, data: object, headers: Headers | None = None) -> None:
         return None
@@ -261,8 +261,8 @@ class VoidDeserializer(BaseDeserializer[None]):
             raise SerializationError("Data should be null for a VoidDeserializer.")
 
 
-def refuse(data: object, wanted: str, advice: str = "") -> NoReturn:
-    raise SerializationError(f"A {type(data).__name__} was given where {wanted} is expected{advice}")
+def refuse(data: object, expected: str, advice: str = "") -> NoReturn:
+    raise SerializationError(f"A {type(data).__name__} was given where {expected} is expected{advice}")
 
 
 def _wrong_size(reader: object, size: int) -> SerializationError:

@@ -18,7 +18,7 @@ from barnabas.controller.states.replica_states import ReplicaStateMachine
 from barnabas.controller.states.request_batch import RequestBatch
 from barnabas.controller.states.topic_deletion import TopicDeletionManager
 from barnabas.controller.steps import Steps
-from barnabas.controller.watches import Watches
+from barnabas.controller.watches import ControllerWatches
 from barnabas.metadata import paths
 from barnabas.metadata.tree import Exists
 from barnabas.protocol.errors import ErrorCode
@@ -32,7 +32,7 @@ class BrokerChanges:
         self,
         context: ControllerContext,
         channel: ControllerChannel,
-        watches: Watches,
+        watches: ControllerWatches,
         replica_states: ReplicaStateMachine,
         partition_states: PartitionStateMachine,
         deletion: TopicDeletionManager,

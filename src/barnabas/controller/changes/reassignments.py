@@ -15,7 +15,7 @@ from typing import Final
 from barnabas.controller import steps
 from barnabas.controller.context import ControllerContext, LeaderAndIsr, PartitionAndReplica, PartitionStatus, ReplicaStatus
 from barnabas.controller.elections import ElectionStrategy
-from barnabas.controller.events import Event, ReassignmentNodeChange
+from barnabas.controller.events import ControllerEvent, ReassignmentNodeChange
 from barnabas.controller.states.partition_states import PartitionStateMachine
 from barnabas.controller.states.replica_states import ReplicaStateMachine
 from barnabas.controller.states.request_batch import RequestBatch
@@ -54,7 +54,7 @@ class Reassignments:
         partition_states: PartitionStateMachine,
         deletion: TopicDeletionManager,
         new_batch: Callable[[], RequestBatch],
-        put_event: Callable[[Event], None],
+        put_event: Callable[[ControllerEvent], None],
     ) -> None:
         self._context = context
         self._replica_states = replica_states

@@ -19,7 +19,7 @@ from barnabas.controller.states.partition_states import PartitionStateMachine
 from barnabas.controller.states.replica_states import ReplicaStateMachine
 from barnabas.controller.states.topic_deletion import TopicDeletionManager
 from barnabas.controller.steps import Steps
-from barnabas.controller.watches import Watches
+from barnabas.controller.watches import ControllerWatches
 from barnabas.metadata import paths
 from barnabas.metadata.znodes.topics import TopicAssignment
 from barnabas.protocol.errors import ErrorCode
@@ -34,7 +34,7 @@ class TopicChanges:
         self,
         context: ControllerContext,
         random: Random,
-        watches: Watches,
+        watches: ControllerWatches,
         replica_states: ReplicaStateMachine,
         partition_states: PartitionStateMachine,
         deletion: TopicDeletionManager,

@@ -14,7 +14,7 @@ from typing import cast
 from barnabas.controller.channel import ControllerChannel
 from barnabas.controller.context import ControllerContext, LeaderAndIsr, LiveBroker
 from barnabas.controller.events import (
-    Event,
+    ControllerEvent,
     LeaderAndIsrResponseReceived,
     TopicDeletionStopReplicaResponseReceived,
     UpdateMetadataResponseReceived,
@@ -49,7 +49,7 @@ class RequestBatch:
         controller_id: int,
         context: ControllerContext,
         channel: ControllerChannel,
-        put_event: Callable[[Event], object],
+        put_event: Callable[[ControllerEvent], object],
         inter_broker_listener_name: str,
     ) -> None:
         self._controller_id = controller_id

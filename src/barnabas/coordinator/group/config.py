@@ -1,7 +1,6 @@
-"""The settings of the group coordinator, with Kafka's names and defaults; those that begin with `barnabas` are ours.
+"""The settings of the group coordinator, with Kafka's names and defaults; names that begin with `barnabas` are our own.
 
-The broker makes one from its configuration; the coordinator reads it and never changes it. The bounds were checked by the broker's
-configuration.
+The broker makes one from its configuration, which has already checked the bounds. The coordinator never changes it.
 """
 
 from __future__ import annotations
@@ -9,16 +8,17 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from barnabas.coordinator.group.group_memory import GroupMemory
+from barnabas.coordinator.parsed_config import ParsedConfig
 
 INT_MAX: Final = 2**31 - 1
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 5 * 60 * 1000  # not a setting in Kafka either
 
 
 class MigrationPolicy(Enum):
-    """group.consumer.migration.policy: which way a group may change its protocol while it has members."""
+    """group.consumer.migration.policy: the directions in which a group with members may change its protocol."""
 
     DISABLED = "disabled"
     UPGRADE = "upgrade"
@@ -32,10 +32,6 @@ class MigrationPolicy(Enum):
     @property
     def downgrade_enabled(self) -> bool:
         return self in (MigrationPolicy.DOWNGRADE, MigrationPolicy.BIDIRECTIONAL)
-
-
-class Settings(Protocol):
-    def __getitem__(self, name: str, /) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,22 +74,22 @@ class GroupCoordinatorConfig:
         return self.offsets_retention_minutes * 60_000
 
     def memory(self) -> GroupMemory:
-        """New accounts with these limits, for all shards of a broker."""
+        """New accounts with these limits, to be shared by all shards of a broker."""
         return GroupMemory(self.barnabas_group_max_bytes, self.barnabas_groups_max_bytes, self.barnabas_offsets_max_bytes)
 
     def is_protocol_enabled(self, name: str) -> bool:
         return name in self.group_coordinator_rebalance_protocols
 
     @classmethod
-    def of(cls, settings: Settings) -> GroupCoordinatorConfig:
-        """From a broker's parsed configuration; what it does not hold keeps its default."""
-        found: dict[str, Any] = {}
+    def of(cls, config: ParsedConfig) -> GroupCoordinatorConfig:
+        """From a broker's parsed configuration; a setting that it lacks keeps its default."""
+        values: dict[str, Any] = {}
         for name in cls.__dataclass_fields__:
             with suppress(KeyError):
-                found[name] = settings[name.replace("_", ".")]
+                values[name] = config[name.replace("_", ".")]
         for name in ("group_coordinator_rebalance_protocols", "group_consumer_assignors"):
-            if name in found:
-                found[name] = tuple(found[name])
-        if "group_consumer_migration_policy" in found:
-            found["group_consumer_migration_policy"] = MigrationPolicy(found["group_consumer_migration_policy"].lower())
-        return cls(**found)
+            if name in values:
+                values[name] = tuple(values[name])
+        if "group_consumer_migration_policy" in values:
+            values["group_consumer_migration_policy"] = MigrationPolicy(values["group_consumer_migration_policy"].lower())
+        return cls(**values)

@@ -1,16 +1,17 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""The group coordinator as the handlers see it: one method per API, which answers through `respond`, exactly once.
+"""The group coordinator, as the request handlers call it: one method per API, which calls `respond` exactly once.
 
-Checks what can be told without a group, finds the partition, runs the operation on its shard, and turns an error into the response of the
-API. `respond` may be called before a method returns.
+Each method validates the request without looking at the group, finds the partition of the group, runs the operation on its shard, and turns
+an error into the response of the API. `respond` may be called before the method returns.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Final, Generic, TypeVar
+from typing import Final, TypeVar
 
-from barnabas.coordinator.faults import client_code, client_error_code, commit_error_code, error_code, told
+from barnabas.coordinator.faults import client_code, client_error_code, commit_error_code, error_code, truncated
+from barnabas.coordinator.gather import Gather
 from barnabas.coordinator.group.classic.classic_groups import Caller
 from barnabas.coordinator.group.config import GroupCoordinatorConfig
 from barnabas.coordinator.group.consumer.consumer_groups import configured_assignors
@@ -18,8 +19,8 @@ from barnabas.coordinator.group.consumer.heartbeat_epochs import validate_heartb
 from barnabas.coordinator.group.group import partition_for
 from barnabas.coordinator.group.group_metrics import group_gauges, partition_gauges
 from barnabas.coordinator.group.shard import ConsumerPart, GroupCoordinatorShard
-from barnabas.coordinator.result import Result
-from barnabas.coordinator.runtime import CoordinatorRuntime, Producer
+from barnabas.coordinator.result import CoordinatorResult
+from barnabas.coordinator.runtime import CoordinatorRuntime, TransactionProducer
 from barnabas.errors import CoordinatorNotAvailable, InvalidGroupId, KafkaError
 from barnabas.protocol.errors import ErrorCode, UnsupportedVersion
 from barnabas.protocol.messages.consumer_group_describe_response import DescribedGroup as DescribedConsumerGroup
@@ -58,10 +59,10 @@ from barnabas.topic_partition import TopicPartition
 
 R = TypeVar("R")
 Respond = Callable[[R], None]
-Verified = Callable[[int, VerificationGuard | None], None]  # an error, or what the log wants to see with the records
+Verified = Callable[[int, VerificationGuard | None], None]  # an error code, or the guard that the log requires with the records
 Verify = Callable[[int, Verified], None]  # of a partition of `__consumer_offsets`
 
-_PROTOCOL_IS_MANDATORY: Final = 5  # of SyncGroup: from this version on it names the protocol it was told
+_PROTOCOL_IS_MANDATORY: Final = 5  # of SyncGroup: from this version on the request names the protocol of the join response
 _PROTOCOL_NAME_IS_NULLABLE: Final = 7  # of JoinGroup's response
 
 
@@ -70,10 +71,10 @@ class GroupCoordinator:
         self._config = config
         self._runtime = runtime
         self._assignors = tuple(configured_assignors(config))
-        self._partition_count = 0  # until it is started
+        self._partition_count = 0  # 0 until `start`
 
     def start(self, partition_count: int) -> None:
-        """`partition_count` is that of `__consumer_offsets`, or what it will be created with."""
+        """`partition_count` is that of `__consumer_offsets`, or the one it will be created with."""
         self._partition_count = partition_count
 
     def shutdown(self) -> None:
@@ -86,7 +87,7 @@ class GroupCoordinator:
         return partition_for(group_id, self._partition_count)
 
     def on_election(self, partition: int, leader_epoch: int) -> Iterator[None]:
-        """This broker leads a partition of the topic: it is loading until the iterator is exhausted, one slice a step."""
+        """This broker leads a partition of the topic. The partition is loading until the iterator is exhausted, one slice a step."""
         return self._runtime.load(partition, leader_epoch)
 
     def on_resignation(self, partition: int, leader_epoch: int | None) -> None:
@@ -100,7 +101,7 @@ class GroupCoordinator:
     def join_group(self, caller: Caller, request: JoinGroupRequest, respond: Respond[JoinGroupResponse]) -> None:
         join = _Join(caller, request, respond)
         if request.rebalance_timeout_ms == -1:
-            request.rebalance_timeout_ms = request.session_timeout_ms  # version 0 has one timeout for both
+            request.rebalance_timeout_ms = request.session_timeout_ms  # version 0 has one field for both timeouts
         fault = self._fault(request.group_id)
         if fault is None and not self._is_session_timeout_allowed(request.session_timeout_ms):
             fault = int(ErrorCode.INVALID_SESSION_TIMEOUT)
@@ -159,7 +160,7 @@ class GroupCoordinator:
     ) -> None:
         def fail(error: Exception) -> None:
             code = client_error_code(error)
-            message = told(str(error)) if code == error_code(error) and str(error) else None
+            message = truncated(str(error)) if code == error_code(error) and str(error) else None
             respond(ConsumerGroupHeartbeatResponse(error_code=code, error_message=message))
 
         if self._partition_count:
@@ -171,11 +172,11 @@ class GroupCoordinator:
         self._write(request.group_id, lambda shard: _consumer(shard).consumer_heartbeat(caller, request), respond, fail)
 
     def consumer_group_describe(self, group_ids: Sequence[str], respond: Respond[list[DescribedConsumerGroup]]) -> None:
-        """In the order asked. The handler adds the authorized operations."""
-        gather = _Gather[DescribedConsumerGroup](len(group_ids), respond)
+        """The groups in the order of the request. The handler adds the authorized operations."""
+        gather = Gather[DescribedConsumerGroup](len(group_ids), respond)
         for index, group_id in enumerate(group_ids):
             self._describe_consumer_group(group_id, gather.slot(index))
-        gather.start()
+        gather.all_asked()
 
     def _describe_consumer_group(self, group_id: str, respond: Respond[DescribedConsumerGroup]) -> None:
         def fail(error: Exception) -> None:
@@ -190,15 +191,15 @@ class GroupCoordinator:
     # -- offsets
 
     def commit_offsets(self, version: int, request: OffsetCommitRequest, respond: Respond[OffsetCommitResponse]) -> None:
-        """All versions from 1 on; those of version 0 live in the tree and do not come here."""
+        """All versions from 1 on. OffsetCommit version 0 stores offsets in the metadata store and does not use the coordinator."""
         commit = _Commit(version, request, respond)
         self._write(request.group_id, commit.run, respond, commit.fail)
 
     def commit_transactional_offsets(
         self, version: int, request: TxnOffsetCommitRequest, respond: Respond[TxnOffsetCommitResponse], verify: Verify | None = None
     ) -> None:
-        """The offsets are pending until `complete_transaction`. `verify` asks whether the transaction is open, and for the partition of
-        the group to be a part of it; what its log says to a transaction nobody has asked about is another matter."""
+        """The offsets are pending until `complete_transaction`. `verify` makes the transaction coordinator check that the transaction is
+        open and contains the group's partition. Without `verify` the log decides whether it accepts an unverified transaction."""
 
         def fail(error: Exception) -> None:
             respond(_txn_commit_error(request, commit_error_code(error)))
@@ -207,7 +208,7 @@ class GroupCoordinator:
             if code != 0:
                 respond(_txn_commit_error(request, client_code(code)))
                 return
-            producer = Producer(request.producer_id, request.producer_epoch, guard)
+            producer = TransactionProducer(request.producer_id, request.producer_epoch, guard)
             self._write(request.group_id, lambda shard: shard.offsets.commit_transactional(version, request), respond, fail, producer)
 
         fault = self._fault(request.group_id)
@@ -221,7 +222,7 @@ class GroupCoordinator:
     def complete_transaction(
         self,
         partition: int,
-        producer: Producer,
+        producer: TransactionProducer,
         coordinator_epoch: int,
         *,
         committed: bool,
@@ -237,12 +238,12 @@ class GroupCoordinator:
         )
 
     def fetch_offsets(self, request: OffsetFetchRequestGroup, require_stable: bool, respond: Respond[OffsetFetchResponseGroup]) -> None:
-        """One group of an OffsetFetch; `topics` of None asks for everything."""
+        """One group of an OffsetFetch; `topics` of None requests all offsets of the group."""
 
         def fail(error: Exception) -> None:
             code = client_error_code(error)
             if error_code(error) in _NOT_COORDINATOR_ON_FETCH:
-                code = int(ErrorCode.NOT_COORDINATOR)  # what consumers before 3.9 know how to handle
+                code = int(ErrorCode.NOT_COORDINATOR)  # consumers before 3.9 only handle this code
             respond(OffsetFetchResponseGroup(request.group_id, error_code=code))
 
         self._read(request.group_id, lambda shard: shard.offsets.fetch(request, require_stable=require_stable), respond, fail)
@@ -260,13 +261,13 @@ class GroupCoordinator:
         )
 
     def on_topics_changed(self, names: Collection[str], *, created: bool) -> None:
-        """The cluster has other topics (`created`: new ones among them), or they have other partitions: consumer groups look again."""
+        """Topics of the cluster changed (`created`: some are new), or their partitions did. Consumer groups refresh their metadata."""
         for shard in self._runtime.shards():
             if shard.consumer is not None:
                 shard.consumer.on_topics_changed(names, created=created)
 
     def partitions_deleted(self, partitions: Collection[TopicPartition]) -> None:
-        """Topics or partitions are gone from the cluster: so are the offsets committed for them, in every loaded partition."""
+        """Partitions were deleted: delete the offsets committed for them, in every loaded partition of the topic."""
         for partition in self._runtime.partitions():
             self._runtime.write(
                 partition,
@@ -287,25 +288,25 @@ class GroupCoordinator:
         return ListGroupsResponse(groups=groups)
 
     def describe_groups(self, group_ids: Sequence[str], version: int, respond: Respond[list[DescribedGroup]]) -> None:
-        """In the order asked. The handler adds the authorized operations."""
-        gather = _Gather[DescribedGroup](len(group_ids), respond)
+        """The groups in the order of the request. The handler adds the authorized operations."""
+        gather = Gather[DescribedGroup](len(group_ids), respond)
         for index, group_id in enumerate(group_ids):
             self._describe(group_id, version, gather.slot(index))
-        gather.start()
+        gather.all_asked()
 
     def _describe(self, group_id: str, version: int, respond: Respond[DescribedGroup]) -> None:
         def fail(error: Exception) -> None:
-            # An error has no state.
+            # The response to an error carries no group state.
             respond(DescribedGroup(group_id=group_id, error_code=client_error_code(error)))
 
         self._read(group_id, lambda shard: shard.describe(group_id, version), respond, fail)
 
     def delete_groups(self, group_ids: Sequence[str], respond: Respond[list[DeletableGroupResult]]) -> None:
         unique = list(dict.fromkeys(group_ids))
-        gather = _Gather[DeletableGroupResult](len(unique), respond)
+        gather = Gather[DeletableGroupResult](len(unique), respond)
         for index, group_id in enumerate(unique):
             self._delete(group_id, gather.slot(index))
-        gather.start()
+        gather.all_asked()
 
     def _delete(self, group_id: str, respond: Respond[DeletableGroupResult]) -> None:
         self._write(
@@ -317,15 +318,15 @@ class GroupCoordinator:
 
     @property
     def skipped_records(self) -> int:
-        """How many records of `__consumer_offsets` could not be read while partitions were loaded."""
+        """The number of records of `__consumer_offsets` that could not be read while partitions were loaded."""
         return self._runtime.skipped_records
 
     def shards(self) -> list[GroupCoordinatorShard]:
-        """Of all partitions; none while one is being loaded."""
+        """The shards of all partitions; empty while a partition is loading."""
         return [] if self._runtime.is_loading else self._runtime.shards()
 
     def gauges(self) -> dict[str, int]:
-        """Kafka's gauges of this coordinator, by name."""
+        """Kafka's gauges of this coordinator, by metric name."""
         runtime = self._runtime
         active = len(runtime.partitions())
         partitions = partition_gauges(runtime.partition_count - active, active, runtime.failed_count)
@@ -341,10 +342,10 @@ class GroupCoordinator:
     def _write(
         self,
         group_id: str,
-        operation: Callable[[GroupCoordinatorShard], Result[R]],
+        operation: Callable[[GroupCoordinatorShard], CoordinatorResult[R]],
         respond: Callable[[R], None],
         fail: Callable[[Exception], None],
-        producer: Producer | None = None,
+        producer: TransactionProducer | None = None,
     ) -> None:
         if not self._partition_count:
             fail(CoordinatorNotAvailable())
@@ -359,7 +360,7 @@ class GroupCoordinator:
         respond: Callable[[R], None],
         fail: Callable[[Exception], None],
     ) -> None:
-        self._write(group_id, lambda shard: Result(response=operation(shard)), respond, fail)
+        self._write(group_id, lambda shard: CoordinatorResult(response=operation(shard)), respond, fail)
 
 
 _NOT_COORDINATOR_ON_FETCH: Final = frozenset(
@@ -367,32 +368,11 @@ _NOT_COORDINATOR_ON_FETCH: Final = frozenset(
 )
 
 
-class _Gather(Generic[R]):
-    """Collects one answer per place, in order, and passes them on when all are there."""
-
-    def __init__(self, count: int, respond: Respond[list[R]]) -> None:
-        self._found: list[R | None] = [None] * count
-        self._missing = count + 1  # one for `start`, so that nothing is passed on before all were asked
-        self._respond = respond
-
-    def slot(self, index: int) -> Respond[R]:
-        def fill(answer: R) -> None:
-            self._found[index] = answer
-            self.start()
-
-        return fill
-
-    def start(self) -> None:
-        self._missing -= 1
-        if self._missing == 0:
-            self._respond([answer for answer in self._found if answer is not None])
-
-
-# What is asked most often has a class of its own: closures would cost more than the work.
+# The most frequent requests have classes of their own, because closures would cost more than the work.
 
 
 class _Join:
-    """A JoinGroup. The first answer counts: it may be answered by the operation and again by the failure of its append."""
+    """A JoinGroup. Only the first answer is sent: the operation may answer, and then the failure of its append."""
 
     __slots__ = ("_caller", "_is_answered", "_request", "_respond")
 
@@ -402,7 +382,7 @@ class _Join:
         self._respond = respond
         self._is_answered = False
 
-    def run(self, shard: GroupCoordinatorShard) -> Result[None]:
+    def run(self, shard: GroupCoordinatorShard) -> CoordinatorResult[None]:
         return shard.join(self._caller, self._request, self.answer)
 
     def fail(self, error: Exception) -> None:
@@ -418,7 +398,7 @@ class _Join:
 
 
 class _Sync:
-    """A SyncGroup. The first answer counts here too."""
+    """A SyncGroup. Only the first answer is sent, as for `_Join`."""
 
     __slots__ = ("_is_answered", "_request", "_respond")
 
@@ -427,13 +407,13 @@ class _Sync:
         self._respond = respond
         self._is_answered = False
 
-    def run(self, shard: GroupCoordinatorShard) -> Result[None]:
+    def run(self, shard: GroupCoordinatorShard) -> CoordinatorResult[None]:
         return shard.sync(self._request, self.answer)
 
     def fail(self, error: Exception) -> None:
         code = client_error_code(error)
-        # The rebalance that the member was part of is lost with the state of the former coordinator, so the member has to join again.
-        # Kafka's Java clients know REBALANCE_IN_PROGRESS here; COORDINATOR_LOAD_IN_PROGRESS would end their poll.
+        # The rebalance of this member is lost with the state of the former coordinator, so the member has to rejoin.
+        # Kafka's Java clients handle REBALANCE_IN_PROGRESS here; COORDINATOR_LOAD_IN_PROGRESS would end their poll.
         if code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             code = int(ErrorCode.REBALANCE_IN_PROGRESS)
         self.answer(SyncGroupResponse(error_code=code))
@@ -451,12 +431,12 @@ class _Heartbeat:
         self._request = request
         self._respond = respond
 
-    def run(self, shard: GroupCoordinatorShard) -> Result[HeartbeatResponse]:
+    def run(self, shard: GroupCoordinatorShard) -> CoordinatorResult[HeartbeatResponse]:
         return shard.heartbeat(self._request)
 
     def fail(self, error: Exception) -> None:
         code = client_error_code(error)
-        # While the group loads nobody's session runs, so the member is told that all is well.
+        # No session timer runs while the group is loading, so the heartbeat succeeds.
         self._respond(HeartbeatResponse(error_code=0 if code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else code))
 
 
@@ -468,7 +448,7 @@ class _Commit:
         self._request = request
         self._respond = respond
 
-    def run(self, shard: GroupCoordinatorShard) -> Result[OffsetCommitResponse]:
+    def run(self, shard: GroupCoordinatorShard) -> CoordinatorResult[OffsetCommitResponse]:
         return shard.offsets.commit(self._version, self._request)
 
     def fail(self, error: Exception) -> None:
@@ -482,14 +462,16 @@ def _consumer(shard: GroupCoordinatorShard) -> ConsumerPart:
 
 
 def _nothing(_: object) -> None:
-    """The answer is given elsewhere."""
+    """For operations that send their response themselves."""
 
 
 def _commit_error(request: OffsetCommitRequest, code: int) -> OffsetCommitResponse:
     return OffsetCommitResponse(
         topics=[
             OffsetCommitResponseTopic(
-                topic.name, topic.topic_id, [OffsetCommitResponsePartition(wanted.partition_index, code) for wanted in topic.partitions]
+                topic.name,
+                topic.topic_id,
+                [OffsetCommitResponsePartition(partition.partition_index, code) for partition in topic.partitions],
             )
             for topic in request.topics
         ]
@@ -500,7 +482,7 @@ def _txn_commit_error(request: TxnOffsetCommitRequest, code: int) -> TxnOffsetCo
     return TxnOffsetCommitResponse(
         topics=[
             TxnOffsetCommitResponseTopic(
-                topic.name, [TxnOffsetCommitResponsePartition(wanted.partition_index, code) for wanted in topic.partitions]
+                topic.name, [TxnOffsetCommitResponsePartition(partition.partition_index, code) for partition in topic.partitions]
             )
             for topic in request.topics
         ]

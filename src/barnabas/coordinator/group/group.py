@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""What all kinds of group have in common, and to which partition of `__consumer_offsets` a group belongs.
+"""The interface of all kinds of group, and the mapping of a group to its partition of `__consumer_offsets`.
 
-Offsets, listing and deletion see a group only through this: whether classic or consumer, it says who may commit, what it is subscribed to
-and how it is removed.
+Offsets, listing and deletion use a group only through this interface: it validates commits, names the subscribed topics and gives the
+records that remove the group.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 
 from barnabas.coordinator.group.group_memory import GROUP_BYTES
 from barnabas.coordinator.memory_account import MemoryAccount
-from barnabas.coordinator.result import Record
+from barnabas.coordinator.result import CoordinatorRecord
 from barnabas.java_hash import java_hash
 from barnabas.protocol.messages.list_groups_response import ListedGroup
 from barnabas.uuid import Uuid
@@ -33,11 +33,11 @@ class GroupType(Enum):
 
     @classmethod
     def parse(cls, name: str) -> GroupType:
-        """The type of this name in any case; UNKNOWN when there is none."""
+        """The type of this name, in any case; UNKNOWN when no type has it."""
         return next((kind for kind in cls if kind.value == name.lower()), cls.UNKNOWN)
 
 
-class Offset:
+class CommittedOffset:
     """A committed offset."""
 
     __slots__ = ("commit_timestamp", "expire_timestamp", "leader_epoch", "metadata", "offset", "record_offset", "topic_id")
@@ -53,15 +53,15 @@ class Offset:
         topic_id: Uuid = Uuid.ZERO,
     ) -> None:
         self.offset = offset
-        self.leader_epoch = leader_epoch  # -1 when the consumer did not say
+        self.leader_epoch = leader_epoch  # -1 when the consumer did not send it
         self.metadata = metadata
         self.commit_timestamp = commit_timestamp
-        self.expire_timestamp = expire_timestamp  # only of commits that asked for a retention of their own
-        self.record_offset = record_offset  # where in the log this commit was read from; -1 when it was not
-        self.topic_id = topic_id  # zero when the consumer named the topic only
+        self.expire_timestamp = expire_timestamp  # only of commits with a retention of their own
+        self.record_offset = record_offset  # the offset of the record this commit was replayed from; -1 when it was not replayed
+        self.topic_id = topic_id  # zero when the consumer sent only the topic name
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Offset):
+        if not isinstance(other, CommittedOffset):
             return NotImplemented
         return self._parts() == other._parts()
 
@@ -70,27 +70,28 @@ class Offset:
 
     def __repr__(self) -> str:
         return (
-            f"Offset({self.offset}, leader_epoch={self.leader_epoch}, metadata={self.metadata!r}, commit_timestamp={self.commit_timestamp})"
+            f"CommittedOffset({self.offset}, leader_epoch={self.leader_epoch}, metadata={self.metadata!r}, "
+            f"commit_timestamp={self.commit_timestamp})"
         )
 
 
-# Says of one partition of a commit (topic, topic id, partition) whether it may be committed, by raising or not.
+# Validates one partition of a commit (topic, topic id, partition). Raises if it may not be committed.
 CommitPartitionValidator = Callable[[str, Uuid, int], None]
 
-# From which moment on the retention of an offset counts.
-RetentionBase = Callable[[Offset], int]
+# The time from which the retention of an offset counts.
+RetentionBase = Callable[[CommittedOffset], int]
 
 
 class Group(ABC):
-    """A group of any kind. The validate methods raise the KafkaError the client hears, and return nothing when all is well."""
+    """A group of any kind. The validate methods raise the KafkaError that the client receives."""
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
-        self.held_bytes = GROUP_BYTES + len(group_id)  # of its members and itself, without offsets
+        self.held_bytes = GROUP_BYTES + len(group_id)  # of the group and its members, without offsets
         self._account: MemoryAccount | None = None
 
     def enter_account(self, account: MemoryAccount) -> None:
-        """From here on the bytes of the group count in the account, also those that it grows and shrinks by."""
+        """From now on `account` includes the bytes of the group and follows their changes."""
         self.leave_account()
         self._account = account
         account.used += self.held_bytes
@@ -112,12 +113,12 @@ class Group(ABC):
     @property
     @abstractmethod
     def state_name(self) -> str:
-        """As clients see it: `Empty`, `Stable`…"""
+        """The state as clients see it: `Empty`, `Stable`…"""
 
     @property
     @abstractmethod
     def protocol_type(self) -> str:
-        """What ListGroups says: `consumer`, `connect`…; empty when the group never had a member."""
+        """The protocol type in ListGroups: `consumer`, `connect`…; empty when the group never had a member."""
 
     @property
     @abstractmethod
@@ -134,7 +135,7 @@ class Group(ABC):
     def validate_offset_commit(
         self, member_id: str, group_instance_id: str | None, generation_or_epoch: int, *, transactional: bool, version: int
     ) -> CommitPartitionValidator | None:
-        """None when every partition may be committed."""
+        """The check for each partition; None when every partition may be committed."""
 
     @abstractmethod
     def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> None: ...
@@ -149,15 +150,15 @@ class Group(ABC):
     def is_subscribed_to(self, topic: str) -> bool: ...
 
     @abstractmethod
-    def tombstones(self) -> list[Record]:
-        """The records that remove the group, its offsets aside."""
+    def tombstones(self) -> list[CoordinatorRecord]:
+        """The records that remove the group, without those of its offsets."""
 
     @abstractmethod
     def retention_base(self) -> RetentionBase | None:
-        """From when on offsets age; None when in this state none expire."""
+        """The start of the retention of offsets; None when no offset expires in this state."""
 
     def is_in_states(self, states: Collection[str]) -> bool:
-        """Whether the state is one of these, given in lower case."""
+        """Whether the state is one of `states`, given in lower case."""
         return self.state_name.lower() in states
 
     def as_listed(self) -> ListedGroup:
@@ -168,15 +169,15 @@ class Group(ABC):
 
 def partition_for(group_id: str, partition_count: int) -> int:
     """The partition of `__consumer_offsets` whose leader coordinates the group."""
-    found = _known_hash(group_id) if len(group_id) <= _KEPT_ID_SIZE_MAX else java_hash(group_id)
-    return java_abs(found) % partition_count
+    id_hash = _cached_hash(group_id) if len(group_id) <= _CACHED_ID_SIZE_MAX else java_hash(group_id)
+    return java_abs(id_hash) % partition_count
 
 
-# Every request of a group asks for it. Only short ids are kept: what is kept must be bounded in bytes, too.
-_known_hash: Final = lru_cache(maxsize=4096)(java_hash)
-_KEPT_ID_SIZE_MAX: Final = 256
+# Every request of a group needs the hash. Only short ids are cached, so that the cache is bounded in bytes, too.
+_cached_hash: Final = lru_cache(maxsize=4096)(java_hash)
+_CACHED_ID_SIZE_MAX: Final = 256
 
 
 def java_abs(value: int) -> int:
-    """Kafka's Utils.abs: the smallest int, which has no positive counterpart, becomes 0."""
+    """Kafka's Utils.abs: the smallest int has no positive counterpart and becomes 0."""
     return 0 if value == -(1 << 31) else abs(value)

@@ -1,7 +1,7 @@
 """Kafka's metrics of the group coordinator, by the names under which Kafka's documentation lists them.
 
-Gauges are counted when they are asked for; counts are what the sensors have summed up since the broker was started. Every name is there at
-any time, zero or not, so that a reader never has to guess whether nothing happened or the name has changed.
+Gauges are computed on demand; counts are the sums of the sensors since the broker started. Every name is always present, also with the
+value zero, so that a reader can tell "nothing happened" from "the name has changed".
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _COUNTS: Final = {
 
 
 def group_gauges(shards: Iterable[GroupCoordinatorShard]) -> dict[str, int]:
-    """How many groups there are, of which kind and in which state, and how many offsets."""
+    """The number of groups by type and by state, and the number of offsets."""
     gauges = {f"{CLASSIC}NumGroups": 0, f"{CLASSIC}NumOffsets": 0}
     gauges |= {f"{CLASSIC}NumGroups{state.value}": 0 for state in ClassicGroupState}
     gauges |= {f"{MODERN}group-count,protocol={kind.value}": 0 for kind in _PROTOCOLS}
@@ -54,11 +54,11 @@ def group_gauges(shards: Iterable[GroupCoordinatorShard]) -> dict[str, int]:
 
 
 def partition_gauges(loading: int, active: int, failed: int) -> dict[str, int]:
-    """How many partitions of `__consumer_offsets` are being loaded here, serve their groups, or could not be loaded."""
+    """The number of partitions of `__consumer_offsets` that are loading here, are active, or failed to load."""
     counts = {"loading": loading, "active": active, "failed": failed}
     return {f"{MODERN}num-partitions,state={state}": count for state, count in counts.items()}
 
 
 def group_counts(sensors: Mapping[str, int]) -> dict[str, int]:
-    """What the coordinator has recorded, sensor by sensor."""
+    """The counts of the sensors, by metric name."""
     return {f"{MODERN}{name}": sensors.get(sensor, 0) for sensor, name in _COUNTS.items()}

@@ -1,4 +1,4 @@
-"""The groups of a shard by their id. A group counts in the broker's account of memory for as long as it is in the table."""
+"""The groups of a shard by their id. The broker's memory account includes a group while it is in the table."""
 
 from __future__ import annotations
 
@@ -24,6 +24,6 @@ class GroupTable(dict[str, Group]):
         group.leave_account()
 
     def leave_account(self) -> None:
-        """The shard is unloaded: whatever still refers to its groups counts no more."""
+        """The shard is unloaded: its groups leave the account, even if something still refers to them."""
         for group in self.values():
             group.leave_account()

@@ -1,15 +1,15 @@
-"""Turns a classic group into a consumer group and back, while its members go on reading.
+"""Converts a classic group into a consumer group and back, while its members go on consuming.
 
-The way up is taken when the first member of the consumer protocol joins a classic group of consumers, the way down when the last one
-leaves. Both are records that remove the one group and make the other; offsets are not touched. These are functions of a group: they
-decide what the other group would be, and change nothing.
+The upgrade happens when the first member of the consumer protocol joins a classic group of consumers, the downgrade when the last such
+member leaves. Both are records that remove one group and create the other; offsets are not touched. The functions here compute the
+converted group and change nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from barnabas.coordinator.group.classic.classic_group import STABLE, ClassicGroup, ClassicMember
+from barnabas.coordinator.group.classic.classic_group import STABLE, ClassicGroup, ClassicGroupMember
 from barnabas.coordinator.group.classic.consumer_protocol import read_assignment, read_subscription, version_of, write_assignment
 from barnabas.coordinator.group.config import GroupCoordinatorConfig
 from barnabas.coordinator.group.consumer.consumer_group import PROTOCOL_TYPE, ConsumerGroup
@@ -23,14 +23,14 @@ from barnabas.coordinator.group.consumer.consumer_group_records import (
 )
 from barnabas.coordinator.group.consumer.metadata_hash import MetadataHashes
 from barnabas.coordinator.group.topics_image import TopicsImage
-from barnabas.coordinator.result import Record
+from barnabas.coordinator.result import CoordinatorRecord
 from barnabas.errors import GroupIdNotFound
 from barnabas.protocol.coordinator_records.consumer_group_member_metadata_value import ClassicMemberMetadata, ClassicProtocol
 from barnabas.protocol.errors import MalformedMessage
 
 
 def validate_upgrade(group: ClassicGroup, config: GroupCoordinatorConfig) -> None:
-    """Raises GroupIdNotFound with the reason: to a member of the consumer protocol, a classic group is no group."""
+    """Raises GroupIdNotFound with the reason: for a member of the consumer protocol, a classic group does not exist."""
     fault = None
     if not config.group_consumer_migration_policy.upgrade_enabled:
         fault = "online upgrade is disabled"
@@ -43,7 +43,7 @@ def validate_upgrade(group: ClassicGroup, config: GroupCoordinatorConfig) -> Non
 
 
 def upgraded(classic: ClassicGroup, image: TopicsImage, hashes: MetadataHashes) -> ConsumerGroup:
-    """The consumer group a classic one becomes: its last assignment is every member's target and current one. Raises GroupIdNotFound."""
+    """The consumer group for a classic one. The last assignment becomes the target and the current assignment. Raises GroupIdNotFound."""
     group = ConsumerGroup(classic.group_id)
     group.group_epoch = group.assignment_epoch = classic.generation_id
     for classic_member in classic.members.values():
@@ -59,8 +59,8 @@ def upgraded(classic: ClassicGroup, image: TopicsImage, hashes: MetadataHashes) 
     return group
 
 
-def _upgraded_member(classic: ClassicGroup, member: ClassicMember, image: TopicsImage) -> ConsumerGroupMember:
-    # One that joined a rebalance in progress need not know the protocol of the last generation.
+def _upgraded_member(classic: ClassicGroup, member: ClassicGroupMember, image: TopicsImage) -> ConsumerGroupMember:
+    # A member that joined a rebalance in progress need not support the protocol of the last generation.
     subscription = read_subscription(member.protocols.get(classic.protocol_name or "", next(iter(member.protocols.values()), b"")))
     return ConsumerGroupMember(
         member_id=member.member_id,
@@ -77,9 +77,9 @@ def _upgraded_member(classic: ClassicGroup, member: ClassicMember, image: Topics
     )
 
 
-def _assigned(group_id: str, member: ClassicMember, image: TopicsImage) -> Assignment:
+def _assigned(group_id: str, member: ClassicGroupMember, image: TopicsImage) -> Assignment:
     if not member.assignment:
-        return NO_PARTITIONS  # joined and has never synced
+        return NO_PARTITIONS  # the member joined and never synced
     assignment = read_assignment(member.assignment)
     if assignment.user_data:
         raise GroupIdNotFound(
@@ -97,8 +97,8 @@ def classic_metadata(session_timeout_ms: int, protocols: Mapping[str, bytes]) ->
     return ClassicMemberMetadata(session_timeout_ms, [ClassicProtocol(name, bytes(metadata)) for name, metadata in protocols.items()])
 
 
-def upgrade_records(group: ConsumerGroup) -> list[Record]:
-    """The records that make an upgraded group."""
+def upgrade_records(group: ConsumerGroup) -> list[CoordinatorRecord]:
+    """The records that create an upgraded group."""
     members = group.members.values()
     return [
         *(member_record(group.group_id, member) for member in members),
@@ -112,7 +112,7 @@ def upgrade_records(group: ConsumerGroup) -> list[Record]:
 def allows_downgrade(
     group: ConsumerGroup, config: GroupCoordinatorConfig, leaving: Mapping[str, ConsumerGroupMember], staying: int
 ) -> bool:
-    """Whether the group becomes a classic one when these leave and so many stay."""
+    """Whether the group becomes a classic one when `leaving` leave and `staying` members remain."""
     return (
         group.all_use_classic_protocol_without(leaving)
         and staying > 0
@@ -128,7 +128,7 @@ def downgraded(
     image: TopicsImage,
     now_ms: int,
 ) -> ClassicGroup:
-    """The classic group a consumer group becomes, without `leaving`; `joining` is a static member in the place of one of them."""
+    """The classic group for a consumer group, without `leaving`; `joining` is a static member that replaces one of them."""
     classic = ClassicGroup(group.group_id, STABLE, group.group_epoch, PROTOCOL_TYPE, state_timestamp=now_ms)
     replaced = group.static_member(joining.instance_id) if joining is not None else None
     for member in group.members.values():
@@ -139,18 +139,18 @@ def downgraded(
     classic.protocol_name = classic.select_protocol()
     classic.subscribed_topics = classic.compute_subscribed_topics()
     for member_id, classic_member in classic.members.items():
-        had_by = replaced.member_id if joining is not None and replaced is not None and member_id == joining.member_id else member_id
+        source_id = replaced.member_id if joining is not None and replaced is not None and member_id == joining.member_id else member_id
         try:
             version = version_of(classic_member.metadata(classic.protocol_name))
         except MalformedMessage as error:
             raise GroupIdNotFound(f"Cannot downgrade the classic group {group.group_id}: {error}.") from error
-        classic.assign(classic_member, write_assignment(group.target_assignment.get(had_by, NO_PARTITIONS), image, version))
+        classic.assign(classic_member, write_assignment(group.target_assignment.get(source_id, NO_PARTITIONS), image, version))
     return classic
 
 
-def _downgraded_member(member: ConsumerGroupMember) -> ClassicMember:
+def _downgraded_member(member: ConsumerGroupMember) -> ClassicGroupMember:
     assert member.classic is not None
-    return ClassicMember(
+    return ClassicGroupMember(
         member.member_id,
         member.instance_id,
         member.client_id,

@@ -1,8 +1,9 @@
-"""Resolves the regular expressions of all groups of a broker into topics, in slices, so that no client waits for another's expression.
+"""Resolves the regular expressions of all groups of a broker into topics, in slices, so that no request waits for another's expression.
 
-One queue for all groups: whoever makes more groups or expressions gets no more of the loop. A slice ends after SLICE_MS, or after
-SLICE_STEPS names, and is followed by a rest that is REST_FACTOR times as long. A group that has used many slices waits behind groups that
-have used few: simple expressions are resolved soon, however many costly ones there are. Time is given, never read.
+All groups share one queue, so more groups or expressions get no larger share of the event loop. A slice ends after SLICE_MS, or after
+SLICE_STEPS names, and a pause of REST_FACTOR times its duration follows. A group that has used many slices waits behind groups that have
+used few: simple expressions are resolved soon, however many costly ones there are. The clock is passed in; this module never reads it
+itself.
 """
 
 from __future__ import annotations
@@ -14,19 +15,19 @@ from typing import Final
 
 from barnabas.coordinator.expression import ExpressionError, compile_expression
 
-SLICE_MS: Final = 5  # one match more may follow: up to 10 ms, by the bound on programs
+SLICE_MS: Final = 5  # one more match may follow: up to 10 ms, by the bound on the program size
 SLICE_STEPS: Final = 2_000  # names matched; a simple expression takes 2 µs for each
 REST_FACTOR: Final = 4
-_SLICE_HANDICAP: Final = 100  # a slice used counts like so many groups that came before
+_SLICE_HANDICAP: Final = 100  # a used slice ranks a group behind this many later submissions
 
 log = logging.getLogger(__name__)
 
 Resolved = dict[str, frozenset[str]]
-Defer = Callable[[int, Callable[[], None]], object]  # runs a call after some milliseconds
+Defer = Callable[[int, Callable[[], None]], object]  # runs a callback after some milliseconds
 
 
 class _Job:
-    """The expressions of one group. `steps` is created with the first slice, with the topics there are then."""
+    """The expressions of one group. `steps` is created in the first slice, with the topics that exist then."""
 
     __slots__ = ("group_id", "on_resolved", "rank", "regexes", "resolved", "steps")
 
@@ -49,7 +50,7 @@ class RegexQueue:
         self._topic_names = topic_names
         self._names: tuple[str, ...] | None = None  # shared by all jobs that started since the topics changed
         self._jobs: dict[str, _Job] = {}
-        self._heap: list[_Job] = []  # cancelled jobs stay in it until their turn
+        self._heap: list[_Job] = []  # a cancelled job stays here until it is popped
         self._submitted = 0
         self._is_scheduled = False
 
@@ -91,7 +92,7 @@ class RegexQueue:
             self._defer(max(1, REST_FACTOR * (self._monotonic_ms() - started_ms)), self._run_slice)
 
     def _work_on(self, job: _Job, steps_left: int, end_ms: int) -> int:
-        """Works on the job until it is done or the slice is over; returns the steps that are left of the slice."""
+        """Work on the job until it is done or the slice is over; returns the steps left in the slice."""
         if job.steps is None:
             job.steps = resolution(job.regexes, self._snapshot(), job.resolved)
         for _ in job.steps:
@@ -111,9 +112,9 @@ class RegexQueue:
 
 
 def resolution(regexes: Iterable[str], topic_names: Collection[str], resolved: Resolved) -> Iterator[None]:
-    """Fills `resolved` with the topics that match, per expression; each step matches one name, or compiles one expression.
+    """Fills `resolved` with the matching topics of each expression; each step matches one name, or compiles one expression.
 
-    An expression that is not served (Kafka, or a newer release, has written it to the log) matches no topic.
+    An expression that cannot be compiled here (Kafka or a newer release has written it to the log) matches no topic.
     """
     for regex in regexes:
         matches: set[str] = set()

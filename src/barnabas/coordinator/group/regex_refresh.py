@@ -1,7 +1,7 @@
-"""Keeps the regular expressions of consumer groups resolved.
+"""Keeps the regular expressions of consumer groups resolved to topics.
 
-All expressions of a group are resolved together, by the queue that the groups of a broker share: when a new one comes, when topics were
-created, and now and then. The result is written like any other; heartbeats see it when it has been.
+All expressions of a group are resolved together, by the queue that all groups of the broker share: when a member subscribes to a new one,
+when topics were created, and periodically. The result is written as records; heartbeats use it once it is replayed.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from barnabas.coordinator.group.consumer.metadata_hash import MetadataHashes
 from barnabas.coordinator.group.consumer.subscription import NOTHING_RESOLVED, ResolvedRegex, validate_regex
 from barnabas.coordinator.group.group import Group
 from barnabas.coordinator.group.regex_queue import RegexQueue
-from barnabas.coordinator.metrics import CONSUMER_GROUP_REBALANCES, Metrics
-from barnabas.coordinator.result import Clock, Record, Result, Timer
+from barnabas.coordinator.metrics import CONSUMER_GROUP_REBALANCES, CoordinatorMetrics
+from barnabas.coordinator.result import Clock, CoordinatorRecord, CoordinatorResult, CoordinatorTimer
 
-METADATA_REFRESH_INTERVAL_MS: Final = 2**31 - 1  # a change of a topic asks for a look at once; this only bounds forgetting
+METADATA_REFRESH_INTERVAL_MS: Final = 2**31 - 1  # a topic change requests a refresh at once; this is only the upper bound
 MIN_INTERVAL_MS: Final = 10_000
 
 
 class RegexChange(Enum):
     NONE = 0
-    UNRESOLVED = 1  # another expression, whose topics are not known yet
-    RESOLVED = 2  # another expression, or none any more, and its topics are known
+    UNRESOLVED = 1  # the expression changed, and its topics are not resolved yet
+    RESOLVED = 2  # the expression changed or was removed, and its topics are resolved
 
 
 class RegexRefresh:
@@ -37,10 +37,10 @@ class RegexRefresh:
         groups: dict[str, Group],
         config: GroupCoordinatorConfig,
         clock: Clock,
-        timer: Timer,
+        timer: CoordinatorTimer,
         queue: RegexQueue,
         hashes: MetadataHashes,
-        metrics: Metrics,
+        metrics: CoordinatorMetrics,
     ) -> None:
         self._groups = groups
         self._config = config
@@ -49,14 +49,16 @@ class RegexRefresh:
         self._queue = queue
         self._hashes = hashes
         self._metrics = metrics
-        # Grows with every new topic, also over restarts: an expression resolved at an older version has not seen the topic.
+        # Grows with every new topic, also across restarts: an expression resolved at an older version has not been matched with the topic.
         self._version = clock.now_ms()
 
     def on_topics_created(self) -> None:
         self._version = max(self._clock.now_ms(), self._version + 1)
 
-    def update(self, group: ConsumerGroup, old: ConsumerGroupMember, new: ConsumerGroupMember, records: list[Record]) -> RegexChange:
-        """Follow a member's change of expression, and start a refresh when one is due. Raises InvalidRegularExpression."""
+    def update(
+        self, group: ConsumerGroup, old: ConsumerGroupMember, new: ConsumerGroupMember, records: list[CoordinatorRecord]
+    ) -> RegexChange:
+        """Handle a member's change of expression, and start a refresh when one is due. Raises InvalidRegularExpression."""
         is_new = bool(new.subscribed_topic_regex) and group.subscribed_regexes.get(new.subscribed_topic_regex or "", 0) == 0
         change = self._change(group, old, new, records)
         if change is not RegexChange.NONE and is_new:
@@ -64,12 +66,12 @@ class RegexRefresh:
         elif not group.subscribed_regexes:
             return change
         regexes = group.regexes_with(old, new)
-        if regexes and self._is_due(group, len(regexes), asked=change is not RegexChange.NONE and is_new):
+        if regexes and self._is_due(group, len(regexes), requested=change is not RegexChange.NONE and is_new):
             self._submit(group.group_id, sorted(regexes))
         return change
 
     def _submit(self, group_id: str, regexes: list[str]) -> None:
-        version = self._version  # topics that are created from now on may be missed
+        version = self._version  # topics created from now on may be missed
 
         def on_resolved(resolved: Mapping[str, frozenset[str]]) -> None:
             self._timer.schedule(regex_key(group_id), 0, lambda: self.refresh(group_id, resolved, version))
@@ -77,21 +79,23 @@ class RegexRefresh:
         self._queue.submit(group_id, regexes, on_resolved)
 
     def cancel(self, group_id: str) -> None:
-        """The group is no longer coordinated here."""
+        """To be called when the group is no longer coordinated here."""
         self._queue.cancel(group_id)
 
-    def _change(self, group: ConsumerGroup, old: ConsumerGroupMember, new: ConsumerGroupMember, records: list[Record]) -> RegexChange:
+    def _change(
+        self, group: ConsumerGroup, old: ConsumerGroupMember, new: ConsumerGroupMember, records: list[CoordinatorRecord]
+    ) -> RegexChange:
         before, after = old.subscribed_topic_regex, new.subscribed_topic_regex
         if before == after:
             return RegexChange.NONE
         if before and group.subscribed_regexes.get(before) == 1:
             records.append(regex_tombstone(group.group_id, before))
         if after:
-            known = group.subscribed_regexes.get(after, 0) > 0 and after in group.resolved_regexes
-            return RegexChange.RESOLVED if known else RegexChange.UNRESOLVED
+            is_resolved = group.subscribed_regexes.get(after, 0) > 0 and after in group.resolved_regexes
+            return RegexChange.RESOLVED if is_resolved else RegexChange.UNRESOLVED
         return RegexChange.RESOLVED if before else RegexChange.UNRESOLVED
 
-    def _is_due(self, group: ConsumerGroup, regex_count: int, *, asked: bool) -> bool:
+    def _is_due(self, group: ConsumerGroup, regex_count: int, *, requested: bool) -> bool:
         if self._queue.is_waiting(group.group_id) or self._timer.is_scheduled(regex_key(group.group_id)):
             return False
         last = group.last_regex_refresh
@@ -99,26 +103,26 @@ class RegexRefresh:
             return True
         now_ms = self._clock.now_ms()
         if last.timestamp_ms <= now_ms <= last.timestamp_ms + MIN_INTERVAL_MS:
-            return False  # one that seems to be of later was written before the wall clock was set back
+            return False  # a later timestamp means that the wall clock was set back since it was written
         return (
-            asked
+            requested
             or regex_count != len(group.resolved_regexes)
             or last.version < self._version
             or now_ms > last.timestamp_ms + self._config.group_consumer_regex_refresh_interval_ms
         )
 
-    def refresh(self, group_id: str, resolved: Mapping[str, frozenset[str]], version: int) -> Result[None] | None:
-        """Write the topics that expressions were resolved to, and move the group on if it matters."""
+    def refresh(self, group_id: str, resolved: Mapping[str, frozenset[str]], version: int) -> CoordinatorResult[None] | None:
+        """Write the topics of the resolved expressions, and bump the group epoch if they changed."""
         group = self._groups.get(group_id)
         if not isinstance(group, ConsumerGroup):
             return None
         now_ms = self._clock.now_ms()
         topics = group.subscribed_topics.copy()
-        records: list[Record] = []
+        records: list[CoordinatorRecord] = []
         changed = False
         for regex, matches in resolved.items():
             if group.subscribed_regexes.get(regex, 0) == 0:
-                continue  # its last member left meanwhile
+                continue  # the last member with this expression left meanwhile
             before = group.resolved_regexes.get(regex, NOTHING_RESOLVED).topics
             if before != matches:
                 changed = True
@@ -131,7 +135,7 @@ class RegexRefresh:
             records.append(group_epoch_record(group_id, epoch, metadata_hash))
             self._metrics.record(CONSUMER_GROUP_REBALANCES, 1)
             group.set_metadata_refresh(self._clock.monotonic_ms() + METADATA_REFRESH_INTERVAL_MS, epoch)
-        return Result(records)
+        return CoordinatorResult(records)
 
 
 def regex_key(group_id: str) -> str:

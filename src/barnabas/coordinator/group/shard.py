@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
 """The groups and offsets of one partition of `__consumer_offsets`.
 
-Sends a request to the kind of group it is for, a record to the part that replays it, and looks after what concerns all kinds: listing,
-describing, deleting and expiring. Groups of the consumer protocol are looked after by `consumer`, which the owner sets.
+Passes a request to the classic or the consumer groups and a record to the class that replays it. Implements what concerns all kinds of
+group: listing, describing, deleting and expiring. `consumer` handles the groups of the consumer protocol; the owner of the shard sets it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable
 from typing import Final, Protocol
 
-from barnabas.coordinator.faults import told
+from barnabas.coordinator.faults import truncated
 from barnabas.coordinator.group.classic.classic_group import (
     DEAD,
     GROUP_METADATA,
@@ -24,9 +24,9 @@ from barnabas.coordinator.group.config import GroupCoordinatorConfig
 from barnabas.coordinator.group.group import Group, GroupType
 from barnabas.coordinator.group.group_memory import GroupMemory
 from barnabas.coordinator.group.group_table import GroupTable
-from barnabas.coordinator.group.offsets import OFFSET_COMMIT, Offsets
-from barnabas.coordinator.metrics import Metrics
-from barnabas.coordinator.result import Clock, Record, Result, Timer
+from barnabas.coordinator.group.offsets import OFFSET_COMMIT, OffsetMetadataManager
+from barnabas.coordinator.metrics import CoordinatorMetrics
+from barnabas.coordinator.result import Clock, CoordinatorRecord, CoordinatorResult, CoordinatorTimer
 from barnabas.errors import GroupIdNotFound, KafkaError, UnknownMemberId
 from barnabas.protocol.coordinator_records.group_metadata_key import GroupMetadataKey
 from barnabas.protocol.coordinator_records.group_metadata_value import GroupMetadataValue
@@ -58,21 +58,23 @@ log = logging.getLogger(__name__)
 
 
 class ConsumerPart(Protocol):
-    """Groups of the consumer protocol, and what members of the classic protocol ask of them while a group migrates."""
+    """Groups of the consumer protocol, and the requests of their members that still use the classic protocol during a migration."""
 
-    def consumer_heartbeat(self, caller: Caller, request: ConsumerGroupHeartbeatRequest, /) -> Result[ConsumerGroupHeartbeatResponse]: ...
+    def consumer_heartbeat(
+        self, caller: Caller, request: ConsumerGroupHeartbeatRequest, /
+    ) -> CoordinatorResult[ConsumerGroupHeartbeatResponse]: ...
 
     def describe(self, group_ids: Iterable[str], /) -> list[DescribedConsumerGroup]: ...
 
-    def join(self, group: Group, caller: Caller, request: JoinGroupRequest, respond: RespondJoin, /) -> Result[None]: ...
+    def join(self, group: Group, caller: Caller, request: JoinGroupRequest, respond: RespondJoin, /) -> CoordinatorResult[None]: ...
 
-    def sync(self, group: Group, request: SyncGroupRequest, respond: RespondSync, /) -> Result[None]: ...
+    def sync(self, group: Group, request: SyncGroupRequest, respond: RespondSync, /) -> CoordinatorResult[None]: ...
 
-    def heartbeat(self, group: Group, request: HeartbeatRequest, /) -> Result[HeartbeatResponse]: ...
+    def heartbeat(self, group: Group, request: HeartbeatRequest, /) -> CoordinatorResult[HeartbeatResponse]: ...
 
-    def leave(self, group: Group, request: LeaveGroupRequest, version: int, /) -> Result[LeaveGroupResponse]: ...
+    def leave(self, group: Group, request: LeaveGroupRequest, version: int, /) -> CoordinatorResult[LeaveGroupResponse]: ...
 
-    def replay(self, record: Record, /) -> None: ...
+    def replay(self, record: CoordinatorRecord, /) -> None: ...
 
     def on_loaded(self, group: Group, /) -> None: ...
 
@@ -82,46 +84,47 @@ class ConsumerPart(Protocol):
 
 
 class GroupCoordinatorShard:
-    """`memory` is shared by all shards of a broker; a shard alone has its own."""
+    """`memory` is shared by all shards of a broker; a shard made without it has accounts of its own."""
 
     def __init__(
         self,
         config: GroupCoordinatorConfig,
         clock: Clock,
-        timer: Timer,
-        metrics: Metrics,
+        timer: CoordinatorTimer,
+        metrics: CoordinatorMetrics,
         new_id: Callable[[], str],
         memory: GroupMemory | None = None,
+        make_consumer: Callable[[GroupTable, ClassicGroups], ConsumerPart] | None = None,
     ) -> None:
         self.memory = memory = config.memory() if memory is None else memory
         self.groups = GroupTable(memory.members)
         self.classic = ClassicGroups(self.groups, config, clock, timer, metrics, new_id, memory)
-        self.offsets = Offsets(self.groups, self.classic, config, clock, metrics, memory)
-        self.consumer: ConsumerPart | None = None
+        self.offsets = OffsetMetadataManager(self.groups, self.classic, config, clock, metrics, memory)
+        self.consumer: ConsumerPart | None = None if make_consumer is None else make_consumer(self.groups, self.classic)
         self._config = config
         self._timer = timer
 
-    # -- the classic protocol, to a group of whatever kind
+    # -- the classic protocol, for groups of every kind
 
-    def join(self, caller: Caller, request: JoinGroupRequest, respond: RespondJoin) -> Result[None]:
+    def join(self, caller: Caller, request: JoinGroupRequest, respond: RespondJoin) -> CoordinatorResult[None]:
         group = self.groups.get(request.group_id)
         if group is None or isinstance(group, ClassicGroup) or (group.type is GroupType.CONSUMER and group.is_empty):
             return self.classic.join(caller, request, respond)
         if group.type is GroupType.CONSUMER and self.consumer is not None:
             return self.consumer.join(group, caller, request, respond)
         respond(JoinGroupResponse(error_code=int(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)))
-        return Result()
+        return CoordinatorResult()
 
-    def sync(self, request: SyncGroupRequest, respond: RespondSync) -> Result[None]:
+    def sync(self, request: SyncGroupRequest, respond: RespondSync) -> CoordinatorResult[None]:
         group = self.groups.get(request.group_id)
         if isinstance(group, ClassicGroup) and not group.is_empty:
             return self.classic.sync(group, request, respond)
         if group is not None and group.type is GroupType.CONSUMER and not group.is_empty and self.consumer is not None:
             return self.consumer.sync(group, request, respond)
         respond(SyncGroupResponse(error_code=int(ErrorCode.UNKNOWN_MEMBER_ID)))
-        return Result()
+        return CoordinatorResult()
 
-    def heartbeat(self, request: HeartbeatRequest) -> Result[HeartbeatResponse]:
+    def heartbeat(self, request: HeartbeatRequest) -> CoordinatorResult[HeartbeatResponse]:
         group = self.groups.get(request.group_id)
         if isinstance(group, ClassicGroup):
             return self.classic.heartbeat(group, request)
@@ -129,7 +132,7 @@ class GroupCoordinatorShard:
             return self.consumer.heartbeat(group, request)
         raise UnknownMemberId(f"Group {request.group_id} not found.")
 
-    def leave(self, request: LeaveGroupRequest, version: int) -> Result[LeaveGroupResponse]:
+    def leave(self, request: LeaveGroupRequest, version: int) -> CoordinatorResult[LeaveGroupResponse]:
         group = self.groups.get(request.group_id)
         if isinstance(group, ClassicGroup):
             return self.classic.leave(group, normalized_members(request, version))
@@ -140,17 +143,17 @@ class GroupCoordinatorShard:
     # -- all kinds of group
 
     def list_groups(self, states: Collection[str], types: Collection[str]) -> list[ListedGroup]:
-        """The groups in one of these states and of one of these types; none given means all. Case does not matter."""
-        wanted_states = {state.strip().lower() for state in states}
-        wanted_types = {GroupType.parse(name) for name in types}
+        """The groups in one of these states and of one of these types, ignoring case. An empty filter matches every group."""
+        lower_states = {state.strip().lower() for state in states}
+        group_types = {GroupType.parse(name) for name in types}
         return [
             group.as_listed()
             for group in self.groups.values()
-            if (not wanted_states or group.is_in_states(wanted_states)) and (not wanted_types or group.type in wanted_types)
+            if (not lower_states or group.is_in_states(lower_states)) and (not group_types or group.type in group_types)
         ]
 
     def describe(self, group_id: str, version: int) -> DescribedGroup:
-        """A classic group; any other is dead to this API, and from version 6 on that is an error."""
+        """A classic group. This API reports any other group as dead; from version 6 on that is an error."""
         group = self.classic.find(group_id)
         if group is not None:
             return group.describe()
@@ -158,11 +161,11 @@ class GroupCoordinatorShard:
         dead = DescribedGroup(group_id=group_id, group_state=DEAD.value)
         if version >= 6:
             dead.error_code = int(ErrorCode.GROUP_ID_NOT_FOUND)
-            dead.error_message = told(f"Group {group_id} not found." if other is None else f"Group {group_id} is not a classic group.")
+            dead.error_message = truncated(f"Group {group_id} not found." if other is None else f"Group {group_id} is not a classic group.")
         return dead
 
-    def delete_groups(self, group_ids: Collection[str]) -> Result[list[DeletableGroupResult]]:
-        records: list[Record] = []
+    def delete_groups(self, group_ids: Collection[str]) -> CoordinatorResult[list[DeletableGroupResult]]:
+        records: list[CoordinatorRecord] = []
         results: list[DeletableGroupResult] = []
         for group_id in group_ids:
             try:
@@ -170,33 +173,33 @@ class GroupCoordinatorShard:
                 results.append(DeletableGroupResult(group_id))
             except KafkaError as error:
                 results.append(DeletableGroupResult(group_id, error.code))
-        return Result(records, results)
+        return CoordinatorResult(records, results)
 
-    def _deletion(self, group_id: str) -> list[Record]:
+    def _deletion(self, group_id: str) -> list[CoordinatorRecord]:
         group = self.groups.get(group_id)
         if group is None:
             raise GroupIdNotFound(f"Group {group_id} not found.")
         group.validate_delete()
         return [*self.offsets.tombstones_of_group(group_id), *group.tombstones()]
 
-    def partitions_deleted(self, partitions: Collection[TopicPartition]) -> Result[bool]:
-        return Result(self.offsets.tombstones_of_partitions(partitions), True, atomic=False)
+    def partitions_deleted(self, partitions: Collection[TopicPartition]) -> CoordinatorResult[bool]:
+        return CoordinatorResult(self.offsets.tombstones_of_partitions(partitions), True, atomic=False)
 
-    def expire(self) -> Result[None]:
+    def expire(self) -> CoordinatorResult[None]:
         """Tombstones of offsets past their retention, and of empty groups that have none left."""
-        records: list[Record] = []
+        records: list[CoordinatorRecord] = []
         for group in self.groups.values():
             if self.offsets.expire(group, records) and group.is_empty:
                 records += group.tombstones()
         self._schedule_expiration()
-        return Result(records, atomic=False)
+        return CoordinatorResult(records, atomic=False)
 
     def _schedule_expiration(self) -> None:
         self._timer.schedule(_EXPIRATION_KEY, self._config.offsets_retention_check_interval_ms, self.expire)
 
-    # -- the fold
+    # -- replay
 
-    def replay(self, offset: int, producer_id: int, record: Record) -> None:
+    def replay(self, offset: int, producer_id: int, record: CoordinatorRecord) -> None:
         key, value = record.key, record.value
         if record.type == OFFSET_COMMIT:
             assert isinstance(key, OffsetCommitKey) and (value is None or isinstance(value, OffsetCommitValue))
@@ -209,7 +212,7 @@ class GroupCoordinatorShard:
         elif self.consumer is not None:
             self.consumer.replay(record)
 
-    def _replay_legacy_offset(self, offset: int, producer_id: int, record: Record) -> None:
+    def _replay_legacy_offset(self, offset: int, producer_id: int, record: CoordinatorRecord) -> None:
         key, value = record.key, record.value
         assert isinstance(key, LegacyOffsetCommitKey) and (value is None or isinstance(value, LegacyOffsetCommitValue))
         latest = None if value is None else OffsetCommitValue(value.offset, -1, value.metadata, value.commit_timestamp)
@@ -219,9 +222,9 @@ class GroupCoordinatorShard:
         if value is not None:
             self.groups[group_id] = ClassicGroup.from_record(group_id, value)
             return
-        gone = self.groups.get(group_id)
-        if isinstance(gone, ClassicGroup):
-            self.classic.cancel_timers(gone)
+        group = self.groups.get(group_id)
+        if isinstance(group, ClassicGroup):
+            self.classic.cancel_timers(group)
             del self.groups[group_id]
 
     def replay_end_transaction(self, producer_id: int, *, committed: bool) -> None:

@@ -1,7 +1,7 @@
-"""What the group coordinator knows of topics: their ids, their sizes, and where their replicas stand.
+"""The group coordinator's view of topics: their ids, their partition counts, and the racks of their replicas.
 
-The broker gives it from its metadata cache. A consumer group names partitions by topic id and subscribes to topics by name: both ways are
-asked. Nothing in here is remembered by a group except as a hash, so that a change of the cluster is seen as a difference.
+The broker implements it with its metadata cache. Both lookups are needed, because a consumer group names partitions by topic id and
+subscribes to topics by name. A group stores only a hash of this, and a different hash shows that topics changed.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ class TopicsImage(Protocol):
     def topic_name(self, topic_id: Uuid, /) -> str | None: ...
 
     def partition_count(self, name: str, /) -> int | None:
-        """None when there is no such topic."""
+        """None when the topic does not exist."""
 
     def partition_racks(self, name: str, partition: int, /) -> Collection[str]:
-        """The racks of the replicas, as often as there are replicas in them; empty where no broker says its rack."""
+        """The rack of each replica, with repetitions; empty when the brokers have no rack."""
 
     def names(self) -> Collection[str]: ...

@@ -1,18 +1,15 @@
-"""The settings of the transaction coordinator, with Kafka's names and defaults; those that begin with `barnabas` are ours.
+"""The settings of the transaction coordinator, with Kafka's names and defaults; names that begin with `barnabas` are our own.
 
-The broker makes one from its configuration; the coordinator reads it and never changes it. The bounds were checked by the broker's
-configuration.
+The broker makes one from its configuration, which has already checked the bounds. The coordinator never changes it.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
-
-class Settings(Protocol):
-    def __getitem__(self, name: str, /) -> Any: ...
+from barnabas.coordinator.parsed_config import ParsedConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +25,14 @@ class TransactionConfig:
     transaction_two_phase_commit_enable: bool = False
     transactional_id_expiration_ms: int = 604_800_000
     barnabas_transactional_ids_max_bytes: int = 134_217_728
-    add_partitions_to_txn_retry_backoff_max_ms: int = 100  # how long the end of the last transaction is waited for
+    add_partitions_to_txn_retry_backoff_max_ms: int = 100  # how long EndTxn waits for the markers before it responds
     request_timeout_ms: int = 30_000  # how long a write may wait for its replicas
 
     @classmethod
-    def of(cls, settings: Settings) -> TransactionConfig:
-        """From a broker's parsed configuration; what it does not hold keeps its default."""
-        found: dict[str, Any] = {}
+    def of(cls, config: ParsedConfig) -> TransactionConfig:
+        """From a broker's parsed configuration; a setting that it lacks keeps its default."""
+        values: dict[str, Any] = {}
         for name in cls.__dataclass_fields__:
             with suppress(KeyError):
-                found[name] = settings[name.replace("_", ".")]
-        return cls(**found)
+                values[name] = config[name.replace("_", ".")]
+        return cls(**values)

@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""The transaction coordinator as the handlers see it: one method per API, which answers through `respond`, exactly once.
+"""The transaction coordinator, as the request handlers call it: one method per API, which calls `respond` exactly once.
 
-Checks what can be told without the transactional id's state, finds its partition, runs the operation on the shard, and turns an error
-into the response of the API. `respond` may be called before a method returns.
+Each method validates the request without the state of the transactional id, finds its partition, runs the operation on the shard, and turns
+an error into the response of the API. `respond` may be called before the method returns.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from barnabas.coordinator.expression import ExpressionError, compile_expression
 from barnabas.coordinator.faults import client_error_code
 from barnabas.coordinator.group.group import partition_for
 from barnabas.coordinator.memory_account import MemoryAccount
-from barnabas.coordinator.result import Clock, Result
+from barnabas.coordinator.result import Clock, CoordinatorResult
 from barnabas.coordinator.runtime import CoordinatorRuntime, PartitionLog, Scheduler, ShardTimer
 from barnabas.coordinator.transaction.config import TransactionConfig
-from barnabas.coordinator.transaction.decisions import Expected, Refused
+from barnabas.coordinator.transaction.decisions import Expected, TransactionRefused
 from barnabas.coordinator.transaction.markers import MarkerSender
 from barnabas.coordinator.transaction.producer_ids import NeedsProducerId, ProducerIds
 from barnabas.coordinator.transaction.shard import ProducerAnswer, TransactionCoordinatorShard
@@ -51,11 +51,11 @@ from barnabas.topic_partition import TopicPartition
 R = TypeVar("R")
 Respond = Callable[[R], None]
 
-FETCH_ATTEMPTS_MAX: Final = 10  # each is a block that others have used up before it was our turn
+FETCH_ATTEMPTS_MAX: Final = 10  # an attempt fails when other requests used up the whole block first
 
 
 class TransactionCoordinator:
-    """`transaction_version` is the finalized level of the feature; `offsets_partition` the partition of a group's offsets."""
+    """`transaction_version` returns the finalized level of the feature; `offsets_partition` the partition of a group's offsets."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class TransactionCoordinator:
         self._transaction_version = transaction_version
         self._offsets_partition = offsets_partition
         self._epochs: dict[int, int] = {}
-        self._partition_count = 0  # until it is started
+        self._partition_count = 0  # 0 until `start`
         self._runtime: CoordinatorRuntime[TransactionCoordinatorShard] = CoordinatorRuntime(
             partition_log,
             self._make_shard,
@@ -90,7 +90,7 @@ class TransactionCoordinator:
         )
 
     def _make_shard(self, partition: int, timer: ShardTimer) -> TransactionCoordinatorShard:
-        def write(operation: Callable[[], Result[None]]) -> None:
+        def write(operation: Callable[[], CoordinatorResult[None]]) -> None:
             timeout_ms = self._config.request_timeout_ms
             self._runtime.write(partition, lambda _: operation(), _nothing, _nothing, timeout_ms=timeout_ms)
 
@@ -105,10 +105,10 @@ class TransactionCoordinator:
             memory=self._memory,
         )
 
-    # -- life
+    # -- life cycle
 
     def start(self, partition_count: int) -> None:
-        """`partition_count` is that of `__transaction_state`, or what it will be created with."""
+        """`partition_count` is that of `__transaction_state`, or the one it will be created with."""
         self._partition_count = partition_count
 
     def shutdown(self) -> None:
@@ -121,14 +121,14 @@ class TransactionCoordinator:
         return partition_for(transactional_id, self._partition_count)
 
     def on_election(self, partition: int, leader_epoch: int) -> Iterator[None]:
-        """This broker leads a partition of the topic: it is loading until the iterator is exhausted, one slice a step."""
+        """This broker leads a partition of the topic. The partition is loading until the iterator is exhausted, one slice a step."""
         self._epochs[partition] = max(leader_epoch, self._epochs.get(partition, leader_epoch))
         return self._runtime.load(partition, leader_epoch)
 
     def on_resignation(self, partition: int, leader_epoch: int | None) -> None:
         self._runtime.unload(partition, leader_epoch)
         if leader_epoch is None:
-            self._epochs.pop(partition, None)  # a topic of the same name begins anew
+            self._epochs.pop(partition, None)  # a topic recreated with the same name starts at epoch 0
 
     def high_watermark_updated(self, partition: int, high_watermark: int) -> None:
         self._runtime.high_watermark_updated(partition, high_watermark)
@@ -136,12 +136,12 @@ class TransactionCoordinator:
     # -- producers
 
     def init_producer_id(self, request: InitProducerIdRequest, version: int, respond: Respond[InitProducerIdResponse]) -> None:
-        def answer(found: ProducerAnswer) -> None:
+        def answer(result: ProducerAnswer) -> None:
             respond(
                 InitProducerIdResponse(
-                    error_code=_for_version(found.code, version, _INIT_KNOWS_FENCED),
-                    producer_id=found.producer_id,
-                    producer_epoch=found.epoch,
+                    error_code=_for_version(result.code, version, _INIT_KNOWS_FENCED),
+                    producer_id=result.producer_id,
+                    producer_epoch=result.epoch,
                 )
             )
 
@@ -149,7 +149,7 @@ class TransactionCoordinator:
             answer(ProducerAnswer(client_error_code(error)))
 
         if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
-            fail(Refused(ErrorCode.INVALID_REQUEST))
+            fail(TransactionRefused(ErrorCode.INVALID_REQUEST))
             return
         if request.transactional_id is None:
             self._with_ids(lambda: answer(ProducerAnswer(0, self._new_id(), 0)), fail)
@@ -190,7 +190,7 @@ class TransactionCoordinator:
         version: int,
         respond: Respond[int],
     ) -> None:
-        """One transaction of an AddPartitionsToTxn of this version; one code for all its partitions."""
+        """One transaction of an AddPartitionsToTxn of this version. All its partitions get the same code."""
 
         def answer(code: int) -> None:
             respond(_for_version(code, version, _ADD_PARTITIONS_KNOWS_FENCED))
@@ -198,7 +198,7 @@ class TransactionCoordinator:
         self._add(transactional_id, producer_id, epoch, partitions, _client_version(version, _ADD_PARTITIONS_OF_BROKERS), answer)
 
     def add_offsets(self, request: AddOffsetsToTxnRequest, version: int, respond: Respond[AddOffsetsToTxnResponse]) -> None:
-        """The transaction will commit offsets of a group: their partition becomes one of its partitions."""
+        """The transaction will commit offsets of a group: adds the partition of those offsets to it."""
 
         def answer(code: int) -> None:
             respond(AddOffsetsToTxnResponse(error_code=_for_version(code, version, _ADD_OFFSETS_KNOWS_FENCED)))
@@ -222,10 +222,10 @@ class TransactionCoordinator:
         if not transactional_id:
             answer(int(ErrorCode.INVALID_REQUEST))
             return
-        wanted = frozenset(partitions)
+        added = frozenset(partitions)
         self._write(
             transactional_id,
-            lambda shard: shard.add_partitions(transactional_id, producer_id, epoch, wanted, client_version),
+            lambda shard: shard.add_partitions(transactional_id, producer_id, epoch, added, client_version),
             answer,
             lambda error: answer(client_error_code(error)),
         )
@@ -238,43 +238,43 @@ class TransactionCoordinator:
         partitions: Collection[TopicPartition],
         respond: Respond[dict[TopicPartition, int]],
     ) -> None:
-        """Whether the partitions are part of the open transaction of this producer (KIP-890): a code for each."""
-        wanted = tuple(partitions)
+        """Whether the partitions belong to the open transaction of this producer (KIP-890): an error code for each."""
+        verified = tuple(partitions)
 
         def fail(error: Exception) -> None:
             code = client_error_code(error)
-            respond(dict.fromkeys(wanted, code))
+            respond(dict.fromkeys(verified, code))
 
         if not transactional_id:
-            fail(Refused(ErrorCode.INVALID_REQUEST))
+            fail(TransactionRefused(ErrorCode.INVALID_REQUEST))
             return
-        self._read(transactional_id, lambda shard: shard.verify_partitions(transactional_id, producer_id, epoch, wanted), respond, fail)
+        self._read(transactional_id, lambda shard: shard.verify_partitions(transactional_id, producer_id, epoch, verified), respond, fail)
 
-    # -- the end
+    # -- the end of a transaction
 
     def end_txn(self, request: EndTxnRequest, version: int, respond: Respond[EndTxnResponse]) -> None:
-        """Answered when the partitions have their markers, or a moment after the end is decided: a producer that begins its next
-        transaction at once would only be told to come back."""
+        """Responds when all partitions have their markers, but no later than a short time after the end is decided: a producer that starts
+        its next transaction earlier would receive CONCURRENT_TRANSACTIONS."""
         client_version = _client_version(version, _END_WITH_BUMP)
 
-        def answer(found: ProducerAnswer) -> None:
-            response = EndTxnResponse(error_code=_for_version(found.code, version, _END_KNOWS_FENCED))
+        def answer(result: ProducerAnswer) -> None:
+            response = EndTxnResponse(error_code=_for_version(result.code, version, _END_KNOWS_FENCED))
             if client_version >= EPOCH_BUMP_VERSION:
-                response.producer_id, response.producer_epoch = found.producer_id, found.epoch
+                response.producer_id, response.producer_epoch = result.producer_id, result.epoch
             respond(response)
 
-        def decided(found: ProducerAnswer) -> None:
+        def decided(result: ProducerAnswer) -> None:
             shard = self._runtime.shard(self.partition_for(request.transactional_id)) if self._partition_count else None
             if shard is None:
-                answer(found)
+                answer(result)
             else:
-                shard.when_complete(request.transactional_id, lambda: answer(found))
+                shard.when_complete(request.transactional_id, lambda: answer(result))
 
         def fail(error: Exception) -> None:
             answer(ProducerAnswer(client_error_code(error)))
 
         if not request.transactional_id:
-            fail(Refused(ErrorCode.INVALID_REQUEST))
+            fail(TransactionRefused(ErrorCode.INVALID_REQUEST))
             return
         self._write(
             request.transactional_id,
@@ -293,13 +293,13 @@ class TransactionCoordinator:
     # -- administration
 
     def list_transactions(self, request: ListTransactionsRequest) -> ListTransactionsResponse:
-        """What is committed, of all loaded partitions."""
+        """The committed state of all loaded partitions."""
         if not self._partition_count:
             return ListTransactionsResponse(error_code=int(ErrorCode.COORDINATOR_NOT_AVAILABLE))
         if self._runtime.is_loading:
             return ListTransactionsResponse(error_code=int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
         try:
-            is_wanted = _id_filter(request.transactional_id_pattern)
+            matches_pattern = _id_filter(request.transactional_id_pattern)
         except ExpressionError:
             return ListTransactionsResponse(error_code=int(ErrorCode.INVALID_REGULAR_EXPRESSION))
         states = {state for title in request.state_filters if (state := state_of_title(title)) is not None}
@@ -307,22 +307,22 @@ class TransactionCoordinator:
         producer_ids = set(request.producer_id_filters)
         now_ms = self._clock.now_ms()
 
-        def is_included(found: TransactionMetadata) -> bool:
-            if producer_ids and found.producer_id not in producer_ids:
+        def is_included(transaction: TransactionMetadata) -> bool:
+            if producer_ids and transaction.producer_id not in producer_ids:
                 return False
-            if request.state_filters and found.state not in states:
+            if request.state_filters and transaction.state not in states:
                 return False
-            if request.duration_filter >= 0 and now_ms - found.start_timestamp <= request.duration_filter:
+            if request.duration_filter >= 0 and now_ms - transaction.start_timestamp <= request.duration_filter:
                 return False
-            return is_wanted(found.transactional_id)
+            return matches_pattern(transaction.transactional_id)
 
         return ListTransactionsResponse(
             unknown_state_filters=unknown,
             transaction_states=[
-                ListedTransaction(found.transactional_id, found.producer_id, found.state.title)
+                ListedTransaction(transaction.transactional_id, transaction.producer_id, transaction.state.title)
                 for shard in self._runtime.shards()
-                for found in shard.all_visible()
-                if is_included(found)
+                for transaction in shard.all_visible()
+                if is_included(transaction)
             ],
         )
 
@@ -333,34 +333,34 @@ class TransactionCoordinator:
         if not self._partition_count:
             fail(CoordinatorNotAvailable())
         elif not transactional_id:
-            fail(Refused(ErrorCode.INVALID_REQUEST))
+            fail(TransactionRefused(ErrorCode.INVALID_REQUEST))
         else:
             self._read(transactional_id, lambda shard: _describe(shard, transactional_id), respond, fail)
 
     @property
     def skipped_records(self) -> int:
-        """How many records of `__transaction_state` could not be read while partitions were loaded."""
+        """The number of records of `__transaction_state` that could not be read while partitions were loaded."""
         return self._runtime.skipped_records
 
     def gauges(self) -> dict[str, int]:
-        """How many transactional ids there are, by state, and how many have markers under way."""
+        """The number of transactional ids by state, and the number with markers in flight."""
         counts: Counter[str] = Counter()
         for shard in self._runtime.shards():
             counts["PendingMarkers"] += len(shard.markers)
-            for found in shard.transactions.values():
-                counts[found.state.title] += 1
+            for transaction in shard.transactions.values():
+                counts[transaction.state.title] += 1
         return dict(counts)
 
     # -- common
 
     def _new_id(self) -> int:
-        found = self._producer_ids.take()
-        if found is None:
+        producer_id = self._producer_ids.take()
+        if producer_id is None:
             raise NeedsProducerId
-        return found
+        return producer_id
 
     def _with_ids(self, action: Callable[[], None], fail: Callable[[Exception], None], attempts: int = 0) -> None:
-        """Run `action`, again once a block of producer ids has been fetched if it needs one."""
+        """Run `action`. If it needs a producer id, fetch a block of ids and run it again."""
         try:
             action()
         except NeedsProducerId as error:
@@ -375,7 +375,7 @@ class TransactionCoordinator:
     def _write(
         self,
         transactional_id: str,
-        operation: Callable[[TransactionCoordinatorShard], Result[R]],
+        operation: Callable[[TransactionCoordinatorShard], CoordinatorResult[R]],
         respond: Callable[[R], None],
         fail: Callable[[Exception], None],
         attempts: int = 0,
@@ -400,16 +400,16 @@ class TransactionCoordinator:
         respond: Callable[[R], None],
         fail: Callable[[Exception], None],
     ) -> None:
-        self._write(transactional_id, lambda shard: Result(response=operation(shard)), respond, fail)
+        self._write(transactional_id, lambda shard: CoordinatorResult(response=operation(shard)), respond, fail)
 
 
-# The versions from which on a client knows PRODUCER_FENCED; before, it is INVALID_PRODUCER_EPOCH.
+# From these versions on a client handles PRODUCER_FENCED; older ones get INVALID_PRODUCER_EPOCH.
 _INIT_KNOWS_FENCED: Final = 4
 _ADD_PARTITIONS_KNOWS_FENCED: Final = 2
 _ADD_OFFSETS_KNOWS_FENCED: Final = 2
 _END_KNOWS_FENCED: Final = 2
 
-# The versions from which on a request comes from a client with transaction.version 2.
+# From these versions on a request is sent by a client with transaction.version 2.
 _ADD_PARTITIONS_OF_BROKERS: Final = 4
 _END_WITH_BUMP: Final = 5
 
@@ -425,25 +425,25 @@ def _for_version(code: int, version: int, knows_fenced: int) -> int:
 
 
 def _describe(shard: TransactionCoordinatorShard, transactional_id: str) -> DescribedTransaction:
-    found = shard.visible(transactional_id)
-    if found is None or found.state is TransactionState.DEAD:
-        raise Refused(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
-    left = shard.markers.missing(transactional_id)
+    transaction = shard.visible(transactional_id)
+    if transaction is None or transaction.state is TransactionState.DEAD:
+        raise TransactionRefused(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
+    missing = shard.markers.missing(transactional_id)
     topics: dict[str, list[int]] = {}
-    for topic, partition in sorted(found.partitions if left is None else left):
+    for topic, partition in sorted(transaction.partitions if missing is None else missing):
         topics.setdefault(topic, []).append(partition)
     return DescribedTransaction(
         transactional_id=transactional_id,
-        transaction_state=found.state.title,
-        transaction_timeout_ms=found.timeout_ms,
-        transaction_start_time_ms=found.start_timestamp,
-        producer_id=found.producer_id,
-        producer_epoch=found.producer_epoch,
+        transaction_state=transaction.state.title,
+        transaction_timeout_ms=transaction.timeout_ms,
+        transaction_start_time_ms=transaction.start_timestamp,
+        producer_id=transaction.producer_id,
+        producer_epoch=transaction.producer_epoch,
         topics=[TopicData(topic, partitions) for topic, partitions in topics.items()],
     )
 
 
-# Instructions of ListTransactions' expression, which is matched against every transactional id in one go.
+# In instructions. The expression of ListTransactions is matched with every transactional id in one go.
 _ID_PROGRAM_SIZE_MAX: Final = 200
 
 
@@ -455,4 +455,4 @@ def _id_filter(pattern: str | None) -> Callable[[str], bool]:
 
 
 def _nothing(_: object) -> None:
-    """Nobody waits for an answer; a shard's own operations look after their failures."""
+    """For operations of a shard itself: no client waits, and the shard handles their failures."""

@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""What InitProducerId and EndTxn do to a transaction, in Kafka's order of checks.
+"""Decides the effect of InitProducerId and EndTxn on a transaction, in Kafka's order of checks.
 
-Pure: given what is known about a transactional id and what was asked, the next step, or a refusal with Kafka's error code. The shard
-writes the step; nothing here changes anything.
+Pure functions: from the state of a transactional id and the request they return the next state, or raise Kafka's error code. The shard
+writes the step; nothing here changes state.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from barnabas.protocol.errors import ErrorCode
 NewId = Callable[[], int]
 
 
-class Refused(KafkaError):
+class TransactionRefused(KafkaError):
     """The request cannot be served; `code` says why."""
 
     def __init__(self, code: ErrorCode) -> None:
@@ -34,7 +34,7 @@ class Refused(KafkaError):
 
 
 class Expected(NamedTuple):
-    """The producer id and epoch that a client says it has (KIP-360)."""
+    """The producer id and epoch in the client's request (KIP-360)."""
 
     producer_id: int
     epoch: int
@@ -43,9 +43,9 @@ class Expected(NamedTuple):
 def decide_init(
     current: TransactionMetadata, timeout_ms: int, expected: Expected | None, new_id: NewId, server_version: int, now_ms: int
 ) -> TransactionMetadata:
-    """The step of InitProducerId. One that is prepared aborts what was open: the client has to ask again when that is done."""
-    if expected is not None and not _is_known(current, expected):
-        raise Refused(ErrorCode.PRODUCER_FENCED)
+    """The step of InitProducerId. A prepared result aborts the open transaction: the client has to retry when that is complete."""
+    if expected is not None and not _is_current_producer(current, expected):
+        raise TransactionRefused(ErrorCode.PRODUCER_FENCED)
     if current.state is TransactionState.ONGOING:
         return current.fenced(server_version, now_ms)
     if _needs_new_id(current, expected):
@@ -54,11 +54,11 @@ def decide_init(
     return _with_next_epoch(current, timeout_ms, expected, now_ms)
 
 
-def _is_known(current: TransactionMetadata, expected: Expected) -> bool:
-    """Else the client is another one than the last that came with this transactional id, and is fenced."""
+def _is_current_producer(current: TransactionMetadata, expected: Expected) -> bool:
+    """If not, another producer has used this transactional id since, and the client is fenced."""
     if current.producer_epoch == NO_PRODUCER_EPOCH or expected.producer_id == current.producer_id:
         return True
-    # A retry: the answer with the new producer id was lost on the way.
+    # A retry: the response with the new producer id was lost.
     return expected.producer_id == current.previous_producer_id and is_epoch_exhausted(expected.epoch)
 
 
@@ -67,7 +67,7 @@ def _needs_new_id(current: TransactionMetadata, expected: Expected | None) -> bo
         return False
     if expected is None or expected.epoch == current.producer_epoch:
         return True
-    # Its transaction was aborted for taking too long, in the one epoch that no client gets.
+    # Its transaction was aborted by timeout, in the one epoch that no client gets.
     return current.producer_epoch > LAST_CLIENT_EPOCH and expected.epoch == current.last_producer_epoch
 
 
@@ -76,9 +76,9 @@ def _with_next_epoch(current: TransactionMetadata, timeout_ms: int, expected: Ex
         return current.with_epoch(current.producer_epoch + 1, NO_PRODUCER_EPOCH, timeout_ms, now_ms)
     if current.producer_epoch in (NO_PRODUCER_EPOCH, expected.epoch):
         return current.with_epoch(current.producer_epoch + 1, current.producer_epoch, timeout_ms, now_ms)
-    if expected.epoch == current.last_producer_epoch:  # a retry; had another producer come in between, there would be no last epoch
+    if expected.epoch == current.last_producer_epoch:  # a retry; a different producer in between would have cleared the last epoch
         return current.with_epoch(current.producer_epoch, current.last_producer_epoch, timeout_ms, now_ms)
-    raise Refused(ErrorCode.PRODUCER_FENCED)
+    raise TransactionRefused(ErrorCode.PRODUCER_FENCED)
 
 
 def decide_end(
@@ -92,13 +92,13 @@ def decide_end(
     new_id: NewId,
     now_ms: int,
 ) -> TransactionMetadata:
-    """The step of EndTxn; `current` itself when it was taken before and the client asks again. `is_busy`: another step is being taken."""
+    """The step of EndTxn; `current` itself for a retry of a completed step. `is_busy`: another step is being written."""
     if client_version < EPOCH_BUMP_VERSION:
         return _end_without_bump(current, producer_id, epoch, is_busy, committed, now_ms)
     if is_busy:
-        raise Refused(ErrorCode.CONCURRENT_TRANSACTIONS)
+        raise TransactionRefused(ErrorCode.CONCURRENT_TRANSACTIONS)
     if current is None:
-        raise Refused(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+        raise TransactionRefused(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     return _end_with_bump(current, producer_id, epoch, committed, client_version, new_id, now_ms)
 
 
@@ -106,22 +106,22 @@ def _end_without_bump(
     current: TransactionMetadata | None, producer_id: int, epoch: int, is_busy: bool, committed: bool, now_ms: int
 ) -> TransactionMetadata:
     if current is None or current.producer_id != producer_id:
-        raise Refused(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+        raise TransactionRefused(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     if current.producer_epoch != epoch:
-        raise Refused(ErrorCode.PRODUCER_FENCED)
+        raise TransactionRefused(ErrorCode.PRODUCER_FENCED)
     if is_busy:
-        raise Refused(ErrorCode.CONCURRENT_TRANSACTIONS)
+        raise TransactionRefused(ErrorCode.CONCURRENT_TRANSACTIONS)
     if current.state is TransactionState.ONGOING:
         return current.prepared(committed=committed, client_version=0, next_producer_id=NO_PRODUCER_ID, now_ms=now_ms)
     if current.state is _COMPLETED[committed]:
         return current
-    raise Refused(ErrorCode.INVALID_TXN_STATE)
+    raise TransactionRefused(ErrorCode.INVALID_TXN_STATE)
 
 
 def _end_with_bump(
     current: TransactionMetadata, producer_id: int, epoch: int, committed: bool, client_version: int, new_id: NewId, now_ms: int
 ) -> TransactionMetadata:
-    """From version 2 on the same epoch means the next transaction, and the one before it a retry.
+    """From version 2 on, the current epoch means the next transaction, and the epoch before it means a retry.
 
     |                | abort, retry      | abort             | commit, retry     | commit            |
     |----------------|-------------------|-------------------|-------------------|-------------------|
@@ -132,16 +132,16 @@ def _end_with_bump(
     is_rotated = current.previous_producer_id == producer_id and epoch == LAST_CLIENT_EPOCH and current.producer_epoch == 0
     is_retry = is_rotated or current.producer_epoch == epoch + 1
     if current.producer_id != producer_id and not is_rotated:
-        raise Refused(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+        raise TransactionRefused(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     is_complete = current.state in (TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT)
     if current.producer_epoch != epoch and not (is_complete and is_retry):
-        raise Refused(ErrorCode.PRODUCER_FENCED)
+        raise TransactionRefused(ErrorCode.PRODUCER_FENCED)
     if is_complete and is_retry:
         if current.state is not _COMPLETED[committed]:
-            raise Refused(ErrorCode.INVALID_TXN_STATE)
+            raise TransactionRefused(ErrorCode.INVALID_TXN_STATE)
         return current
     if committed and current.state is not TransactionState.ONGOING:
-        raise Refused(ErrorCode.INVALID_TXN_STATE)
+        raise TransactionRefused(ErrorCode.INVALID_TXN_STATE)
     next_id = new_id() if current.is_epoch_exhausted else NO_PRODUCER_ID
     return current.prepared(committed=committed, client_version=client_version, next_producer_id=next_id, now_ms=now_ms)
 

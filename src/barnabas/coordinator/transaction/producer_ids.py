@@ -1,4 +1,4 @@
-"""Where the coordinator gets producer ids from. The broker gives the real thing; the coordinator knows only this."""
+"""The coordinator's source of producer ids. The broker implements it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from barnabas.protocol.errors import ErrorCode
 
 class ProducerIds(Protocol):
     def take(self) -> int | None:
-        """An id that nobody in the cluster has had, or None if a block has to be fetched first (see `fetch`)."""
+        """An id that no producer of the cluster has had, or None if a block has to be fetched first (see `fetch`)."""
 
     def fetch(self, on_done: Callable[[Exception | None], None]) -> None:
-        """Get a block; then, exactly once, `on_done(None)`, after which `take` has ids, or `on_done` with what went wrong."""
+        """Fetch a block of ids. Calls `on_done` exactly once: with None, after which `take` has ids, or with the error."""
 
 
 class NeedsProducerId(KafkaError):
-    """A producer id is needed and none is at hand: fetch a block and ask again. A client would be told to try again."""
+    """A producer id is needed and none is left: fetch a block and retry. As a response it makes the client retry."""
 
     code = int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     retriable = True

@@ -1,10 +1,10 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
 """The transactional ids of one partition of `__transaction_state`.
 
-A fold over the log: `transactions` is what replaying it gives. An operation writes one step of one transactional id; until that is
-committed the id is *pending* and nobody else may take a step with it, except to add partitions to what is in the log. A prepared
-transaction gets its markers once it is committed, and again after every load, until it is complete. No marker may be written for what is
-not committed in this log.
+`transactions` is the result of replaying the log. An operation writes one step of one transactional id. Until the step is committed the id
+is *pending*, and no other step may be taken, except to add partitions to the appended state. A prepared transaction gets its markers once
+it is committed, and again after every load, until it is complete. No marker may be written for a transaction that is not committed in this
+log.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from itertools import islice
 from typing import Final, NamedTuple, TypeVar
 
 from barnabas.coordinator.memory_account import MemoryAccount
-from barnabas.coordinator.result import Clock, Record, Result, Timer
+from barnabas.coordinator.result import Clock, CoordinatorRecord, CoordinatorResult, CoordinatorTimer
 from barnabas.coordinator.transaction.config import TransactionConfig
-from barnabas.coordinator.transaction.decisions import Expected, NewId, Refused, decide_end, decide_init
+from barnabas.coordinator.transaction.decisions import Expected, NewId, TransactionRefused, decide_end, decide_init
 from barnabas.coordinator.transaction.markers import RETRY_BACKOFF_MAX_MS, MarkerSender, MarkerWriter
 from barnabas.coordinator.transaction.transaction_metadata import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, TransactionMetadata, tombstone
 from barnabas.coordinator.transaction.transaction_state import TransactionState
@@ -27,22 +27,22 @@ from barnabas.protocol.coordinator_records.transaction_log_value import Transact
 from barnabas.protocol.errors import ErrorCode
 from barnabas.topic_partition import TopicPartition
 
-STEPS_AT_ONCE: Final = 50  # so that many transactions in one state do not hold up everything else
+STEPS_AT_ONCE: Final = 50  # so that many transactions in one state do not block the event loop
 TOMBSTONES_AT_ONCE: Final = 1_000
-ID_BYTES: Final = 1_000  # of a transactional id without its text
+ID_BYTES: Final = 1_000  # of a transactional id without its characters
 _TIMEOUT_KEY: Final = "transaction-abort"
 _EXPIRATION_KEY: Final = "transactionalId-expiration"
 _TAKES_PARTITIONS: Final = frozenset({TransactionState.ONGOING, TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT})
 
 R = TypeVar("R")
 Action = Callable[[], None]
-Write = Callable[[Callable[[], Result[None]]], None]
+Write = Callable[[Callable[[], CoordinatorResult[None]]], None]
 
 log = logging.getLogger(__name__)
 
 
 class ProducerAnswer(NamedTuple):
-    """An error code, and what the producer goes on with when there is none."""
+    """An error code or, without an error, the producer id and epoch that the producer continues with."""
 
     code: int
     producer_id: int = NO_PRODUCER_ID
@@ -50,21 +50,21 @@ class ProducerAnswer(NamedTuple):
 
 
 class _Pending(NamedTuple):
-    """A step that is in the log or on its way there, and not committed."""
+    """A step that is being appended or is appended, and is not committed yet."""
 
     before: TransactionMetadata | None
-    after: TransactionMetadata | None  # None: the id expires
+    after: TransactionMetadata | None  # None when the id expires
 
 
 class TransactionCoordinatorShard:
-    """`write` runs an operation of this shard as if a request had asked for it; `coordinator_epoch` is that of the partition's leader.
+    """`write` runs an operation of this shard like that of a request; `coordinator_epoch` returns the leader epoch of the partition.
     `memory` counts the transactional ids of all shards of a broker."""
 
     def __init__(
         self,
         config: TransactionConfig,
         clock: Clock,
-        timer: Timer,
+        timer: CoordinatorTimer,
         sender: MarkerSender,
         write: Write,
         *,
@@ -80,22 +80,24 @@ class TransactionCoordinatorShard:
         self._timer = timer
         self._write = write
         self._transaction_version = transaction_version
-        self._pending: dict[str, list[_Pending]] = {}  # in the order in which they are in the log
+        self._pending: dict[str, list[_Pending]] = {}  # in log order
         self._ongoing: set[str] = set()
         self._is_loaded = False
         self._until_complete: dict[str, list[Action]] = {}
 
     # -- requests
 
-    def init_producer_id(self, transactional_id: str, timeout_ms: int, expected: Expected | None, new_id: NewId) -> Result[ProducerAnswer]:
+    def init_producer_id(
+        self, transactional_id: str, timeout_ms: int, expected: Expected | None, new_id: NewId
+    ) -> CoordinatorResult[ProducerAnswer]:
         if self._is_busy(transactional_id):
-            raise Refused(ErrorCode.CONCURRENT_TRANSACTIONS)
+            raise TransactionRefused(ErrorCode.CONCURRENT_TRANSACTIONS)
         now_ms = self._clock.now_ms()
         before = self.transactions.get(transactional_id)
         current = before
         if current is None:
             if not self.memory.has_room(_size(transactional_id)):
-                raise Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+                raise TransactionRefused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
             current = TransactionMetadata(transactional_id, new_id(), timeout_ms=timeout_ms, last_update_timestamp=now_ms)
         after = decide_init(current, timeout_ms, expected, new_id, self._transaction_version(), now_ms)
         if after.state.is_prepared:
@@ -104,16 +106,16 @@ class TransactionCoordinatorShard:
 
     def add_partitions(
         self, transactional_id: str, producer_id: int, epoch: int, partitions: frozenset[TopicPartition], client_version: int
-    ) -> Result[int]:
+    ) -> CoordinatorResult[int]:
         current = self.visible(transactional_id)
         if self._is_busy(transactional_id):
             current = self._appended(transactional_id, producer_id, epoch)
         if current is None or current.producer_id != producer_id:
-            raise Refused(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+            raise TransactionRefused(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
         if current.producer_epoch != epoch:
-            raise Refused(ErrorCode.PRODUCER_FENCED)
+            raise TransactionRefused(ErrorCode.PRODUCER_FENCED)
         if current.state is TransactionState.ONGOING and partitions <= current.partitions:
-            return Result(response=int(ErrorCode.NONE))
+            return CoordinatorResult(response=int(ErrorCode.NONE))
         after = current.with_partitions(partitions, client_version, self._clock.now_ms())
         return self._step(current, after, int(ErrorCode.NONE))
 
@@ -122,11 +124,11 @@ class TransactionCoordinatorShard:
     ) -> dict[TopicPartition, int]:
         current = self.visible(transactional_id)
         if current is None or current.producer_id != producer_id:
-            raise Refused(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+            raise TransactionRefused(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
         if current.producer_epoch != epoch:
-            raise Refused(ErrorCode.PRODUCER_FENCED)
+            raise TransactionRefused(ErrorCode.PRODUCER_FENCED)
         if current.state.is_prepared:
-            raise Refused(ErrorCode.CONCURRENT_TRANSACTIONS)
+            raise TransactionRefused(ErrorCode.CONCURRENT_TRANSACTIONS)
         return {
             partition: int(ErrorCode.NONE if partition in current.partitions else ErrorCode.TRANSACTION_ABORTABLE)
             for partition in partitions
@@ -134,8 +136,8 @@ class TransactionCoordinatorShard:
 
     def end(
         self, transactional_id: str, producer_id: int, epoch: int, new_id: NewId, *, committed: bool, client_version: int
-    ) -> Result[ProducerAnswer]:
-        """Answers with what the producer goes on with."""
+    ) -> CoordinatorResult[ProducerAnswer]:
+        """The response holds the producer id and epoch that the producer continues with."""
         current = self.visible(transactional_id)
         now_ms = self._clock.now_ms()
         after = decide_end(
@@ -149,13 +151,13 @@ class TransactionCoordinatorShard:
             now_ms=now_ms,
         )
         if after is current:
-            return Result(response=ProducerAnswer(int(ErrorCode.NONE), after.producer_id, after.producer_epoch))
-        next_one = after.completed(now_ms)
-        return self._step(current, after, ProducerAnswer(int(ErrorCode.NONE), next_one.producer_id, next_one.producer_epoch))
+            return CoordinatorResult(response=ProducerAnswer(int(ErrorCode.NONE), after.producer_id, after.producer_epoch))
+        completed = after.completed(now_ms)
+        return self._step(current, after, ProducerAnswer(int(ErrorCode.NONE), completed.producer_id, completed.producer_epoch))
 
     def when_complete(self, transactional_id: str, action: Action) -> None:
-        """Call `action` when all partitions have the markers of the transaction that is being ended and its end is in the log; at once
-        where nothing is being ended, and at the latest after add.partitions.to.txn.retry.backoff.max.ms."""
+        """Call `action` when the transaction that is ending is complete: all partitions have its markers and its end is in the log. Calls
+        it at once when no transaction is ending, and at the latest after add.partitions.to.txn.retry.backoff.max.ms."""
         wait_ms = self._config.add_partitions_to_txn_retry_backoff_max_ms
         current = self.transactions.get(transactional_id)
         if not self._is_loaded or wait_ms <= 0 or current is None or not current.state.is_prepared:
@@ -165,37 +167,37 @@ class TransactionCoordinatorShard:
         self._timer.schedule(_answer_key(transactional_id), wait_ms, lambda: _call_all(self._until_complete, transactional_id))
 
     def visible(self, transactional_id: str) -> TransactionMetadata | None:
-        """What is committed about an id."""
+        """The committed state of an id."""
         steps = self._pending.get(transactional_id)
         return steps[0].before if steps else self.transactions.get(transactional_id)
 
     def all_visible(self) -> Iterable[TransactionMetadata]:
-        for transactional_id in [*self.transactions, *(gone for gone in self._pending if gone not in self.transactions)]:
-            found = self.visible(transactional_id)
-            if found is not None:
-                yield found
+        for transactional_id in [*self.transactions, *(pending_id for pending_id in self._pending if pending_id not in self.transactions)]:
+            transaction = self.visible(transactional_id)
+            if transaction is not None:
+                yield transaction
 
     def _is_busy(self, transactional_id: str) -> bool:
-        """A step is being written, or the markers are."""
+        """Whether a step or the markers are being written."""
         if transactional_id in self._pending:
             return True
-        found = self.transactions.get(transactional_id)
-        return found is not None and found.state.is_prepared
+        transaction = self.transactions.get(transactional_id)
+        return transaction is not None and transaction.state.is_prepared
 
     def _appended(self, transactional_id: str, producer_id: int, epoch: int) -> TransactionMetadata:
-        """What is in the log of an id and not committed yet, if partitions may be added to it now: whoever is answered is answered when
-        that is committed too. So neither several leaders that add partitions at once nor the next transaction have to come back."""
+        """The appended, uncommitted state of an id, if partitions may be added to it now. The response then waits until both are
+        committed. So neither several leaders that add partitions at once nor the next transaction have to retry."""
         steps = self._pending.get(transactional_id)
         appended = self.transactions.get(transactional_id)
         if not steps or appended is None or steps[-1].after is None or appended.state not in _TAKES_PARTITIONS:
-            raise Refused(ErrorCode.CONCURRENT_TRANSACTIONS)
+            raise TransactionRefused(ErrorCode.CONCURRENT_TRANSACTIONS)
         if (appended.producer_id, appended.producer_epoch) != (producer_id, epoch):
-            raise Refused(ErrorCode.CONCURRENT_TRANSACTIONS)
+            raise TransactionRefused(ErrorCode.CONCURRENT_TRANSACTIONS)
         return appended
 
     # -- steps
 
-    def _step(self, before: TransactionMetadata | None, after: TransactionMetadata, response: R | None) -> Result[R]:
+    def _step(self, before: TransactionMetadata | None, after: TransactionMetadata, response: R | None) -> CoordinatorResult[R]:
         transactional_id = after.transactional_id
         step = _Pending(before, after)
         self._pending.setdefault(transactional_id, []).append(step)
@@ -211,21 +213,21 @@ class TransactionCoordinatorShard:
             elif before is not None and before.state.is_prepared:
                 self._later(_complete_key(transactional_id), lambda: self._complete(transactional_id))
             elif reached is not None and reached.state.is_prepared:
-                # It is in the log, though not committed, and the client was told to ask again: it is on us to see it through.
+                # The step is appended, though not committed, and the client retries: the coordinator has to complete it.
                 self._later(_resume_key(transactional_id), lambda: self._resume(transactional_id))
 
-        return Result([after.to_record(self._transaction_version())], response, settled)
+        return CoordinatorResult([after.to_record(self._transaction_version())], response, settled)
 
     def _settle(self, transactional_id: str, step: _Pending) -> None:
-        left = [each for each in self._pending.pop(transactional_id, ()) if each is not step]
-        if left:
-            self._pending[transactional_id] = left
+        remaining = [pending for pending in self._pending.pop(transactional_id, ()) if pending is not step]
+        if remaining:
+            self._pending[transactional_id] = remaining
 
-    def _later(self, key: str, action: Callable[[], Result[None] | None]) -> None:
+    def _later(self, key: str, action: Callable[[], CoordinatorResult[None] | None]) -> None:
         self._timer.schedule(key, RETRY_BACKOFF_MAX_MS, action)
 
-    def _resume(self, transactional_id: str) -> Result[None] | None:
-        """Start the markers of a transaction once all that is in the log is committed; nothing has to be written for that."""
+    def _resume(self, transactional_id: str) -> CoordinatorResult[None] | None:
+        """Start the markers of a transaction once everything appended is committed. Nothing has to be written for that."""
 
         def settled(error: Exception | None) -> None:
             current = self.transactions.get(transactional_id)
@@ -236,41 +238,41 @@ class TransactionCoordinatorShard:
             else:
                 self._later(_resume_key(transactional_id), lambda: self._resume(transactional_id))
 
-        return Result(on_appended=settled)
+        return CoordinatorResult(on_appended=settled)
 
     def _markers_written(self, prepared: TransactionMetadata) -> None:
         self._run(lambda: self._complete(prepared.transactional_id))
 
-    def _complete(self, transactional_id: str) -> Result[None]:
+    def _complete(self, transactional_id: str) -> CoordinatorResult[None]:
         current = self.transactions.get(transactional_id)
         if current is None or not current.state.is_prepared or transactional_id in self._pending:
-            return Result()
+            return CoordinatorResult()
         return self._step(current, current.completed(self._clock.now_ms()), None)
 
-    def _run(self, operation: Callable[[], Result[None]]) -> None:
-        self._write(lambda: operation() if self._is_loaded else Result())
+    def _run(self, operation: Callable[[], CoordinatorResult[None]]) -> None:
+        self._write(lambda: operation() if self._is_loaded else CoordinatorResult())
 
-    # -- time
+    # -- timeouts and expiry
 
     def _abort_timed_out(self) -> None:
         now_ms = self._clock.now_ms()
-        late = [name for name in self._ongoing if self.transactions[name].is_timed_out(now_ms) and name not in self._pending]
-        now = late[:STEPS_AT_ONCE]
-        for transactional_id in now:
+        timed_out = [name for name in self._ongoing if self.transactions[name].is_timed_out(now_ms) and name not in self._pending]
+        batch = timed_out[:STEPS_AT_ONCE]
+        for transactional_id in batch:
             log.info("Aborting the transaction of %s, which took longer than its timeout", transactional_id)
             self._run(partial(self._fence, transactional_id))
-        is_stuck = all(transactional_id in self._ongoing for transactional_id in now)
+        is_stuck = all(transactional_id in self._ongoing for transactional_id in batch)
         interval_ms = self._config.transaction_abort_timed_out_transaction_cleanup_interval_ms
-        self._timer.schedule(_TIMEOUT_KEY, interval_ms if is_stuck or len(late) == len(now) else 1, self._abort_timed_out)
+        self._timer.schedule(_TIMEOUT_KEY, interval_ms if is_stuck or len(timed_out) == len(batch) else 1, self._abort_timed_out)
 
-    def _fence(self, transactional_id: str) -> Result[None]:
+    def _fence(self, transactional_id: str) -> CoordinatorResult[None]:
         current = self.transactions.get(transactional_id)
         now_ms = self._clock.now_ms()
         if current is None or not current.is_timed_out(now_ms) or transactional_id in self._pending:
-            return Result()
+            return CoordinatorResult()
         return self._step(current, current.fenced(self._transaction_version(), now_ms), None)
 
-    def _expire(self) -> Result[None] | None:
+    def _expire(self) -> CoordinatorResult[None] | None:
         self._timer.schedule(_EXPIRATION_KEY, self._config.transaction_remove_expired_transaction_cleanup_interval_ms, self._expire)
         now_ms, expiration_ms = self._clock.now_ms(), self._config.transactional_id_expiration_ms
         all_expired = (
@@ -293,11 +295,11 @@ class TransactionCoordinatorShard:
             elif self._is_loaded and len(expired) == TOMBSTONES_AT_ONCE:
                 self._timer.schedule(_EXPIRATION_KEY, 1, self._expire)
 
-        return Result([tombstone(metadata.transactional_id) for metadata in expired], on_appended=settled, atomic=False)
+        return CoordinatorResult([tombstone(metadata.transactional_id) for metadata in expired], on_appended=settled, atomic=False)
 
     # -- the log
 
-    def replay(self, offset: int, producer_id: int, record: Record) -> None:
+    def replay(self, offset: int, producer_id: int, record: CoordinatorRecord) -> None:
         if not isinstance(record.key, TransactionLogKey):
             raise ValueError(f"Not a record of a transaction log at offset {offset}")
         transactional_id = record.key.transactional_id
@@ -308,7 +310,7 @@ class TransactionCoordinatorShard:
             return
         if not isinstance(record.value, TransactionLogValue):
             raise ValueError(f"Not a record of a transaction log at offset {offset}")
-        metadata = TransactionMetadata.of_record(transactional_id, record.value)  # before anything changes: loading skips what it rejects
+        metadata = TransactionMetadata.of_record(transactional_id, record.value)  # first: it raises for a record that loading has to skip
         self._ongoing.discard(transactional_id)
         steps = self._pending.get(transactional_id)
         if steps and (after := steps[-1].after) is not None:
@@ -322,7 +324,7 @@ class TransactionCoordinatorShard:
             self._ongoing.add(transactional_id)
 
     def replay_end_transaction(self, producer_id: int, *, committed: bool) -> None:
-        """Nothing is written to this log in a transaction."""
+        """Never happens: the records of this log are not transactional."""
 
     def on_loaded(self) -> None:
         self._is_loaded = True
@@ -338,13 +340,13 @@ class TransactionCoordinatorShard:
     def on_unloaded(self) -> None:
         self._is_loaded = False
         self.markers.cancel_all()
-        for transactional_id in list(self._until_complete):  # what they wait to hear is decided
+        for transactional_id in list(self._until_complete):  # the end of these transactions is already decided
             _call_all(self._until_complete, transactional_id)
         self.memory.used -= sum(map(_size, self.transactions))
 
 
 def _size(transactional_id: str) -> int:
-    """Bytes that an id holds, the partitions of its transaction aside."""
+    """The bytes that an id holds, without the partitions of its transaction."""
     return ID_BYTES + len(transactional_id)
 
 

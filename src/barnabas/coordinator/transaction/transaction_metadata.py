@@ -1,14 +1,14 @@
-"""What the coordinator knows about one transactional id, and each step it can take from there.
+"""The state of one transactional id, and each step from there.
 
-A value: every step gives a new one and leaves the old one alone, so that nothing has changed before the log has it. All fields but
-`last_producer_epoch` are in the log, and `of_record(to_record(x))` is x without it. Whether a step is due is decided elsewhere.
+An immutable value: every step returns a new one, so that nothing changes before the log has the step. All fields but `last_producer_epoch`
+are in the log, and `of_record(to_record(x))` is x without that field. `decisions` chooses the step.
 """
 
 from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from barnabas.coordinator.result import Record
+from barnabas.coordinator.result import CoordinatorRecord
 from barnabas.coordinator.transaction.transaction_state import TransactionState, state_of_id
 from barnabas.protocol.coordinator_records.transaction_log_key import TransactionLogKey
 from barnabas.protocol.coordinator_records.transaction_log_value import PartitionsSchema, TransactionLogValue
@@ -19,19 +19,19 @@ NO_PRODUCER_ID: Final = -1
 NO_PRODUCER_EPOCH: Final = -1
 NO_TIMESTAMP: Final = -1
 EPOCH_MAX: Final = 2**15 - 1
-LAST_CLIENT_EPOCH: Final = EPOCH_MAX - 1  # no client gets the last one, so that every producer can still be fenced
-NO_TIMEOUT_MS: Final = 2**31 - 1  # of a transaction in two phases: only its owner ends it
+LAST_CLIENT_EPOCH: Final = EPOCH_MAX - 1  # no client gets the last epoch, so that every producer can still be fenced
+NO_TIMEOUT_MS: Final = 2**31 - 1  # of a two-phase-commit transaction: only its producer ends it
 EPOCH_BUMP_VERSION: Final = 2  # of the transaction protocol: every end of a transaction gives its producer a new epoch
-FLEXIBLE_RECORDS_VERSION: Final = 1  # of the transaction protocol: the records of the log can carry tagged fields
+FLEXIBLE_RECORDS_VERSION: Final = 1  # of the transaction protocol: the records of the log can have tagged fields
 
 
 class TransactionMetadata(NamedTuple):
     transactional_id: str
     producer_id: int
     producer_epoch: int = NO_PRODUCER_EPOCH
-    last_producer_epoch: int = NO_PRODUCER_EPOCH  # the one before, if its owner asked for the bump; to know a retry of it
-    previous_producer_id: int = NO_PRODUCER_ID  # if the last step changed it; to know a retry of that step
-    next_producer_id: int = NO_PRODUCER_ID  # the one the producer goes on with, when this one has no epoch left
+    last_producer_epoch: int = NO_PRODUCER_EPOCH  # the previous epoch, if its producer requested the bump; detects a retry
+    previous_producer_id: int = NO_PRODUCER_ID  # if the last step changed the producer id; detects a retry of that step
+    next_producer_id: int = NO_PRODUCER_ID  # the id the producer continues with, when this one has no epoch left
     timeout_ms: int = 0
     state: TransactionState = TransactionState.EMPTY
     partitions: frozenset[TopicPartition] = frozenset()
@@ -87,7 +87,7 @@ class TransactionMetadata(NamedTuple):
         )
 
     def prepared(self, *, committed: bool, client_version: int, next_producer_id: int, now_ms: int) -> TransactionMetadata:
-        """Decided. From version 2 on with the next epoch, which is that of the markers, too: nothing older can be written after them."""
+        """The end is decided. From version 2 on with the next epoch, also for the markers: no older record can be appended after them."""
         epoch, last_epoch = self.producer_epoch, self.last_producer_epoch
         if client_version >= EPOCH_BUMP_VERSION:
             epoch, last_epoch = min(epoch + 1, EPOCH_MAX), epoch
@@ -96,14 +96,14 @@ class TransactionMetadata(NamedTuple):
             producer_epoch=epoch,
             last_producer_epoch=last_epoch,
             next_producer_id=next_producer_id,
-            # An abort of what never began has to have begun at some time: now.
+            # The abort of a transaction that never began needs a start time: now.
             start_timestamp=now_ms if self.state.is_settled else self.start_timestamp,
             last_update_timestamp=now_ms,
             client_transaction_version=client_version,
         )
 
     def fenced(self, server_version: int, now_ms: int) -> TransactionMetadata:
-        """Aborted by the coordinator; the epoch moves on, so that whoever wrote the transaction is out. No id is needed for that."""
+        """Aborted by the coordinator, with the next epoch, so that the producer of the transaction is fenced. Needs no new producer id."""
         if server_version >= EPOCH_BUMP_VERSION:
             return self.prepared(committed=False, client_version=server_version, next_producer_id=NO_PRODUCER_ID, now_ms=now_ms)
         bumped = self._replace(producer_epoch=min(self.producer_epoch + 1, EPOCH_MAX), last_producer_epoch=NO_PRODUCER_EPOCH)
@@ -129,8 +129,8 @@ class TransactionMetadata(NamedTuple):
 
     # -- the log
 
-    def to_record(self, transaction_version: int) -> Record:
-        """As Kafka writes it at this level of transaction.version: tagged fields from 1 on."""
+    def to_record(self, transaction_version: int) -> CoordinatorRecord:
+        """The record as Kafka writes it at this level of transaction.version: with tagged fields from 1 on."""
         version = 1 if transaction_version >= FLEXIBLE_RECORDS_VERSION else 0
         value = TransactionLogValue(
             producer_id=self.producer_id,
@@ -145,7 +145,7 @@ class TransactionMetadata(NamedTuple):
             value.previous_producer_id = self.previous_producer_id
             value.next_producer_id = self.next_producer_id
             value.client_transaction_version = self.client_transaction_version
-        return Record(TRANSACTION_LOG, TransactionLogKey(self.transactional_id), value, version)
+        return CoordinatorRecord(TRANSACTION_LOG, TransactionLogKey(self.transactional_id), value, version)
 
     @staticmethod
     def of_record(transactional_id: str, value: TransactionLogValue) -> TransactionMetadata:
@@ -167,8 +167,8 @@ class TransactionMetadata(NamedTuple):
         )
 
 
-def tombstone(transactional_id: str) -> Record:
-    return Record(TRANSACTION_LOG, TransactionLogKey(transactional_id))
+def tombstone(transactional_id: str) -> CoordinatorRecord:
+    return CoordinatorRecord(TRANSACTION_LOG, TransactionLogKey(transactional_id))
 
 
 def is_epoch_exhausted(epoch: int) -> bool:

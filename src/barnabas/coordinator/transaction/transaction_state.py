@@ -1,6 +1,6 @@
-"""The states of a transaction, with Kafka's ids and names, and from which state each may be entered.
+"""The states of a transaction, with Kafka's ids and names, and the states from which each may be entered.
 
-The ids are in the log, the names on the wire. Nothing here decides when a transition happens, only whether it can.
+The ids are in the log, the names in responses. This module says whether a transition is allowed, not when it happens.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final
 
 
 class TransactionState(Enum):
-    """Value: the id in the log, and the name that DescribeTransactions and ListTransactions show."""
+    """Value: the id in the log, and the name in the responses of DescribeTransactions and ListTransactions."""
 
     EMPTY = (0, "Empty")
     ONGOING = (1, "Ongoing")
@@ -19,7 +19,7 @@ class TransactionState(Enum):
     COMPLETE_COMMIT = (4, "CompleteCommit")
     COMPLETE_ABORT = (5, "CompleteAbort")
     DEAD = (6, "Dead")  # expired; its tombstone is being written
-    PREPARE_EPOCH_FENCE = (7, "PrepareEpochFence")  # never in the log: an abort that fences is written as PrepareAbort
+    PREPARE_EPOCH_FENCE = (7, "PrepareEpochFence")  # never in the log: a fencing abort is written as PrepareAbort
 
     @property
     def id(self) -> int:
@@ -31,7 +31,7 @@ class TransactionState(Enum):
 
     @property
     def is_prepared(self) -> bool:
-        """Decided and in the log; the markers are on their way."""
+        """The end is decided and in the log; the markers are being written."""
         return self is TransactionState.PREPARE_COMMIT or self is TransactionState.PREPARE_ABORT
 
     @property
@@ -46,7 +46,7 @@ class TransactionState(Enum):
 _S = TransactionState
 _SETTLED: Final = frozenset({_S.EMPTY, _S.COMPLETE_COMMIT, _S.COMPLETE_ABORT})
 
-# PrepareAbort of a settled transaction: with transaction.version 2 a producer may abort what it never began, to get a new epoch.
+# PrepareAbort of a settled transaction: with transaction.version 2 a producer may abort a transaction it never began, to get a new epoch.
 VALID_PREVIOUS_STATES: Final[dict[TransactionState, frozenset[TransactionState]]] = {
     _S.EMPTY: _SETTLED,
     _S.ONGOING: _SETTLED | {_S.ONGOING},

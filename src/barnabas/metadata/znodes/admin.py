@@ -1,7 +1,7 @@
-"""What administrators and brokers ask of the controller through the tree: /admin/…, /isr_change_notification, /log_dir_event_notification.
+"""Requests to the controller through znodes: /admin/…, /isr_change_notification, /log_dir_event_notification.
 
-The first are the old ways of the command line tools, which still work; the notifications are sequential nodes that the controller deletes
-once it has dealt with them. /admin/delete_topics/T and /brokers/seqid hold nothing: their names and versions say it all.
+The first are the old interface of the command line tools, which still works. The notifications are sequential nodes that the controller
+deletes once it has handled them. /admin/delete_topics/T and /brokers/seqid have no data: their names and versions are the information.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ LOG_DIR_FAILURE_EVENT: Final = 1
 
 
 def encode_reassignment(replicas: Mapping[TopicPartition, tuple[int, ...]]) -> bytes:
-    partitions = [{"topic": each.topic, "partition": each.partition, "replicas": held} for each, held in replicas.items()]
+    partitions = [{"topic": key.topic, "partition": key.partition, "replicas": assigned} for key, assigned in replicas.items()]
     return json_text.encode({"version": 1, "partitions": partitions})
 
 
 def decode_reassignment(data: bytes | None) -> dict[TopicPartition, tuple[int, ...]]:
     fields = json_text.decode(paths.REASSIGN_PARTITIONS, data)
-    return {_partition(each): each.integers("replicas") for each in fields.objects("partitions")}
+    return {_partition(entry): entry.integers("replicas") for entry in fields.objects("partitions")}
 
 
 def encode_preferred_replica_election(partitions: Iterable[TopicPartition]) -> bytes:
@@ -52,12 +52,14 @@ def decode_log_dir_event(path: str, data: bytes | None) -> int:
 
 
 def _encode_partitions(partitions: Iterable[TopicPartition]) -> bytes:
-    return json_text.encode({"version": 1, "partitions": [{"topic": each.topic, "partition": each.partition} for each in partitions]})
+    return json_text.encode(
+        {"version": 1, "partitions": [{"topic": partition.topic, "partition": partition.partition} for partition in partitions]}
+    )
 
 
 def _decode_partitions(path: str, data: bytes | None) -> list[TopicPartition]:
-    """Each once, in the order in which they stand."""
-    return list(dict.fromkeys(_partition(each) for each in json_text.decode(path, data).objects("partitions")))
+    """The partitions without duplicates, in the order of the data."""
+    return list(dict.fromkeys(_partition(entry) for entry in json_text.decode(path, data).objects("partitions")))
 
 
 def _partition(fields: json_text.JsonObject) -> TopicPartition:

@@ -1,5 +1,5 @@
-"""The cluster as a whole: /controller, /controller_epoch, /brokers/ids/N, /cluster/id, /latest_producer_id_block, and finalized features:
-/feature is Apache Kafka's, /barnabas/features is ours and has the same form. Brokers and the controller write them.
+"""The znodes of the whole cluster: /controller, /controller_epoch, /brokers/ids/N, /cluster/id, /latest_producer_id_block, and finalized
+features: /feature is Apache Kafka's, /barnabas/features is our own, in the same format. Brokers and the controller write them.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ _ENDPOINT: Final = re.compile(r"(?P<listener>[^:/]+)://(?:\[(?P<ipv6>[0-9a-fA-F:
 
 
 @dataclass(frozen=True, slots=True)
-class Controller:
+class ControllerZNode:
     broker_id: int
     timestamp: int
-    kraft_controller_epoch: int | None = -1  # None: written by Kafka before 3.4, which did not have it
+    kraft_controller_epoch: int | None = -1  # None: written by Kafka before 3.4, which lacks it
 
 
-def encode_controller(controller: Controller) -> bytes:
+def encode_controller(controller: ControllerZNode) -> bytes:
     fields: dict[str, object] = {"version": 1, "brokerid": controller.broker_id, "timestamp": str(controller.timestamp)}
     if controller.kraft_controller_epoch is not None:
         fields |= {"version": 2, "kraftControllerEpoch": controller.kraft_controller_epoch}
     return json_text.encode(fields)
 
 
-def decode_controller(data: bytes | None) -> Controller:
+def decode_controller(data: bytes | None) -> ControllerZNode:
     fields = json_text.decode(paths.CONTROLLER, data)
-    timestamp = fields.long_text("timestamp") if "timestamp" in fields else -1  # nobody decides by it, so nobody insists on it
+    timestamp = fields.long_text("timestamp") if "timestamp" in fields else -1  # not used, so not required
     kraft_epoch = fields.integer("kraftControllerEpoch") if "kraftControllerEpoch" in fields else None
-    return Controller(fields.integer("brokerid"), timestamp, kraft_epoch)
+    return ControllerZNode(fields.integer("brokerid"), timestamp, kraft_epoch)
 
 
 def encode_controller_epoch(epoch: int) -> bytes:
@@ -60,16 +60,16 @@ class BrokerRegistration:
 
 
 def encode_broker(broker: BrokerRegistration) -> bytes:
-    """Host and port on their own are of the first PLAINTEXT endpoint, for clients that know no others; null and -1 if there is none."""
-    plain = next((each for each in broker.endpoints if each.security_protocol is SecurityProtocol.PLAINTEXT), None)
+    """`host` and `port` are those of the first PLAINTEXT endpoint, for old clients; null and -1 if there is none."""
+    plain = next((endpoint for endpoint in broker.endpoints if endpoint.security_protocol is SecurityProtocol.PLAINTEXT), None)
     fields: dict[str, object] = {}
     if broker.version >= 5:
         fields["features"] = {name: dict(broker.features[name]) for name in ordering.scala_immutable(broker.features)}
     if broker.version >= 4:
-        protocols = {each.listener_name: each.security_protocol.name for each in broker.endpoints}
+        protocols = {endpoint.listener_name: endpoint.security_protocol.name for endpoint in broker.endpoints}
         fields["listener_security_protocol_map"] = {name: protocols[name] for name in ordering.scala_immutable(protocols)}
     if broker.version >= 2:
-        fields["endpoints"] = [str(each) for each in broker.endpoints]
+        fields["endpoints"] = [str(endpoint) for endpoint in broker.endpoints]
     if broker.version >= 3 and broker.rack is not None:
         fields["rack"] = broker.rack
     fields["jmx_port"] = broker.jmx_port
@@ -103,15 +103,15 @@ def _decode_endpoints(fields: json_text.JsonObject, version: int) -> tuple[EndPo
     protocols = fields.optional_nested("listener_security_protocol_map")
     endpoints = []
     for text in fields.texts("endpoints"):
-        found = _ENDPOINT.fullmatch(text)
-        if found is None:
+        match = _ENDPOINT.fullmatch(text)
+        if match is None:
             raise fields.fault(f"{text!r} is not an endpoint")
-        listener = found["listener"].upper()
+        listener = match["listener"].upper()
         protocol = protocols.text(listener) if listener in protocols else listener  # before version 4 a listener is named by its protocol
-        host = found["ipv6"] if found["ipv6"] is not None else found["host"]
+        host = match["ipv6"] if match["ipv6"] is not None else match["host"]
         if protocol not in SecurityProtocol.__members__:
             raise fields.fault(f"{protocol!r} is not a security protocol")
-        endpoints.append(EndPoint(listener, host, int(found["port"]), SecurityProtocol[protocol]))
+        endpoints.append(EndPoint(listener, host, int(match["port"]), SecurityProtocol[protocol]))
     return tuple(endpoints)
 
 
@@ -124,15 +124,15 @@ def decode_cluster_id(data: bytes | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Features:
-    """Finalized features by name and level. Version 1 also kept a lowest level, always equal to the highest."""
+class FeatureZNode:
+    """Finalized features with their levels. Version 1 also stored a lowest level, always equal to the highest."""
 
     levels: Mapping[str, int]
     status: int = FEATURE_ENABLED
     version: int = 2
 
 
-def encode_features(features: Features) -> bytes:
+def encode_features(features: FeatureZNode) -> bytes:
     levels: dict[str, object] = {}
     for name in ordering.scala_immutable(features.levels):
         level = features.levels[name]
@@ -140,8 +140,8 @@ def encode_features(features: Features) -> bytes:
     return json_text.encode({"features": levels, "version": features.version, "status": features.status})
 
 
-def decode_features(data: bytes | None, path: str = paths.FEATURE) -> Features:
-    """Of /feature, or with its path of /barnabas/features, where ours are kept in the same form; there 0 says that a feature is off."""
+def decode_features(data: bytes | None, path: str = paths.FEATURE) -> FeatureZNode:
+    """The features in /feature, or in /barnabas/features, which has the same format and where level 0 means that a feature is off."""
     fields = json_text.decode(path, data)
     version, status = fields.integer("version"), fields.integer("status")
     if version not in (1, 2):
@@ -157,12 +157,12 @@ def decode_features(data: bytes | None, path: str = paths.FEATURE) -> Features:
         if not least <= lowest <= level:
             raise fields.fault(f"Expected {least} <= min_version_level <= max_version_level for {name}, found {lowest} and {level}")
         levels[name] = level
-    return Features(levels, status, version)
+    return FeatureZNode(levels, status, version)
 
 
 @dataclass(frozen=True, slots=True)
 class ProducerIdBlock:
-    """Producer ids that a broker may give out, first and last included."""
+    """Producer ids that a broker may hand out, first and last included."""
 
     broker_id: int
     first: int

@@ -1,6 +1,6 @@
-"""Dynamic configs: /config/(topics|brokers|clients|users|ips)/… and the notifications in /config/changes that tell brokers to read them.
+"""Dynamic configs: /config/(topics|brokers|clients|users|ips)/… and the notifications in /config/changes that make brokers read them.
 
-Names of users and client ids may hold anything, so they stand in paths URL-encoded (`sanitize`); `<default>` stands for all others.
+User names and client ids may contain any character, so they are URL-encoded in paths (`sanitize`); `<default>` means all others.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ def decode_config(entity_path: str, data: bytes | None) -> dict[str, str]:
 
 
 def encode_config_change(entity_path: str) -> bytes:
-    """`entity_path` is what follows /config/ in the path of the changed node."""
+    """`entity_path` is the part after /config/ in the path of the changed node."""
     return json_text.encode({"version": 2, "entity_path": entity_path})
 
 
 def decode_config_change(path: str, data: bytes | None) -> str:
-    """The entity path. Version 1, of Kafka 0.9, named type and name apart."""
+    """The entity path. Version 1, of Kafka 0.9, has type and name in separate fields."""
     fields = json_text.decode(path, data)
     version = fields.integer("version")
     if version == 1:
@@ -50,7 +50,8 @@ def decode_config_change(path: str, data: bytes | None) -> str:
 
 
 def sanitize(name: str) -> str:
-    """As Java's URLEncoder, with %20 for a space and %2A for a star. The two names that no node can have are spelled out further."""
+    """Encodes like Java's URLEncoder, with %20 for a space and %2A for a star. `.` and `..`, which no node can be named, are encoded
+    too."""
     if name in (".", ".."):
         return name.replace(".", "%2E")
     return quote_plus(name, safe="").replace("+", "%20").replace("~", "%7E")

@@ -1,6 +1,6 @@
-"""Offsets that consumers of Kafka 0.8 keep in the tree: /consumers/GROUP/offsets/TOPIC/PARTITION, a decimal number.
+"""Offsets that consumers of Kafka 0.8 store in znodes: /consumers/GROUP/offsets/TOPIC/PARTITION, a decimal number.
 
-OffsetCommit and OffsetFetch of version 0 write and read them; everything newer uses `__consumer_offsets`.
+OffsetCommit and OffsetFetch version 0 write and read them; later versions use `__consumer_offsets`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""JSON as Kafka's Jackson writes it, and careful readers of it.
+"""JSON as Kafka's Jackson writes it, and strict readers for it.
 
-What is in a znode may come from another program: everything is checked, and what does not fit is CorruptZNode, with the path.
+Another program may have written a znode: everything is checked, and a mismatch raises CorruptZNode with the path.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ class CorruptZNode(ValueError):
 
 
 def encode(value: Mapping[str, object]) -> bytes:
-    """No spaces, keys as they stand, UTF-8; control characters with capital hex digits, as Jackson has them."""
+    """No spaces, keys in their order, UTF-8; control characters with uppercase hex digits, as Jackson writes them."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     if "\\u" in text:
-        text = _ESCAPE.sub(lambda found: "\\u" + found.group()[2:].upper() if found.group()[1] == "u" else found.group(), text)
+        text = _ESCAPE.sub(lambda match: "\\u" + match.group()[2:].upper() if match.group()[1] == "u" else match.group(), text)
     return text.encode()
 
 
 class JsonObject:
-    """A JSON object out of a znode, with typed fields."""
+    """A JSON object from a znode, with typed fields."""
 
     __slots__ = ("_data", "_fields", "_path")
 
@@ -53,7 +53,7 @@ class JsonObject:
         return value
 
     def long_text(self, key: str) -> int:
-        """A number written as a string, as Kafka writes 64-bit ones."""
+        """A number written as a string, as Kafka writes 64-bit numbers."""
         text = self.text(key)
         if not re.fullmatch(r"-?[0-9]{1,19}", text, re.ASCII):
             raise self.fault(f"{key} is not a number in a string")
@@ -70,13 +70,13 @@ class JsonObject:
 
     def integers(self, key: str) -> tuple[int, ...]:
         value = self._field(key)
-        if not isinstance(value, list) or not all(isinstance(each, int) and not isinstance(each, bool) for each in value):
+        if not isinstance(value, list) or not all(isinstance(element, int) and not isinstance(element, bool) for element in value):
             raise self.fault(f"{key} is not a list of integers")
         return tuple(value)
 
     def texts(self, key: str) -> tuple[str, ...]:
         value = self._field(key)
-        if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        if not isinstance(value, list) or not all(isinstance(element, str) for element in value):
             raise self.fault(f"{key} is not a list of strings")
         return tuple(value)
 
@@ -87,14 +87,14 @@ class JsonObject:
         return JsonObject(self._path, self._data, value)
 
     def optional_nested(self, key: str) -> JsonObject:
-        """Empty if it is missing or null."""
+        """Empty if the field is missing or null."""
         return JsonObject(self._path, self._data, {}) if self._fields.get(key) is None else self.nested(key)
 
     def objects(self, key: str) -> list[JsonObject]:
         value = self._field(key)
-        if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+        if not isinstance(value, list) or not all(isinstance(element, dict) for element in value):
             raise self.fault(f"{key} is not a list of objects")
-        return [JsonObject(self._path, self._data, each) for each in value]
+        return [JsonObject(self._path, self._data, element) for element in value]
 
     def fault(self, text: str) -> CorruptZNode:
         return CorruptZNode(self._path, text, self._data)
@@ -119,7 +119,7 @@ def decode(path: str, data: bytes | None) -> JsonObject:
 
 
 def decode_number(path: str, data: bytes | None) -> int:
-    """A znode that holds nothing but a decimal number."""
+    """The content of a znode that is only a decimal number."""
     if data is None or not re.fullmatch(rb"-?[0-9]{1,19}", data):
         raise CorruptZNode(path, "it is not a decimal number", data)
     return int(data)

@@ -1,7 +1,7 @@
-"""The order in which Kafka's maps come out on paper: that of the hash maps of Scala and Java.
+"""The iteration order of Kafka's maps, which are hash maps of Scala and Java.
 
-A reader of JSON does not care. But znodes are compared byte for byte with Kafka's, and an order that is Kafka's can be checked where one of
-our own could only be explained. Each function takes keys in the order in which Kafka put them in.
+JSON does not depend on it. But our znodes are compared byte for byte with Kafka's, so they use Kafka's order. Each function takes the keys
+in the order in which Kafka inserts them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def scala_mutable(keys: Iterable[str]) -> list[str]:
 
 
 def scala_buckets(hashes: Mapping[K, int]) -> list[K]:
-    """The keys of a mutable HashMap or HashSet of Scala, begun empty: 16 buckets, doubled at three quarters, each bucket sorted by hash.
+    """The keys of Scala's mutable HashMap or HashSet, initially empty: 16 buckets, doubled at three quarters, each bucket sorted by hash.
 
     `hashes` has each key's hashCode.
     """
@@ -42,14 +42,14 @@ def scala_immutable(keys: Iterable[str]) -> list[str]:
 
 
 def java_properties(keys: Iterable[str]) -> list[str]:
-    """java.util.Properties, a ConcurrentHashMap inside: 16 bins, doubled when three quarters are reached, new keys last in their bin."""
+    """java.util.Properties, a ConcurrentHashMap inside: 16 bins, doubled at three quarters, new keys last in their bin."""
     bins: list[list[tuple[int, str]]] = [[] for _ in range(16)]
     for count, key in enumerate(dict.fromkeys(keys), 1):
         spread = _spread(java_hash(key) & _MASK) & 0x7FFFFFFF
         bins[spread & (len(bins) - 1)].append((spread, key))
         if count >= len(bins) * 3 // 4:
             bins = _doubled(bins)
-    return [key for each in bins for _, key in each]
+    return [key for entries in bins for _, key in entries]
 
 
 def _spread(hashed: int) -> int:
@@ -80,17 +80,17 @@ def _trie(entries: Sequence[tuple[int, str]], shift: int) -> list[str]:
 
 
 def _doubled(bins: list[list[tuple[int, str]]]) -> list[list[tuple[int, str]]]:
-    """As Java moves bins: the tail that goes one way as a whole keeps its order, what stands before it is put in front, one by one."""
+    """Moves bins as Java does: the longest tail with the same target keeps its order; the entries before it are prepended one by one."""
     size = len(bins)
     result: list[list[tuple[int, str]]] = [[] for _ in range(size * 2)]
-    for index, each in enumerate(bins):
-        if not each:
+    for index, entries in enumerate(bins):
+        if not entries:
             continue
-        tail = len(each) - 1
-        while tail > 0 and (each[tail - 1][0] & size) == (each[-1][0] & size):
+        tail = len(entries) - 1
+        while tail > 0 and (entries[tail - 1][0] & size) == (entries[-1][0] & size):
             tail -= 1
-        target = index + (each[-1][0] & size)
-        result[target] = each[tail:]
-        for entry in each[:tail]:
+        target = index + (entries[-1][0] & size)
+        result[target] = entries[tail:]
+        for entry in entries[:tail]:
             result[index + (entry[0] & size)].insert(0, entry)
     return result

@@ -1,6 +1,7 @@
-"""Access lists and delegation tokens: /kafka-acl…, /kafka-acl-extended…, their change notifications, and /delegation_token….
+"""ACLs and delegation tokens: /kafka-acl…, /kafka-acl-extended…, their change notifications, and /delegation_token….
 
-Literal patterns and the others live in different trees, with different notifications, because brokers older than 2.0 know only the first.
+Literal patterns and the others are in different subtrees, with different notifications, because brokers before 2.0 support only literal
+ones.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from barnabas.metadata.znodes.configs import desanitize, sanitize
 
 @dataclass(frozen=True, slots=True)
 class AclEntry:
-    """Names as in the znode: `Allow` or `Deny`; `Read`, `DescribeConfigs`, `All` …"""
+    """The names in the znode: `Allow` or `Deny`; `Read`, `DescribeConfigs`, `All` …"""
 
     principal: str
     permission_type: str
@@ -24,24 +25,24 @@ class AclEntry:
 
 
 def encode_acls(acls: Iterable[AclEntry]) -> bytes:
-    """As Kafka 3.9 orders the keys; before 3.7 `version` stood first and `host` last."""
+    """In the key order of Kafka 3.9; before 3.7 `version` was first and `host` last."""
     entries = [
-        {"principal": each.principal, "permissionType": each.permission_type, "host": each.host, "operation": each.operation}
-        for each in acls
+        {"principal": entry.principal, "permissionType": entry.permission_type, "host": entry.host, "operation": entry.operation}
+        for entry in acls
     ]
     return json_text.encode({"acls": entries, "version": 1})
 
 
 def decode_acls(path: str, data: bytes | None) -> list[AclEntry]:
-    """Each once, in the order in which they stand; none for a node without data."""
+    """The entries without duplicates, in the order of the data; none for a node without data."""
     if not data:
         return []
     fields = json_text.decode(path, data)
     if fields.integer("version") != 1:
         raise fields.fault(f"Unsupported version {fields.integer('version')} of access lists")
     entries = (
-        AclEntry(each.text("principal"), each.text("permissionType"), each.text("host"), each.text("operation"))
-        for each in fields.objects("acls")
+        AclEntry(entry.text("principal"), entry.text("permissionType"), entry.text("host"), entry.text("operation"))
+        for entry in fields.objects("acls")
     )
     return list(dict.fromkeys(entries))
 
@@ -64,7 +65,7 @@ def encode_acl_change(pattern: ResourcePattern) -> bytes:
 
 
 def decode_acl_change(path: str, data: bytes | None) -> ResourcePattern:
-    """By its path: a node in /kafka-acl-changes is TYPE:NAME, one in /kafka-acl-extended-changes is JSON."""
+    """Depends on the path: a node in /kafka-acl-changes is TYPE:NAME, one in /kafka-acl-extended-changes is JSON."""
     if paths.parent(path) == paths.ACL_CHANGES:
         resource_type, separator, name = _text(path, data).partition(":")
         if not separator:
@@ -77,14 +78,14 @@ def decode_acl_change(path: str, data: bytes | None) -> ResourcePattern:
 
 
 def acl_change_path(pattern: ResourcePattern) -> str:
-    """Where to create the sequential node that tells the brokers."""
+    """The path of the sequential node that notifies the brokers."""
     root = paths.ACL_CHANGES if pattern.pattern_type == "LITERAL" else paths.EXTENDED_ACL_CHANGES
     return f"{root}/{paths.ACL_CHANGE_PREFIX}"
 
 
 @dataclass(frozen=True, slots=True)
 class TokenInformation:
-    """Principals as `User:alice`. The secret itself is never stored: it is made from the token id and the brokers' secret key."""
+    """Principals as `User:alice`. The token's secret is never stored: it derives from the token id and the brokers' secret key."""
 
     token_id: str
     owner: str
@@ -99,7 +100,7 @@ def encode_token(token: TokenInformation) -> bytes:
     return json_text.encode(
         {
             "issueTimestamp": token.issue_timestamp,
-            "renewers": [sanitize(each) for each in token.renewers],
+            "renewers": [sanitize(renewer) for renewer in token.renewers],
             "tokenRequester": sanitize(token.requester),
             "tokenId": token.token_id,
             "owner": sanitize(token.owner),
@@ -120,7 +121,7 @@ def decode_token(path: str, data: bytes | None) -> TokenInformation:
         token_id=fields.text("tokenId"),
         owner=owner,
         requester=desanitize(fields.text("tokenRequester")) if version >= 3 else owner,
-        renewers=tuple(desanitize(each) for each in fields.texts("renewers")),
+        renewers=tuple(desanitize(renewer) for renewer in fields.texts("renewers")),
         issue_timestamp=fields.integer("issueTimestamp"),
         max_timestamp=fields.integer("maxTimestamp"),
         expiry_timestamp=fields.integer("expiryTimestamp"),

@@ -1,6 +1,6 @@
-"""Topics: /brokers/topics/T (who holds which partition) and /brokers/topics/T/partitions/P/state (who leads it).
+"""Topics: /brokers/topics/T (the replicas of its partitions) and /brokers/topics/T/partitions/P/state (leader and ISR).
 
-The controller writes the first, the controller and partition leaders the second, each with the version it last read.
+The controller writes the first, the controller and partition leaders the second, each conditional on the version it last read.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from barnabas.uuid import Uuid
 NO_LEADER: Final = -1
 LEADER_DURING_DELETE: Final = -2
 RECOVERED: Final = 0
-RECOVERING: Final = 1  # elected unclean, and not yet sure of what it holds
+RECOVERING: Final = 1  # after an unclean election, until the leader has recovered its log
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicaAssignment:
-    """`replicas` are all brokers that hold the partition now, those being added and removed included."""
+    """`replicas` are all current replicas, including those being added and removed."""
 
     replicas: tuple[int, ...]
     adding_replicas: tuple[int, ...] = ()
@@ -40,16 +40,16 @@ class ReplicaAssignment:
         return tuple(replica for replica in self.replicas if replica not in self.adding_replicas)
 
     def reassigned_to(self, target: Sequence[int]) -> ReplicaAssignment:
-        """On its way from where the partition was before any reassignment: the target first, so that its first is the preferred leader."""
+        """The assignment during a reassignment. The target comes first, so that its first replica is the preferred leader."""
         origin = self.origin_replicas
-        every = tuple(dict.fromkeys((*target, *origin)))
-        adding = tuple(replica for replica in every if replica not in origin)
-        return ReplicaAssignment(every, adding, tuple(replica for replica in every if replica not in target))
+        replicas = tuple(dict.fromkeys((*target, *origin)))
+        adding = tuple(replica for replica in replicas if replica not in origin)
+        return ReplicaAssignment(replicas, adding, tuple(replica for replica in replicas if replica not in target))
 
 
 @dataclass(frozen=True, slots=True)
 class TopicAssignment:
-    """Version 3 has topic ids, 2 the replicas being added and removed, 1 only replicas. Kafka writes 3, also where there is no id yet."""
+    """Version 3 has topic ids, 2 adding and removing replicas, 1 only replicas. Kafka writes 3, also when there is no id yet."""
 
     partitions: Mapping[int, ReplicaAssignment]
     topic_id: Uuid | None = None
@@ -58,13 +58,13 @@ class TopicAssignment:
 
 def encode_topic(topic: TopicAssignment) -> bytes:
     in_order = [int(number) for number in ordering.scala_mutable(str(number) for number in topic.partitions)]
-    held = [(number, topic.partitions[number]) for number in in_order]
-    adding = {str(number): each.adding_replicas for number, each in held if each.adding_replicas}
-    removing = {str(number): each.removing_replicas for number, each in held if each.removing_replicas}
-    replicas = {str(number): each.replicas for number, each in held}
+    assignments = [(number, topic.partitions[number]) for number in in_order]
+    adding = {str(number): assignment.adding_replicas for number, assignment in assignments if assignment.adding_replicas}
+    removing = {str(number): assignment.removing_replicas for number, assignment in assignments if assignment.removing_replicas}
+    replicas = {str(number): assignment.replicas for number, assignment in assignments}
     if topic.version == 1:
         return json_text.encode({"version": 1, "partitions": replicas})
-    # Two fixed orders of Scala's map of 8 buckets, which the order of insertion does not touch.
+    # The two possible orders of Scala's map with 8 buckets, which do not depend on the order of insertion.
     fields: dict[str, object] = {"partitions": replicas}
     if topic.topic_id is not None:
         fields["topic_id"] = str(topic.topic_id)
@@ -111,7 +111,7 @@ class PartitionState:
 
 
 def encode_partition_state(state: PartitionState) -> bytes:
-    """On the way of every change of leader or ISR: five fields in the order of Scala's map, six while the leader is recovering."""
+    """Used for every change of leader or ISR: five fields in the order of Scala's map, six while the leader is recovering."""
     fields: dict[str, object] = {"controller_epoch": state.controller_epoch, "leader": state.leader, "version": 1}
     if state.leader_recovery_state != RECOVERED:
         fields["leader_recovery_state"] = state.leader_recovery_state

@@ -1,7 +1,7 @@
-"""Who may touch a node: ZooKeeper's access lists, as Kafka sets them.
+"""ZooKeeper's ACLs, as Kafka sets them.
 
-Without `zookeeper.set.acl` anyone may do anything. With it, only who made a node may change it; anyone may read it, unless it holds what is
-secret.
+Without `zookeeper.set.acl` everyone has all permissions. With it, only the creator of a node may change it; everyone may read it, unless it
+holds secrets.
 """
 
 from __future__ import annotations

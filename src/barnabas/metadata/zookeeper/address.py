@@ -1,4 +1,4 @@
-"""`zookeeper.connect`: the servers of an ensemble and, after them, the node below which a cluster keeps its own tree."""
+"""`zookeeper.connect`: the servers of an ensemble, and the chroot, the node below which a cluster keeps its own tree."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ class Server(NamedTuple):
 
 class Ensemble(NamedTuple):
     servers: tuple[Server, ...]
-    chroot: str  # empty, or a path without a slash at its end
+    chroot: str  # empty, or a path without a trailing slash
 
     def __str__(self) -> str:
         return ",".join(map(str, self.servers)) + self.chroot
 
 
 def parse(text: str) -> Ensemble:
-    """`host:port,host:port/chroot`; IPv6 addresses stand in brackets. Raises StoreUnusable, with a text that names the fix."""
+    """Parses `host:port,host:port/chroot`; IPv6 addresses are in brackets. Raises StoreUnusable with a text that names the fix."""
     hosts, slash, rest = text.strip().partition("/")
     chroot = slash + rest.strip().rstrip("/") if rest.strip().rstrip("/") else ""
     if chroot and (fault := paths.fault_in(chroot)):
         raise StoreUnusable(f"zookeeper.connect={text}: {chroot} is not a path ({fault}). Give it as host:port,host:port/path")
-    servers = tuple(_server(each.strip(), text) for each in hosts.split(",") if each.strip())
+    servers = tuple(_server(address.strip(), text) for address in hosts.split(",") if address.strip())
     if not servers:
         raise StoreUnusable(f"zookeeper.connect={text} names no server. Give it as host:port,host:port/path")
     return Ensemble(servers, chroot)

@@ -1,4 +1,4 @@
-"""One connection to one ZooKeeper server: frames in, frames out, and the moment when it ended. It knows nothing of sessions."""
+"""One connection to one ZooKeeper server: sends and receives frames and reports its end. It has no notion of sessions."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from barnabas.metadata.zookeeper.address import Server
 _SIZE_BYTES: Final = 4
 
 
-class Link(asyncio.Protocol):
-    """`on_frame` gets every frame in order; what it raises ends the connection. `ended` is done when the connection is."""
+class ZooKeeperLink(asyncio.Protocol):
+    """`on_frame` receives every frame in order; its exception ends the connection. `ended` is done when the connection is closed."""
 
-    def __init__(self, server: Server, on_frame: Callable[[Link, bytes], None]) -> None:
+    def __init__(self, server: Server, on_frame: Callable[[ZooKeeperLink, bytes], None]) -> None:
         self.server = server
         loop = asyncio.get_running_loop()
         self.ended: asyncio.Future[Exception | None] = loop.create_future()
@@ -28,7 +28,7 @@ class Link(asyncio.Protocol):
         self._failure: Exception | None = None
 
     @classmethod
-    async def open(cls, server: Server, on_frame: Callable[[Link, bytes], None], tls: ssl.SSLContext | None) -> Link:
+    async def open(cls, server: Server, on_frame: Callable[[ZooKeeperLink, bytes], None], tls: ssl.SSLContext | None) -> ZooKeeperLink:
         loop = asyncio.get_running_loop()
         _, link = await loop.create_connection(lambda: cls(server, on_frame), server.host, server.port, ssl=tls)
         return link

@@ -1,8 +1,8 @@
-"""One session with an ensemble, over as many connections as it takes: ZooKeeper's own client, as far as Kafka needs it.
+"""One session with an ensemble, over as many connections as necessary: the part of ZooKeeper's client that Kafka needs.
 
-Requests are sent in order, several at a time, and answered in order. When a connection is lost the session goes to the next server, leaves
-its watches there, and asks again whatever was not answered, as Kafka's client does: a write may then find that it was made already. Only a
-server can say that a session has expired; until then whoever asked waits. Everything runs on one event loop.
+Requests are sent in order, several at a time, and answered in order. When a connection is lost the session connects to the next server,
+registers its watches there, and sends all unanswered requests again, as Kafka's client does: a repeated write may find that it was already
+applied. Only a server can expire a session; until then requests wait. Everything runs on one event loop.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from barnabas.metadata.tree import EventType, R_co, Request, Response, WatchedEv
 from barnabas.metadata.zookeeper import wire
 from barnabas.metadata.zookeeper.access import AccessOf, open_to_all
 from barnabas.metadata.zookeeper.address import Ensemble, Server
-from barnabas.metadata.zookeeper.link import Link
+from barnabas.metadata.zookeeper.link import ZooKeeperLink
 from barnabas.metadata.zookeeper.watch_list import WatchList
 
 log = logging.getLogger(__name__)
 
 PASSWORD_BYTES: Final = 16
-ROUND_PAUSE_S_MAX: Final = 1.0  # after no server of the ensemble could be reached
+ROUND_PAUSE_S_MAX: Final = 1.0  # after no server of the ensemble was reachable
 CLOSE_TIMEOUT_S: Final = 2.0
 XID_MAX: Final = 2**31 - 1
 
 
-class State(Enum):
-    """A session begins CONNECTING and goes to and fro with CONNECTED; the others are its end."""
+class SessionState(Enum):
+    """A session starts CONNECTING and alternates between that and CONNECTED; the other states are final."""
 
     CONNECTING = "connecting"
     CONNECTED = "connected"
@@ -44,44 +44,44 @@ class State(Enum):
 
     @property
     def is_alive(self) -> bool:
-        return self in (State.CONNECTING, State.CONNECTED)
+        return self in (SessionState.CONNECTING, SessionState.CONNECTED)
 
 
 @dataclass(frozen=True)
-class Options:
-    """What the settings `zookeeper.*` say."""
+class ZooKeeperOptions:
+    """The `zookeeper.*` settings."""
 
     ensemble: Ensemble
     session_timeout_ms: int = 18_000
     connection_timeout_ms: int = 18_000
     in_flight_max: int = 10
     access_of: AccessOf = open_to_all
-    credentials: Sequence[tuple[str, bytes]] = ()  # scheme and what it asks for: ("digest", b"user:password")
+    credentials: Sequence[tuple[str, bytes]] = ()  # a scheme and its credentials: ("digest", b"user:password")
     tls: ssl.SSLContext | None = None
     random: Random = field(default_factory=Random)
 
 
-class Batch:
-    """Requests that are answered together."""
+class RequestBatch:
+    """Requests whose responses are returned together."""
 
     def __init__(self, requests: Sequence[Request[Any]], done: asyncio.Future[None]) -> None:
         self.responses: list[Any] = [None] * len(requests)
-        self._left = len(requests)
+        self._missing = len(requests)
         self._done = done
 
     def answer(self, index: int, response: Response[Any]) -> None:
         self.responses[index] = response
-        self._left -= 1
-        if self._left == 0 and not self._done.done():
+        self._missing -= 1
+        if self._missing == 0 and not self._done.done():
             self._done.set_result(None)
 
 
-class Asked:
-    """One request of a batch, on its way."""
+class PendingRequest:
+    """One request of a batch, waiting or sent."""
 
     __slots__ = ("batch", "index", "request", "xid")
 
-    def __init__(self, request: Request[Any], batch: Batch, index: int) -> None:
+    def __init__(self, request: Request[Any], batch: RequestBatch, index: int) -> None:
         self.request = request
         self.batch = batch
         self.index = index
@@ -89,10 +89,10 @@ class Asked:
 
 
 class ZooKeeperSession:
-    """To be opened before it is used, and closed; it cannot be opened twice."""
+    """Must be opened before use, and closed; it cannot be opened twice."""
 
-    def __init__(self, options: Options, watcher: Watcher) -> None:
-        self.state = State.CONNECTING
+    def __init__(self, options: ZooKeeperOptions, watcher: Watcher) -> None:
+        self.state = SessionState.CONNECTING
         self._options = options
         self._watcher = watcher
         self._servers = options.random.sample(options.ensemble.servers, len(options.ensemble.servers))
@@ -102,9 +102,9 @@ class ZooKeeperSession:
         self._last_zxid = 0
         self._xid = 0
         self._watches = WatchList()
-        self._waiting: deque[Asked] = deque()
-        self._sent: deque[Asked] = deque()
-        self._link: Link | None = None
+        self._waiting: deque[PendingRequest] = deque()
+        self._sent: deque[PendingRequest] = deque()
+        self._link: ZooKeeperLink | None = None
         self._opened: asyncio.Future[None] | None = None
         self._unproven = 0  # credentials that the server has not accepted yet
         self._task: asyncio.Task[None] | None = None
@@ -121,7 +121,7 @@ class ZooKeeperSession:
         return self.state.is_alive
 
     async def open(self) -> None:
-        """Raises StoreUnusable, with a text that names the fix, if no server can be reached in time or the credentials are refused."""
+        """Raises StoreUnusable with a text that names the fix, if no server is reachable in time or the credentials are rejected."""
         loop = asyncio.get_running_loop()
         self._opened = loop.create_future()
         self._task = loop.create_task(self._live())
@@ -139,31 +139,31 @@ class ZooKeeperSession:
             raise
 
     async def handle(self, requests: Sequence[Request[R_co]]) -> list[Response[R_co]]:
-        """Waits while there is no connection: only the end of the session is an answer, too."""
+        """Waits while there is no connection: the responses arrive, or the session ends."""
         if not requests:
             return []
         if not self.is_alive:
-            return [Response(each, None, self._end_error()) for each in requests]
+            return [Response(request, None, self._end_error()) for request in requests]
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        batch = Batch(requests, done)
-        self._waiting.extend(Asked(each, batch, index) for index, each in enumerate(requests))
+        batch = RequestBatch(requests, done)
+        self._waiting.extend(PendingRequest(request, batch, index) for index, request in enumerate(requests))
         self._send_waiting()
         await done
         return batch.responses
 
     async def close(self) -> None:
-        """Tells the server, which takes the ephemerals away at once; without a connection that is left to the timeout."""
+        """Ends the session at the server, which deletes the ephemeral nodes at once; without a connection they expire by timeout."""
         self._is_closing = True
-        if self.state is State.CONNECTED and self._link is not None:
+        if self.state is SessionState.CONNECTED and self._link is not None:
             link = self._link
             link.send(wire.close(self._next_xid()))
             await asyncio.wait({link.ended}, timeout=CLOSE_TIMEOUT_S)
-        self._end(State.CLOSED)
+        self._end(SessionState.CLOSED)
         if self._task is not None and self._task is not asyncio.current_task():
             self._task.cancel()
             await asyncio.wait({self._task})
 
-    # Its life: one connection after the other
+    # One connection after the other
 
     async def _live(self) -> None:
         tried = 0
@@ -179,9 +179,9 @@ class ZooKeeperSession:
                 await asyncio.sleep(self._options.random.random() * ROUND_PAUSE_S_MAX)
 
     async def _connect_to(self, server: Server) -> None:
-        """Until the connection is lost. A server has as long to answer as leaves time to ask the others."""
+        """Runs until the connection is lost. A server gets its share of the session timeout to respond, so that others can be tried."""
         limit_s = max(self._timeout_s / len(self._servers), 0.5)
-        link = await asyncio.wait_for(Link.open(server, self._on_frame, self._options.tls), limit_s)
+        link = await asyncio.wait_for(ZooKeeperLink.open(server, self._on_frame, self._options.tls), limit_s)
         try:
             link.send(wire.connect(self._last_zxid, self._options.session_timeout_ms, self._session_id, self._password))
             self._timer = asyncio.get_running_loop().call_later(limit_s, link.end, TimeoutError(f"{server} did not answer in time"))
@@ -193,27 +193,27 @@ class ZooKeeperSession:
         if self.is_alive and not self._is_closing:
             log.warning("The connection to ZooKeeper server %s was lost: %s", server, self._last_failure)
 
-    def _lost(self, link: Link) -> None:
-        """What was sent and not answered is asked again, before anything that waits."""
+    def _lost(self, link: ZooKeeperLink) -> None:
+        """Requests that were sent and not answered are sent again, before those that wait."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         if self._link is link:
             self._link = None
             if self.is_alive:
-                self.state = State.CONNECTING
+                self.state = SessionState.CONNECTING
         self._waiting.extendleft(reversed(self._sent))
         self._sent.clear()
 
-    def _on_frame(self, link: Link, frame: bytes) -> None:
+    def _on_frame(self, link: ZooKeeperLink, frame: bytes) -> None:
         if not self.is_alive:
             return
         if self._link is None:
-            self._welcomed(link, wire.handshake(frame))
+            self._connected(link, wire.handshake(frame))
         else:
             self._answered(wire.reply(frame))
 
-    def _welcomed(self, link: Link, handshake: wire.Handshake) -> None:
+    def _connected(self, link: ZooKeeperLink, handshake: wire.ConnectResponse) -> None:
         if handshake.timeout_ms <= 0:
             self._expire()
             link.end()
@@ -224,12 +224,12 @@ class ZooKeeperSession:
         self._session_id, self._password = handshake.session_id, handshake.password
         self._timeout_s = handshake.timeout_ms / 1000
         self._link = link
-        self.state = State.CONNECTED
-        first = [wire.auth(scheme, what) for scheme, what in self._options.credentials]
+        self.state = SessionState.CONNECTED
+        first = [wire.auth(scheme, credentials) for scheme, credentials in self._options.credentials]
         first += [wire.set_watches(self._last_zxid, *lists) for lists in self._watches.in_portions(self._options.ensemble.chroot)]
         if first:
             link.send(b"".join(first))
-        self._look_after(link)
+        self._keep_alive(link)
         self._send_waiting()
         self._unproven = len(self._options.credentials)
         self._maybe_opened()
@@ -238,21 +238,21 @@ class ZooKeeperSession:
         if self._unproven == 0 and self._opened is not None and not self._opened.done():
             self._opened.set_result(None)
 
-    def _look_after(self, link: Link) -> None:
-        """Pings while nothing else is sent, and gives a server up that is silent for two thirds of the timeout: then there is time left
-        to find another."""
+    def _keep_alive(self, link: ZooKeeperLink) -> None:
+        """Pings while nothing else is sent, and closes the connection to a server that is silent for two thirds of the timeout: that leaves
+        time to find another."""
         if self._link is not link:
             return
         loop = asyncio.get_running_loop()
-        patience_s = self._timeout_s * 2 / 3
-        if loop.time() - link.received_at > patience_s:
-            link.end(TimeoutError(f"{link.server} was silent for {patience_s:.1f} s"))
+        silence_max_s = self._timeout_s * 2 / 3
+        if loop.time() - link.received_at > silence_max_s:
+            link.end(TimeoutError(f"{link.server} was silent for {silence_max_s:.1f} s"))
             return
-        if loop.time() - link.sent_at >= patience_s / 4:
+        if loop.time() - link.sent_at >= silence_max_s / 4:
             link.send(wire.ping())
-        self._timer = loop.call_later(patience_s / 4, self._look_after, link)
+        self._timer = loop.call_later(silence_max_s / 4, self._keep_alive, link)
 
-    # Requests and answers
+    # Requests and responses
 
     def _send_waiting(self) -> None:
         link = self._link
@@ -260,18 +260,18 @@ class ZooKeeperSession:
             return
         frames: list[bytes] = []
         while self._waiting and len(self._sent) < self._options.in_flight_max:
-            asked = self._waiting.popleft()
-            asked.xid = self._next_xid()
+            pending = self._waiting.popleft()
+            pending.xid = self._next_xid()
             try:
-                frames.append(wire.request(asked.xid, asked.request, self._options.ensemble.chroot, self._options.access_of))
+                frames.append(wire.request(pending.xid, pending.request, self._options.ensemble.chroot, self._options.access_of))
             except TreeError as error:
-                asked.batch.answer(asked.index, Response(asked.request, None, error))
+                pending.batch.answer(pending.index, Response(pending.request, None, error))
                 continue
-            self._sent.append(asked)
+            self._sent.append(pending)
         if frames:
             link.send(b"".join(frames))
 
-    def _answered(self, reply: wire.Reply) -> None:
+    def _answered(self, reply: wire.ReplyHeader) -> None:
         if reply.xid == wire.NOTIFICATION_XID:
             self._notify(wire.event(reply.body, self._options.ensemble.chroot))
         elif reply.xid == wire.AUTH_XID:
@@ -283,7 +283,7 @@ class ZooKeeperSession:
         elif reply.xid >= 0:
             self._settle(reply)
 
-    def _settle(self, reply: wire.Reply) -> None:
+    def _settle(self, reply: wire.ReplyHeader) -> None:
         if not self._sent:
             return  # the answer to `close`
         asked = self._sent.popleft()
@@ -297,17 +297,17 @@ class ZooKeeperSession:
             result = wire.result(asked.request, reply, self._options.ensemble.chroot)
         except TreeError as refused:
             error = refused
-        self._watches.left_by(asked.request, error is None and result is not None)
+        self._watches.note_response(asked.request, error is None and result is not None)
         asked.batch.answer(asked.index, Response(asked.request, result, error))
         self._send_waiting()
 
     def _notify(self, event: WatchedEvent | None) -> None:
         if event is None:
             return
-        self._watches.used_up_by(event)
-        self._tell(event)
+        self._watches.remove_triggered(event)
+        self._deliver(event)
 
-    def _tell(self, event: WatchedEvent) -> None:
+    def _deliver(self, event: WatchedEvent) -> None:
         try:
             self._watcher(event)
         except Exception:
@@ -317,30 +317,30 @@ class ZooKeeperSession:
         self._xid = 1 if self._xid == XID_MAX else self._xid + 1
         return self._xid
 
-    # Its end
+    # The end of the session
 
     def _expire(self) -> None:
         log.warning("Session 0x%x with ZooKeeper has expired", self._session_id)
-        self._end(State.EXPIRED)
-        self._tell(WatchedEvent(EventType.SESSION_EXPIRED, ""))
+        self._end(SessionState.EXPIRED)
+        self._deliver(WatchedEvent(EventType.SESSION_EXPIRED, ""))
 
     def _refuse(self) -> None:
         text = f"ZooKeeper at {self._options.ensemble} refused the credentials of this broker"
         log.error("%s: no request will be answered any more", text)
-        self._end(State.REFUSED)
+        self._end(SessionState.REFUSED)
         if self._opened is not None and not self._opened.done():
             self._opened.set_exception(StoreUnusable(f"{text}. Correct user and password"))
 
-    def _end(self, state: State) -> None:
+    def _end(self, state: SessionState) -> None:
         if not self.is_alive:
             return
         self.state = state
-        for asked in (*self._sent, *self._waiting):
-            asked.batch.answer(asked.index, Response(asked.request, None, self._end_error()))
+        for pending in (*self._sent, *self._waiting):
+            pending.batch.answer(pending.index, Response(pending.request, None, self._end_error()))
         self._sent.clear()
         self._waiting.clear()
         if self._link is not None:
             self._link.end()
 
     def _end_error(self) -> TreeError:
-        return AuthFailed("/") if self.state is State.REFUSED else SessionExpired("/")
+        return AuthFailed("/") if self.state is SessionState.REFUSED else SessionExpired("/")

@@ -1,4 +1,4 @@
-"""The tree that a ZooKeeper ensemble keeps: where brokers of several processes and machines meet."""
+"""The metadata store on a ZooKeeper ensemble, shared by brokers of several processes and machines."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from dataclasses import replace
 from barnabas.metadata import paths
 from barnabas.metadata.errors import NodeExists, StoreUnusable
 from barnabas.metadata.tree import Create, Exists, Watcher
-from barnabas.metadata.zookeeper.session import Options, ZooKeeperSession
+from barnabas.metadata.zookeeper.session import ZooKeeperOptions, ZooKeeperSession
 
 
 class ZooKeeperTree:
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: ZooKeeperOptions) -> None:
         self._options = options
         self._sessions: list[ZooKeeperSession] = []
         self._has_chroot = not options.ensemble.chroot
 
     async def open_session(self, watcher: Watcher) -> ZooKeeperSession:
-        """Makes the chroot first, if it is not there. Raises StoreUnusable, with a text that names the fix."""
+        """Creates the chroot first, if it is missing. Raises StoreUnusable with a text that names the fix."""
         if not self._has_chroot:
             await self._make_chroot()
             self._has_chroot = True
         session = ZooKeeperSession(self._options, watcher)
         await session.open()
-        self._sessions = [each for each in self._sessions if each.is_alive]
+        self._sessions = [open_session for open_session in self._sessions if open_session.is_alive]
         self._sessions.append(session)
         return session
 
@@ -33,16 +33,16 @@ class ZooKeeperTree:
         self._sessions.clear()
 
     async def _make_chroot(self) -> None:
-        """In a session of its own, which sees the whole tree."""
+        """Uses a session of its own, without a chroot."""
         chroot = self._options.ensemble.chroot
         session = ZooKeeperSession(replace(self._options, ensemble=self._options.ensemble._replace(chroot="")), lambda _: None)
         await session.open()
         try:
-            (found,) = await session.handle([Exists(chroot)])
-            if found.result is not None:
-                return  # who may not make nodes beside it, would be refused to make it though it is there
-            for response in await session.handle([Create(each) for each in paths.with_ancestors(chroot)]):
-                if response.error is not None and not isinstance(response.error, NodeExists):
-                    raise StoreUnusable(f"{chroot} of zookeeper.connect cannot be made: {response.error}") from response.error
+            (response,) = await session.handle([Exists(chroot)])
+            if response.result is not None:
+                return  # a user without permission to create nodes beside it could not create it, though it exists
+            for creation in await session.handle([Create(node_path) for node_path in paths.with_ancestors(chroot)]):
+                if creation.error is not None and not isinstance(creation.error, NodeExists):
+                    raise StoreUnusable(f"{chroot} of zookeeper.connect cannot be made: {creation.error}") from creation.error
         finally:
             await session.close()

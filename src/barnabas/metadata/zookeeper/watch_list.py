@@ -1,7 +1,7 @@
-"""What a session waits for: the watches it has left, so that they can be left again on another server.
+"""The watches that a session has left, so that they can be registered again on another server.
 
-A watch lives in the server that a session is connected to. When the connection is lost the next server is told of all of them, with the
-last change that the session has seen, and tells at once what it missed.
+A watch is stored in the server that a session is connected to. After a lost connection the session sends all its watches to the next
+server, with the zxid of the last change it has seen, and that server delivers the missed events at once.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from barnabas.metadata.tree import EventType, Exists, GetChildren, GetData, Request, WatchedEvent
 from barnabas.metadata.zookeeper import wire
 
-Lists = tuple[list[str], list[str], list[str]]  # of data, of nodes that are not there, of children
+Lists = tuple[list[str], list[str], list[str]]  # data watches, watches of missing nodes, child watches
 
 
 class WatchList:
@@ -24,16 +24,16 @@ class WatchList:
     def __len__(self) -> int:
         return len(self._data) + len(self._exist) + len(self._child)
 
-    def left_by(self, asked: Request[Any], is_there: bool) -> None:
-        """A read was answered. On a node that is not there only Exists leaves a watch."""
-        if isinstance(asked, Exists) and asked.watch:
-            (self._data if is_there else self._exist)[asked.path] = None
-        elif isinstance(asked, GetData) and asked.watch and is_there:
-            self._data[asked.path] = None
-        elif isinstance(asked, GetChildren) and asked.watch and is_there:
-            self._child[asked.path] = None
+    def note_response(self, request: Request[Any], exists: bool) -> None:
+        """Records the watch of an answered read. On a missing node only Exists leaves a watch."""
+        if isinstance(request, Exists) and request.watch:
+            (self._data if exists else self._exist)[request.path] = None
+        elif isinstance(request, GetData) and request.watch and exists:
+            self._data[request.path] = None
+        elif isinstance(request, GetChildren) and request.watch and exists:
+            self._child[request.path] = None
 
-    def used_up_by(self, event: WatchedEvent) -> None:
+    def remove_triggered(self, event: WatchedEvent) -> None:
         if event.type is not EventType.NODE_CHILDREN_CHANGED:
             self._data.pop(event.path, None)
             self._exist.pop(event.path, None)
@@ -41,7 +41,7 @@ class WatchList:
             self._child.pop(event.path, None)
 
     def in_portions(self, chroot: str) -> Iterator[Lists]:
-        """All of them, in lists that a server takes in one frame."""
+        """All watches, in lists that fit in one frame."""
         lists: Lists = ([], [], [])
         size = 0
         for number, paths in enumerate((self._data, self._exist, self._child)):

@@ -1,7 +1,7 @@
-"""ZooKeeper's protocol in bytes: what a client sends, and what comes back.
+"""ZooKeeper's protocol in bytes: the frames that a client sends and receives.
 
-Jute, its encoding, has big-endian numbers, and text and arrays behind a 32-bit length where -1 means null. Every frame stands behind its
-size. Nothing here waits or keeps anything: requests of `metadata.tree` become frames, frames become its results.
+Its encoding, Jute, has big-endian numbers; strings and arrays follow a 32-bit length, where -1 means null. Every frame follows its size.
+Nothing here waits or keeps state: requests of `metadata.tree` become frames, frames become results.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from barnabas.metadata.zookeeper.access import AccessOf
 # Operations by number.
 CREATE, DELETE, EXISTS, GET_DATA, SET_DATA, GET_CHILDREN2, CHECK, MULTI, CREATE2 = 1, 2, 3, 4, 5, 12, 13, 14, 15
 PING, AUTH, SET_WATCHES, CLOSE = 11, 100, 101, -11
-ERROR: Final = -1  # instead of an operation, in the answer to a multi that failed
+ERROR: Final = -1  # in place of an operation, in the response to a failed multi
 
-# Frames that belong to no request have numbers of their own.
+# Frames that belong to no request have reserved xids.
 NOTIFICATION_XID, PING_XID, AUTH_XID, SET_WATCHES_XID = -1, -2, -4, -8
 
-FRAME_BYTES_MAX: Final = 64 * 1024 * 1024  # a server sends what its jute.maxbuffer allows, 1 MB unless somebody raised it
-WATCHES_BYTES_MAX: Final = 128 * 1024  # in one SetWatches, so that it passes any server
+FRAME_BYTES_MAX: Final = 64 * 1024 * 1024  # a server sends up to its jute.maxbuffer, 1 MB by default
+WATCHES_BYTES_MAX: Final = 128 * 1024  # in one SetWatches, so that every server accepts it
 
-_RUNTIME_INCONSISTENCY: Final = -2  # an operation of a multi that was well, had not another failed
+_RUNTIME_INCONSISTENCY: Final = -2  # an operation of a multi that would have succeeded, had another not failed
 _HEADER: Final = struct.Struct(">ii")
 _REPLY: Final = struct.Struct(">iqi")
 _STAT: Final = struct.Struct(">qqqqiiiqiiq")
@@ -56,8 +56,8 @@ _EVENTS: Final = {
     4: EventType.NODE_CHILDREN_CHANGED,
 }
 _ERRORS: Final[dict[int, type[TreeError]]] = {
-    each.code: each
-    for each in (
+    error.code: error
+    for error in (
         errors.StoreFailure,
         errors.ConnectionLoss,
         errors.BadArguments,
@@ -75,30 +75,30 @@ _ERRORS: Final[dict[int, type[TreeError]]] = {
 
 
 class Malformed(Exception):
-    """Bytes that are not ZooKeeper's: somebody else answers at that address, or something between changes them."""
+    """Bytes that are not ZooKeeper's: another program listens at that address, or a proxy changes the bytes."""
 
 
-class Handshake(NamedTuple):
-    """A server's welcome. A session that it does not know any more has no timeout left."""
+class ConnectResponse(NamedTuple):
+    """The first response of a server. A timeout of 0 means that the session has expired."""
 
     timeout_ms: int
     session_id: int
     password: bytes
 
 
-class Reply(NamedTuple):
+class ReplyHeader(NamedTuple):
     xid: int
     zxid: int
     error: int
     body: Reader
 
 
-# What a client sends
+# Frames of a client
 
 
 def connect(last_zxid: int, timeout_ms: int, session_id: int, password: bytes) -> bytes:
     fixed = struct.pack(">iqiq", 0, last_zxid, timeout_ms, session_id)
-    return _framed(fixed + _buffer(password) + b"\0")  # \0: not with a server that may only read
+    return _framed(fixed + _buffer(password) + b"\0")  # \0: do not accept a read-only server
 
 
 def ping() -> bytes:
@@ -114,48 +114,48 @@ def auth(scheme: str, credentials: bytes) -> bytes:
 
 
 def set_watches(last_zxid: int, data: Sequence[str], exist: Sequence[str], child: Sequence[str]) -> bytes:
-    """Those of an earlier connection. What happened since `last_zxid` is told at once."""
-    lists = b"".join(_INT.pack(len(each)) + b"".join(map(_text, each)) for each in (data, exist, child))
+    """Registers the watches of an earlier connection. The server sends missed events since `last_zxid` at once."""
+    lists = b"".join(_INT.pack(len(node_paths)) + b"".join(map(_text, node_paths)) for node_paths in (data, exist, child))
     return _framed(_HEADER.pack(SET_WATCHES_XID, SET_WATCHES) + struct.pack(">q", last_zxid) + lists)
 
 
-def request(xid: int, asked: Request[Any], chroot: str, access_of: AccessOf) -> bytes:
-    if isinstance(asked, Multi):
-        body = b"".join(_in_multi(each, chroot, access_of) for each in asked.operations)
+def request(xid: int, operation_request: Request[Any], chroot: str, access_of: AccessOf) -> bytes:
+    if isinstance(operation_request, Multi):
+        body = b"".join(_in_multi(operation, chroot, access_of) for operation in operation_request.operations)
         return _framed(_HEADER.pack(xid, MULTI) + body + _MULTI_HEADER.pack(-1, True, -1))
-    number, body = _operation(asked, chroot, access_of)
+    number, body = _operation(operation_request, chroot, access_of)
     return _framed(_HEADER.pack(xid, number) + body)
 
 
 def _in_multi(operation: Operation, chroot: str, access_of: AccessOf) -> bytes:
-    """Inside a multi servers tell only the path of a node that was made, some of them also for Create2: so it is not used there."""
+    """Inside a multi servers return only the path of a created node, some of them also for Create2: so Create2 is not used there."""
     number, body = _operation(operation, chroot, access_of)
     return _MULTI_HEADER.pack(CREATE if number == CREATE2 else number, False, -1) + body
 
 
-def _operation(asked: Request[Any], chroot: str, access_of: AccessOf) -> tuple[int, bytes]:
-    if isinstance(asked, Create):
-        access = access_of(asked.path)
-        list_of_access = b"".join(_INT.pack(each.permissions) + _text(each.scheme) + _text(each.id) for each in access)
-        path = _path(asked.path, chroot)
-        return CREATE2, path + _buffer(asked.data) + _INT.pack(len(access)) + list_of_access + _INT.pack(asked.mode)
-    if isinstance(asked, SetData):
-        return SET_DATA, _path(asked.path, chroot) + _buffer(asked.data) + _INT.pack(asked.version)
-    if isinstance(asked, Delete):
-        return DELETE, _path(asked.path, chroot) + _INT.pack(asked.version)
-    if isinstance(asked, Check):
-        return CHECK, _path(asked.path, chroot) + _INT.pack(asked.version)
-    if isinstance(asked, Exists):
-        return EXISTS, _path(asked.path, chroot) + bytes((asked.watch,))
-    if isinstance(asked, GetData):
-        return GET_DATA, _path(asked.path, chroot) + bytes((asked.watch,))
-    if isinstance(asked, GetChildren):
-        return GET_CHILDREN2, _path(asked.path, chroot) + bytes((asked.watch,))
-    raise errors.BadArguments("/", f"{type(asked).__name__} is not a request of the metadata tree")
+def _operation(operation: Request[Any], chroot: str, access_of: AccessOf) -> tuple[int, bytes]:
+    if isinstance(operation, Create):
+        access = access_of(operation.path)
+        list_of_access = b"".join(_INT.pack(entry.permissions) + _text(entry.scheme) + _text(entry.id) for entry in access)
+        path = _path(operation.path, chroot)
+        return CREATE2, path + _buffer(operation.data) + _INT.pack(len(access)) + list_of_access + _INT.pack(operation.mode)
+    if isinstance(operation, SetData):
+        return SET_DATA, _path(operation.path, chroot) + _buffer(operation.data) + _INT.pack(operation.version)
+    if isinstance(operation, Delete):
+        return DELETE, _path(operation.path, chroot) + _INT.pack(operation.version)
+    if isinstance(operation, Check):
+        return CHECK, _path(operation.path, chroot) + _INT.pack(operation.version)
+    if isinstance(operation, Exists):
+        return EXISTS, _path(operation.path, chroot) + bytes((operation.watch,))
+    if isinstance(operation, GetData):
+        return GET_DATA, _path(operation.path, chroot) + bytes((operation.watch,))
+    if isinstance(operation, GetChildren):
+        return GET_CHILDREN2, _path(operation.path, chroot) + bytes((operation.watch,))
+    raise errors.BadArguments("/", f"{type(operation).__name__} is not a request of the metadata tree")
 
 
 def rooted(path: str, chroot: str) -> str:
-    """Where a node of ours stands in the whole tree."""
+    """The path of a node in the whole tree of the ensemble."""
     return chroot if chroot and path == "/" else chroot + path
 
 
@@ -175,30 +175,30 @@ def _framed(body: bytes) -> bytes:
     return _INT.pack(len(body)) + body
 
 
-# What a client gets
+# Frames of a server
 
 
-def handshake(frame: bytes) -> Handshake:
+def handshake(frame: bytes) -> ConnectResponse:
     reader = Reader(frame)
-    reader.int32()  # the protocol's version, which never changed
-    return Handshake(reader.int32(), reader.int64(), reader.buffer() or b"")
+    reader.int32()  # the protocol version, which has never changed
+    return ConnectResponse(reader.int32(), reader.int64(), reader.buffer() or b"")
 
 
-def reply(frame: bytes) -> Reply:
+def reply(frame: bytes) -> ReplyHeader:
     reader = Reader(frame)
     xid, zxid, error = reader.unpack(_REPLY)
-    return Reply(xid, zxid, error, reader)
+    return ReplyHeader(xid, zxid, error, reader)
 
 
 def event(body: Reader, chroot: str) -> WatchedEvent | None:
-    """None for those that tell of the connection, and for nodes outside the chroot."""
+    """None for events of the connection, and for nodes outside the chroot."""
     kind, _, path = body.int32(), body.int32(), body.text() or ""
     if kind not in _EVENTS or not (path + "/").startswith(chroot + "/"):
         return None
     return WatchedEvent(_EVENTS[kind], path[len(chroot) :] or "/")
 
 
-def result(asked: Request[Any], answer: Reply, chroot: str) -> Any:
+def result(asked: Request[Any], answer: ReplyHeader, chroot: str) -> Any:
     """What the request was for; raises the error that it was refused with."""
     if isinstance(asked, Multi):
         return _multi_result(asked, answer, chroot)
@@ -221,7 +221,7 @@ def error_of(code: int, path: str) -> TreeError:
     return errors.StoreFailure(path, f"ZooKeeper answered with error {code} for {path}") if kind is None else kind(path)
 
 
-def _multi_result(asked: Multi, answer: Reply, chroot: str) -> list[Created | Stat | None]:
+def _multi_result(asked: Multi, answer: ReplyHeader, chroot: str) -> list[Created | Stat | None]:
     results: list[Created | Stat | None] = []
     refused: TreeError | None = error_of(answer.error, "/") if answer.error else None
     if answer.body.is_at_end and refused is not None:
@@ -244,7 +244,7 @@ def _multi_result(asked: Multi, answer: Reply, chroot: str) -> list[Created | St
 
 
 def _new_stat(zxid: int) -> Stat:
-    """Of a node made in a multi: what is known of it."""
+    """The known part of the stat of a node created in a multi."""
     return Stat(zxid, zxid, zxid, 0, 0, 0, 0, 0, 0)
 
 
@@ -254,7 +254,7 @@ def _created(body: Reader, chroot: str) -> Created:
 
 
 class Reader:
-    """Takes values from the front of a frame; a frame that is too short is malformed."""
+    """Reads values from the front of a frame; a frame that is too short is malformed."""
 
     __slots__ = ("_at", "_data")
 

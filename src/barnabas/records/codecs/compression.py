@@ -1,9 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
 """The five codecs of Kafka's `compression.type`, from bytes to bytes.
 
-Everything compressed that enters or leaves a batch passes through here; each codec speaks the framing that Kafka's Java clients speak.
-Input is never trusted: whatever a frame claims about itself, no more than `limit` bytes come out of it, and bad input of any kind ends in
-CorruptRecord.
+All compression of batches goes through this module; each codec uses the framing of Kafka's Java clients. Input is never trusted: whatever
+size a frame claims, at most `limit` bytes are decompressed, and bad input of any kind raises CorruptRecord.
 """
 
 from __future__ import annotations
@@ -23,21 +22,22 @@ SNAPPY: Final = 2
 LZ4: Final = 3
 ZSTD: Final = 4
 
-# What one batch may grow to. Kafka streams a batch and so knows no bound; here it is held whole. Five times the largest request a broker
-# takes by default (socket.request.max.bytes, 100 MiB) leaves room for honest batches that compress well and stops a bomb early.
+# The most bytes that one batch may decompress into. Kafka streams a batch and needs no bound; here it is in memory as a whole. Five times
+# the largest default request (socket.request.max.bytes, 100 MiB) leaves room for batches that compress well and stops a bomb early.
 DECOMPRESSED_SIZE_MAX: Final = 512 * 1024 * 1024
-# What a client may send so: no more than it could have sent uncompressed in the largest request.
+# The same for a batch of a producer: what it could have sent uncompressed in the largest request.
 PRODUCED_SIZE_MAX: Final = 100 * 1024 * 1024
-# And no more than so many times what it has sent, once that is more than this: logs and JSON come to 20, zeros to 1,000 and more.
+# The largest compression ratio of a batch of a producer that decompresses into more than PRODUCED_SIZE_OF_ANY_RATIO. Logs and JSON reach
+# 20, zeros 1,000 and more.
 PRODUCED_RATIO_MAX: Final = 100
 PRODUCED_SIZE_OF_ANY_RATIO: Final = 32 * 1024 * 1024
-# How much of it is looked at before all of it is opened. Most batches are no larger.
+# How many bytes are decompressed and checked before the whole batch is decompressed. Most batches are not larger.
 FIRST_LOOK: Final = 1024 * 1024
 
 _NAMES: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 
 _GZIP_LEVEL_DEFAULT: Final = -1
-_GZIP_HEADER: Final = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"  # no name, no time, unknown system: what Java writes since 16
+_GZIP_HEADER: Final = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"  # no name, no time, unknown system, as Java writes it since 16
 _GZIP_MAGIC: Final = b"\x1f\x8b\x08"
 _GZIP_WITH_HEADER: Final = 31
 _DEFLATE_ONLY: Final = -15
@@ -64,7 +64,7 @@ def codec_id(name: str) -> int:
 
 
 def check_level(codec: int, level: int) -> None:
-    """Raises ValueError unless `level` is one that compression.<codec>.level takes."""
+    """Raises ValueError unless `level` is valid for compression.<codec>.level."""
     if codec == GZIP:
         if level > 9 or (level < 1 and level != _GZIP_LEVEL_DEFAULT):
             raise ValueError("Value must be between 1 and 9 or equal to -1")
@@ -77,7 +77,7 @@ def check_level(codec: int, level: int) -> None:
 
 
 def compress(codec: int, data: bytes, magic: int = 2, level: int | None = None) -> bytes:
-    """`data` in the framing that batches of format `magic` use; `level` None is Kafka's default for the codec."""
+    """`data` compressed, in the framing of batches of format `magic`; `level` None means Kafka's default for the codec."""
     if codec == ZSTD:
         return _compress_zstd(data, _ZSTD_LEVEL_DEFAULT if level is None else level)
     if codec == LZ4:
@@ -92,7 +92,7 @@ def compress(codec: int, data: bytes, magic: int = 2, level: int | None = None) 
 
 
 def decompress(codec: int, data: bytes, magic: int = 2, limit: int = DECOMPRESSED_SIZE_MAX) -> bytes:
-    """The bytes that were compressed into `data`; CorruptRecord if it is damaged, cut short, or holds more than `limit` bytes."""
+    """The decompressed bytes. Raises CorruptRecord if `data` is damaged, incomplete, or decompresses into more than `limit` bytes."""
     if codec == ZSTD:
         return _decompress_zstd(data, limit)
     if codec == LZ4:
@@ -107,7 +107,7 @@ def decompress(codec: int, data: bytes, magic: int = 2, limit: int = DECOMPRESSE
 
 
 def decompress_start(codec: int, data: bytes, magic: int = 2, enough: int = FIRST_LOOK) -> bytes:
-    """The beginning of what was compressed into `data`, `enough` bytes or more; fewer only if that is all, checked as by `decompress`."""
+    """The beginning of the decompressed bytes, at least `enough`; fewer only if these are all, checked as by `decompress`."""
     if codec == ZSTD:
         return _decompress_zstd_start(data, enough)
     if codec == LZ4:
@@ -120,7 +120,7 @@ def decompress_start(codec: int, data: bytes, magic: int = 2, enough: int = FIRS
 
 
 def produced_size_max(compressed_size: i64) -> i64:
-    """What so many bytes of a producer may unfold into."""
+    """The most bytes into which this many compressed bytes of a producer may decompress."""
     by_ratio: i64 = min(PRODUCED_SIZE_MAX, PRODUCED_RATIO_MAX * compressed_size)
     return max(PRODUCED_SIZE_OF_ANY_RATIO, by_ratio)
 
@@ -140,38 +140,38 @@ def _compress_gzip(data: bytes, level: int) -> bytes:
 
 
 def _decompress_gzip(data: bytes, limit: int, enough: int) -> bytes:
-    found, rest = _inflate_member(data, limit, enough)
-    if rest[:3] != _GZIP_MAGIC:  # Java ignores what follows the last member
-        return found
-    members: list[bytes] = [found]
-    size = len(found)
+    member, rest = _inflate_member(data, limit, enough)
+    if rest[:3] != _GZIP_MAGIC:  # Java ignores bytes after the last member
+        return member
+    members: list[bytes] = [member]
+    size = len(member)
     while rest[:3] == _GZIP_MAGIC and size < enough:
         if len(members) == _GZIP_MEMBERS_MAX:
             raise CorruptRecord(f"Failed to decompress gzip: more than {_GZIP_MEMBERS_MAX} members")
-        found, rest = _inflate_member(rest, limit - size, enough - size)
-        members.append(found)
-        size += len(found)
+        member, rest = _inflate_member(rest, limit - size, enough - size)
+        members.append(member)
+        size += len(member)
     return b"".join(members)
 
 
 def _inflate_member(data: bytes, limit: int, enough: int) -> tuple[bytes, bytes]:
-    """The content of the gzip member that `data` starts with, and what follows it; no more than `enough`, and then nothing follows."""
+    """The content of the first gzip member of `data`, and the bytes after it; none after it if the content reaches `enough` bytes."""
     inflater = zlib.decompressobj(_GZIP_WITH_HEADER)
     try:
-        found = inflater.decompress(data, min(limit + 1, enough))
+        content = inflater.decompress(data, min(limit + 1, enough))
     except zlib.error as error:
         raise CorruptRecord(f"Failed to decompress gzip: {error}") from error
-    if len(found) > limit:
+    if len(content) > limit:
         raise DecompressedTooLarge(f"Failed to decompress gzip: more than {limit} bytes")
-    if len(found) == enough:
-        return found, b""
+    if len(content) == enough:
+        return content, b""
     if not inflater.eof:
         raise CorruptRecord("Failed to decompress gzip: unexpected end of input")
-    return found, inflater.unused_data
+    return content, inflater.unused_data
 
 
 def _compress_zstd(data: bytes, level: int) -> bytes:
-    # The flush before the end is Kafka's too: it puts an empty last block behind the data.
+    # Kafka also flushes before the end: that adds an empty last block after the data.
     compressor = zstd.Compressor(level)
     compressor.compress(data)
     blocks = bytes(compressor.flush())
@@ -180,11 +180,11 @@ def _compress_zstd(data: bytes, level: int) -> bytes:
 
 def _decompress_zstd(data: bytes, limit: int) -> bytes:
     if not data:
-        return b""  # as Java's stream: an end of input between two frames is the end
+        return b""  # as in Java's stream, which may end between two frames
     bound = _zstd_bound(data, limit)
     if bound > limit:
         return _decompress_zstd_within(data, limit, FIRST_LOOK)
-    if bound > FIRST_LOOK:  # the library would take twice as much while it grows
+    if bound > FIRST_LOOK:  # the library would need twice the memory while its buffer grows
         return _decompress_zstd_within(data, bound, bound)
     try:
         return bytes(zstd.decompress(data))
@@ -193,7 +193,7 @@ def _decompress_zstd(data: bytes, limit: int) -> bytes:
 
 
 def _decompress_zstd_start(data: bytes, enough: int) -> bytes:
-    """The library cannot stop half-way; but when it has filled what room there is, the beginning stands in it."""
+    """The library cannot stop early; but when the output buffer is full, it holds the beginning."""
     if not data:
         return b""
     if _zstd_bound(data, DECOMPRESSED_SIZE_MAX) < enough:
@@ -203,13 +203,13 @@ def _decompress_zstd_start(data: bytes, enough: int) -> bytes:
         size = zstd.decompress_into(data, output)
     except (DecompressionError, OSError) as error:
         if _ZSTD_NO_ROOM not in str(error):
-            return _decompress_zstd(data, DECOMPRESSED_SIZE_MAX)  # damaged: it says how
+            return _decompress_zstd(data, DECOMPRESSED_SIZE_MAX)  # raises the error for the damage
         return bytes(output)
     return bytes(memoryview(output)[:size])
 
 
 def _decompress_zstd_within(data: bytes, limit: int, room: int) -> bytes:
-    """For frames with much in them: into `room`, which grows up to `limit` where it was not enough."""
+    """For frames with much content: decompresses into a buffer of `room` bytes, which grows up to `limit`."""
     room = min(room, limit)
     while True:
         output = bytearray(room)
@@ -226,9 +226,9 @@ def _decompress_zstd_within(data: bytes, limit: int, room: int) -> bytes:
 
 
 def _zstd_bound(data: bytes, limit: int) -> i64:
-    """The most that can come out of the frames in `data`, from their block headers alone.
+    """The most bytes into which the frames in `data` can decompress, computed from block headers.
 
-    Raises CorruptRecord where a frame is cut short, and where its raw and run-length blocks alone pass `limit`.
+    Raises CorruptRecord if a frame is incomplete, or if its raw and run-length blocks alone exceed `limit`.
     """
     end: i64 = len(data)
     at: i64 = 0
@@ -273,7 +273,7 @@ def _zstd_bound(data: bytes, limit: int) -> i64:
 
 
 def _zstd_header_size(descriptor: i64) -> i64:
-    """Descriptor, window, dictionary id and content size, whichever the descriptor announces."""
+    """The size of descriptor, window, dictionary id and content size, as far as the descriptor says they exist."""
     single_segment: i64 = (descriptor >> 5) & 1
     content_size_flag: i64 = descriptor >> 6
     content_size: i64 = 1 << content_size_flag

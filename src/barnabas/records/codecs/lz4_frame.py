@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""The part of the LZ4 frame format that Kafka speaks: independent blocks, no content size, no dictionary.
+"""The part of the LZ4 frame format that Kafka uses: independent blocks, no content size, no dictionary.
 
-Written are frames of 64 KB blocks, the same bytes as Kafka's Lz4BlockOutputStream; read are block sizes up to 4 MB and block checksums
-too. Before format v1 Kafka's clients computed the header checksum over the wrong bytes, and for v0 that is still the one to write.
+Frames are written with 64 KB blocks, byte for byte as Kafka's Lz4BlockOutputStream does. Blocks up to 4 MB and block checksums can be read.
+Before format v1 Kafka's clients computed the header checksum over the wrong bytes; for v0 that checksum is still written.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from barnabas.errors import CorruptRecord, DecompressedTooLarge
 
 LEVEL_MIN: Final = 1
 LEVEL_MAX: Final = 17
-LEVEL_DEFAULT: Final = 9  # Kafka's default level stands for the fast compressor, every other for the high one
+LEVEL_DEFAULT: Final = 9  # Kafka's default level means the fast compressor, every other level the high one
 
 _HEADER: Final = b"\x04\x22\x4d\x18\x60\x40\x82"
 _HEADER_V0: Final = b"\x04\x22\x4d\x18\x60\x40\x1a"
@@ -33,7 +33,7 @@ _CONTENT_CHECKSUM: Final = 0x04
 _CONTENT_SIZE: Final = 0x08
 _BLOCK_CHECKSUM: Final = 0x10
 
-# A byte of a match length stands for at most 255 bytes, so no block holds more than that many times its size.
+# A byte of a match length means at most 255 bytes, so no block decompresses into more than 255 times its size.
 _EXPANSION_MAX: Final = 255
 _FIRST_TRY_EXPANSION: Final = 8
 
@@ -56,7 +56,7 @@ def compress(data: bytes, magic: int, level: int) -> bytes:
 
 
 def decompress(data: bytes, magic: int, limit: int, enough: int) -> bytes:
-    """The content of the frame, or its beginning once that is `enough`; what follows its end mark is ignored, as Kafka does."""
+    """The content of the frame, or its beginning of at least `enough` bytes. Bytes after the end mark are ignored, as in Kafka."""
     end: i64 = len(data)
     if end < _HEADER_SIZE:
         raise CorruptRecord("Failed to decompress lz4: Stream ended prematurely")
@@ -92,7 +92,7 @@ def decompress(data: bytes, magic: int, limit: int, enough: int) -> bytes:
         parts.append(block)
         if size >= enough:
             return b"".join(parts)
-    if flags & _CONTENT_CHECKSUM and at + 4 > end:  # Kafka steps over it and does not compare
+    if flags & _CONTENT_CHECKSUM and at + 4 > end:  # Kafka skips the checksum without comparing it
         raise CorruptRecord("Failed to decompress lz4: Stream ended prematurely")
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
@@ -140,7 +140,7 @@ def _append_fast_block(parts: list[bytes], chunk: bytes) -> None:
 
 
 def _append_high_compression_blocks(parts: list[bytes], data: bytes, level: int) -> None:
-    """The blocks of a frame the library made, without the block checksums it insists on."""
+    """Appends the blocks of a frame that the library wrote, without the block checksums, which it always writes."""
     compressor = lz4.Compressor(level, content_checksum=False, block_linked=False)
     compressor.compress(data)
     frame = bytes(compressor.finish())
@@ -176,17 +176,17 @@ def _check_header_checksum(data: bytes, magic: int, end: i64) -> None:
     if end >= len(data):
         raise CorruptRecord("Failed to decompress lz4: Stream ended prematurely")
     if magic == 0 or data[:_HEADER_SIZE] == _HEADER:
-        return  # v0 was written with several wrong checksums, so Kafka looks at none
-    found: i64 = data[end]
-    if found == (xxh32(data[4:end]) >> 8) & 0xFF:
+        return  # v0 was written with several wrong checksums, so Kafka checks none
+    stored: i64 = data[end]
+    if stored == (xxh32(data[4:end]) >> 8) & 0xFF:
         return
-    if magic == 1 and found == (xxh32(data[:end]) >> 8) & 0xFF:
+    if magic == 1 and stored == (xxh32(data[:end]) >> 8) & 0xFF:
         return
     raise CorruptRecord("Failed to decompress lz4: Stream frame descriptor corrupted")
 
 
 def _decompress_block(block: bytes, room: i64) -> bytes:
-    """Into room that starts small and grows: frames of Go clients allow 4 MB a block and hold a few KB."""
+    """Decompresses into a buffer that starts small and grows: frames of Go clients declare 4 MB blocks and hold a few KB."""
     most: i64 = min(room, _EXPANSION_MAX * i64(len(block)))
     size: i64 = min(most, max(_BLOCK_SIZE, _FIRST_TRY_EXPANSION * i64(len(block))))
     while True:

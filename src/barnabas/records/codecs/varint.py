@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
 """Base-128 varints with zigzag, the integers inside a v2 record.
 
-Every length, delta and count of a record is one of these. Reading never looks past the bytes it was given and refuses an encoding that
-does not end where the widest integer of its kind ends; what a length means is for the reader of the record to judge.
+Every length, delta and count of a record is one of these. Reading never goes past the given bytes and rejects an encoding longer than the
+widest integer of its kind. The caller checks whether a length is plausible.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def read_varlong(data: bytes, at: i64) -> tuple[i64, i64]:
 
 
 def write_varint(out: BytesWriter, value: i64) -> None:
-    """Append `value`, an int32, as a zigzag varint of one to five bytes."""
+    """Appends `value`, an int32, as a zigzag varint of one to five bytes."""
     raw: i64 = (value << 1) ^ (value >> 31)
     while raw >= 0x80:
         out.append(u8((raw & 0x7F) | 0x80))  # u8: an i64 would be boxed
@@ -61,7 +61,7 @@ def write_varint(out: BytesWriter, value: i64) -> None:
 
 
 def write_varlong(out: BytesWriter, value: i64) -> None:
-    """Append `value`, an int64, as a zigzag varint of one to ten bytes."""
+    """Appends `value`, an int64, as a zigzag varint of one to ten bytes."""
     raw: i64 = (value << 1) ^ (value >> 63)
     while raw & -0x80:
         out.append(u8((raw & 0x7F) | 0x80))  # u8: an i64 would be boxed

@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
 """Snappy in the framing of xerial's snappy-java, which Kafka's clients write.
 
-A 16-byte header, then blocks of up to 32 KB, each with its compressed size before it. Clients in other languages send one plain snappy
-block without the framing; it is read too, never written. A size claimed by a block is checked before anything is allocated for it.
+A stream is a 16-byte header and blocks of up to 32 KB, each with its compressed size before it. Clients in other languages send one plain
+snappy block without the framing, which is read but never written. The size that a block claims is checked before anything is allocated.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _HEADER: Final = _MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"  # version, and th
 _HEADER_SIZE: Final = 16
 _BLOCK_SIZE: Final = 32 * 1024
 
-# The densest element of the format is a 3-byte copy of 64 bytes: a block that claims more than 22 times its size lies.
+# The densest element of the format is a 3-byte copy of 64 bytes: a block that claims more than 22 times its size is corrupt.
 _EXPANSION_MAX: Final = 22
 
 
@@ -34,7 +34,7 @@ def compress(data: bytes) -> bytes:
 
 
 def decompress(data: bytes, limit: int, enough: int) -> bytes:
-    """What the blocks hold, or the beginning of it once that is `enough`: no block is opened by halves, but none grows much either."""
+    """The content of the blocks, or its beginning of at least `enough` bytes. A block is always decompressed whole."""
     if not data.startswith(_MAGIC) or len(data) < _HEADER_SIZE:
         return _decompress_block(data, limit)
     parts: list[bytes] = []
@@ -42,7 +42,7 @@ def decompress(data: bytes, limit: int, enough: int) -> bytes:
     at: i64 = 0
     end: i64 = len(data)
     while at < end:
-        if data[at] == _MAGIC[0]:  # streams may stand one after another; no block is as large as these bytes would say
+        if data[at] == _MAGIC[0]:  # streams may follow one another; as a block size these bytes would be too large
             _check_header(data, at)
             at += _HEADER_SIZE
             continue
@@ -82,7 +82,7 @@ def _decompress_block(block: bytes, limit: i64) -> bytes:
 
 
 def _claimed_size(block: bytes) -> i64:
-    """The decompressed size a block starts with: a little-endian base-128 number of at most five bytes."""
+    """The decompressed size at the start of a block: a little-endian base-128 number of at most five bytes."""
     size: i64 = 0
     shift: i64 = 0
     for at in range(min(5, len(block))):

@@ -1,9 +1,9 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""Columns into many batches, with no Python object per record: the mirror of `column_walk`.
+"""Encodes columns into batches, with no Python object per record: the counterpart of `column_walk`.
 
-This is the inner loop of the columnar producers (the Spark sink, the clients). It reads raw little-endian columns that `columns` took out
-of Arrow arrays and writes v2 batches of a bounded size, the same bytes as `builder` makes of the same records. It never reorders, drops or
-changes a row; what a batch cannot express it refuses.
+This is the inner loop of the columnar producers (the Spark sink, the clients). It reads raw little-endian columns that `columns` takes from
+Arrow arrays and writes v2 batches of a bounded size, with the same bytes that `builder` writes for the same records. It never reorders,
+drops or changes a row; it rejects a row that a batch cannot express.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _COPY_BY_WORDS_MAX: Final = 32  # up to here a loop over words is cheaper than m
 
 
 class NullableBytes:
-    """A column of byte strings: what they hold, where in it each begins (int64), and the size of each (int64, -1 for null)."""
+    """A column of byte strings: all bytes, the start of each string (int64), and the size of each (int64, -1 for null)."""
 
     def __init__(self, content: bytes, starts: bytes, sizes: bytes) -> None:
         self.content = content
@@ -40,7 +40,7 @@ class NullableBytes:
 
 
 class Rows:
-    """The columns to encode. `header_starts` and `header_counts` (int64) say which headers are a row's; empty: no row has any."""
+    """The columns to encode. `header_starts` and `header_counts` (int64) give the headers of each row; empty if no row has headers."""
 
     def __init__(self, count: i64, keys: NullableBytes, values: NullableBytes, timestamps: bytes) -> None:
         self.count = count
@@ -54,7 +54,7 @@ class Rows:
 
 
 class BatchFields:
-    """What the headers of all batches have in common, and how large a batch may be."""
+    """The header fields that all batches share, and the largest size of a batch."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class BatchFields:
         transactional: bool,
         leader_epoch: i64,
     ) -> None:
-        codec_name(codec)  # refuses one that does not exist
+        codec_name(codec)  # raises ValueError for an unknown codec
         if producer_id == NO_PRODUCER_ID:
             if transactional:
                 raise ValueError("Cannot write transactional messages without a valid producer ID")
@@ -107,7 +107,7 @@ def encode_rows(rows: Rows, fields: BatchFields) -> list[bytes]:
 
 
 def _finish(body: bytes, rows: Rows, row: i64, stop: i64, fields: BatchFields) -> bytes:
-    """The batch of rows row..stop, whose records are in `body`."""
+    """The batch of the rows from `row` up to `stop`, whose records are in `body`."""
     base_offset: i64 = 0
     if fields.base_offset is not None:
         base_offset = fields.base_offset + row
@@ -132,17 +132,17 @@ def _finish(body: bytes, rows: Rows, row: i64, stop: i64, fields: BatchFields) -
 
 
 def _max_timestamp(timestamps: bytes, row: i64, stop: i64) -> i64:
-    found: i64 = NO_TIMESTAMP
+    greatest: i64 = NO_TIMESTAMP
     while row < stop:
         timestamp: i64 = read_i64_le(timestamps, row << 3)
-        if timestamp > found:
-            found = timestamp
+        if timestamp > greatest:
+            greatest = timestamp
         row += 1
-    return found
+    return greatest
 
 
 def _write_records(out: BytesWriter, rows: Rows, first: i64, end: i64, batch_size: i64) -> i64:
-    """Write rows from `first` on, at least one, as long as the batch stays within `batch_size`; returns the row after the last."""
+    """Writes rows from `first` on, at least one, as long as the batch stays within `batch_size`; returns the row after the last."""
     keys = rows.keys
     values = rows.values
     timestamps = rows.timestamps
@@ -170,7 +170,7 @@ def _write_records(out: BytesWriter, rows: Rows, first: i64, end: i64, batch_siz
         if room < 0 and row > first:
             return row
         _write_varint(out, size)
-        out.append(0)  # attributes, none of which has a meaning yet
+        out.append(0)  # attributes, which are not used in this format
         _write_varlong(out, timestamp_delta)
         _write_varint(out, offset_delta)
         _write_nullable(out, keys, row, key_size)
@@ -184,7 +184,7 @@ def _write_records(out: BytesWriter, rows: Rows, first: i64, end: i64, batch_siz
 
 
 def _timestamp_delta(timestamp: i64, base_timestamp: i64) -> i64:
-    """Their difference as Java's long holds it: plain Python does not wrap by itself where one is -1 and the other the largest."""
+    """The difference as a Java long, which wraps: uncompiled Python does not wrap if one is -1 and the other the largest."""
     delta: i64 = timestamp - base_timestamp
     above: i64 = delta >> 63
     if above == 0 or above == -1:
@@ -237,7 +237,7 @@ def _write_nullable(out: BytesWriter, column: NullableBytes, row: i64, size: i64
 
 
 def _write_varint(out: BytesWriter, value: i64) -> None:
-    """`write_varint`, without its loop for encodings of one or two bytes: nearly all there are."""
+    """As `write_varint`, without a loop for encodings of one or two bytes, which are nearly all."""
     raw: i64 = (value << 1) ^ (value >> 31)
     if raw < 0x80:
         out.append(u8(raw))
@@ -248,7 +248,7 @@ def _write_varint(out: BytesWriter, value: i64) -> None:
 
 
 def _write_varlong(out: BytesWriter, value: i64) -> None:
-    """`write_varlong`, likewise."""
+    """As `write_varlong`, without a loop for encodings of one or two bytes."""
     raw: i64 = (value << 1) ^ (value >> 63)
     if raw < 0 or raw >= 0x4000:  # below 0: the largest, whose top bit reads as a sign
         write_varlong(out, value)

@@ -1,9 +1,9 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""Many batches into columns: where every key, value and header stands, with no Python object per record.
+"""Decodes batches into columns, with no Python object per record.
 
 This is the inner loop of the columnar consumers (the Spark source, the clients). It reads the batches of one fetch and writes raw
-little-endian columns that `columns` hands to Arrow: int64 numbers, and 16-byte Arrow "views" that point into the fetched bytes. It never
-copies a key or a value, and believes no size before comparing it with the bytes that are there.
+little-endian columns that `columns` passes to Arrow: int64 numbers, and 16-byte Arrow "views" that point into the fetched bytes. It never
+copies a key or a value, and compares every size with the available bytes before it uses it.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from barnabas.records.crc import ensure_valid
 from barnabas.records.reader import read_records, records_body, skip_headers
 from barnabas.records.record import Record
 
-# Arrow's views and offsets are int32, so fetched and decompressed bytes together stay below this.
+# Arrow's views and offsets are int32, so fetched and decompressed bytes together must stay below this.
 HELD_BYTES_MAX: Final = 2**31 - 1
 
-_INLINE_MAX: Final = 12  # a view holds content up to this size itself
+_INLINE_MAX: Final = 12  # a view contains content up to this size
 _PREFIX_SIZE: Final = 4
-_NULL_VIEW_TAIL: Final = -1  # after a size of 0: no content can look like that, as unused bytes of a view are 0
+_NULL_VIEW_TAIL: Final = -1  # after a size of 0; no content has this form, because unused bytes of a view are 0
 
 
 class Columns:
-    """The columns of the records found, in order; `sources` are the byte strings the views point into, the fetched one first.
+    """The columns of the decoded records, in order; `sources` are the byte strings into which the views point, the fetched one first.
 
-    A run is a stretch of records with one timestamp type and one leader epoch: a batch.
+    A run is a sequence of records with one timestamp type and one leader epoch: a batch.
     """
 
     def __init__(self, data: bytes, first_offset: i64, end_offset: i64, with_headers: bool) -> None:
@@ -60,7 +60,7 @@ class Columns:
         self.run_leader_epochs = BytesWriter()  # int32
 
     def source_of(self, body: bytes) -> i64:
-        """The number by which views name `body`; kept from now on."""
+        """The number of `body` in views; `body` is kept from now on."""
         if body is self.sources[0]:
             return 0
         last: i64 = len(self.sources) - 1
@@ -89,8 +89,8 @@ def walk(
 ) -> Columns:
     """The records with first_offset <= offset < end_offset of the whole batches in `data`.
 
-    Control batches never show. With `aborted`, the (producer id, first offset) of the aborted transactions that a fetch response
-    lists, batches of those transactions do not show either. A batch cut short at the end is left for the next fetch.
+    Control batches are left out. With `aborted`, the (producer id, first offset) of the aborted transactions that a fetch response
+    lists, batches of those transactions are left out too. An incomplete batch at the end is left for the next fetch.
     """
     if len(data) > HELD_BYTES_MAX:
         raise RecordTooLarge(f"{len(data)} bytes of batches are more than the {HELD_BYTES_MAX} that can be decoded at once")
@@ -127,7 +127,7 @@ class _AbortedTransactions:
         for producer_id, first_offset in aborted:
             waiting.append((first_offset, producer_id))
         waiting.sort(reverse=True)
-        self.waiting = waiting  # the one that begins first stands last
+        self.waiting = waiting  # sorted by first offset, the lowest last
         self.open: set[int] = set()
 
     def hide(self, data: bytes, batch: Batch) -> bool:
@@ -160,10 +160,10 @@ def _add_batch(columns: Columns, data: bytes, batch: Batch) -> None:
 
 
 def _walk_records(columns: Columns, body: bytes, start: i64, end: i64, batch: Batch) -> i64:
-    """Add the records of one v2 batch, which stand in body[start:end]; returns how many lie between the wanted offsets.
+    """Adds the records of one v2 batch, which are in body[start:end]; returns how many are between the requested offsets.
 
-    Varints of one and two bytes, nearly all there are, are decoded in place from one look at two bytes (at least the header count follows
-    each of them), and rows are written in place: calls would add half again to the time of the walk.
+    Varints of one and two bytes, which are nearly all, are decoded inline from one read of two bytes (at least the header count follows
+    each of them), and rows are written inline: calls would add half again to the time of the walk.
     """
     offsets = columns.offsets
     timestamps = columns.timestamps
@@ -197,7 +197,7 @@ def _walk_records(columns: Columns, body: bytes, start: i64, end: i64, batch: Ba
         if size < 0 or record_end > end:
             raise _invalid("Incorrect declared batch size, premature EOF reached", batch)
 
-        at += 1  # the attributes, none of which has a meaning yet
+        at += 1  # the attributes, which are not used in this format
         word = i64(read_i16_le(body, at))
         if word & 0x80 == 0:
             timestamp_delta = ((word & 0x7F) >> 1) ^ -(word & 1)
@@ -287,7 +287,7 @@ def _after_headers(body: bytes, at: i64, count: i64, record_end: i64, batch: Bat
 
 
 def _add_legacy_batch(columns: Columns, data: bytes, batch: Batch) -> None:
-    """Formats v0 and v1 are rare enough to go record by record."""
+    """Formats v0 and v1 are rare, so they are read record by record."""
     for record in read_records(data, batch):
         if columns.first_offset <= record.offset < columns.end_offset:
             _add_record(columns, record)
@@ -332,7 +332,7 @@ def _write_headers(columns: Columns, body: bytes, source: i64, start: i64, count
 
 
 def _write_view(out: BytesWriter, body: bytes, source: i64, at: i64, size: i64) -> None:
-    """An Arrow view of body[at:at + size]: size and first four bytes, then the other eight or where to find all."""
+    """Writes an Arrow view of body[at:at + size]: size and first four bytes, then the other eight, or source and position."""
     if size > _INLINE_MAX:
         write_i64_le(out, size | i64(read_i32_le(body, at)) << 32)
         write_i64_le(out, source | at << 32)
@@ -348,7 +348,7 @@ def _write_null_view(out: BytesWriter) -> None:
 
 
 def _short_word(body: bytes, at: i64, size: i64) -> i64:
-    """body[at:at + size], up to eight bytes of it, as a little-endian number with zeros above."""
+    """body[at:at + size], at most eight bytes, as a little-endian number with zeros above."""
     if size <= 0:
         return 0
     if at + 8 <= len(body):
@@ -367,7 +367,7 @@ def _short_word(body: bytes, at: i64, size: i64) -> i64:
 
 
 def _wrapped(number: i64) -> i64:
-    """`number` as Java's long holds it. Compiled, an i64 has wrapped by itself; plain Python has to be told."""
+    """`number` as a Java long, which wraps. A compiled i64 has already wrapped; uncompiled Python does it here."""
     above: i64 = number >> 63
     if above == 0 or above == -1:
         return number

@@ -1,7 +1,7 @@
 """Record batches as Arrow columns, and Arrow columns as record batches.
 
-The Spark source and sink and the clients come here to move many records without one Python object for each. `column_walk` and
-`column_encode` do the work on raw bytes; this module only turns their columns into Arrow arrays and back. It never looks at a record.
+The Spark source and sink and the clients use it to move many records without one Python object for each. `column_walk` and `column_encode`
+do the work on raw bytes; this module only turns their columns into Arrow arrays and back.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TO_BINARY: Final = pc.CastOptions.safe(pa.binary())
 
 
 class Decoded(NamedTuple):
-    """The records found, and the offset to fetch next."""
+    """The decoded records, and the offset to fetch next."""
 
     records: pa.RecordBatch
     next_offset: int
@@ -46,11 +46,11 @@ def decode(
     leader_epoch: bool = False,
     views: bool = False,
 ) -> Decoded:
-    """The records of the whole batches in `data`: offset, timestamp, timestamp_type, key, value, and headers and leader_epoch if asked.
+    """The records of the whole batches in `data`: offset, timestamp, timestamp_type, key, value, and optionally headers and leader_epoch.
 
     Records below `first_offset` or from `end_offset` on are left out, and control batches always. `aborted` makes it a read_committed
-    read: it lists (producer id, first offset) of the aborted transactions, as a fetch response does. `next_offset` stands behind the last
-    batch seen, shown or not. A batch cut short at the end is ignored.
+    read: it lists (producer id, first offset) of the aborted transactions, as a fetch response does. `next_offset` is the offset after the
+    last batch, even if that was left out. An incomplete batch at the end is ignored.
 
     Keys and values are copied into plain binary arrays. With `views` they are binary_view arrays that point into `data`, and keep it alive.
     Works fastest on a few MB at a time, which stay in the processor's cache.
@@ -83,19 +83,19 @@ def _runs_array(columns: Columns, numbers: bytes) -> pa.Array:
 
 
 def _binary_array(column: bytes, count: int, nulls: int, sources: list[pa.Buffer], views: bool) -> pa.Array:
-    """The contents a column of views points to."""
+    """The contents to which a column of views points."""
     if nulls == count and not views:
         return pa.nulls(count, pa.binary())
     validity = None
     if nulls > 0:
         halves = np.frombuffer(column, dtype=np.int64).reshape(count, 2)
-        validity = _bitmap((halves[:, 0] != 0) | (halves[:, 1] == 0))  # a null is written as a size of 0 with something behind it
+        validity = _bitmap((halves[:, 0] != 0) | (halves[:, 1] == 0))  # a null is a size of 0 with _NULL_VIEW_TAIL after it
     array = pa.Array.from_buffers(pa.binary_view(), count, [validity, pa.py_buffer(column), *sources], null_count=nulls)
     return array if views else pc.cast(array, options=_TO_BINARY)
 
 
 def _headers_array(columns: Columns, sources: list[pa.Buffer]) -> pa.Array:
-    """The headers of each record; null where it has none, as Spark's connector shows it."""
+    """The headers of each record; null if it has none, as in Spark's connector."""
     count = columns.header_count
     keys = _utf8_array(_binary_array(columns.header_keys.getvalue(), count, 0, sources, views=False))
     values = _binary_array(columns.header_values.getvalue(), count, columns.null_header_values, sources, views=False)
@@ -108,7 +108,7 @@ def _headers_array(columns: Columns, sources: list[pa.Buffer]) -> pa.Array:
 def _utf8_array(array: pa.Array) -> pa.Array:
     try:
         return array.cast(pa.string())
-    except pa.ArrowInvalid:  # a name that is not UTF-8; Java's reader shows a replacement character for what it cannot decode
+    except pa.ArrowInvalid:  # a name that is not UTF-8; Java's reader uses replacement characters for it
         return pa.array([name.decode("utf-8", "replace") for name in array.to_pylist()], pa.string())
 
 
@@ -136,8 +136,8 @@ def encode(
     """The rows as v2 batches of at most `batch_size` bytes each, unless a single record needs more.
 
     Keys and values may be any binary or string type, timestamps integers (ms) or timestamps; a row without a timestamp gets `now_ms`.
-    Headers are lists of structs with key and value. Every batch starts at offset 0, as brokers want it from producers, unless
-    `base_offset` says where the first is to stand; sequences go on from batch to batch. Same bytes as BatchBuilder's.
+    Headers are lists of structs with key and value. Every batch starts at offset 0, as brokers require of producers, unless `base_offset`
+    is given for the first batch; sequences continue from batch to batch. The bytes are the same as those of BatchBuilder.
     """
     count = len(value)
     for name, column in (("key", key), ("timestamp", timestamp), ("headers", headers)):
@@ -169,7 +169,7 @@ def _timestamps(column: pa.Array | pa.ChunkedArray | None, count: int, now_ms: i
         return bytes(np.full(count, now_ms, dtype=np.int64).tobytes())
     array = _one_array(column)
     if pa.types.is_timestamp(array.type):
-        array = array.cast(pa.timestamp("ms", tz=array.type.tz), safe=False)  # finer units lose what Kafka cannot hold
+        array = array.cast(pa.timestamp("ms", tz=array.type.tz), safe=False)  # Kafka stores milliseconds
     return bytes(array.cast(pa.int64()).fill_null(now_ms).to_numpy().tobytes())
 
 

@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""The validator for formats v0 and v1, where every record is an entry of its own or sits in a compressed wrapper.
+"""The validator for formats v0 and v1, where every record is an entry or is in a compressed wrapper.
 
-`validator` comes here once the entries as such are sound. Old clients are rare and their formats small, so this takes them apart record by
-record; only a batch whose inner offsets and codec already suit the topic keeps its bytes.
+`validator` calls it after it has checked the entries as a whole. Old clients are rare, so this module reads record by record. Only a batch
+whose inner offsets and codec already match the topic keeps its bytes.
 """
 
 from __future__ import annotations
@@ -39,37 +39,37 @@ _KEY_SIZE_AT_V1: Final = 26
 
 
 def validate_entries(append: Append, entries: list[Batch], source_codec: i64, target_codec: i64) -> Validated:
-    """Check every record in `entries`, all of one old format, and make them what the topic wants."""
+    """Checks every record in `entries`, all of one old format, and converts them to the format and codec of the topic."""
     magic: i64 = entries[0].magic
     target_magic: i64 = append.rules.target_magic
     compressed: bool = source_codec != NONE or target_codec != NONE
     in_place: bool = magic == target_magic and source_codec == target_codec
     if compressed and target_magic == MAGIC_V0:
-        in_place = False  # its inner offsets are absolute and have to be written anew
+        in_place = False  # its inner offsets are absolute and must be rewritten
     temporary_bytes: i64 = 0
-    found: list[Tally] = []
+    tallies: list[Tally] = []
     for entry in entries:
         tally = Tally(magic)
         check_records(append, entry, tally.counted(each_record(append.data, entry, PRODUCED_SIZE_MAX)))
-        found.append(tally)
+        tallies.append(tally)
         if compressed:
             temporary_bytes += header_size(target_magic, entry.attributes & CODEC_MASK) + tally.size
             if magic == MAGIC_V1 and not tally.is_in_order:
                 in_place = False
     if not in_place:
         return rebuild(append, entries, target_codec, temporary_bytes)
-    return _stamp(append, entries, found, temporary_bytes)
+    return _stamp(append, entries, tallies, temporary_bytes)
 
 
 class Tally:
-    """What is left to know of the records of an entry once they are checked. There may be millions: none of them is kept."""
+    """Totals over the records of an entry. There may be millions of records, so none is kept."""
 
     def __init__(self, magic: i64) -> None:
         self._overhead: i64 = LOG_OVERHEAD + _overhead(magic)
         self.count: i64 = 0
         self.size: i64 = 0
         self.greatest_timestamp: i64 = NO_TIMESTAMP
-        # Some older clients number inner records wrongly; Kafka has always renumbered those rather than refuse them.
+        # Some older clients number inner records wrongly; Kafka has always renumbered those and not rejected them.
         self.is_in_order: bool = True
 
     def counted(self, records: Iterator[Record]) -> Iterator[Record]:
@@ -83,15 +83,15 @@ class Tally:
             yield record
 
 
-def _stamp(append: Append, entries: list[Batch], found: list[Tally], temporary_bytes: i64) -> Validated:
-    """Give each entry (or the one wrapper) its offset and, in v1, the timestamp the topic wants."""
+def _stamp(append: Append, entries: list[Batch], tallies: list[Tally], temporary_bytes: i64) -> Validated:
+    """Sets the offset of each entry (or of the one wrapper) and, in v1, the timestamp if the topic uses LogAppendTime."""
     rules = append.rules
     by_broker: bool = rules.timestamp_type == LOG_APPEND_TIME and rules.target_magic > MAGIC_V0
     out = BytesWriter()
     last_offset: i64 = append.base_offset - 1
     max_timestamp: i64 = NO_TIMESTAMP
     offset_of_max: i64 = -1
-    for entry, tally in zip(entries, found, strict=True):
+    for entry, tally in zip(entries, tallies, strict=True):
         last_offset += tally.count
         greatest: i64 = append.now_ms if by_broker else tally.greatest_timestamp
         if greatest > max_timestamp:

@@ -1,9 +1,9 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""The validation of records that take longer than one turn of the event loop: what `validator` does in one call, in steps.
+"""Validates in steps the records that would hold the event loop too long, otherwise as `validator` does in one call.
 
-A batch of a few kilobytes may unfold into megabytes, of millions of records and headers. It is opened and compressed on a thread, where the
-codecs let go of the GIL; compiled loops over records do not, and so go in slices. The base offset is not known before the end: the outcome
-is for offset 0, and `placed` moves it to where the log ends when its turn comes.
+A batch of a few kilobytes may decompress into megabytes, with millions of records and headers. Codecs release the GIL, so they run on a
+thread. Compiled loops over records hold it, so they run on the event loop in slices. The base offset is unknown until the end: the result
+is for offset 0, and `placed` sets the offsets when the records are appended.
 """
 
 from __future__ import annotations
@@ -50,37 +50,37 @@ from barnabas.records.validation.validator import (
     way_of,
 )
 
-SLICE_BYTES: Final = 512 * 1024  # of records that are walked over
-SLICE_RECORDS: Final = 5_000  # that are looked at one by one, or written anew
-_HEADERS_OF_A_RECORD: Final = 32  # so many are skipped in the time that a record takes
-_EPOCH_END: Final = 16  # of base offset, size and leader epoch, which the checksum does not cover
+SLICE_BYTES: Final = 512 * 1024  # of records that one slice walks over
+SLICE_RECORDS: Final = 5_000  # that one slice checks one by one, or rewrites
+_HEADERS_OF_A_RECORD: Final = 32  # this many headers are skipped in the time that one record takes
+_EPOCH_END: Final = 16  # the end of base offset, size and leader epoch, which the checksum does not cover
 
-# A step is done: None, and the next may be; or a call that is to be made on a thread before the next.
+# After each step: None, or a call that the driver makes on a thread before the next step.
 Step = Callable[[], None] | None
 
 
 class LongValidation:
-    """`steps` is to be run to its end; the outcome is in `validated` then. It raises what `validate` raises."""
+    """The driver runs `steps` to the end; then `validated` holds the result. The steps raise the errors of `validate`."""
 
     def __init__(self, data: bytes, start: i64, end: i64, now_ms: i64, leader_epoch: i64, origin: i64, rules: ValidationRules) -> None:
         self.validated: Validated | None = None
-        self.looked_at: i64 = 0  # bytes of records in this slice, for whoever counts what a slice does
+        self.looked_at: i64 = 0  # bytes of records in this slice, for drivers that measure the work of a slice
         self._append = Append(data, 0, now_ms, leader_epoch, origin, rules)
         self._start = start
         self._end = end
         self._codec: i64 = NONE
         self._target_codec: i64 = NONE
-        self._compressed: bytes = b""  # what a thread is to open
+        self._compressed: bytes = b""  # to be decompressed on a thread
         self._magic: i64 = MAGIC_V2
-        self._body: bytes = b""  # what a thread has opened
+        self._body: bytes = b""  # the decompressed bytes
         self._at: i64 = 0
         self._body_end: i64 = 0
         self._walked: Walked = (0, 0, 0, 0)
         self._builder: BatchBuilder | None = None
-        self._built: bytes = b""  # what a thread has written anew
+        self._built: bytes = b""  # the bytes that a thread has rewritten
 
     def finish(self) -> Validated:
-        """All steps at once, for whoever has no loop."""
+        """Runs all steps at once, for callers without an event loop."""
         for step in self.steps():
             if step is not None:
                 step()
@@ -129,7 +129,7 @@ class LongValidation:
         check_codecs(first.magic, rules.target_magic, source_codec, self._target_codec)
 
     def _open_batch(self, batch: Batch) -> Iterator[Step]:
-        """Where records unfold into many bytes, the first of them are looked at before the rest is opened."""
+        """If there are many decompressed bytes, the first of them are checked before the rest is decompressed."""
         start: i64 = batch.at + HEADER_SIZE_V2
         if self._codec == NONE:
             self._body, self._at, self._body_end = self._append.data, start, batch.at + batch.size
@@ -139,7 +139,7 @@ class LongValidation:
         if len(self._body) >= FIRST_LOOK:
             yield None
             if read_varint(self._body, 0)[0] > self._limit:
-                raise self._too_large()  # its first record alone is
+                raise self._too_large()  # the first record alone is too large
             try:
                 walk_start(self._body, len(self._body), batch.count, PRODUCED_SIZE_MAX)
             except WalkFault as fault:
@@ -161,7 +161,7 @@ class LongValidation:
         return produced_size_max(len(self._compressed))
 
     def _too_large(self) -> RecordTooLarge:
-        """A producer that hears of a batch that is too large divides it and sends it again."""
+        """The error that makes a producer divide the batch and send it again."""
         where = self._append.rules.topic_partition
         return RecordTooLarge(f"The record batch in the append to {where} unfolds into more than {self._limit} bytes")
 
@@ -193,7 +193,7 @@ class LongValidation:
     def _compress(self) -> None:
         self._built = compress(self._target_codec, self._body[self._at : self._body_end], MAGIC_V2, self._append.level)
 
-    # -- formats v0 and v1, which are always written anew
+    # -- formats v0 and v1, which are always rewritten
 
     def _steps_of_entries(self) -> Iterator[Step]:
         append = self._append
@@ -274,7 +274,7 @@ class LongValidation:
                     yield None
             check.conclude()
 
-    # -- both
+    # -- all formats
 
     def _check(self, batch: Batch, records: Iterator[Record]) -> Iterator[Step]:
         check = RecordCheck(self._append, batch)
@@ -320,7 +320,7 @@ class LongValidation:
 def validate_whole(
     data: bytes, start: i64, end: i64, base_offset: i64, now_ms: i64, leader_epoch: i64, origin: i64, rules: ValidationRules
 ) -> Validated:
-    """`validate` for whoever has no event loop to think of: what takes turns is done step after step."""
+    """As `validate`, for callers without an event loop: long validations run to the end in this call."""
     try:
         return validate(data, start, end, base_offset, now_ms, leader_epoch, origin, rules)
     except TakesTurns:
@@ -328,7 +328,7 @@ def validate_whole(
 
 
 def placed(validated: Validated, base_offset: i64, leader_epoch: i64) -> Validated:
-    """The outcome of a long validation with the offsets and the leader epoch that its records get, now that the log ends there."""
+    """The result of a long validation, with offsets from `base_offset` on and the leader epoch set. Changes `validated`."""
     (batch,) = validated.batches
     first = validated.buffers[0]
     out = BytesWriter()

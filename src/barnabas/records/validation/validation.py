@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""The rules of a topic for the records in it, and what the validators of all formats share.
+"""The rules of a topic for its records, and the code that the validators of all formats share.
 
-`validator` is the way in. Here stand the rules, the outcome, the checks of single records, and the slow way out: records written anew in
-another format, with another codec, or with offsets that did not come in order. A batch is refused as a whole or taken as a whole.
+`validator` is the entry point. This module has the rules, the result, the checks of single records, and the slow path: records that are
+rewritten in another format, with another codec, or because their offsets are not in order. A batch is accepted or rejected as a whole.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from barnabas.records.codecs.compression import NONE, PRODUCED_SIZE_MAX
 from barnabas.records.reader import each_record
 from barnabas.records.record import Record
 
-# Who appends: what a client may not do, a coordinator may.
+# The origin of an append: some checks apply to clients only.
 REPLICATION: Final = 0
 COORDINATOR: Final = 1
 CLIENT: Final = 2
@@ -34,14 +34,14 @@ RAFT_LEADER: Final = 3
 
 KEEP_CODEC: Final = -1  # compression.type=producer
 
-# No honest timestamp or delta comes near this, and sums and differences of two below it cannot overflow.
+# No real timestamp or delta is near this, and sums and differences of two below it cannot overflow.
 _TIMESTAMP_MAX: Final = 2**61
-_ERRORS_MAX: Final = 10_000  # told to the client; a batch that unfolds into millions of bad records is not worth a list of them
+_ERRORS_MAX: Final = 10_000  # listed in the error; a batch may hold millions of bad records
 _ERRORS_SHOWN: Final = 3
 
 
 class ValidationRules:
-    """What a topic's configuration asks of its records. `topic_partition` is only for the texts of errors."""
+    """The configuration of a topic, as far as it concerns its records. `topic_partition` is for error texts only."""
 
     def __init__(
         self,
@@ -67,10 +67,10 @@ class ValidationRules:
 
 
 class Validated:
-    """Records as they are to stand in the log, and what the log wants to know about them.
+    """Records as they are written to the log, with the properties that the log needs.
 
-    `offset_of_max_timestamp` is that of the last record in the batch with the greatest timestamp: no more than the header says, because a
-    follower knows no more. `batches` count their positions from the start of `buffers`.
+    `offset_of_max_timestamp` is the last offset of the batch with the greatest timestamp: a follower knows only the header, so the leader
+    is not more precise. The positions of `batches` count from the start of `buffers`.
     """
 
     def __init__(
@@ -99,8 +99,7 @@ class Validated:
 
 
 class Append:
-    """What one append brings along: the bytes, where they are to go, and by whose rules. `at_once` bytes of records may be looked at in
-    one call."""
+    """The arguments of one append: the bytes, their base offset, the rules of the topic. One call may read `at_once` bytes of records."""
 
     def __init__(
         self, data: bytes, base_offset: i64, now_ms: i64, leader_epoch: i64, origin: i64, rules: ValidationRules, at_once: i64 = 0
@@ -116,7 +115,7 @@ class Append:
 
     @property
     def level(self) -> int | None:
-        """The level belongs to the topic's own codec, not to whatever a producer chose."""
+        """The compression level of the topic's codec; None where the codec of the producer is kept."""
         return None if self.rules.codec == KEEP_CODEC else self.rules.level
 
 
@@ -132,7 +131,7 @@ class RecordCheck:
 
     @property
     def is_full(self) -> bool:
-        """There are so many bad records that the others need not be looked at."""
+        """Whether there are so many bad records that the others need not be checked."""
         return len(self._errors) == _ERRORS_MAX
 
     def look_at(self, record: Record) -> None:
@@ -148,7 +147,7 @@ class RecordCheck:
         self._index += 1
 
     def conclude(self) -> None:
-        """Refuse the batch with a list of the records that break a rule of the topic."""
+        """Rejects the batch with a list of the records that break a rule of the topic."""
         errors = self._errors
         if not errors:
             return
@@ -163,7 +162,7 @@ class RecordCheck:
 
 
 def check_records(append: Append, batch: Batch, records: Iterable[Record]) -> None:
-    """Refuse the batch with a list of the records that break a rule of the topic."""
+    """Rejects the batch with a list of the records that break a rule of the topic."""
     check = RecordCheck(append, batch)
     for record in records:
         if check.is_full:
@@ -181,12 +180,12 @@ def is_out_of_range(append: Append, timestamp: i64) -> bool:
 
 
 def are_moderate(one: i64, other: i64) -> bool:
-    """Whether both are small enough for their sum and their difference not to overflow."""
+    """Whether both are so small that their sum and their difference do not overflow."""
     return -_TIMESTAMP_MAX < one < _TIMESTAMP_MAX and -_TIMESTAMP_MAX < other < _TIMESTAMP_MAX
 
 
 def rebuild(append: Append, batches: list[Batch], codec: i64, temporary_bytes: i64) -> Validated:
-    """Write the records of `batches`, already checked, anew as the topic wants them."""
+    """Rewrites the records of `batches`, already checked, in the format and with the codec of the topic."""
     builder = builder_of(append, batches[0], codec)
     try:
         offset: i64 = append.base_offset
@@ -201,7 +200,7 @@ def rebuild(append: Append, batches: list[Batch], codec: i64, temporary_bytes: i
 
 
 def builder_of(append: Append, first: Batch, codec: i64) -> BatchBuilder:
-    """For records that are written anew; `first` is the first of the batches that they stand in."""
+    """The builder for records that are rewritten; `first` is the first of their batches."""
     rules = append.rules
     return BatchBuilder(
         rules.target_magic,
@@ -227,7 +226,7 @@ def append_anew(builder: BatchBuilder, record: Record, offset: i64) -> None:
 
 
 def rebuilt_by(append: Append, builder: BatchBuilder, built: bytes, temporary_bytes: i64) -> Validated:
-    """The outcome of an append whose records a builder has written anew."""
+    """The result of an append whose records a builder has rewritten."""
     rules = append.rules
     codec: i64 = builder.codec
     max_timestamp: i64 = builder.max_timestamp
@@ -236,12 +235,12 @@ def rebuilt_by(append: Append, builder: BatchBuilder, built: bytes, temporary_by
         max_timestamp = append.now_ms
         offset_of_max = append.base_offset
     if max_timestamp != NO_TIMESTAMP and (codec != NONE or rules.target_magic >= MAGIC_V2):
-        offset_of_max = builder.last_offset  # there is one batch, and its header tells no more
+        offset_of_max = builder.last_offset  # there is one batch, and its header is not more precise
     return rebuilt(append, built, max_timestamp, offset_of_max, builder.count, temporary_bytes + builder.uncompressed_size)
 
 
 def rebuilt(append: Append, built: bytes, max_timestamp: i64, offset_of_max: i64, count: i64, temporary_bytes: i64) -> Validated:
-    """The outcome of an append whose bytes had to be written anew, which may have made them too large."""
+    """The result of an append whose bytes were rewritten. Raises RecordTooLarge if that has made a batch too large."""
     rules = append.rules
     batches = read_batches(built)
     for batch in batches:

@@ -1,12 +1,12 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""What a leader does to records before they enter its log: Kafka's LogValidator, and the checks its log makes just before it.
+"""Checks records before a leader appends them: Kafka's LogValidator, and the checks that Kafka's log makes before it.
 
-A produce request ends here and comes out as buffers ready to be written. A batch that already suits the topic is not copied: a new base
-offset and leader epoch go in front of its untouched rest. Everything else is rebuilt. Nothing invalid passes, whoever sent it; what only
-a client may not do is asked of clients alone.
+The input is the records of a produce request, the output buffers that are ready to be written. A batch that already matches the topic is
+not copied: a new base offset and leader epoch are put before its unchanged rest. Any other batch is rebuilt. Invalid records are rejected
+from every origin; some checks apply to clients only.
 
-What takes long is not done here, because one call holds the event loop: batches that unfold into megabytes, and those of thousands of
-records that have to be looked at or written anew one by one. They raise TakesTurns; `long_validation` does the same in slices.
+One call holds the event loop, so long work is not done here: batches that decompress into megabytes, and batches of thousands of records
+that must be checked or rewritten one by one. For those `validate` raises TakesTurns, and `long_validation` does the same in slices.
 """
 
 from __future__ import annotations
@@ -64,17 +64,17 @@ from barnabas.records.validation.validation import (
 
 __all__ = ["CLIENT", "COORDINATOR", "LOOK_AT_ONCE", "RAFT_LEADER", "REPLICATION", "Validated", "ValidationRules", "validate"]
 
-# The attributes Kafka knows: when it writes them anew it leaves out the rest.
+# The attributes that Kafka defines: it drops all others when it rewrites them.
 _KNOWN_BITS: Final = 0x7F
 
-# What one call may take on. Walking over a megabyte of the smallest headers takes 7 ms, of usual records a tenth of that; to inflate it
-# takes 4 ms. Looked at one by one a record takes a microsecond, and is no smaller than 26 bytes in the old formats.
+# Limits of one call. Walking over a megabyte of the smallest headers takes 7 ms, of usual records a tenth of that; decompressing it with
+# gzip takes 4 ms. Checking a single record takes a microsecond; in the old formats a record has at least 26 bytes.
 LOOK_AT_ONCE: Final = 2 * 1024 * 1024
 ALWAYS_AT_ONCE: Final = 4096
 RECORDS_AT_ONCE: Final = 5_000
 REWRITTEN_AT_ONCE: Final = 128 * 1024
 
-# Of a wrapper, which has no key.
+# The position of the value in a wrapper, which has no key.
 _VALUE_AT_V0: Final = 26
 _VALUE_AT_V1: Final = 34
 
@@ -90,9 +90,9 @@ def validate(
     rules: ValidationRules,
     at_once: i64 = LOOK_AT_ONCE,
 ) -> Validated:
-    """Check the batches in `data[start:end]` and give their records offsets from `base_offset` on.
+    """Checks the batches in `data[start:end]` and assigns their records offsets from `base_offset` on.
 
-    Raises TakesTurns where it would have to look at more than `at_once` bytes of records, or to do more with them than one call may.
+    Raises TakesTurns if more than `at_once` bytes of records must be read, or if the work exceeds the limits of one call.
     """
     append = Append(data, base_offset, now_ms, leader_epoch, origin, rules, at_once)
     is_rewritten: bool = rules.target_magic == MAGIC_V2 and is_old_format(data, start)
@@ -127,7 +127,7 @@ def is_old_format(data: bytes, start: i64) -> bool:
 
 
 def takes_turns_to_open(append: Append, wrapper: Batch, codec: i64) -> bool:
-    """Whether a wrapper of the old formats unfolds into more than is taken apart in one call. A damaged one does not."""
+    """Whether a wrapper of the old formats decompresses into more than one call may rewrite. False for a damaged wrapper."""
     value_at: i64 = wrapper.at + (_VALUE_AT_V0 if wrapper.magic == MAGIC_V0 else _VALUE_AT_V1)
     try:
         first = decompress_start(codec, append.data[value_at : wrapper.end], wrapper.magic, REWRITTEN_AT_ONCE)
@@ -137,7 +137,7 @@ def takes_turns_to_open(append: Append, wrapper: Batch, codec: i64) -> bool:
 
 
 def check_as_received(append: Append, batch: Batch) -> None:
-    """What Kafka's log checks of any append before it assigns offsets."""
+    """The checks that Kafka's log makes before it assigns offsets."""
     rules = append.rules
     if append.origin == RAFT_LEADER and batch.leader_epoch != append.leader_epoch:
         raise InvalidRecord("Append from Raft leader did not set the batch epoch correctly")
@@ -236,7 +236,7 @@ def _validate_v2(append: Append, batch: Batch, source_codec: i64, target_codec: 
 
 
 def _opened(append: Append, batch: Batch, codec: i64) -> tuple[bytes, i64, i64]:
-    """The bytes the records stand in."""
+    """The bytes that hold the records, decompressed, with the start of the first and the end of the last."""
     start: i64 = batch.at + HEADER_SIZE_V2
     if codec == NONE:
         return append.data, start, batch.at + batch.size
@@ -250,19 +250,18 @@ def _opened(append: Append, batch: Batch, codec: i64) -> tuple[bytes, i64, i64]:
 
 
 def fault_in(body: bytes, end: i64, batch: Batch, fault: WalkFault) -> InvalidRecord:
-    """What is wrong with the records of a batch, in Kafka's words."""
+    """Kafka's error for the damaged record of a batch."""
     try:
         check_record(body, fault.at, end, batch, fault.index)
-    except InvalidRecord as said:
-        return said
+    except InvalidRecord as error:
+        return error
     return InvalidRecord("Found invalid record structure")
 
 
-# What the walk over the records of a batch has found: the least and the greatest timestamp delta, how many have no key, how many are not
-# in their place.
+# The result of `walk_records`: the least and the greatest timestamp delta, how many records have no key, how many are not in order.
 Walked = tuple[i64, i64, i64, i64]
 
-# How a batch comes into the log.
+# How a batch is written to the log.
 AS_IT_IS: Final = 0
 RECOMPRESSED: Final = 1
 REBUILT: Final = 2
@@ -283,7 +282,7 @@ def way_of(append: Append, batch: Batch, body: bytes, at: i64, walked: Walked, s
 
 
 def is_suspect(append: Append, batch: Batch, walked: Walked) -> bool:
-    """Whether a record may break a rule of the topic, so that they have to be looked at one by one."""
+    """Whether a record may break a rule of the topic, so that all must be checked one by one."""
     rules = append.rules
     by_broker: bool = (batch.attributes & LOG_APPEND_TIME_BIT) != 0
     least_delta, greatest_delta, without_key = walked[0], walked[1], walked[2]
@@ -303,7 +302,7 @@ def is_suspect(append: Append, batch: Batch, walked: Walked) -> bool:
 
 
 def _max_timestamp(append: Append, batch: Batch, greatest_delta: i64) -> i64:
-    """The greatest timestamp as it is to stand in the log, -1 if there is none."""
+    """The greatest timestamp as it is written to the log, -1 if there is none."""
     if append.rules.timestamp_type == LOG_APPEND_TIME:
         return append.now_ms
     greatest: i64 = batch.max_timestamp
@@ -313,17 +312,17 @@ def _max_timestamp(append: Append, batch: Batch, greatest_delta: i64) -> i64:
 
 
 def as_it_is(append: Append, batch: Batch, walked: Walked, source_codec: i64, target_codec: i64, size: i64) -> Validated:
-    """The batch keeps its bytes. `size` is that of its records, opened."""
+    """The result for a batch that keeps its bytes. `size` is that of its records, decompressed."""
     return _stamp(append, batch, _max_timestamp(append, batch, walked[1]), temporary_bytes(source_codec, target_codec, size))
 
 
 def temporary_bytes(source_codec: i64, target_codec: i64, size: i64) -> i64:
-    """What was decompressed to be looked at; a plain batch that stays plain costs nothing."""
+    """The bytes that were decompressed for the check; 0 for an uncompressed batch that stays uncompressed."""
     return 0 if source_codec == NONE and target_codec == NONE else HEADER_SIZE_V2 + size
 
 
 def _stamp(append: Append, batch: Batch, max_timestamp: i64, temporary: i64) -> Validated:
-    """Keep the batch as it is, but for offset, epoch and, where the producer had them otherwise, timestamp type and greatest timestamp."""
+    """Keeps the batch except for offset, epoch and, where the producer set other values, timestamp type and greatest timestamp."""
     data = append.data
     end: i64 = batch.at + batch.size
     time_bit: i64 = LOG_APPEND_TIME_BIT if append.rules.timestamp_type == LOG_APPEND_TIME else 0
@@ -373,7 +372,7 @@ def _checked_header(data: bytes, batch: Batch) -> bytes:
 
 
 def _is_as_built(batch: Batch, body: bytes, at: i64, least_delta: i64) -> bool:
-    """Whether a builder would encode these records just so: counted from the timestamp of the first, none of them negative."""
+    """Whether a builder would encode these records the same way: relative to the timestamp of the first, and none negative."""
     if batch.attributes & (LOG_APPEND_TIME_BIT | DELETE_HORIZON_BIT):
         return False
     _, body_at = read_varint(body, at)
@@ -381,7 +380,7 @@ def _is_as_built(batch: Batch, body: bytes, at: i64, least_delta: i64) -> bool:
 
 
 def recompressed(append: Append, batch: Batch, walked: Walked, compressed: bytes, codec: i64, size: i64) -> Validated:
-    """The same records with another codec: what `rebuild` would make of them, without taking them apart."""
+    """The result for the same records with another codec: as `rebuild`, but without decoding each record."""
     max_timestamp: i64 = _max_timestamp(append, batch, walked[1])
     attributes: i64 = (batch.attributes & _KNOWN_BITS & ~CODEC_MASK) | codec
     if append.rules.timestamp_type == LOG_APPEND_TIME:

@@ -1,6 +1,6 @@
-"""Which part of a log can be compacted, and how badly it needs it.
+"""Which part of a log can be compacted, and how dirty the log is.
 
-Pure questions about a log; the cleaner manager compares the answers of all logs and picks one.
+These functions change nothing; the cleaner manager compares their results for all logs and picks one.
 
     log start offset ── clean ──▶ first dirty offset ── dirty ──▶ first uncleanable offset ── not yet ──▶ log end offset
 """
@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 class OffsetsToClean(NamedTuple):
-    """The dirty range, up to but not including `first_uncleanable_offset`. `reset` if the checkpoint pointed out of the log."""
+    """The dirty range, up to but not including `first_uncleanable_offset`. `reset` says that the checkpoint was outside the log."""
 
     first_dirty_offset: int
     first_uncleanable_offset: int
@@ -42,7 +42,7 @@ class LogToClean(NamedTuple):
 
     @property
     def is_due(self) -> bool:
-        """Dirty enough, or with something in it that has waited for long enough."""
+        """Whether the log is dirty enough, or holds records that max.compaction.lag.ms says must be compacted."""
         if self.cleanable_bytes > 0 and self.compaction_delay_ms > 0:
             return True
         return self.cleanable_ratio > self.log.config.min_cleanable_dirty_ratio
@@ -63,7 +63,7 @@ def log_to_clean(log: Log, offsets: OffsetsToClean, now_ms: int) -> LogToClean:
 
 def offsets_to_clean(log: Log, checkpoint: int | None, now_ms: int) -> OffsetsToClean:
     first_dirty, reset = _first_dirty_offset(log, checkpoint)
-    # Neither the active segment, nor what is not decided or not replicated yet, nor what is younger than min.compaction.lag.ms.
+    # Not cleaned: the active segment, open transactions, records above the high watermark, and records younger than min.compaction.lag.ms.
     bounds = [log.last_stable_offset, log.active_segment.base_offset]
     lag_ms = log.config.min_compaction_lag_ms
     if lag_ms > 0:
@@ -107,5 +107,5 @@ def _compaction_delay_ms(log: Log, first_dirty_offset: int, now_ms: int) -> int:
 
 
 def _closed_segments(log: Log, offset: int) -> list[Segment]:
-    """From the one an offset is in, up to the active one."""
+    """The segments from the one that contains an offset up to the active one, without it."""
     return log.segments.between(offset, log.active_segment.base_offset)

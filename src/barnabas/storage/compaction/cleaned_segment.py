@@ -1,6 +1,6 @@
-"""The segment that compaction writes: what the filter lets pass, with the index entries Kafka would give it.
+"""The segment that compaction writes: the records that the filter retains, with the index entries that Kafka would write.
 
-Until it is finished its files end in `.cleaned` and belong to nobody; a crash or an abandoned cleaning costs nothing but the work.
+Until it is finished its files end in `.cleaned` and are not part of the log, so that a crash or an abandoned cleaning loses only work.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class CleanedSegment:
         self._batches: list[Batch] = []  # their headers
 
     def add(self, data: bytes, batch: Batch) -> bool:
-        """What stays of the next batch."""
+        """Adds what stays of the next batch."""
         retained = self._filter.filter(data, batch)
         if retained is None:
             return True
@@ -47,7 +47,7 @@ class CleanedSegment:
         return True
 
     def flush(self, bytes_read: int) -> None:
-        """The end of a slice."""
+        """Writes the retained batches at the end of a slice."""
         self._stats.bytes_read += bytes_read
         self._write()
 
@@ -59,7 +59,7 @@ class CleanedSegment:
         self._pending, self._batches = [], []
 
     def finish(self) -> Callable[[], bytes]:
-        """All is written; gives the call that makes it durable, for any thread."""
+        """Called when everything is written; returns the call that makes it durable, for any thread."""
         self.segment.close_indexes()
         targets = self.segment.sync_targets()
 
@@ -71,7 +71,7 @@ class CleanedSegment:
         return sync
 
     def set_modified_ms(self, modified_ms: int) -> None:
-        """As old as the newest of what it was made from: retention of old formats goes by it."""
+        """Sets the modification time to that of the newest source segment: retention of formats v0 and v1 uses it."""
         self.segment.files.set_modified_ms(self.segment.file.path, modified_ms)
 
     def discard(self) -> None:

@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""The transactions that compaction passes on its way through a log: which were aborted, and which markers nobody needs any more.
+"""Tracks transactions while compaction reads a log: which were aborted, and which markers are no longer needed.
 
-Records of an aborted transaction go at once. A marker stays until no batch of its transaction is left. Compaction never reaches the last
-stable offset, so every transaction it meets is decided, and the transaction indexes name the aborted ones ahead of their markers.
+Records of an aborted transaction are removed at once. A marker stays until no batch of its transaction is left. Compaction stops before the
+last stable offset, so every transaction it reads is committed or aborted, and the transaction indexes name the aborted ones in advance.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from barnabas.storage.indexes.txn_index import AbortedTxn, TransactionIndex
 
 class CleanedTransactions:
     def __init__(self) -> None:
-        self.cleaned_index: TransactionIndex | None = None  # of the segment being written: gets the aborted transactions that have to stay
+        self.cleaned_index: TransactionIndex | None = None  # of the segment that is written; gets the aborted transactions that stay
         self._expected: list[tuple[int, int, AbortedTxn]] = []  # a heap by first offset
         self._added: int = 0
         self._aborted: dict[int, OngoingAborted] = {}  # by producer id
         self._committed: set[int] = set()  # producers with a batch since their last marker
 
     def add_aborted(self, transactions: Iterable[AbortedTxn]) -> None:
-        """What the transaction indexes say of the segment that comes next. One that spans segments may be named again."""
+        """Adds the aborted transactions that the indexes name for the next segment. One that spans segments may be added again."""
         for txn in transactions:
             heappush(self._expected, (txn.first_offset, self._added, txn))
             self._added += 1
 
     def can_discard(self, data: bytes, batch: Batch) -> bool:
-        """Must be asked for every batch, in order. True for a batch of an aborted transaction, and for a marker without batches."""
+        """Whether a batch belongs to an aborted transaction, or is a marker without batches. Must be called for every batch, in order."""
         self._begin_up_to(batch.last_offset)
         if batch.is_control:
             return self._end(data, batch)
@@ -55,7 +55,7 @@ class CleanedTransactions:
     def _end(self, data: bytes, marker: Batch) -> bool:
         records = read_records(data, marker)
         if not records:
-            return True  # cleaned before, and kept for its producer only
+            return True  # emptied by an earlier cleaning, and kept only for the epoch of its producer
         producer_id: int = marker.producer_id
         control_type = parse_control_type(records[0])
         if control_type == ABORT:
@@ -73,8 +73,8 @@ class CleanedTransactions:
 
 
 class OngoingAborted:
-    """An aborted transaction whose marker has not come yet."""
+    """An aborted transaction whose marker has not been read yet."""
 
     def __init__(self, txn: AbortedTxn) -> None:
         self.txn = txn
-        self.seen: bool = False  # a batch of it
+        self.seen: bool = False  # whether a batch of it was read

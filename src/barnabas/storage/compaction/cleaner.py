@@ -1,8 +1,8 @@
-"""The cleaning of one log: keeps the last value of each key, in place of the segments that held all of them.
+"""The cleaning of one log: replaces segments by others that hold only the last value of each key.
 
-The first pass notes the last offset of every key in the dirty part; the second copies the log up to there, one group of segments after the
-other, without the records that a later one supersedes, and swaps each copy in as soon as it is durable. A cleaning advances in slices short
-enough for the event loop and never waits for the disk itself. Abandoned at any slice, it leaves the log as it is and no file behind.
+The first pass collects the last offset of every key in the dirty part. The second pass copies the log up to there, one group of segments
+after the other, without superseded records, and swaps each copy in as soon as it is durable. A cleaning advances in slices short enough for
+the event loop and never waits for the disk. If it is abandoned, the log stays as it is, and the unfinished files are removed.
 """
 
 from __future__ import annotations
@@ -22,22 +22,23 @@ from barnabas.storage.compaction.record_filter import RecordFilter
 from barnabas.storage.compaction.stats import CleanerStats
 from barnabas.storage.disk.files import AnyFile
 from barnabas.storage.log.log import Log
+from barnabas.storage.log.segment_removal import delete_snapshots_of
 from barnabas.storage.log_config import INT_MAX
 from barnabas.storage.segments.segment import Segment
 from barnabas.storage.segments.surgery import replace_segments, split_overflowed
 
 _log = logging.getLogger(__name__)
 
-# What is done between two steps: a fraction of a millisecond where the hot modules are compiled. A larger batch is not divided.
+# The bytes processed in one step: a fraction of a millisecond in compiled code. A larger batch is not divided.
 SLICE_BYTES: Final = 16 * 1024
 
 
 class CleaningAborted(Exception):
-    """The segments are not what the cleaning took them for; it has to start again."""
+    """A segment had to be split; the cleaning must start again."""
 
 
 class Blocking:
-    """A call that may wait for the disk. Run it on any thread; the cleaning takes the outcome when it goes on."""
+    """A call that may wait for the disk. The driver runs it on any thread; the cleaning reads the outcome in its next slice."""
 
     def __init__(self, call: Callable[[], bytes]) -> None:
         self._call = call
@@ -56,11 +57,11 @@ class Blocking:
 
 
 class Step(NamedTuple):
-    """What happened in one slice, and what must happen before the next."""
+    """The work of one slice, and what the driver must do before the next."""
 
     bytes: int  # read and written
-    blocking: Blocking | None = None  # to be run first
-    wait_ms: int = 0  # to be waited first: log.cleaner.io.max.bytes.per.second
+    blocking: Blocking | None = None  # to be run
+    wait_ms: int = 0  # to be waited, for log.cleaner.io.max.bytes.per.second
 
 
 Steps = Generator[Step, None, None]
@@ -92,13 +93,13 @@ class Cleaning:
         return f"Cleaning({self.log.partition}, dirty=[{self.first_dirty_offset}, {self.first_uncleanable_offset}))"
 
     def advance(self, now_ms: int, monotonic_ms: int) -> Step | None:
-        """The next slice; None when the log is clean. Raises what makes it impossible to go on."""
+        """Runs the next slice; returns None when the log is clean. Raises the error that ends the cleaning."""
         self._now_ms = now_ms
         self._monotonic_ms = monotonic_ms
         return next(self._steps, None)
 
     def abandon(self) -> None:
-        """Stops between two slices. What has been swapped in stays."""
+        """Stops between two slices. Segments that were swapped in stay."""
         self._steps.close()
 
     def _clean(self) -> Steps:
@@ -132,7 +133,7 @@ class Cleaning:
         self.end_offset = end_offset
 
     def _legacy_delete_horizon_ms(self) -> int:
-        """Tombstones of formats v0 and v1 in segments last modified before this may go. The first cleaning finds no clean part yet."""
+        """Tombstones of formats v0 and v1 are removed from segments last modified before this time; 0 in the first cleaning."""
         clean = self.log.segments.between(0, self.first_dirty_offset)
         return clean[-1].modified_ms - self.log.config.delete_retention_ms if clean else 0
 
@@ -144,7 +145,7 @@ class Cleaning:
         _log.info("Building offset map for log %s for %d segments in offset range [%d, %d).", self.log.partition, len(dirty), start, end)
         offsets = SkimpyOffsetMap(self._config.slots_for(end - start))
         transactions = CleanedTransactions()
-        # A transaction that ended before the dirty part has its marker there too: it would never be seen to end.
+        # The marker of a transaction that ended before the dirty part is not read here, so the transaction would never end.
         transactions.add_aborted(txn for txn in self.log.collect_aborted(start, end) if txn.last_offset >= start)
         builder = OffsetMapBuilder(offsets, transactions, start, self._config.keys_max)
         for segment, next_base_offset in zip(dirty, [*(s.base_offset for s in dirty[1:]), end], strict=False):
@@ -164,7 +165,7 @@ class Cleaning:
     def _clean_group(
         self, group: list[Segment], record_filter: RecordFilter, transactions: CleanedTransactions, legacy_horizon_ms: int
     ) -> Steps:
-        """Copies what stays of some segments into one, and puts it in their place."""
+        """Copies the remaining records of some segments into one, which replaces them."""
         log = self.log
         cleaned = CleanedSegment(log, group[0].base_offset, record_filter, self.stats, self._now_ms)
         segment = group[0]
@@ -196,14 +197,14 @@ class Cleaning:
     def _replace(self, old: list[Segment], new: list[Segment]) -> None:
         log = self.log
         gone = replace_segments(log.segments, new, old, log.directory, log.files, log.host, log.config.file_delete_delay_ms)
-        log.delete_snapshots_of(gone)
+        delete_snapshots_of(log, gone)
 
     # -- reading
 
     def _walk(
         self, segment: Segment, position: int, visit: Callable[[bytes, Batch], bool], visited: Callable[[int], None]
     ) -> Generator[Step, None, bool]:
-        """Shows every batch of a segment to `visit`, until it says False, and the bytes of each slice to `visited`."""
+        """Passes every batch of a segment to `visit`, until it returns False, and the number of bytes of each slice to `visited`."""
         while position < segment.size:
             data = yield from self._read_chunk(segment, position)
             at = done = 0
@@ -227,7 +228,7 @@ class Cleaning:
         return True
 
     def _read_chunk(self, segment: Segment, position: int) -> Generator[Step, None, bytes]:
-        """As much as fits in the read buffer from the start of a batch on, or all of a batch that is larger."""
+        """Reads from the start of a batch on as much as fits in the read buffer, or the whole batch if that is larger."""
         left = segment.size - position
         data = yield from self._read(segment.file, min(self._config.read_bytes, left), position)
         if self._entry_size(segment, data, 0, position) == 0:
@@ -268,7 +269,7 @@ def exhaust(cleaning: Cleaning, now_ms: int, monotonic_ms: int = 0) -> None:
 
 
 def group_segments(segments: Iterable[Segment], max_size: int, max_index_size: int, first_uncleanable_offset: int) -> list[list[Segment]]:
-    """Neighbours that become one segment, so that segments do not shrink to nothing: together no larger than one may be."""
+    """Groups neighbouring segments that become one, so that segments do not get ever smaller. A group is at most one segment large."""
     groups: list[list[Segment]] = []
     size = index_size = time_index_size = 0
     listed = list(segments)
@@ -282,7 +283,7 @@ def group_segments(segments: Iterable[Segment], max_size: int, max_index_size: i
             and size <= max_size
             and index_size <= max_index_size
             and time_index_size <= max_index_size
-            # An empty segment goes along however far it is: there would be one left every 2**31 offsets.
+            # An empty segment joins the group at any distance: otherwise one would remain for every 2**31 offsets.
             and (segment.size == 0 or last_offset - groups[-1][0].base_offset <= INT_MAX)
         ):
             groups[-1].append(segment)

@@ -14,12 +14,12 @@ _IO_BUFFER_BYTES_MIN: Final = 4096
 
 @dataclass(frozen=True)
 class CleanerConfig:
-    threads: int = 1  # how many logs may be cleaned at once; the buffers below are shared out among them
+    threads: int = 1  # how many logs may be cleaned at once; they share the buffers below
     dedupe_buffer_size: int = 128 * 1024 * 1024
     io_buffer_load_factor: float = 0.9  # how full the offset map may become
     io_buffer_size: int = 512 * 1024
     io_max_bytes_per_second: float = inf
-    backoff_ms: int = 15_000  # to wait where no log is dirty enough
+    backoff_ms: int = 15_000  # how long to wait when no log is dirty enough
     enable: bool = True
 
     def __post_init__(self) -> None:
@@ -31,19 +31,19 @@ class CleanerConfig:
 
     @property
     def slots(self) -> int:
-        """Of the offset map of one cleaning."""
+        """The number of slots of the offset map of one cleaning."""
         return min(self.dedupe_buffer_size // max(1, self.threads), INT_MAX) // BYTES_PER_ENTRY
 
     @property
     def keys_max(self) -> int:
-        """How many different keys one cleaning can take in."""
+        """How many different keys one cleaning can handle."""
         return int(self.slots * self.io_buffer_load_factor)
 
     def slots_for(self, keys: int) -> int:
-        """As many slots as so many keys need: a short log is not worth the whole buffer."""
+        """The number of slots for a number of keys: a short log does not need the whole buffer."""
         return min(self.slots, int(keys / self.io_buffer_load_factor) + 1)
 
     @property
     def read_bytes(self) -> int:
-        """How much of a segment is read at once; the other half of the buffer is for what is written."""
+        """How many bytes of a segment are read at once: half of the buffer, the other half is for writing."""
         return max(_IO_BUFFER_BYTES_MIN, self.io_buffer_size // max(1, self.threads) // 2)

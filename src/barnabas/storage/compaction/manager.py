@@ -1,8 +1,8 @@
-"""Decides which log is compacted next, and remembers how far each has been.
+"""Decides which log is compacted next, and stores how far each log was cleaned.
 
-The dirtiest log comes first. Whoever drives the cleaner asks for the next cleaning, advances it slice by slice, and does between two slices
-what each asks for. The manager alone writes `cleaner-offset-checkpoint`, after a cleaning has come to its end. A log that cannot be cleaned
-is set aside with a warning, and the others go on.
+The dirtiest log comes first. The driver (the broker's housekeeping) takes the next cleaning, advances it slice by slice, and between two
+slices does what the step requires. Only the manager writes `cleaner-offset-checkpoint`, after a cleaning is complete. A log that cannot be
+cleaned is marked uncleanable with a warning, and the others are still cleaned.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _log = logging.getLogger(__name__)
 
 
 class CleanerManager:
-    """`dirs` and `logs` belong to the log manager, which changes them as directories fail and logs come and go."""
+    """`dirs` and `logs` belong to the log manager, which changes them when directories fail and logs are created or deleted."""
 
     def __init__(self, config: CleanerConfig, dirs: Mapping[str, LogDir], logs: Mapping[TopicPartition, Log]) -> None:
         self.config = config
-        self.max_dirty_ratio = 0.0  # of the dirtiest log when last looked
+        self.max_dirty_ratio = 0.0  # of the dirtiest log, at the last check
         self.max_compaction_delay_ms = 0  # of the log that has waited longest past its max.compaction.lag.ms
         self.last_run_ms = 0
         self.last_stats: CleanerStats | None = None
@@ -47,7 +47,7 @@ class CleanerManager:
         self._is_running = config.enable
 
     def reconfigure(self, config: CleanerConfig) -> None:
-        """Settings that have changed while the broker runs. A cleaning that is under way ends with those it began with."""
+        """Applies settings that were altered while the broker runs. A cleaning that is under way keeps the settings it began with."""
         if config.io_max_bytes_per_second != self.config.io_max_bytes_per_second:
             self._throttler = Throttler(config.io_max_bytes_per_second)
         self.config = config
@@ -55,7 +55,7 @@ class CleanerManager:
     # -- cleaning
 
     def clean_next(self, now_ms: int, monotonic_ms: int) -> Cleaning | None:
-        """The next cleaning to be driven through `advance`; None if no log needs one, or as many as there may be are under way."""
+        """The next cleaning, to be driven through `advance`; None if no log needs one, or log.cleaner.threads cleanings are under way."""
         if not self._is_running or len(self._cleanings) >= self.config.threads:
             return None
         self.last_run_ms = monotonic_ms
@@ -68,9 +68,9 @@ class CleanerManager:
         return cleaning
 
     def advance(self, cleaning: Cleaning, now_ms: int, monotonic_ms: int) -> Step | None:
-        """One slice; None once the cleaning is over, one way or the other.
+        """Runs one slice; returns None once the cleaning is complete or has failed.
 
-        What the step holds is to be run, on any thread, and waited for as long as it says, before the next.
+        Before the next slice the caller runs the blocking call of the step, on any thread, and waits as long as the step says.
         """
         partition, log = cleaning.log.partition, cleaning.log
         if self._cleanings.get(partition) is not cleaning:
@@ -78,7 +78,7 @@ class CleanerManager:
         try:
             step = cleaning.advance(now_ms, monotonic_ms)
         except (CleaningAborted, KafkaStorageError):
-            self._release(partition)  # the next cleaning starts from the same checkpoint, or the directory is offline already
+            self._release(partition)  # the next cleaning starts from the same checkpoint, or the directory is already offline
             return None
         except OSError as e:
             self._release(partition)
@@ -94,7 +94,7 @@ class CleanerManager:
         return step._replace(wait_ms=self._throttler.observe(step.bytes, monotonic_ms))
 
     def run_once(self, now_ms: int, monotonic_ms: int = 0) -> bool:
-        """Cleans the filthiest log on this thread, without regard for the throttle. True if there was one."""
+        """Cleans the filthiest log on this thread, unthrottled. Returns whether there was one."""
         cleaning = self.clean_next(now_ms, monotonic_ms)
         if cleaning is None:
             return False
@@ -123,15 +123,15 @@ class CleanerManager:
     # -- choosing
 
     def grab_filthiest(self, now_ms: int) -> LogToClean | None:
-        """The log with the greatest share of dirty bytes among those that are dirty enough or overdue; it is in progress from now on."""
+        """The log with the greatest share of dirty bytes among those that are dirty enough or overdue; its state becomes IN_PROGRESS."""
         self._forget_removed()
-        dirty = [found for log in list(self._logs.values()) if (found := self._log_to_clean(log, now_ms)) is not None]
-        self.max_dirty_ratio = max((found.cleanable_ratio for found in dirty), default=0.0)
-        self.max_compaction_delay_ms = max((found.compaction_delay_ms for found in dirty), default=0)
-        due = [found for found in dirty if found.is_due]
+        dirty = [candidate for log in list(self._logs.values()) if (candidate := self._log_to_clean(log, now_ms)) is not None]
+        self.max_dirty_ratio = max((candidate.cleanable_ratio for candidate in dirty), default=0.0)
+        self.max_compaction_delay_ms = max((candidate.compaction_delay_ms for candidate in dirty), default=0)
+        due = [candidate for candidate in dirty if candidate.is_due]
         if not due:
             return None
-        filthiest = max(due, key=lambda found: found.cleanable_ratio)
+        filthiest = max(due, key=lambda candidate: candidate.cleanable_ratio)
         self._states.begin(filthiest.log.partition)
         return filthiest
 
@@ -143,29 +143,29 @@ class CleanerManager:
             offsets = offsets_to_clean(log, self._checkpoints_of(log.log_dir).get(partition), now_ms)
             if offsets.reset:
                 self._checkpoint(log.log_dir, log.host, {partition: offsets.first_dirty_offset})
-            found = log_to_clean(log, offsets, now_ms)
+            candidate = log_to_clean(log, offsets, now_ms)
         except OSError as e:
             log.host.disk_failed(log.log_dir, f"Failed to look at log for {partition} in dir {log.log_dir} due to {e}", e)
             return None
         except Exception as e:
             self._mark_uncleanable(log, e)
             return None
-        return found if found.total_bytes > 0 else None
+        return candidate if candidate.total_bytes > 0 else None
 
-    # -- partitions that must be left alone
+    # -- pausing
 
     def state(self, partition: TopicPartition) -> CleaningState:
         return self._states[partition]
 
     def pause(self, partition: TopicPartition) -> bool:
-        """Keeps a partition from being cleaned until `resume`. False if that happens at this moment: then it is not paused."""
+        """Keeps a partition from being cleaned until `resume`. Returns False, without a pause, if a cleaning is under way."""
         if self._states[partition] is CleaningState.IN_PROGRESS:
             return False
         self._states.pause(partition)
         return True
 
     def abort_and_pause(self, partition: TopicPartition) -> None:
-        """The same, but a cleaning that is under way is given up."""
+        """As `pause`, but aborts a cleaning that is under way."""
         if self._states[partition] is CleaningState.IN_PROGRESS:
             self._states.abort(partition)
             self._cleanings[partition].abandon()
@@ -176,28 +176,28 @@ class CleanerManager:
 
     def resume(self, partition: TopicPartition) -> None:
         """Undoes one pause."""
-        if partition in self._logs:  # a log that was removed while it was paused has no state any more
+        if partition in self._logs:  # a log that was removed while it was paused no longer has a state
             self._states.resume(partition)
 
     def abort(self, partition: TopicPartition) -> None:
-        """Gives up the cleaning of a partition, if there is one. It may be cleaned again at any time."""
+        """Aborts the cleaning of a partition, if there is one. It may be cleaned again at any time."""
         if self._states[partition] is CleaningState.IN_PROGRESS:
             self.abort_and_pause(partition)
             self._states.resume(partition)
 
     def retired(self, log: Log) -> None:
-        """A log is not to be compacted any more. The checkpoint remembers that it was: it has gaps, which are no losses."""
+        """A log is no longer compacted. Its entry stays in the checkpoint: the log has gaps, which are not losses."""
         self.abort(log.partition)
         if log.partition in self._logs and log.partition not in self._checkpoints_of(log.log_dir):
             self._checkpoint(log.log_dir, log.host, {log.partition: log.log_start_offset})
 
     def note_gaps(self, log: Log) -> None:
-        """A log that was copied from one that was compacted: as `retired`, but raises OSError where that cannot be remembered."""
-        known = self._checkpoints_of(log.log_dir)
-        if log.log_dir in self._dirs and log.partition not in known:
-            noted = {**known, log.partition: log.log_start_offset}
-            self._dirs[log.log_dir].cleaner_offsets.write(noted)
-            self._checkpoints[log.log_dir] = noted
+        """For a log whose leader's log was compacted: as `retired`, but raises OSError if the checkpoint cannot be written."""
+        checkpoints = self._checkpoints_of(log.log_dir)
+        if log.log_dir in self._dirs and log.partition not in checkpoints:
+            with_log = {**checkpoints, log.partition: log.log_start_offset}
+            self._dirs[log.log_dir].cleaner_offsets.write(with_log)
+            self._checkpoints[log.log_dir] = with_log
 
     def uncleanable_partitions(self, log_dir: str) -> frozenset[TopicPartition]:
         return frozenset(self._uncleanable.get(log_dir, ()))
@@ -221,16 +221,16 @@ class CleanerManager:
         for log_dir in [path for path in self._checkpoints if path not in self._dirs]:
             del self._checkpoints[log_dir]
 
-    # -- what the log manager does to logs
+    # -- called by the log manager
 
     def truncated(self, partition: TopicPartition, offset: int) -> None:
-        """Everything from an offset on is new when it comes again."""
+        """A log was truncated: records from this offset on will be new and not cleaned."""
         log = self._logs.get(partition)
         if log is not None and log.config.compact and self._checkpoints_of(log.log_dir).get(partition, 0) > offset:
             self._checkpoint(log.log_dir, log.host, {partition: offset})
 
     def moved(self, partition: TopicPartition, from_dir: str, to_dir: str) -> None:
-        """A partition has been copied to another log directory: what is known of it goes along."""
+        """A partition was moved to another log directory: its checkpoint and its uncleanable mark move with it."""
         self.abort(partition)
         offset = self._checkpoints_of(from_dir).get(partition)
         if offset is not None:
@@ -242,7 +242,7 @@ class CleanerManager:
             self._uncleanable.setdefault(to_dir, set()).add(partition)
 
     def removed(self, partition: TopicPartition) -> None:
-        """A log is deleted, or its directory is offline. Its checkpoint goes with the next one written."""
+        """A log was deleted, or its directory is offline. The next write of the checkpoint leaves it out."""
         self.abort(partition)
         self._states.forget(partition)
 
@@ -260,21 +260,21 @@ class CleanerManager:
 
     def _checkpoints_of(self, log_dir: str) -> dict[TopicPartition, int]:
         if log_dir not in self._checkpoints:
-            found = self._dirs.get(log_dir)
-            if found is None:
+            live_dir = self._dirs.get(log_dir)
+            if live_dir is None:
                 return {}
             instead = "Compacted logs will be cleaned from their start."
-            self._checkpoints[log_dir] = found.read_checkpoint(found.cleaner_offsets, instead) or {}
+            self._checkpoints[log_dir] = live_dir.read_checkpoint(live_dir.cleaner_offsets, instead) or {}
         return self._checkpoints[log_dir]
 
     def _checkpoint(
         self, log_dir: str, host: LogHost, changed: Mapping[TopicPartition, int] | None = None, removed: TopicPartition | None = None
     ) -> None:
-        """Writes the checkpoint of a directory, without the partitions that are gone."""
+        """Writes the checkpoint of a directory, without partitions that no longer exist."""
         if log_dir not in self._dirs:
             return
-        known = {**self._checkpoints_of(log_dir), **(changed or {})}
-        offsets = {partition: offset for partition, offset in known.items() if partition in self._logs and partition != removed}
+        merged = {**self._checkpoints_of(log_dir), **(changed or {})}
+        offsets = {partition: offset for partition, offset in merged.items() if partition in self._logs and partition != removed}
         self._checkpoints[log_dir] = offsets
         try:
             self._dirs[log_dir].cleaner_offsets.write(offsets)

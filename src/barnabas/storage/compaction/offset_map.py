@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""From keys to the last offset each has in the dirty part of a log: what compaction decides by.
+"""A map from each key to its last offset in the dirty part of a log, by which compaction decides which records stay.
 
-A key is represented by its MD5 digest, so a slot takes 24 bytes whatever the size of the key, and the map never grows past the slots it was
-given (log.cleaner.dedupe.buffer.size). Two keys of one digest would count as one; with 128 bits that does not happen by accident.
+A key is represented by its MD5 digest, so a slot takes 24 bytes whatever the size of the key. The number of slots is fixed
+(log.cleaner.dedupe.buffer.size). Two keys with one digest would count as one key; with 128 bits that does not happen by accident.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from librt.vecs import extend, vec
 from mypy_extensions import i64
 
 try:
-    from _md5 import md5  # type: ignore[import-not-found]  # half the price of hashlib's, which asks OpenSSL every time
+    from _md5 import md5  # type: ignore[import-not-found]  # takes half the time of hashlib's, which goes through OpenSSL
 except ImportError:
     from hashlib import md5
 
 BYTES_PER_ENTRY: Final = 24  # 16 of the digest and 8 of the offset
 NOT_FOUND: Final = -1
 
-# The slots are made a few hundred at a time, when the first of them is needed: clearing 128 MB at once would hold up the event loop.
+# Slots are allocated in pages, when the first slot of a page is used: clearing 128 MB at once would block the event loop.
 _PAGE_SLOTS: Final = 256
-_WORDS: Final = 3  # of 64 bits in a slot: the digest, and the offset plus one, so that zero means empty
+_WORDS: Final = 3  # of 64 bits in a slot: two for the digest, and the offset plus one, so that zero means empty
 
-# The digest is good for so many probes at places of their own, one per four of its bytes; after them the next slot is tried, and the next.
+# The first probes take four bytes of the digest each; after them the map probes linearly.
 _HASH_PROBES: Final = 13
 
 
 class SkimpyOffsetMap:
-    """Does not support removing. `latest_offset` is how far the log has been read into the map."""
+    """Keys cannot be removed. `latest_offset` is the last offset of the log that was read into the map."""
 
     def __init__(self, slots: i64) -> None:
         if slots < 1:
@@ -81,7 +81,7 @@ class SkimpyOffsetMap:
         return page[slot % _PAGE_SLOTS * _WORDS + 2] - 1
 
     def _find(self, digest: bytes) -> i64:
-        """The slot that holds a digest, or the empty one where it belongs; -1 where every slot holds another."""
+        """The slot that holds a digest, or the empty slot where it belongs; -1 if every slot holds another digest."""
         first: i64 = read_i64_be(digest, 0)
         second: i64 = read_i64_be(digest, 8)
         probe: i64 = 0

@@ -1,7 +1,7 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""The first pass of compaction: the keys of the dirty part of a log go into the offset map, until it is full.
+"""The first pass of compaction: puts the keys of the dirty part of a log into the offset map, until it is full.
 
-Records of aborted transactions and markers do not enter: a value that was never committed must not supersede one that was.
+Records of aborted transactions and markers are left out: a value that was not committed must not supersede a committed one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class OffsetMapBuilder:
         self._keys_max = keys_max
 
     def add(self, data: bytes, batch: Batch) -> bool:
-        """False if the map is full and the batch could not be taken in whole."""
+        """Adds the keys of a batch; returns False if the map became full before the end of the batch."""
         ensure_valid(data, batch)
         if self._transactions.can_discard(data, batch) or batch.is_control:
             self.messages_read += batch.count

@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""Walks the records of a v2 batch one after another, for compaction: where each begins and ends, its key, and whether it has a value.
+"""Walks the records of a v2 batch for compaction: where each begins and ends, its key, and whether it has a value.
 
-Makes no object of a record and does not look at headers, which compaction copies as they stand. No position it gives lies outside of the
-record it belongs to.
+The cursor creates no object per record and does not parse headers, which compaction copies unchanged. Every position it reports is inside
+its record.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from barnabas.records.codecs.varint import read_varint, read_varlong
 
 
 class RecordCursor:
-    """Stands before the first record; `advance` goes to the next, which must exist."""
+    """Begins before the first record; `advance` moves to the next, which must exist."""
 
     def __init__(self, body: bytes, start: i64, end: i64) -> None:
         self.body = body
         self.end = end  # of the last record
-        self.record_at: i64 = start  # the size of the record stands here
+        self.record_at: i64 = start  # the position of the record's size field
         self.record_end: i64 = start
         self.timestamp_delta: i64 = 0
         self.offset_delta: i64 = 0
-        self.content_at: i64 = start  # from the key size on, nothing depends on the batch
+        self.content_at: i64 = start  # the position of the key size, from where no field depends on the batch
         self.key_at: i64 = start
         self.key_size: i64 = -1
         self.has_value: bool = False
@@ -40,7 +40,7 @@ class RecordCursor:
         if size < 1 or size > self.end - self._at:
             raise CorruptRecord(f"A record of {size} bytes does not fit in the {self.end - self._at} bytes left of its batch")
         self.record_end = self._at + size
-        self._at += 1  # attributes, none of which has a meaning yet
+        self._at += 1  # attributes, which are not used in this format
         self.timestamp_delta = self._varlong()
         self.offset_delta = self._varint()
         self.content_at = self._at
@@ -58,7 +58,7 @@ class RecordCursor:
         if at >= self.record_end:
             raise CorruptRecord("A record ends before its fields do")
         byte: i64 = self.body[at]
-        if byte < 0x80:  # nearly every one
+        if byte < 0x80:  # as nearly always
             self._at = at + 1
             return (byte >> 1) ^ -(byte & 1)
         value, self._at = read_varint(self.body, at)

@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""The second pass of compaction, batch by batch: which records stay, and the bytes of what stays.
+"""The second pass of compaction, batch by batch: which records stay, and the bytes of the batches that hold them.
 
-A batch that loses nothing is kept byte for byte. Any other is built anew around its remaining records, with its offsets, sequences, epochs
-and codec, so that neither a consumer nor a producer that comes back can tell but for what is missing.
+A batch that keeps all records is copied byte for byte. Any other is rebuilt with its remaining records and keeps its offsets, sequences,
+epochs and codec, so that consumers and producers notice only the missing records.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from barnabas.storage.producers.entry import ProducerStateEntry
 
 
 class Retained:
-    """What stays of a batch: it stands in `data` from `start` to `end`."""
+    """What stays of a batch: the bytes of `data` from `start` to `end`."""
 
     def __init__(self, data: bytes, start: i64, end: i64, last_offset: i64, max_timestamp: i64, count: i64) -> None:
         self.data = data
@@ -52,9 +52,10 @@ class Retained:
 
 
 class RecordFilter:
-    """`producers` are those the log knows, by id: the last batch of each stays, if only its header, for the sequence it ends with.
+    """Decides which records stay.
 
-    So does the last batch before `upper_bound_offset`, lest the log forget how far it went.
+    The last batch of each of `producers` (by producer id) stays, at least its header, because of the sequence it ends with. So does the
+    last batch before `upper_bound_offset`, because it holds the last offset of the cleaned part.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class RecordFilter:
         now_ms: i64,
         delete_retention_ms: i64,
     ) -> None:
-        self.retain_legacy_deletes: bool = True  # tombstones of formats before v2 go with the age of their segment
+        self.retain_legacy_deletes: bool = True  # tombstones of formats before v2 are removed by the age of their segment
         self.messages_read: i64 = 0
         self.invalid_messages: i64 = 0
         self._offsets = offsets
@@ -77,7 +78,7 @@ class RecordFilter:
         self._delete_retention_ms = delete_retention_ms
 
     def filter(self, data: bytes, batch: Batch) -> Retained | None:
-        """What stays of the next batch of the log; None if nothing does."""
+        """What stays of the next batch of the log; None if nothing stays."""
         ensure_valid(data, batch)
         can_discard: bool = self._transactions.can_discard(data, batch)
         if batch.magic < MAGIC_V2:
@@ -103,7 +104,7 @@ class RecordFilter:
         last_data_offset: i64 = producer.last_data_offset
         if last_data_offset >= 0:
             return batch.last_offset == last_data_offset
-        # All the log has of it is a marker, which holds the epoch that fences its predecessors.
+        # The log has only a marker of this producer, which holds the epoch that fences older instances of it.
         return batch.is_control and batch.producer_epoch == producer.producer_epoch
 
     # -- format v2
@@ -133,7 +134,7 @@ class RecordFilter:
         if kept == 0:
             return None
         horizon_ms: i64 = batch.delete_horizon_ms
-        # The clock of a tombstone, or of a marker without records, starts in the first cleaning that meets it.
+        # The first cleaning that reads a tombstone, or a marker without records, sets its delete horizon.
         starts_clock: bool = (has_tombstone or is_empty_txn_marker) and batch.attributes & DELETE_HORIZON_BIT == 0
         if kept == count and not starts_clock:
             return Retained(data, batch.at, batch.at + batch.size, batch.last_offset, batch.max_timestamp, count)
@@ -185,7 +186,7 @@ class RecordFilter:
 def _rebuild(batch: Batch, cursor: RecordCursor, stays: BytesWriter, kept: i64, horizon_ms: i64) -> Retained:
     out = BytesWriter()
     is_log_append_time: bool = batch.attributes & LOG_APPEND_TIME_BIT != 0
-    base_timestamp: i64 = horizon_ms  # where there is one, its field is that of the base timestamp
+    base_timestamp: i64 = horizon_ms  # a delete horizon is stored in the field of the base timestamp
     has_base: bool = horizon_ms >= 0
     max_timestamp: i64 = NO_TIMESTAMP
     index: i64 = 0

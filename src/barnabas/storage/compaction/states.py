@@ -1,7 +1,7 @@
-"""What the cleaner may do with each partition at the moment.
+"""The state of each partition in the cleaner.
 
-A partition that is not listed is free: it may be cleaned, or paused. Whoever needs the segments of a log to stay as they are pauses it, and
-a cleaning that is under way is aborted first.
+A partition without a state may be cleaned or paused. Code that needs the segments of a log to stay as they are pauses the partition, which
+aborts a cleaning that is under way.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from barnabas.topic_partition import TopicPartition
 class CleaningState(Enum):
     NONE = "None"
     IN_PROGRESS = "LogCleaningInProgress"
-    ABORTED = "LogCleaningAborted"  # asked to stop, and on the way out
-    PAUSED = "LogCleaningPaused"  # so many times, and to be resumed as often
+    ABORTED = "LogCleaningAborted"  # stops at the next slice
+    PAUSED = "LogCleaningPaused"  # pauses are counted, and must be resumed as often
 
 
 # The states a partition may come from.
@@ -46,7 +46,7 @@ class CleaningStates:
         self._enter(partition, CleaningState.ABORTED)
 
     def end(self, partition: TopicPartition) -> bool:
-        """A cleaning is over. True if it came to its end; one that was aborted leaves the partition paused, for whoever aborted it."""
+        """A cleaning is over. Returns whether it was completed; after an abort the partition stays paused for the code that aborted."""
         if self[partition] is CleaningState.ABORTED:
             self.pause(partition)
             return False

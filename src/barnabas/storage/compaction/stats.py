@@ -1,4 +1,4 @@
-"""What a cleaning read, wrote and took, and the lines about it that operators of Kafka know."""
+"""How much a cleaning read and wrote and how long it took, with Kafka's log lines about it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass
 class CleanerStats:
-    """The times are monotonic."""
+    """The statistics of one cleaning. Times are monotonic."""
 
     start_ms: int
     map_complete_ms: int = 0
@@ -53,5 +53,5 @@ def _mb(size: int) -> float:
 
 
 def _per(amount: float, of: float) -> float:
-    """A share or a rate; of nothing, nothing."""
+    """A share or a rate; 0 if the divisor is 0."""
     return amount / of if of else 0.0

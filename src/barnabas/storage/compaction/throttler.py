@@ -1,4 +1,4 @@
-"""Keeps a stream of work below a rate, by telling how long to wait; it never waits itself."""
+"""Keeps a stream of work below a rate: computes how long the caller must wait."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Throttler:
         self._observed = 0.0
 
     def observe(self, amount: float, monotonic_ms: int) -> int:
-        """Takes in what was done; gives the milliseconds to wait before doing more. Looks at the rate about three times a second."""
+        """Adds work that was done; returns the milliseconds to wait before more. Checks the rate about three times a second."""
         self._observed += amount
         elapsed_ms = monotonic_ms - self._period_start_ms
         if elapsed_ms <= CHECK_INTERVAL_MS or self._observed <= 0:

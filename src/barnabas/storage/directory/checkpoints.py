@@ -1,12 +1,12 @@
-"""Checkpoints: small text files that remember an offset per partition, or an epoch per line, across restarts.
+"""Checkpoints: small text files that keep an offset per partition, or the start offsets of leader epochs, across restarts.
 
     0                 the version
-    2                 how many entries follow
+    2                 the number of entries
     orders 0 4711     one entry per line
     orders 1 4650
 
-A checkpoint is replaced whole, by temporary file, fsync and rename, so a reader finds the old one or the new one. What is neither is
-CorruptCheckpoint, never a shorter map: a lost entry would look like a partition that has nothing to remember.
+A checkpoint is replaced whole, by temporary file, fsync and rename, so a reader finds the old one or the new one. Anything else raises
+CorruptCheckpoint and never gives a shorter map: a lost entry would look like a partition without a checkpoint.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from barnabas.topic_partition import TopicPartition
 
 RECOVERY_POINT_CHECKPOINT: Final = "recovery-point-offset-checkpoint"  # everything below is flushed
 REPLICATION_OFFSET_CHECKPOINT: Final = "replication-offset-checkpoint"  # high watermarks
-LOG_START_OFFSET_CHECKPOINT: Final = "log-start-offset-checkpoint"  # what DeleteRecords removed stays removed
-CLEANER_OFFSET_CHECKPOINT: Final = "cleaner-offset-checkpoint"  # where the cleaner goes on
+LOG_START_OFFSET_CHECKPOINT: Final = "log-start-offset-checkpoint"  # keeps records deleted by DeleteRecords from coming back
+CLEANER_OFFSET_CHECKPOINT: Final = "cleaner-offset-checkpoint"  # first dirty offsets
 
 CHECKPOINT_VERSION: Final = 0
-CHECKPOINT_BYTES_MAX: Final = 64 * 1024 * 1024  # a quarter of a million partitions with the longest of names
+CHECKPOINT_BYTES_MAX: Final = 64 * 1024 * 1024  # 250,000 partitions with names of the greatest length
 
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}")
 _INT32: Final = 2**31
@@ -38,8 +38,8 @@ _INT64: Final = 2**63
 class OffsetCheckpoint:
     """One of the four checkpoints of a log directory: an offset for each of its partitions.
 
-    What is to be written is taken on the loop and may be written on a thread. Writes come one after the other, and one that is older than
-    what is there is left out: it would bring back what has been taken back since, such as the flushed part of a log that was truncated.
+    The offsets are taken on the event loop and may be written on a thread. Writes are done one after the other. A write that is older than
+    the last is skipped: it would undo later changes, such as the lower recovery point of a log that was truncated.
     """
 
     def __init__(self, files: AnyFiles, path: str) -> None:
@@ -50,21 +50,21 @@ class OffsetCheckpoint:
         self.last_written = 0  # the number of the newest write that is on disk
 
     def read(self) -> dict[TopicPartition, int]:
-        """The offsets last written; none where there is no file yet. Raises CorruptCheckpoint."""
+        """The offsets last written; empty if there is no file yet. Raises CorruptCheckpoint."""
         offsets: dict[TopicPartition, int] = {}
         for entry in read_checkpoint(self.files, self.path, 3):
             offsets[TopicPartition(entry.text(0), entry.int32(1))] = entry.int64(2)
         return offsets
 
     def is_written(self) -> bool:
-        """Whether there is one that says something, though it be of no partition; a broker makes it empty and writes it later."""
+        """Whether the checkpoint was ever written, even without entries. A broker creates an empty file and writes it later."""
         return self.files.exists(self.path) and self.files.size(self.path) > 0
 
     def write(self, offsets: Mapping[TopicPartition, int]) -> None:
         self.take_write(offsets).run()
 
     def take_write(self, offsets: Mapping[TopicPartition, int]) -> CheckpointWrite:
-        """What writes these offsets, on any thread; nobody may change them any more."""
+        """A write of these offsets, to be run on any thread. The caller must not change them any more."""
         self._last_taken += 1
         return CheckpointWrite(self, offsets, self._last_taken)
 
@@ -96,7 +96,7 @@ class CheckpointWrite(NamedTuple):
 
 
 class CheckpointEntry:
-    """A line of a checkpoint, split at its spaces; remembers where it stood so that an error can name it."""
+    """A line of a checkpoint, split at its spaces, with its line number for error messages."""
 
     def __init__(self, path: str, number: int, line: str) -> None:
         self.path = path
@@ -127,7 +127,7 @@ class CheckpointEntry:
 def read_checkpoint(files: AnyFiles, path: str, width: int) -> list[CheckpointEntry]:
     """The entries of a checkpoint, each of `width` fields.
 
-    A missing file has none. Neither has an empty one: Apache Kafka makes its checkpoints empty and fills them later.
+    A missing file has none. Neither has an empty one: Apache Kafka creates empty checkpoints and fills them later.
     """
     try:
         text = read_text(files, path, CHECKPOINT_BYTES_MAX)
@@ -161,7 +161,7 @@ def write_checkpoint(files: AnyFiles, path: str, entries: Iterable[str]) -> None
 
 
 def read_text(files: AnyFiles, path: str, limit: int) -> str:
-    """A small text file; raises CorruptCheckpoint where it is no text or larger than it can be."""
+    """The content of a small text file; raises CorruptCheckpoint if it is not UTF-8 or larger than `limit`."""
     try:
         return files.read_bytes(path, limit).decode()
     except UnicodeDecodeError as e:

@@ -1,7 +1,7 @@
 """.kafka_cleanshutdown: the marker of a log directory whose logs were flushed and closed before the broker stopped.
 
-Its presence lets the next start skip recovery, so it is written last, read first and deleted before anything is appended. Since Kafka 4 it
-also tells the epoch of the broker that wrote it; before that it was empty.
+If it exists, the next start skips recovery, so it is written last, read first and deleted before anything is appended. Since Kafka 4 it
+also contains the epoch of the broker that wrote it; before that it was empty.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class CleanShutdownFile:
         self.files.write_atomically(self.path, content.encode())
 
     def read(self) -> int | None:
-        """The epoch of the broker that stopped; None where the file is missing or does not tell."""
+        """The epoch of the broker that stopped; None if the file is missing or does not contain it."""
         try:
             content = json.loads(read_text(self.files, self.path, _BYTES_MAX))
         except (FileNotFoundError, CorruptCheckpoint, ValueError, RecursionError):

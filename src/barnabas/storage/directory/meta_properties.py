@@ -1,7 +1,7 @@
 """meta.properties: to which node of which cluster a log directory belongs.
 
-Version 0 is a ZooKeeper cluster's (broker.id), version 1 Kafka 4's (node.id, directory.id). A broker checks it before it opens any log: the
-disk of another node or of another cluster must never be written to.
+Version 0 is that of a ZooKeeper cluster (broker.id), version 1 that of Kafka 4 (node.id, directory.id). A broker checks it before it opens
+any log, because it must never write to the disk of another node or cluster.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,10}")
 
 @dataclass(frozen=True, slots=True)
 class MetaProperties:
-    """What one log directory says about itself. Version 0 may leave the cluster and the broker open."""
+    """The properties of one log directory. In version 0 cluster and broker may be missing."""
 
     version: int
     cluster_id: str | None = None
@@ -50,7 +50,7 @@ class MetaProperties:
         )
 
     def to_properties(self) -> dict[str, str]:
-        """In the order in which Apache Kafka's files have them."""
+        """The properties in the order of Apache Kafka's files."""
         properties = {
             "broker.id" if self.version == 0 else "node.id": self.node_id,
             "directory.id": self.directory_id,
@@ -66,7 +66,7 @@ class MetaPropertiesFile:
         self.path = f"{log_dir}/{META_PROPERTIES}"
 
     def read(self) -> MetaProperties | None:
-        """None for a log directory nobody has used yet; raises InvalidMetaProperties."""
+        """None for a log directory that was not used yet; raises InvalidMetaProperties."""
         try:
             return MetaProperties.from_properties(parse_properties(read_text(self.files, self.path, _BYTES_MAX)))
         except FileNotFoundError:

@@ -1,6 +1,6 @@
-"""The names of files and directories in a log directory: Kafka's, to the letter.
+"""The names of files and directories in a log directory, exactly as in Kafka.
 
-Other programs find our files by these names, and loading decides what a file is by its name alone.
+Other programs find files by these names, and loading decides only by its name what a file is.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SNAPSHOT_SUFFIX: Final = ".snapshot"
 
 DELETED_SUFFIX: Final = ".deleted"  # to be removed after file.delete.delay.ms
 CLEANED_SUFFIX: Final = ".cleaned"  # being written by the cleaner or by a split
-SWAP_SUFFIX: Final = ".swap"  # complete, about to replace what it was made from
+SWAP_SUFFIX: Final = ".swap"  # complete, about to replace its source segments
 
 INDEX_SUFFIXES: Final = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
 SEGMENT_SUFFIXES: Final = (LOG_SUFFIX, *INDEX_SUFFIXES)
@@ -32,7 +32,9 @@ LEADER_EPOCH_CHECKPOINT: Final = "leader-epoch-checkpoint"
 PARTITION_METADATA: Final = "partition.metadata"
 
 NODE_DIR_PREFIX: Final = "broker-"
-NODE_DIR: Final = re.compile(r"broker-([1-9][0-9]{0,3})")  # of one of several brokers of a process; a topic may have this name too
+NODE_DIR: Final = re.compile(
+    r"broker-([1-9][0-9]{0,3})"
+)  # the log directory of one of several brokers in a process; a topic may have this name too
 
 FILE_NAME_MAX: Final = 255
 PARTITION_MAX: Final = 2**31 - 1
@@ -47,7 +49,7 @@ def segment_file(directory: str, base_offset: int, kind: str, suffix: str = "") 
 
 
 def offset_of(file_name: str) -> int | None:
-    """The offset a segment or snapshot file is named after; None for any other file."""
+    """The offset in the name of a segment or snapshot file; None for any other file."""
     prefix = file_name.partition(".")[0]
     return int(prefix) if len(prefix) == 20 and prefix.isascii() and prefix.isdigit() else None
 
@@ -57,13 +59,13 @@ def partition_dir_name(partition: TopicPartition) -> str:
 
 
 def marked_dir_name(partition: TopicPartition, unique: str, suffix: str) -> str:
-    """`topic-partition.unique-delete` and its kin; a long topic name is cut where the file system would refuse it."""
+    """`topic-partition.unique-delete`, or with another suffix. A topic name that is too long for the file system is shortened."""
     tail = f"-{partition.partition}.{unique}{suffix}"
     return partition.topic[: FILE_NAME_MAX - len(tail)] + tail
 
 
 def parse_partition_dir(name: str) -> TopicPartition | None:
-    """The partition a directory belongs to, marked for deletion or not; None if it is none of ours."""
+    """The partition of a directory, with or without a suffix such as `-delete`; None if it is not the directory of a partition."""
     if name.endswith((DELETE_DIR_SUFFIX, FUTURE_DIR_SUFFIX, STRAY_DIR_SUFFIX)):
         if not _MARKED_DIR.match(name):
             return None

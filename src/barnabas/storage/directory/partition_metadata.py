@@ -1,6 +1,6 @@
-"""partition.metadata: the topic id a partition directory belongs to.
+"""partition.metadata: the topic id of a partition directory.
 
-A directory left over from a deleted topic of the same name carries another id, and must never be taken for the new topic's.
+A directory left over from a deleted topic of the same name has another id and must never be used for the new topic.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class PartitionMetadata(NamedTuple):
 
 
 class PartitionMetadataFile:
-    """The file of one partition. An id is recorded in memory and reaches the disk with the next flush."""
+    """The file of one partition. An id is recorded in memory and written with the next `maybe_flush`."""
 
     def __init__(self, files: AnyFiles, path: str) -> None:
         self.files = files
@@ -39,7 +39,7 @@ class PartitionMetadataFile:
         return self.files.exists(self.path)
 
     def read(self) -> PartitionMetadata:
-        """Raises CorruptCheckpoint, or FileNotFoundError where there is none."""
+        """Raises CorruptCheckpoint, or FileNotFoundError if there is no file."""
         lines = read_text(self.files, self.path, _BYTES_MAX).splitlines()
         version = self._value(lines, 0)
         if not _VERSION.fullmatch(version):
@@ -67,7 +67,7 @@ class PartitionMetadataFile:
         self.files.remove(self.path)
 
     def moved_to(self, directory: str) -> None:
-        """The directory of the log has another name now."""
+        """The directory of the log was renamed."""
         self.path = f"{directory}/{self.path.rpartition('/')[2]}"
 
     def _value(self, lines: list[str], at: int) -> str:

@@ -1,7 +1,7 @@
-"""What storage asks of a disk: the interface behind which the real files and the simulated ones stand.
+"""The interface of a disk, implemented by the real files and by the simulated ones.
 
 All storage code is typed against `AnyFiles` and `AnyFile` (imported from `barnabas.storage.disk.files`), never against one implementation,
-so that the simulator can put a disk underneath that loses, tears and refuses writes. Faults of the device stay `OSError`; none is hidden.
+so that the simulator can use a disk that loses, tears and rejects writes. Errors of the device are `OSError`; none is hidden.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import os
 from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol
 
-READ_BYTES_MAX: Final = 256 * 1024 * 1024  # what read_bytes takes into memory unless told otherwise
+READ_BYTES_MAX: Final = 256 * 1024 * 1024  # the default limit of read_bytes
 TEMPORARY_SUFFIX: Final = ".tmp"
 
 Buffer = bytes | bytearray | memoryview
 
 
 def is_shortage(error: BaseException) -> bool:
-    """Whether the process or the machine has no descriptor left. That says nothing about the disk: the same call succeeds later."""
+    """Whether the process or the machine has no descriptor left. That is no fault of the disk: the same call succeeds later."""
     return isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE)
 
 
@@ -30,16 +30,16 @@ class DirEntry(NamedTuple):
 
 
 class AnyLock(Protocol):
-    """A lock on a file that no other process and no other holder in this process has."""
+    """A lock on a file, exclusive among processes and within this process."""
 
     def release(self) -> None: ...
 
 
 class AnyFile(Protocol):
-    """A file that is open for as long as its user keeps it, whether or not a descriptor is open at the moment.
+    """A file that can be used until it is closed, whether or not a descriptor is open at the moment.
 
-    One `AnyFile` per path: it tracks the size, and a second one on the same path would not see it grow. One thread at a time may use it,
-    except for `pin`, `unpin`, `sync` and, while the file is pinned, `pread`: those may run beside whatever its owner does.
+    There is one `AnyFile` per path: it tracks the size, and a second one on the same path would not see it grow. One thread at a time may
+    use it, except for `pin`, `unpin`, `sync` and, while the file is pinned, `pread`: those may run on other threads at any time.
     """
 
     @property
@@ -49,7 +49,7 @@ class AnyFile(Protocol):
     def size(self) -> int: ...
 
     def append(self, buffers: Sequence[Buffer]) -> int:
-        """Writes all buffers at the end and gives the position where they start. A failure leaves the file as it was."""
+        """Writes all buffers at the end; returns the position where they start. A failure leaves the file as it was."""
 
     def append_bytes(self, data: Buffer) -> int:
         """`append` of one buffer."""
@@ -61,34 +61,34 @@ class AnyFile(Protocol):
         """Up to `size` bytes, fewer only at the end of the file."""
 
     def pread_nowait(self, size: int, position: int) -> bytes | None:
-        """As `pread`, or None where the device would have to be waited for: read it in a thread then."""
+        """As `pread`, or None if the read would wait for the device: the caller then reads on a thread."""
 
     def cached_descriptor(self, size: int, position: int) -> int:
-        """The descriptor of a file that is pinned, if such a part of it seems to be in the page cache; else -1: read it then."""
+        """The descriptor of a pinned file, if that part of it seems to be in the page cache; else -1."""
 
     def truncate(self, size: int) -> None:
-        """Cuts the tail off; never grows the file."""
+        """Shortens the file; never grows it."""
 
     def sync(self) -> None:
-        """Makes all that was written durable."""
+        """Makes all writes durable."""
 
     def renamed(self, path: str) -> None:
-        """The file, or a directory above it, now has another name."""
+        """The file, or a directory above it, was renamed."""
 
     def pin(self) -> None:
-        """Opens the descriptor and keeps it until `unpin`: what is handed to a thread is pinned first."""
+        """Opens the descriptor and keeps it open until `unpin`. A file that is passed to a thread is pinned first."""
 
     def unpin(self) -> None: ...
 
     def close(self) -> None:
-        """Gives the descriptor back, once nobody pins it; reading or writing afterwards is a ValueError."""
+        """Closes the descriptor once it is not pinned; reading or writing afterwards raises ValueError."""
 
 
 class AnyFiles(Protocol):
-    """The operations on names. None of them is durable before `sync_dir` of the directory they happened in."""
+    """Operations on files and directories. A change of names is durable only after `sync_dir` of the directory."""
 
     def open(self, path: str, *, create: bool = False, truncate: bool = False, writable: bool = True) -> AnyFile:
-        """A missing file is a FileNotFoundError here and now, unless `create`. No descriptor is opened before it is needed."""
+        """Raises FileNotFoundError for a missing file at once, unless `create`. The descriptor is opened at first use."""
 
     def exists(self, path: str) -> bool: ...
 
@@ -104,31 +104,31 @@ class AnyFiles(Protocol):
         """Sorted by name."""
 
     def make_dirs(self, path: str) -> None:
-        """Makes the directory and its parents; one that exists is fine."""
+        """Creates the directory and its parents if they do not exist."""
 
     def shut_out_others(self, path: str) -> bool:
-        """Takes what others (neither owner nor group) may do with a path away from them and says whether they could do anything. Raises
-        PermissionError where the path is not ours, or meant for everybody."""
+        """Removes all permissions of others (neither owner nor group) on a path; returns whether they had any. Raises PermissionError if
+        the path belongs to another user, or is meant for everybody."""
 
     def remove(self, path: str, missing_ok: bool = False) -> bool:
-        """Removes a file and says whether there was one. An open `AnyFile` of it may be used until it is closed."""
+        """Removes a file; returns whether there was one. An open `AnyFile` of it may be used until it is closed."""
 
     def remove_tree(self, path: str) -> None:
-        """Removes a directory with all that is in it; a missing one is fine."""
+        """Removes a directory and its content if it exists."""
 
     def rename(self, src: str, dst: str) -> None:
-        """Atomically, over whatever file `dst` names. Tell an open `AnyFile` with `renamed`."""
+        """Renames atomically; an existing file `dst` is replaced. The caller tells an open `AnyFile` with `renamed`."""
 
     def sync_dir(self, path: str) -> None: ...
 
     def sync_file(self, path: str) -> None:
-        """Makes the content of a file durable that is not open."""
+        """Makes the content of a file durable that has no `AnyFile`."""
 
     def read_bytes(self, path: str, limit: int = READ_BYTES_MAX) -> bytes:
-        """The whole file; one larger than `limit` is an OSError (EFBIG) before anything is allocated."""
+        """The whole file. A file larger than `limit` raises OSError (EFBIG) before anything is allocated."""
 
     def lock(self, path: str) -> AnyLock:
-        """Creates the file where needed; a lock that is held elsewhere is a BlockingIOError."""
+        """Creates the file if it does not exist. Raises BlockingIOError if the lock is already held."""
 
     def free_bytes(self, path: str) -> int: ...
 
@@ -137,7 +137,7 @@ class AnyFiles(Protocol):
 
 
 def write_atomically(files: AnyFiles, path: str, content: bytes, sync: bool) -> None:
-    """The same steps on every disk, so that the simulated one puts the real order of things to the test."""
+    """The steps for every disk, so that the simulated disk tests the real order of operations."""
     temporary = path + TEMPORARY_SUFFIX
     try:
         file = files.open(temporary, create=True, truncate=True)

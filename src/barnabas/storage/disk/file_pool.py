@@ -1,12 +1,12 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""The descriptors of all files, of which only so many are open at once.
+"""The descriptors of all files, of which a limited number is open at once.
 
-A broker holds tens of thousands of segments and reads few of them. A file asks the pool for its descriptor when it needs one; the pool
-closes one that was not used lately (clock, or second chance). It must never close a descriptor under a system call, in whatever thread:
-the number might be another file's by the time the call is made.
+A broker holds tens of thousands of segments and reads few of them. A file opens its descriptor through the pool when it needs one; the pool
+then closes one that was not used lately (clock algorithm, or second chance). The pool must never close a descriptor during a system call on
+any thread: the number might belong to another file by the time of the call.
 
-Connections take descriptors from the same limit. So the pool can hold a few in reserve, which it gives up one by one when the process has
-none left: a checkpoint or a roll must not fail because too many clients have connected.
+Connections take descriptors from the same limit. So the pool can hold some spare descriptors, which it closes one by one when the process
+has none left: a checkpoint or a roll must not fail because too many clients have connected.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ READ_WRITE: Final = os.O_RDWR | os.O_CLOEXEC
 
 
 class PooledFile:
-    """What the pool knows of a file.
+    """The pool's state of a file.
 
-    A user of the descriptor says `busy` first and reads `descriptor` then; the pool takes the descriptor away first and asks whether the
-    file is busy then. Whichever comes second sees the other, so no lock is taken on the way of a write.
+    A user of the descriptor sets `busy` first and then reads `descriptor`. The pool clears `descriptor` first and then reads `busy`. The
+    second of the two always sees the change of the first, so that a write needs no lock.
     """
 
     __slots__ = ("busy", "closed", "descriptor", "flags", "path", "pins", "slot", "used")
@@ -44,18 +44,18 @@ class PooledFile:
         self.flags = flags
         self.descriptor = NO_DESCRIPTOR
         self.busy = False
-        self.used = False  # again, since it was opened or the clock's hand passed: a walk over many files leaves the busy ones open
+        self.used = False  # since it was opened or the clock's hand passed; so a scan over many files does not close those in use
         self.pins = 0
-        self.slot = -1  # where it stands on the clock
+        self.slot = -1  # its index in the clock
         self.closed = False
 
 
 class FilePool:
-    """Opens descriptors on demand and keeps no more than `max_open`, give or take those pinned by threads.
+    """Opens descriptors on demand and keeps at most `max_open`, or more while threads pin them.
 
-    `spares` are descriptors of nothing that it holds from the first use on, for when the process has no other left. With more than `share`
-    files open it keeps no descriptor from `ceiling` on, for those are for others: the system gives the lowest number that is free, so that
-    a number tells how many are open.
+    `spares` descriptors of /dev/null are held from the first use on, for when the process has no other left. With more than `share` files
+    open the pool keeps no descriptor numbered `ceiling` or higher, because those are for connections: the system returns the lowest free
+    number, so a number shows how many are open.
     """
 
     def __init__(self, max_open: int = MAX_OPEN, spares: int = 0, share: int = 1, ceiling: int = NO_CEILING) -> None:
@@ -75,10 +75,10 @@ class FilePool:
         return len(self._clock)
 
     def attempt(self, call: Callable[[], T]) -> T:
-        """What a call gives that opens descriptors of its own: where there are none left, it is made again after one was closed."""
+        """Makes a call that opens descriptors itself. If none is left, the pool closes one and repeats the call."""
         while True:
             try:
-                found = call()
+                result = call()
             except OSError as error:
                 with self._lock:
                     if not is_shortage(error) or not self._make_room():
@@ -87,10 +87,10 @@ class FilePool:
             if len(self._spares) < self.spares_max:
                 with self._lock:
                     self._refill()
-            return found
+            return result
 
     def give_back(self, count: int) -> int:
-        """Closes up to `count` descriptors, for others that need them, and keeps its share. Gives how many it closed."""
+        """Closes up to `count` descriptors for connections, down to `share`; returns how many it closed."""
         closed = 0
         with self._lock:
             while closed < count and len(self._clock) > self.share and self._evict():
@@ -98,7 +98,7 @@ class FilePool:
         return closed
 
     def open(self, file: PooledFile, flags: int = 0) -> int:
-        """The descriptor of a file that is busy."""
+        """Opens the descriptor of a file on which the caller has set `busy`."""
         with self._lock:
             return self._open(file, flags)
 
@@ -137,7 +137,7 @@ class FilePool:
         return file.descriptor
 
     def _system_open(self, file: PooledFile, flags: int) -> int:
-        """The process may have fewer descriptors left than the pool is allowed."""
+        """Makes room and tries again if the process has fewer descriptors left than the pool may open."""
         while True:
             try:
                 return os.open(file.path, file.flags | flags, FILE_MODE)
@@ -146,7 +146,7 @@ class FilePool:
                     raise
 
     def _make_room(self) -> bool:
-        """Closes a file that was not used lately, or else a spare."""
+        """Closes a file that was not used lately, otherwise a spare."""
         if self._evict():
             return True
         if not self._spares:
@@ -155,7 +155,7 @@ class FilePool:
         return True
 
     def _refill(self) -> None:
-        """Takes the spares again, as far as there are descriptors."""
+        """Opens spares again, as long as there are descriptors."""
         with contextlib.suppress(OSError):
             while len(self._spares) < self.spares_max:
                 spare = os.open(os.devnull, READ_ONLY)
@@ -165,12 +165,12 @@ class FilePool:
                 self._spares.append(spare)
 
     def _evict(self) -> bool:
-        """One turn takes the second chance from every file, the next finds one to close unless all are pinned."""
+        """The first turn of the clock clears `used` of every file; the second closes one, unless all are pinned."""
         for _ in range(2 * len(self._clock)):
             if self._hand >= len(self._clock):
                 self._hand = 0
             file = self._clock[self._hand]
-            self._hand += 1  # also past a file that is closed: the newest takes its place
+            self._hand += 1  # also past a file that is closed: the last of the clock takes its slot
             if not (file.used or file.pins) and self._release(file):
                 return True
             file.used = False
@@ -202,6 +202,6 @@ def _lowered(descriptor: int) -> int:
 
 
 def _share_of_process_limit() -> int:
-    """Half of what the process may open: the other half is for connections."""
+    """Half of the descriptors that the process may open: the other half is for connections."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return 2**31 if soft == resource.RLIM_INFINITY else max(1, soft // 2)

@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""The only door to the disk: everything storage reads or writes goes through `Files` and `File`.
+"""The real disk: all reads and writes of storage go through `Files` and `File`.
 
-Writes go to the page cache on the event loop and are positional, so the tracked size is the truth: bytes past it, left by a write that
-failed, are cut off or overwritten and never read. Nothing here syncs unless asked, and no error is swallowed.
+Writes go to the page cache on the event loop and are positional, so the tracked size is authoritative: bytes past it, left by a failed
+write, are cut off or overwritten and never read. Only the sync methods sync, and no error is swallowed.
 """
 
 from __future__ import annotations
@@ -17,18 +17,19 @@ import stat
 from collections.abc import Sequence
 from typing import Final
 
+from barnabas import system
 from barnabas.file_modes import DIRECTORY_MODE, FILE_MODE
 from barnabas.storage.disk.disk import READ_BYTES_MAX, AnyFile, AnyFiles, AnyLock, Buffer, DirEntry, write_atomically
 from barnabas.storage.disk.file_pool import NO_DESCRIPTOR, READ_ONLY, READ_WRITE, FilePool, PooledFile
 
 __all__ = ["AnyFile", "AnyFiles", "AnyLock", "Buffer", "DirEntry", "File", "FilePool", "Files"]
 
-RWF_NOWAIT: Final[int] = getattr(os, "RWF_NOWAIT", 0)
-IOV_MAX: Final = 1024
+RWF_NOWAIT: Final[int] = system.RWF_NOWAIT
+IOV_MAX: Final[int] = system.IOV_MAX
 
 
 class File(PooledFile):
-    """A file on the real disk; see `AnyFile` for what may be called from which thread."""
+    """A file on the real disk; `AnyFile` says which method may be called on which thread."""
 
     __slots__ = ("_nowait", "_pool", "size")
 
@@ -109,14 +110,14 @@ class File(PooledFile):
         size = self._readable(size, position)
         if size == 0:
             return b""
-        into = io.BytesIO(bytes(size))  # its buffer can be read into and becomes the result without a copy
+        into = io.BytesIO(bytes(size))  # its buffer is filled by the read and becomes the result without a copy
         try:
             with into.getbuffer() as buffer:
                 cached = self._read_cached(buffer, position)
         except OSError as error:
             if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS):
                 raise
-            self._nowait = False  # this file system cannot tell, and is not asked again
+            self._nowait = False  # this file system does not support RWF_NOWAIT
             return self.pread(size, position)
         return into.getvalue() if cached else None
 
@@ -140,7 +141,7 @@ class File(PooledFile):
     def sync(self) -> None:
         self._pool.pin(self)
         try:
-            os.fdatasync(self.descriptor)
+            system.sync_data(self.descriptor)
         finally:
             self._pool.unpin(self)
 
@@ -157,13 +158,13 @@ class File(PooledFile):
         self._pool.close(self)
 
     def _readable(self, size: int, position: int) -> int:
-        """How much of a read lies inside the file: nothing is allocated for what cannot be read."""
+        """How many bytes of a read are inside the file: nothing is allocated for the rest."""
         if size < 0 or position < 0:
             raise ValueError(f"{self.path}: cannot read {size} bytes at {position}")
         return max(0, min(size, self.size - position))
 
     def _read_cached(self, into: memoryview, position: int) -> bool:
-        """Fills the buffer from the page cache; False if part of it is not there."""
+        """Fills the buffer from the page cache; returns False if part of it is not cached."""
         self.busy = True
         descriptor = self.descriptor
         try:
@@ -178,14 +179,14 @@ class File(PooledFile):
             self.busy = False
 
     def _is_cached(self, position: int) -> bool:
-        """Looks at one byte: what is read from the disk comes in far larger runs."""
+        """Reads one byte: the system reads far larger runs from the disk, so its neighbours are cached too."""
         try:
             return self._read_cached(memoryview(bytearray(1)), position)
-        except OSError:  # a file system that cannot tell; the next read finds that out
+        except OSError:  # a file system without RWF_NOWAIT; the next read switches it off
             return False
 
     def _cut_back(self, descriptor: int) -> None:
-        """A failed write must not leave half a batch behind. Should the disk refuse even this, the next write starts at the same place."""
+        """Removes half-written bytes of a failed write. If that fails too, the next write starts at the same position."""
         if descriptor >= 0:
             with contextlib.suppress(OSError):
                 os.ftruncate(descriptor, self.size)
@@ -200,15 +201,15 @@ class Files:
     def open(self, path: str, *, create: bool = False, truncate: bool = False, writable: bool = True) -> File:
         flags = READ_WRITE if writable else READ_ONLY
         try:
-            found = os.stat(path)
+            status = os.stat(path)
         except FileNotFoundError:
             if not create:
                 raise
             file = File(self.pool, path, 0, flags)
             self.pool.open(file, os.O_CREAT)
             return file
-        _check_no_directory(found, path)
-        file = File(self.pool, path, found.st_size, flags)
+        _check_no_directory(status, path)
+        file = File(self.pool, path, status.st_size, flags)
         if truncate:
             file.truncate(0)
         return file
@@ -232,13 +233,13 @@ class Files:
         return self.pool.attempt(lambda: self._list_dir(path))
 
     def _list_dir(self, path: str) -> list[DirEntry]:
-        found = []
+        listing = []
         with os.scandir(path) as entries:
             for entry in entries:
-                with contextlib.suppress(FileNotFoundError):  # gone since, or a link to nowhere
+                with contextlib.suppress(FileNotFoundError):  # deleted meanwhile, or a broken link
                     is_dir = entry.is_dir()
-                    found.append(DirEntry(entry.name, 0 if is_dir else entry.stat().st_size, is_dir))
-        return sorted(found)
+                    listing.append(DirEntry(entry.name, 0 if is_dir else entry.stat().st_size, is_dir))
+        return sorted(listing)
 
     def make_dirs(self, path: str) -> None:
         os.makedirs(path, DIRECTORY_MODE, exist_ok=True)
@@ -277,11 +278,11 @@ class Files:
     def read_bytes(self, path: str, limit: int = READ_BYTES_MAX) -> bytes:
         descriptor = self.pool.attempt(lambda: os.open(path, READ_ONLY))
         try:
-            found = os.fstat(descriptor)
-            _check_no_directory(found, path)
-            if found.st_size > limit:
-                raise OSError(errno.EFBIG, f"{found.st_size} bytes are more than the {limit} allowed", path)
-            return _read_rest(descriptor, b"", found.st_size, 0)
+            status = os.fstat(descriptor)
+            _check_no_directory(status, path)
+            if status.st_size > limit:
+                raise OSError(errno.EFBIG, f"{status.st_size} bytes are more than the {limit} allowed", path)
+            return _read_rest(descriptor, b"", status.st_size, 0)
         finally:
             os.close(descriptor)
 
@@ -297,9 +298,9 @@ class Files:
 
 
 class Lock:
-    """Kafka's kind of lock (fcntl), so that neither of the two starts on the other's directory.
+    """The kind of lock that Kafka uses (fcntl), so that neither Kafka nor Barnabas starts in the other's directory.
 
-    Such locks do not keep two holders of one process apart, and closing any descriptor of the file gives the lock away; hence `_held`.
+    Such a lock does not exclude a second holder in the same process, and closing any descriptor of the file releases it; hence `_held`.
     """
 
     _held: Final[set[tuple[int, int]]] = set()
@@ -327,35 +328,35 @@ class Lock:
 def _sync(path: str, flags: int) -> None:
     descriptor = os.open(path, flags)
     try:
-        os.fsync(descriptor)
+        system.sync_all(descriptor)
     finally:
         os.close(descriptor)
 
 
-def _check_no_directory(found: os.stat_result, path: str) -> None:
-    if stat.S_ISDIR(found.st_mode):
+def _check_no_directory(status: os.stat_result, path: str) -> None:
+    if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
 
 
 def _identity(path: str) -> tuple[int, int]:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except FileNotFoundError:
         return -1, -1
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _write_all(descriptor: int, data: memoryview, position: int) -> None:
     while data:
         written = os.pwrite(descriptor, data, position)
-        if written == 0:  # no file system does that; a loop that never ends would be worse than an error
+        if written == 0:  # no file system does that; an endless loop would be worse than an error
             raise OSError(errno.EIO, "a write wrote nothing")
         position += written
         data = data[written:]
 
 
 def _read_rest(descriptor: int, data: bytes, size: int, position: int) -> bytes:
-    """A read may be cut short by a signal or at 2 GB; only nothing at all means the end of the file."""
+    """Reads on after a short read: a signal or 2 GB may end a read early, only an empty one means the end of the file."""
     pieces = [data]
     got = len(data)
     while got < size:

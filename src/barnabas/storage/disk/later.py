@@ -1,4 +1,4 @@
-"""Things to do after a delay: removing files that readers may still hold."""
+"""Calls that are made after a delay: the removal of files that readers may still hold."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import count
 
 
 class Later:
-    """A delay begins when `take_due` is called next: whoever asks for something has no clock."""
+    """A delay begins with the next call of `take_due`, because the callers of `add` have no clock."""
 
     def __init__(self) -> None:
         self._new: list[tuple[int, Callable[[], None]]] = []

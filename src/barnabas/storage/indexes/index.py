@@ -1,9 +1,9 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""What the offset index and the time index of a segment have in common: fixed-size entries in rising order, in Kafka's bytes.
+"""The base of the offset index and the time index of a segment: fixed-size entries in rising order, in Kafka's format.
 
-No mmap (its flush holds the GIL, a cold touch stalls the loop, each map keeps a descriptor): the newest entries stand in memory, older
-ones are read by page. Nothing is opened or read before the first use. An index is only ever a hint: it must never be the sole place of
-anything, and one that is lost or in doubt is rebuilt from its log.
+There is no mmap: its flush holds the GIL, access to a cold page stalls the loop, and each map keeps a descriptor. Instead the newest
+entries are in memory, and older ones are read by page. The file is opened at first use. An index is a hint: it holds nothing that is not in
+the log, and a lost or doubtful index is rebuilt from the log.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ WARM_BYTES: Final = 8192
 RELATIVE_OFFSET_MAX: Final = 2**31 - 1
 FILE_SIZE_MAX: Final = 2**31 - 1  # Kafka maps an index with 32-bit positions
 
-# Entries gather in memory and reach the file in chunks. A crash may lose the last of them, and loses nothing by it: only a clean shutdown,
-# which writes them all, spares a segment past the recovery point from having its indexes rebuilt.
+# Entries are collected in memory and written in chunks. A crash may lose the last of them, which does no harm: after a crash, recovery
+# rebuilds the indexes of all segments past the recovery point. A clean shutdown writes all entries.
 PENDING_BYTES_MAX: Final = 1024
 TAIL_BYTES_MAX: Final = 2 * WARM_BYTES
 SCAN_BYTES: Final = 64 * 1024
 
-KEY: Final = 0  # the column by which an index is looked up; the other is its value
+KEY: Final = 0  # the column that lookups search; the other column is the value
 
 Entry = TypeVar("Entry")
 
@@ -39,8 +39,8 @@ Entry = TypeVar("Entry")
 class Index(ABC, Generic[Entry]):
     """An index file of one segment.
 
-    Files are exactly as long as their entries; only Kafka's are filled up with zeros while a segment is active, and those are trimmed on
-    load. So there is nothing to resize when a segment becomes active or is rolled: `max_size` is a limit, not a file size.
+    A file is exactly as long as its entries. Kafka fills the file of an active segment with zeros, which are trimmed on load. So nothing is
+    resized when a segment becomes active or is rolled: `max_size` is a limit, not a file size.
     """
 
     entry_size: ClassVar[int]
@@ -67,13 +67,13 @@ class Index(ABC, Generic[Entry]):
         self._file: AnyFile | None = None
         self._closed = False
         self._entries = 0
-        self._length = 0  # of the file as it was found
-        self._written = 0  # bytes of entries that the file holds
+        self._length = 0  # of the file when it was loaded
+        self._written = 0  # bytes of entries in the file
         self._tail = bytearray()  # the newest entries, written or not
-        self._tail_at = 0  # where in the file the tail begins
-        self._tail_keys = array("q")  # the first fields of its entries, for lookups that keep up with the log
+        self._tail_at = 0  # the position in the file where the tail begins
+        self._tail_keys = array("q")  # the first fields of its entries, for lookups near the log end
 
-    # -- what it holds
+    # -- entries
 
     @property
     def entries(self) -> int:
@@ -94,7 +94,7 @@ class Index(ABC, Generic[Entry]):
 
     @property
     def file(self) -> AnyFile | None:
-        """The file to be synced; None before the first use, when there is nothing that could need it."""
+        """The file to sync; None before the first use, when there is nothing to sync."""
         return self._file
 
     def can_append_offset(self, offset: int) -> bool:
@@ -107,12 +107,12 @@ class Index(ABC, Generic[Entry]):
 
     @abstractmethod
     def sanity_check(self) -> None:
-        """Raises CorruptIndex on what Kafka would not accept either, and where the last entry is not in order."""
+        """Raises CorruptIndex where Kafka does, and where the last entry is not in order."""
 
     # -- loading
 
     def load(self) -> None:
-        """Opens the file, creates it where it is missing, and finds the last entry. Done by the first use of anything else."""
+        """Opens the file, creates it if it is missing, and reads the last entry. Every other method does this first."""
         if self._file is not None:
             return
         file = self._open()
@@ -149,28 +149,28 @@ class Index(ABC, Generic[Entry]):
         self._truncate_to_entries(0)
 
     def reset(self) -> None:
-        """Empties the index for being rebuilt."""
+        """Empties the index before it is rebuilt."""
         self.truncate()
 
     def trim_to_valid_size(self) -> None:
-        """What a segment does to its indexes when it is rolled: all entries are in the file, and none in memory."""
+        """Writes all entries to the file and drops them from memory. Called when the segment is rolled."""
         self._truncate_to_entries(self.entries)
 
     def resize(self, max_size: int) -> None:
-        """A new limit; entries beyond it stay, and make the index full."""
+        """Sets a new limit. Entries beyond it stay, and the index is then full."""
         if max_size < self.entry_size:
             raise ValueError(f"Invalid max index size: {max_size}")
         self.max_size = max_size
 
     def flush(self) -> None:
-        """Writes the entries that only stand in memory. Not durable before `sync`."""
+        """Writes the entries that are in memory only. They are durable after `sync`."""
         pending_at = self._written - self._tail_at
         if self._file is not None and pending_at < len(self._tail):
             self._file.write_at(self._tail[pending_at:], self._written)
             self._written = self._tail_at + len(self._tail)
 
     def sync(self) -> None:
-        """Makes durable what was flushed; may run in any thread."""
+        """Makes flushed entries durable; may run on any thread."""
         file = self._file
         if file is not None:
             file.sync()
@@ -181,7 +181,7 @@ class Index(ABC, Generic[Entry]):
             self._file.renamed(path)
 
     def close(self, discard: bool = False) -> None:
-        """Writes what is pending, unless the disk is known to have failed or the file is about to be deleted."""
+        """Writes pending entries, unless `discard`: the disk has failed, or the file is about to be deleted."""
         if not discard:
             self.flush()
         self._closed = True
@@ -200,7 +200,7 @@ class Index(ABC, Generic[Entry]):
         self._length = self._written
 
     def _cut(self, entries: int) -> None:
-        """Cuts the file at once: a stale entry must not outlive the batch it points to, nor stay in a page."""
+        """Truncates the file at once: an entry must not outlive its batch, neither in the file nor in a page."""
         assert self._file is not None
         size = entries * self.entry_size
         if self.writable and self._file.size > size:
@@ -221,12 +221,12 @@ class Index(ABC, Generic[Entry]):
             except OSError as error:
                 if not is_shortage(error):
                     raise
-                return  # the batch is in the log already; its entry stays in memory until there is a descriptor again
+                return  # the batch is already in the log; its entry stays in memory until there is a descriptor again
             if len(self._tail) > TAIL_BYTES_MAX:
                 self._drop_cold_tail()
 
     def _drop_cold_tail(self) -> None:
-        """Memory holds little more than the warm section; the index of a segment of 1 GB would otherwise take 2 MB."""
+        """Drops old entries from memory, down to the warm section: otherwise the index of a segment of 1 GB would take 2 MB."""
         cold = len(self._tail) - WARM_BYTES // self.entry_size * self.entry_size
         del self._tail[:cold]
         del self._tail_keys[: cold // self.entry_size]
@@ -255,10 +255,10 @@ class Index(ABC, Generic[Entry]):
         return slot + 1 if slot + 1 < self._entries else -1
 
     def _raw(self, n: int) -> tuple[int, int]:
-        """The two fields of an entry as they stand in the file."""
+        """The two fields of an entry as stored in the file."""
         at = n * self.entry_size - self._tail_at
-        found: tuple[int, int] = self.layout.unpack_from(self._tail, at) if at >= 0 else self._raw_from_page(n)
-        return found
+        fields: tuple[int, int] = self.layout.unpack_from(self._tail, at) if at >= 0 else self._raw_from_page(n)
+        return fields
 
     def _raw_from_page(self, n: int) -> tuple[int, int]:
         assert self._file is not None
@@ -269,8 +269,8 @@ class Index(ABC, Generic[Entry]):
         page = self._pages.read(self._owner, self._file, number, per_page * entry_size, at + entry_size)
         if len(page) < at + entry_size:
             raise CorruptIndex(f"{self._kind.capitalize()} file {self.path} ends before entry {n} of {self._entries}")
-        found: tuple[int, int] = self.layout.unpack_from(page, at)
-        return found
+        fields: tuple[int, int] = self.layout.unpack_from(page, at)
+        return fields
 
     def _check_whole_entries(self, text: str) -> None:
         if self._length % self.entry_size != 0:
@@ -278,7 +278,7 @@ class Index(ABC, Generic[Entry]):
                 f"{text} {self.path} is corrupt, found {self._length} bytes which is neither positive nor a multiple of {self.entry_size}"
             )
 
-    # -- what the two kinds differ in
+    # -- differences of the two kinds
 
     _kind: ClassVar[str]
     _offset_column: ClassVar[int]
@@ -288,15 +288,15 @@ class Index(ABC, Generic[Entry]):
 
     @abstractmethod
     def _last_entry_changed(self) -> None:
-        """The last entry is another one than the last appended."""
+        """Called after a load or a truncation: the last entry is no longer the one that was appended last."""
 
 
 def floor_slot(entry_at: Callable[[int], tuple[int, int]], entries: int, warm_entries: int, column: int, target: int) -> int:
     """The slot of the largest entry that is not above the target, -1 if there is none.
 
-    Lookups by followers and consumers who keep up end in the last entries. A plain binary search would start at the first entry and touch
-    pages in between: of 13 pages it touches 0, 6, 9, 11, 12; of 14 it touches 0, 7, 10, 12, 13, and 7 and 10 have not been used for long,
-    so the first lookup after the file grew by a page waits for the device. Hence the last 8192 bytes are asked first, often alone.
+    Lookups of followers and consumers near the log end find the last entries. A plain binary search would start at the first entry and read
+    pages in between: of 13 pages it reads 0, 6, 9, 11, 12; of 14 it reads 0, 7, 10, 12, 13. Pages 7 and 10 have not been used for long, so
+    the first lookup after the file grew by a page would wait for the device. So the last 8192 bytes are searched first.
     """
     if entries == 0:
         return -1
@@ -311,10 +311,10 @@ def floor_slot(entry_at: Callable[[int], tuple[int, int]], entries: int, warm_en
 def _binary_search(entry_at: Callable[[int], tuple[int, int]], column: int, target: int, low: int, high: int) -> int:
     while low < high:
         middle = (low + high + 1) >> 1
-        found = entry_at(middle)[column]
-        if found > target:
+        value = entry_at(middle)[column]
+        if value > target:
             high = middle - 1
-        elif found < target:
+        elif value < target:
             low = middle
         else:
             return middle
@@ -322,13 +322,13 @@ def _binary_search(entry_at: Callable[[int], tuple[int, int]], column: int, targ
 
 
 def _count_entries(file: AnyFile, entry_size: int) -> int:
-    """Up to the zeros that Kafka fills an active index with. A lone entry of zeros is one: timestamp 0 at the base offset."""
+    """The entries before the zeros with which Kafka fills an active index. A single one of zeros counts: timestamp 0, base offset."""
     whole = file.size // entry_size
     return whole if whole <= 1 else min(whole, -(-_used_bytes(file) // entry_size))
 
 
 def _used_bytes(file: AnyFile) -> int:
-    """Where the zeros at the end begin. A search by halves would be misled by garbage, so it goes back from the end."""
+    """The position where the zeros at the end begin, searched back from the end: garbage would mislead a binary search."""
     end = file.size
     while end > 0:
         start = max(0, end - SCAN_BYTES)

@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""From offsets to positions in the log of one segment (`.index`).
+"""Maps offsets to positions in the log file of one segment (`.index`).
 
-Each entry of 8 bytes says: the batch that ends with this offset (relative to the base offset) starts at this position. The index is sparse,
-one entry per index.interval.bytes, so a lookup gives the place from which to walk.
+An entry of 8 bytes holds the last offset of a batch, relative to the base offset, and the position where the batch starts. The index is
+sparse, one entry per index.interval.bytes, so a lookup returns the position from which to walk.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from typing import Final, NamedTuple
 
-from barnabas.errors import CorruptIndex, InvalidOffset
+from barnabas.errors import CorruptIndex, IndexEntryOutOfOrder
 from barnabas.storage.indexes.index import Index
 
 POSITION_MAX: Final = 2**31 - 1
@@ -33,7 +33,7 @@ class OffsetIndex(Index[OffsetPosition]):
 
     @property
     def last_offset(self) -> int:
-        """Of the last entry; the base offset where there is none."""
+        """The offset of the last entry; the base offset if there is none."""
         self.load()
         return self._last_offset
 
@@ -41,7 +41,7 @@ class OffsetIndex(Index[OffsetPosition]):
         if self.is_full:
             raise ValueError(f"Attempt to append to a full index (size = {self._entries}).")
         if self._entries and offset <= self._last_offset:
-            raise InvalidOffset(
+            raise IndexEntryOutOfOrder(
                 f"Attempt to append an offset {offset} to position {self._entries} no larger than the last offset appended"
                 f" ({self._last_offset}) to {self.path}"
             )
@@ -62,7 +62,7 @@ class OffsetIndex(Index[OffsetPosition]):
         return None if slot < 0 else self._parse(self._raw(slot))
 
     def fetch_upper_bound(self, start: OffsetPosition, fetch_size: int) -> OffsetPosition | None:
-        """An entry that a fetch of this size from `start` cannot reach: the first at or after its end."""
+        """The first entry that a fetch of this size from `start` cannot reach: at or after its end."""
         slot = self._ceiling(POSITION, start.position + fetch_size)
         return None if slot < 0 else self._parse(self._raw(slot))
 

@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""The pages of index files that were read lately, shared by all indexes.
+"""A cache of recently read pages of index files, shared by all indexes.
 
-Stands in for the page cache that Kafka's mapped indexes lean on, without their descriptors and stalls. Bounded: the page that was used
-longest ago makes room. A page is a copy of what the file held when it was read, so an index that cuts its file takes a new owner number.
+It replaces the memory mapping of Kafka's indexes, without the descriptors and stalls of that. The cache is bounded: the least recently used
+page is dropped. A page is a copy of the file at the time of the read, so an index that truncates its file takes a new owner number.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ class IndexPages:
         self.max_pages = max_pages
         self._pages: OrderedDict[tuple[int, int], bytes] = OrderedDict()  # in the order of last use
         self._owners = itertools.count()
-        self._lock = threading.Lock()  # several logs may be recovered at once, each in a thread of its own
+        self._lock = threading.Lock()  # several logs may be recovered at once, each on its own thread
 
     def __len__(self) -> int:
         return len(self._pages)
 
     def new_owner(self) -> int:
-        """A number under which no page is known; the pages of an abandoned number age out."""
+        """A number that has no pages yet; the pages of an abandoned number are dropped when they are the least recently used."""
         return next(self._owners)
 
     def read(self, owner: int, file: AnyFile, number: int, page_bytes: int, at_least: int) -> bytes:
-        """Page `number` of a file, read again where the copy is shorter than `at_least`: it was the last page and the file has grown."""
+        """Page `number` of a file. It is read again if the copy is shorter than `at_least`: the last page grows with the file."""
         key = (owner, number)
         with self._lock:
             page = self._pages.get(key, b"")

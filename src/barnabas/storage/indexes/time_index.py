@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""From timestamps to offsets in one segment (`.timeindex`).
+"""Maps timestamps to offsets in one segment (`.timeindex`).
 
-Each entry of 12 bytes says: no record before this offset (relative to the base offset) has a larger timestamp, and this timestamp was seen.
-Timestamps rise strictly from entry to entry, although those of the records need not.
+An entry of 12 bytes holds the largest timestamp so far and the offset of its batch, relative to the base offset: no record before that
+offset has a larger timestamp. Timestamps rise strictly from entry to entry, although those of the records need not.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from typing import Final, NamedTuple
 
-from barnabas.errors import CorruptIndex, InvalidOffset
+from barnabas.errors import CorruptIndex, IndexEntryOutOfOrder
 from barnabas.records.batch import NO_TIMESTAMP
 from barnabas.storage.indexes.index import Index
 
@@ -33,22 +33,22 @@ class TimeIndex(Index[TimestampOffset]):
 
     @property
     def last_entry(self) -> TimestampOffset:
-        """No timestamp and the base offset where there is none."""
+        """The last entry; NO_TIMESTAMP and the base offset if there is none."""
         self.load()
         return self._last_entry
 
     @property
     def is_full(self) -> bool:
-        """One slot is kept for the largest timestamp, which is appended when the segment is rolled."""
+        """One slot is reserved for the largest timestamp, which is appended when the segment is rolled."""
         return self.entries >= self.max_entries - 1
 
     def maybe_append(self, timestamp: int, offset: int, skip_full_check: bool = False) -> None:
-        """Appends if the timestamp is larger than the last; the same entry again is passed over, as a roll and a close both bring it."""
+        """Appends if the timestamp is larger than the last. The same entry again is skipped: a roll and a close both append it."""
         if not skip_full_check and self.is_full:
             raise ValueError(f"Attempt to append to a full time index (size = {self._entries}).")
         last = self.last_entry
         if self._entries and offset < last.offset:
-            raise InvalidOffset(
+            raise IndexEntryOutOfOrder(
                 f"Attempt to append an offset ({offset}) to slot {self._entries} no larger than the last offset appended"
                 f" ({last.offset}) to {self.path}"
             )
@@ -63,7 +63,7 @@ class TimeIndex(Index[TimestampOffset]):
             self._append(timestamp, relative_offset)
 
     def lookup(self, target: int) -> TimestampOffset:
-        """The entry with the largest timestamp up to the target, or no timestamp and the base offset."""
+        """The entry with the largest timestamp up to the target; NO_TIMESTAMP and the base offset if there is none."""
         slot = self._floor(TIMESTAMP, target)
         return TimestampOffset(NO_TIMESTAMP, self.base_offset) if slot < 0 else self._parse(self._raw(slot))
 

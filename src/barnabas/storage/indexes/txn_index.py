@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""The aborted transactions whose markers stand in one segment (`.txnindex`).
+"""The aborted transactions whose markers are in one segment (`.txnindex`).
 
-A fetch with read_committed asks here which transactions to skip. Most segments have none, so the file is created by the first entry. Unlike
-the other indexes it is not sparse: recovery must rebuild it whole, and a torn one must never be taken for a complete one.
+A read_committed fetch reads from it which transactions to skip. Most segments have none, so the first entry creates the file. Unlike the
+other indexes it is not sparse: recovery must rebuild all of it, and a torn file must never count as complete.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ class TransactionIndex:
         self._files = files
         self._file: AnyFile | None = None
         self._closed = False
-        self._pending: list[AbortedTxn] = []  # for which there was no descriptor to write them with
-        self._looked = False  # whether the file was there when first asked for; only `append` creates it later
+        self._pending: list[AbortedTxn] = []  # not written yet, for want of a descriptor
+        self._looked = False  # whether the existence of the file was checked; later only `append` creates it
         self._last_offset: int | None = None
 
     @property
     def file(self) -> AnyFile | None:
-        """The file to be synced; None where there is none, or none was used."""
+        """The file to sync; None if it does not exist or was not used."""
         return self._file
 
     @property
@@ -60,7 +60,7 @@ class TransactionIndex:
         return (0 if file is None else file.size) + ENTRY_SIZE * len(self._pending)
 
     def append(self, txn: AbortedTxn) -> None:
-        """The marker of the transaction is in the log already: for want of a descriptor the entry waits in memory for the next one."""
+        """Adds an entry. The marker is already in the log, so without a descriptor the entry stays in memory until the next append."""
         self._existing()
         if self._last_offset is not None and self._last_offset >= txn.last_offset:
             raise ValueError(
@@ -81,8 +81,8 @@ class TransactionIndex:
         return [*(txn for _, _, txn in self._walk()), *self._pending]
 
     def collect_aborted(self, fetch_offset: int, upper_bound: int) -> tuple[list[AbortedTxn], bool]:
-        """Those that overlap with the offsets from `fetch_offset` up to but not including `upper_bound`, and whether those are all:
-        if not, the next segment may hold the marker of more."""
+        """The transactions that overlap with the offsets from `fetch_offset` up to but not including `upper_bound`, and whether these are
+        all: if not, the next segment may hold the markers of more."""
         aborted = []
         for txn in chain((txn for _, _, txn in self._walk()), self._pending):
             if txn.last_offset >= fetch_offset and txn.first_offset < upper_bound:
@@ -105,7 +105,7 @@ class TransactionIndex:
         self._pending, self._last_offset = kept, kept[-1].last_offset if kept else kept_last
 
     def reset(self) -> None:
-        """Empties the index, whatever it holds, for being rebuilt."""
+        """Empties the index before it is rebuilt, even if it is damaged."""
         file = self._existing()
         if file is not None:
             file.truncate(0)
@@ -120,7 +120,7 @@ class TransactionIndex:
                 )
 
     def flush(self) -> None:
-        """Writes what waits in memory, which is nothing unless descriptors ran out."""
+        """Writes the pending entries; there are none unless the process ran out of descriptors."""
         if not self._pending:
             return
         if self._file is None:
@@ -130,7 +130,7 @@ class TransactionIndex:
         self._pending.clear()
 
     def sync(self) -> None:
-        """May run in any thread."""
+        """May run on any thread."""
         file = self._file
         if file is not None:
             file.sync()
@@ -183,7 +183,7 @@ class TransactionIndex:
 
 
 def _last_offset(file: AnyFile) -> int | None:
-    """Of the last whole entry."""
+    """The last offset of the last whole entry."""
     position = file.size - file.size % ENTRY_SIZE - ENTRY_SIZE
     if position < 0:
         return None

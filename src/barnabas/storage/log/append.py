@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""What the log looks at before it writes, and what it says afterwards.
+"""Checks of a log before it writes records, and the result of an append.
 
-The leader's checks are the validator's. A follower takes the leader's batches as they are, so long as they are intact and go on where its
-log ends.
+The validator checks the records of a leader. A follower accepts the leader's batches unchanged if they are intact and begin at its log end
+offset or after it.
 """
 
 from __future__ import annotations
@@ -13,18 +13,53 @@ from typing import Final
 from barnabas.errors import CorruptRecord, OffsetsOutOfOrder, RecordTooLarge, UnexpectedAppendOffset
 from barnabas.records.batch import MAGIC_V2, NO_TIMESTAMP, Batch, read_batches
 from barnabas.records.crc import is_valid
+from barnabas.records.validation.validation import CLIENT
 from barnabas.records.validation.validator import Validated
+from barnabas.storage.producers.append import TRANSACTION_VERSION_UNKNOWN
 from barnabas.storage.producers.state import BatchMetadata
+from barnabas.storage.producers.verification import VerificationGuard
 from barnabas.topic_partition import TopicPartition
 
 UNKNOWN_OFFSET: Final = -1
 
 
+class LogAppend:
+    """One append by a leader: the batches in `data[start:end]`, and who appends them when. The replica manager hands it down to the log.
+
+    `at_once` bounds the bytes of records that are validated in one call, -1 is no bound. The replica manager uses one object for all
+    partitions of a call, one after the other, because making one is on the path of every append.
+    """
+
+    __slots__ = ("at_once", "data", "end", "now_ms", "origin", "start", "transaction_version", "verification_guard")
+
+    def __init__(
+        self,
+        data: bytes,
+        now_ms: int,
+        *,
+        start: int = 0,
+        end: int = -1,
+        origin: int = CLIENT,
+        verification_guard: VerificationGuard | None = None,
+        transaction_version: int = TRANSACTION_VERSION_UNKNOWN,
+        at_once: int = -1,
+    ) -> None:
+        self.data = data
+        self.start = start
+        self.end = len(data) if end < 0 else end
+        self.now_ms = now_ms
+        self.origin = origin
+        self.verification_guard = verification_guard
+        self.transaction_version = transaction_version
+        self.at_once = at_once
+
+
 class LogAppendInfo:
-    """What became of an append. For a duplicate these are the offsets the original got.
+    """The result of an append. For a duplicate these are the offsets of the original.
 
     `first_offset` is -1 where only decompressing would tell: formats v0 and v1, on a follower. `looked_at` is how many bytes of records the
-    validation has looked at. A plain class, because making one is on the path of every append.
+    validation has looked at. With `must_flush` the append is acknowledged after the flush that flush.messages has made due. A plain class,
+    because making one is on the path of every append.
     """
 
     def __init__(
@@ -39,6 +74,7 @@ class LogAppendInfo:
         duplicate: bool = False,
         converted_records: int = 0,
         looked_at: int = 0,
+        must_flush: bool = False,
     ) -> None:
         self.first_offset = first_offset
         self.last_offset = last_offset
@@ -50,21 +86,30 @@ class LogAppendInfo:
         self.duplicate = duplicate
         self.converted_records = converted_records
         self.looked_at = looked_at
+        self.must_flush = must_flush
 
 
 def nothing_appended(log_start_offset: int) -> LogAppendInfo:
     return LogAppendInfo(UNKNOWN_OFFSET, -1, NO_TIMESTAMP, NO_TIMESTAMP, log_start_offset, 0, 0)
 
 
-def duplicate_of(original: BatchMetadata, log_start_offset: int) -> LogAppendInfo:
-    """A retry of what is in the log already: answered as the first time, written not again."""
+def duplicate_of(original: BatchMetadata, log_start_offset: int, must_flush: bool) -> LogAppendInfo:
+    """The result of a retry: that of the first append. The batch is not written again."""
     return LogAppendInfo(
-        original.first_offset, original.last_offset, original.timestamp, original.timestamp, log_start_offset, 0, 0, duplicate=True
+        original.first_offset,
+        original.last_offset,
+        original.timestamp,
+        original.timestamp,
+        log_start_offset,
+        0,
+        0,
+        duplicate=True,
+        must_flush=must_flush,
     )
 
 
 def check_sizes(batches: Iterable[Batch], max_message_bytes: int, partition: TopicPartition) -> None:
-    """Once more, after conversion or recompression made batches of another size."""
+    """Checks the sizes again, after conversion or recompression has changed them."""
     for batch in batches:
         if batch.size > max_message_bytes:
             raise RecordTooLarge(
@@ -74,7 +119,7 @@ def check_sizes(batches: Iterable[Batch], max_message_bytes: int, partition: Top
 
 
 def analyze_replicated(data: bytes, leader_epoch: int, partition: TopicPartition) -> Validated:
-    """The whole, intact, ascending batches a follower was given; those of an epoch later than the one it follows are left out."""
+    """The batches that a follower fetched, checked: whole, intact, with ascending offsets. Batches of a later leader epoch are left out."""
     batches: list[Batch] = []
     last_offset = -1
     max_timestamp, offset_of_max = NO_TIMESTAMP, -1
@@ -98,7 +143,7 @@ def analyze_replicated(data: bytes, leader_epoch: int, partition: TopicPartition
 
 
 def require_next(replicated: Validated, log_end_offset: int, partition: TopicPartition) -> int:
-    """The first offset of what a follower was given, -1 where only decompressing would tell; it may not be below the log end offset."""
+    """The first offset of the batches, -1 where it is known only after decompressing. Raises if it is below the log end offset."""
     first = replicated.batches[0]
     first_offset = first.base_offset if first.magic >= MAGIC_V2 else UNKNOWN_OFFSET
     known, what = (first.last_offset, "Last offset of the first batch") if first_offset < 0 else (first_offset, "First offset")
@@ -114,7 +159,7 @@ def require_next(replicated: Validated, log_end_offset: int, partition: TopicPar
 
 
 def has_gap(batches: Sequence[Batch], log_end_offset: int) -> bool:
-    """Whether records are missing before one of the batches that a follower was given. A batch of format v0 or v1 does not tell."""
+    """Whether records are missing before one of the batches. For a batch of format v0 or v1 this is unknown and counts as no."""
     expected = log_end_offset
     for batch in batches:
         if batch.base_offset > expected and batch.magic >= MAGIC_V2:

@@ -12,7 +12,7 @@ from barnabas.topic_partition import TopicPartition
 
 
 class DamagedLog(NamedTuple):
-    """What the checkpoints told of it is kept, for when it has been repaired."""
+    """A log that is not loaded. Its entries in the checkpoints are kept until it has been repaired."""
 
     directory: str
     partition: TopicPartition
@@ -30,12 +30,12 @@ class DamagedLog(NamedTuple):
 
     @property
     def was_served(self) -> bool:
-        """False where it is stray, marked for deletion, or the copy of another directory that is not complete."""
+        """False if the log is stray, marked for deletion, or an incomplete copy for another log directory (a future log)."""
         return not self.directory.endswith((names.DELETE_DIR_SUFFIX, names.STRAY_DIR_SUFFIX, names.FUTURE_DIR_SUFFIX))
 
 
 def load_or_describe(request: LoadRequest) -> Log | DamagedLog:
-    """The log, or what is wrong with it. An error of the disk is raised: it concerns the whole directory."""
+    """The log, or a DamagedLog with the reason. An error of the disk is raised, because it concerns the whole directory."""
     try:
         return load_log(request)
     except KafkaStorageError:
@@ -48,6 +48,6 @@ def load_or_describe(request: LoadRequest) -> Log | DamagedLog:
 def _advice(request: LoadRequest, error: Exception) -> str:
     copy = f"where other brokers have replicas of {request.partition}, delete {request.directory}: it is copied from them"
     if isinstance(error, CorruptCheckpoint) and names.PARTITION_METADATA in str(error):
-        wanted = "'version: 0' and 'topic_id: ID' with the ID that 'barnabas topics --describe' shows"
-        return f"Stop the broker and write the two lines {wanted} into the file; or, {copy}"
+        lines = "'version: 0' and 'topic_id: ID' with the ID that 'barnabas topics --describe' shows"
+        return f"Stop the broker and write the two lines {lines} into the file; or, {copy}"
     return f"Stop the broker and restore {request.directory} from a copy; or, {copy}"

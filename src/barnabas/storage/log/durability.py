@@ -1,9 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""How much of a log survives the machine, and how it becomes more.
+"""How much of a log survives a crash of the machine, and the flushes that make more of it durable.
 
-Data is written to the page cache and synced later, on a thread: a plan names files and nothing else, so that it can run while the log goes
-on being written. The recovery point says up to where all is synced. It moves only after a plan has run, and everything recovery does after
-a crash relies on it.
+Records are written to the page cache and synced later on a thread. A flush plan holds only files, so that it can run while appends go on.
+All records below the recovery point are synced: recovery after a crash relies on that. It moves only after a plan has run.
 """
 
 from __future__ import annotations
@@ -27,20 +26,20 @@ class FlushPlan(NamedTuple):
     files: AnyFiles
     targets: Sequence[Syncable]
     snapshots: Sequence[str]  # producer snapshots that were written without a sync
-    directory: str | None  # synced too when it has new files
-    parent: str | None  # synced too while the directory itself may not be in it
-    epochs: EpochWrite | None  # written where the file lacks epochs of these records
-    recovery_point: int  # everything below it is durable once the plan has run
-    truncations: int  # how often the log had been truncated when the plan was made: one more, and the plan says nothing
+    directory: str | None  # synced if it has new or deleted files
+    parent: str | None  # synced if the directory is new
+    epochs: EpochWrite | None  # written if the file lacks epochs of these records
+    recovery_point: int  # all records below it are durable once the plan has run
+    truncations: int  # how often the log was truncated before the plan was made: a later truncation makes the plan void
 
     def run(self) -> bool:
-        """True if all of it is durable now. Not so if the directory was renamed under the plan: then the next flush sees to it."""
+        """Returns whether everything is durable now. It is not if the directory was renamed meanwhile: then the next flush repeats it."""
         try:
             for target in self.targets:
-                with suppress(ValueError):  # closed: its segment has been deleted meanwhile, or the disk has failed
+                with suppress(ValueError):  # closed, because its segment was deleted meanwhile or the disk has failed
                     target.sync()
             for snapshot in self.snapshots:
-                with suppress(FileNotFoundError):  # deleted meanwhile, with its segment
+                with suppress(FileNotFoundError):  # deleted meanwhile with its segment
                     self.files.sync_file(snapshot)
             if self.epochs is not None:
                 self.epochs.run()
@@ -54,15 +53,15 @@ class FlushPlan(NamedTuple):
 
 
 class Durability:
-    """What of one log is synced, and what the next flush must sync besides new records.
+    """How far one log is synced, and what the next flush must sync besides new records.
 
-    Deleted segments, and the tail that a truncation or recovery cut off the active one, must not come back below the recovery point: the
-    change of names is synced with the next flush, the cut at the latest before another segment begins.
+    Deleted segments, and the tail that a truncation or recovery cut off the active segment, must not come back below the recovery point
+    after a crash. So the next flush syncs the directory, and the cut segment is synced before another segment begins.
     """
 
     def __init__(self, recovery_point: int, recovered: bool, is_new: bool) -> None:
         self.recovery_point = recovery_point
-        self.directory_is_new = is_new  # nothing has synced its name yet
+        self.directory_is_new = is_new  # its name is not synced yet
         self.last_flush_ms = NEVER_MS
         self.names_changed = recovered
         self.active_was_cut = recovered
@@ -82,12 +81,12 @@ class Durability:
         below: int,
         log_end_offset: int,
     ) -> FlushPlan | None:
-        """What makes every record below an offset durable; None if all of them are."""
+        """The plan that makes every record below an offset durable; None if all of them are."""
         if below <= self.recovery_point:
             return None
         unflushed = segments.between(self.recovery_point, below)
         names_changed = self.names_changed or any(segment.base_offset >= self.recovery_point for segment in unflushed)
-        targets = [target for segment in unflushed for target in segment.sync_targets()]  # which may fail: nothing is taken before
+        targets = [target for segment in unflushed for target in segment.sync_targets()]  # may fail, so nothing has changed before
         self.names_changed = False
         return FlushPlan(
             files,
@@ -101,7 +100,7 @@ class Durability:
         )
 
     def flushed(self, plan: FlushPlan, active_base_offset: int, monotonic_ms: int) -> None:
-        """A plan has run. It says nothing if the log was truncated meanwhile: other records stand at those offsets now."""
+        """A plan has run. It is void if the log was truncated meanwhile: other records may have those offsets now."""
         if plan.parent is not None:
             self.directory_is_new = False
         if plan.recovery_point > self.recovery_point and plan.truncations == self._truncations:

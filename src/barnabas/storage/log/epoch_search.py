@@ -1,4 +1,4 @@
-"""The leader epochs of a log, found again in its batches: for a log whose leader-epoch-checkpoint is lost or damaged."""
+"""Reads the leader epochs of a log from its batches, if its leader-epoch-checkpoint is lost or damaged."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from barnabas.storage.segments.scan import scan
 from barnabas.storage.segments.segment import Segment
 from barnabas.storage.segments.segments import Segments
 
-FIRST_BYTES: Final = 4096  # more only where the first batch is larger
+FIRST_BYTES: Final = 4096  # a larger first batch is read whole
 
 
 def find_epochs(epochs: LeaderEpochCache, segments: Segments) -> None:
-    """Fills the cache and writes its file. Epochs only grow, so that a segment is read to its end only where the next begins with another
-    epoch; of all others the first batch will do."""
+    """Fills the cache and writes its file. Epochs only grow, so a segment is read to its end only if the next one begins with another
+    epoch; of all others only the first batch is read."""
     epochs.clear()
     listed = list(segments)
     firsts = [_first_batch(segment) for segment in listed]
@@ -26,7 +26,7 @@ def find_epochs(epochs: LeaderEpochCache, segments: Segments) -> None:
             continue
         _note(epochs, first)
         if following is None or following.leader_epoch != first.leader_epoch:
-            with suppress(CorruptRecord):  # what stands behind damage is not served either
+            with suppress(CorruptRecord):  # records behind damage are not served either
                 for chunk in segment.chunks():
                     for batch in chunk.batches:
                         _note(epochs, batch)

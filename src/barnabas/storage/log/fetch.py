@@ -1,7 +1,7 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""Reading from the segments of a log, up to what a reader may see.
+"""Reads from the segments of a log, up to the offset that a reader may see.
 
-Nothing is read here but headers: the answer is a slice of a file, which goes to the network as it is.
+Only headers of batches are read here. The result is a slice of a file, which goes to the network unchanged.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Hole(Exception):
 
 
 class FetchIsolation(IntEnum):
-    """How far a reader may see."""
+    """Up to which offset a reader may read."""
 
     LOG_END = 0  # followers
     HIGH_WATERMARK = 1  # consumers
@@ -34,7 +34,7 @@ class FetchIsolation(IntEnum):
 
 
 class FetchData(NamedTuple):
-    """What a read found: a slice of a file, and for read_committed the transactions in it that were aborted."""
+    """The result of a read: a slice of a file, and for read_committed the aborted transactions in it."""
 
     offset: LogOffset
     records: FileSlice | None
@@ -52,15 +52,15 @@ def read_segments(
     for_reader: bool,
     gaps_are_losses: bool,
 ) -> FetchData | None:
-    """From the segment an offset belongs to, or the next that has records: compaction leaves gaps. `for_reader` raises Hole instead where
-    records are missing: a segment is cut, or there is a gap though `gaps_are_losses`."""
+    """Reads from the segment `start`, or from the next that has records, because compaction leaves gaps. With `for_reader`, raises Hole
+    where records are missing: where a segment is cut, or at any gap if `gaps_are_losses`."""
     segment: Segment | None = start
     while segment is not None:
-        found = segment.read(offset, max_bytes, _readable_up_to(segment, bound), min_one_message)
-        if found is not None:
-            if for_reader and gaps_are_losses and found.first_offset > offset:
-                raise Hole(offset, found.first_offset, segment.file.path)
-            return FetchData(LogOffset(offset, segment.base_offset, found.position), found.records, found.first_entry_incomplete)
+        read = segment.read(offset, max_bytes, _readable_up_to(segment, bound), min_one_message)
+        if read is not None:
+            if for_reader and gaps_are_losses and read.first_offset > offset:
+                raise Hole(offset, read.first_offset, segment.file.path)
+            return FetchData(LogOffset(offset, segment.base_offset, read.position), read.records, read.first_entry_incomplete)
         following = segments.higher(segment.base_offset)
         if for_reader and following is not None and (gaps_are_losses or segment.is_torn):
             raise Hole(offset, following.base_offset, segment.file.path)
@@ -69,7 +69,7 @@ def read_segments(
 
 
 def _readable_up_to(segment: Segment, bound: LogOffset) -> int | None:
-    """The position in a segment where a reader bounded by an offset must stop; None: nothing of it may be read."""
+    """The position in a segment where a reader bounded by an offset must stop; None if it may not read the segment."""
     if segment.base_offset < bound.segment_base:
         return segment.size
     if segment.base_offset == bound.segment_base and bound.has_position:
@@ -78,7 +78,7 @@ def _readable_up_to(segment: Segment, bound: LogOffset) -> int | None:
 
 
 def aborted_in(segments: Segments, fetched: FetchData, log_end_offset: int) -> list[AbortedTxn]:
-    """The aborted transactions that may have records in what was fetched."""
+    """The aborted transactions that may have records among the fetched ones."""
     start = fetched.offset
     segment = segments.floor(start.segment_base)
     if segment is None or fetched.records is None:
@@ -91,12 +91,13 @@ def aborted_in(segments: Segments, fetched: FetchData, log_end_offset: int) -> l
 
 
 def collect_aborted(segments: Segments, first: Segment, start: int, upper_bound: int) -> list[AbortedTxn]:
-    """From one segment on: the marker of a transaction, and so its entry, may be segments after its data."""
+    """Aborted transactions with data in [start, upper_bound), from one segment on: the index entry of a transaction is in the segment of
+    its marker, which may be some segments after its data."""
     collected: list[AbortedTxn] = []
     segment: Segment | None = first
     while segment is not None:
-        found, complete = segment.txn_index.collect_aborted(start, upper_bound)
-        collected.extend(found)
+        in_segment, complete = segment.txn_index.collect_aborted(start, upper_bound)
+        collected.extend(in_segment)
         if complete:
             break
         segment = segments.higher(segment.base_offset)

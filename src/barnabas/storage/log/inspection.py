@@ -1,7 +1,7 @@
-"""Whether the segments of a log are whole, told by where each ends: neither names nor sizes tell, and reading all of them takes too long.
+"""Checks whether the closed segments of a log are whole, by their last offsets.
 
-Of a segment that is not written any more only the part behind its last index entry is read, a few kilobytes. A broker looks at all of them
-after its start, on a thread, so that a start takes no longer for it.
+Names and sizes do not show that, and reading all records takes too long. An inspection reads only the part of a segment behind its last
+index entry, a few kilobytes. The broker inspects all segments on a thread after its start, so that the start takes no longer.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from barnabas.storage.segments.scan import scan
 
 SEGMENTS_AT_ONCE: Final = 50
 TAIL_BYTES: Final = 64 * 1024  # read at once
-TAIL_BYTES_MAX: Final = 16 * 1024 * 1024  # a segment with more behind its last index entry has lost its index: it is left alone
+TAIL_BYTES_MAX: Final = 16 * 1024 * 1024  # a segment with more behind its last index entry has lost its index and is not inspected
 
 
-class Closed(NamedTuple):
-    """A segment that is not written any more, and where the next one begins."""
+class ClosedSegment(NamedTuple):
+    """A segment that is no longer written, and the base offset of the next one."""
 
     path: str
     index_path: str
@@ -31,9 +31,9 @@ class Closed(NamedTuple):
 
 
 class Inspection:
-    """Some segments of a log. `run` may be called on any thread; `doubtful` are the base offsets of those that do not look whole."""
+    """Inspects some segments of a log. `run` may be called on any thread; `doubtful` holds the base offsets of incomplete segments."""
 
-    def __init__(self, files: AnyFiles, log: Log, segments: Sequence[Closed]) -> None:
+    def __init__(self, files: AnyFiles, log: Log, segments: Sequence[ClosedSegment]) -> None:
         self.log = log
         self.doubtful: list[int] = []
         self._files = files
@@ -45,10 +45,10 @@ class Inspection:
             try:
                 if not self._is_whole(segment, gaps_are_losses):
                     self.doubtful.append(segment.base_offset)
-            except OSError:  # deleted meanwhile; an error of the disk is found by those who read
+            except OSError:  # deleted meanwhile; a read by a client detects an error of the disk
                 continue
 
-    def _is_whole(self, segment: Closed, gaps_are_losses: bool) -> bool:
+    def _is_whole(self, segment: ClosedSegment, gaps_are_losses: bool) -> bool:
         file = self._files.open(segment.path, writable=False)
         try:
             position = self._last_indexed(segment)
@@ -61,8 +61,8 @@ class Inspection:
         finally:
             file.close()
 
-    def _last_indexed(self, segment: Closed) -> int:
-        """The position of the last batch that the offset index knows."""
+    def _last_indexed(self, segment: ClosedSegment) -> int:
+        """The position in the last entry of the offset index."""
         index = self._files.open(segment.index_path, writable=False)
         try:
             entry = index.pread(OffsetIndex.entry_size, max(0, index.size - OffsetIndex.entry_size))
@@ -75,15 +75,32 @@ class Inspection:
 def inspections_of(log: Log) -> Iterator[Inspection]:
     segments = list(log.segments)
     closed = [
-        Closed(segment.file.path, segment.offset_index.path, segment.base_offset, following.base_offset)
+        ClosedSegment(segment.file.path, segment.offset_index.path, segment.base_offset, following.base_offset)
         for segment, following in pairwise(segments)
     ]
     for first in range(0, len(closed), SEGMENTS_AT_ONCE):
         yield Inspection(log.files, log, closed[first : first + SEGMENTS_AT_ONCE])
 
 
+def inspect_segment(log: Log, base_offset: int) -> None:
+    """Logs the records that are missing at the end of a segment that is no longer written."""
+    segment, following = log.segments.get(base_offset), log.segments.higher(base_offset)
+    if segment is None or following is None:
+        return
+    next_base, path = following.base_offset, segment.file.path
+    try:
+        end = segment.next_offset()
+    except CorruptRecord as e:
+        log.note_loss(next_base, f"Segment {path} is damaged: {e}")
+        return
+    if segment.is_torn:
+        log.note_loss(next_base, f"Segment {path} is cut, or damaged, behind offset {end - 1}")
+    elif log.gaps_are_losses and end < next_base:
+        log.note_loss(next_base, f"Segment {path} ends at offset {end}, and the next begins at {next_base}")
+
+
 def _end_of(file: AnyFile, position: int, base_offset: int) -> int | None:
-    """The offset after the last batch; None where something else stands at the end of the file."""
+    """The offset after the last batch; None if the file ends with something else."""
     end = base_offset
     try:
         for chunk in scan(file, position, file.size, TAIL_BYTES):

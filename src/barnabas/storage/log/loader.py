@@ -1,7 +1,7 @@
-"""Opening a log directory: finding out what a crash left, repairing it, and giving a Log.
+"""Opens the directory of a log: completes or undoes what a crash interrupted, recovers segments, and returns a Log.
 
-After a clean shutdown nothing is read but names and sizes. After any other end, every segment past the recovery point is checked batch by
-batch, its indexes are rebuilt, and the log is cut at the first damage. Nothing that was flushed is ever cut.
+After a clean shutdown the loader reads only names and sizes. Otherwise it checks every segment past the recovery point batch by batch,
+rebuilds its indexes, and cuts the log at the first damage. Flushed records are never cut.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def no_jitter(_: int) -> int:
 
 @dataclass
 class LoadRequest:
-    """What is known of a log before its directory is opened."""
+    """What the log manager knows of a log before its directory is opened."""
 
     files: AnyFiles
     directory: str
@@ -49,7 +49,7 @@ class LoadRequest:
     log_start_offset: int = 0
     recovery_point: int = 0
     clean_shutdown: bool = False
-    holes_are_losses: bool = False  # a gap between unflushed segments means that a tail was lost, and not that compaction made it
+    holes_are_losses: bool = False  # a gap between unflushed segments is a lost tail, not the work of compaction
     producer_config: ProducerStateConfig = field(default_factory=ProducerStateConfig)
     jitter: Callable[[int], int] = no_jitter
 
@@ -72,8 +72,8 @@ class _Loader:
         self.config = request.config
         self.now_ms = request.now_ms
         self.segments = Segments()
-        self.to_repair: list[tuple[Segment, str]] = []  # segments whose indexes are missing or damaged, and how
-        self.has_recovered = not request.clean_shutdown  # then what is here may not be on disk yet
+        self.to_repair: list[tuple[Segment, str]] = []  # segments whose indexes are missing or damaged, with the reason
+        self.has_recovered = not request.clean_shutdown  # if so, the files may be in the page cache only
 
     def load(self) -> Log:
         request = self.request
@@ -81,7 +81,7 @@ class _Loader:
         self.files.make_dirs(self.directory)
         self.epochs, epochs_are_lost = self._leader_epochs()
         self.producers = self._producer_state()
-        if not is_new:  # else there is nothing to find, and ten thousand logs may be made in a row
+        if not is_new:  # a new directory is empty, and listing it would cost time when ten thousand logs are created in a row
             self._finish_interrupted_swaps()
             self._load_segments()
         if self.directory.endswith(names.DELETE_DIR_SUFFIX):
@@ -117,7 +117,7 @@ class _Loader:
         )
 
     def _leader_epochs(self) -> tuple[LeaderEpochCache, bool]:
-        """The cache, and whether its file was damaged: then the epochs are found again in the batches."""
+        """The cache, and whether its file was damaged: then the epochs are read from the batches."""
         path = f"{self.directory}/{names.LEADER_EPOCH_CHECKPOINT}"
         try:
             return LeaderEpochCache(self.files, path), False
@@ -132,7 +132,7 @@ class _Loader:
     def _listing(self) -> list[DirEntry]:
         return [entry for entry in self.files.list_dir(self.directory) if not entry.is_dir]
 
-    # -- what an interrupted compaction or split left
+    # -- files of an interrupted compaction or split
 
     def _finish_interrupted_swaps(self) -> None:
         swaps = self._remove_temporary_files()
@@ -144,14 +144,14 @@ class _Loader:
             if offset is not None and low <= offset < high and not entry.name.endswith(names.SWAP_SUFFIX):
                 _log.info("Deleting segment file %s/%s that is compacted but has not been deleted yet", self.directory, entry.name)
                 self.files.remove(f"{self.directory}/{entry.name}")
-        # The .log of each first, as when they were swapped in: a crash in the middle is then continued here.
+        # The .log of each segment first, as compaction does: after another crash the next load continues from there.
         for name in sorted(swaps, key=lambda name: not name.endswith(names.LOG_SUFFIX + names.SWAP_SUFFIX)):
             _log.info("Recovering file %s/%s by renaming", self.directory, name)
             self.files.rename(f"{self.directory}/{name}", f"{self.directory}/{name.removesuffix(names.SWAP_SUFFIX)}")
         self.files.sync_dir(self.directory)
 
     def _remove_temporary_files(self) -> list[str]:
-        """Removes `.deleted` files, then `.swap` files of an incomplete set, then `.cleaned` files; gives the valid swaps."""
+        """Removes `.deleted` files, then `.swap` files of an incomplete set, then `.cleaned` files; returns the valid swaps."""
         cleaned: list[str] = []
         swaps: list[str] = []
         for entry in self._listing():
@@ -165,7 +165,7 @@ class _Loader:
         valid: list[str] = []
         for name in swaps:
             offset = names.offset_of(name)
-            # A split renames from the last part to the first: a .cleaned below a .swap means the set never became complete.
+            # A split renames from the last part to the first: a .cleaned below a .swap means that the set is incomplete.
             if offset is None or (cleaned_offsets and offset >= min(cleaned_offsets)):
                 self.files.remove(f"{self.directory}/{name}")
             else:
@@ -204,11 +204,11 @@ class _Loader:
     def _load_segment(self, base_offset: int, listing: set[str]) -> None:
         segment = self._open_segment(base_offset, create=False)
         self.segments.add(segment)
-        wrong = self._wrong_with_indexes(segment, listing)
-        if wrong is not None:
-            self.to_repair.append((segment, wrong))
+        fault = self._index_fault(segment, listing)
+        if fault is not None:
+            self.to_repair.append((segment, fault))
 
-    def _wrong_with_indexes(self, segment: Segment, listing: set[str]) -> str | None:
+    def _index_fault(self, segment: Segment, listing: set[str]) -> str | None:
         prefix = names.offset_prefix(segment.base_offset)
         if prefix + names.INDEX_SUFFIX not in listing:
             return "there is no offset index file"
@@ -243,19 +243,19 @@ class _Loader:
         assert old is not None, f"No segment of {self.directory} begins at the offset {base_offset} that overflowed"
         new = split_overflowed(old, self.directory, self.files, self.config, self.now_ms)
         gone = replace_segments(self.segments, new, [old], self.directory, self.files, self.request.host, self.config.file_delete_delay_ms)
-        self.to_repair = [(segment, wrong) for segment, wrong in self.to_repair if segment is not old]
+        self.to_repair = [(segment, fault) for segment, fault in self.to_repair if segment is not old]
         self._delete_snapshots(gone)
 
     # -- recovery
 
     def _recover(self) -> tuple[int, int]:
-        """Recovers what the clean shutdown marker does not vouch for; gives the new recovery point and the log end offset."""
+        """Recovers unflushed and damaged segments; returns the new recovery point and the log end offset."""
         request = self.request
         unflushed = [] if request.clean_shutdown else self.segments.between(request.recovery_point, OFFSET_MAX)
-        # In order, and never past the first unflushed segment: the producer state of a segment is rebuilt from those before it.
-        for segment, wrong in self.to_repair:
+        # In order, before the unflushed segments: the producer state of a segment is rebuilt from the segments before it.
+        for segment, fault in self.to_repair:
             if segment not in unflushed:
-                _log.error("Recovering segment %s and rebuilding its index files: %s", segment.file.path, wrong)
+                _log.error("Recovering segment %s and rebuilding its index files: %s", segment.file.path, fault)
                 self._recover_segment(segment)
         self._recover_unflushed(unflushed)
         if request.clean_shutdown and len(self.segments) and self.segments.active.is_torn:
@@ -267,12 +267,12 @@ class _Loader:
             self._add_segment(request.log_start_offset)
         if request.clean_shutdown and end is not None:
             return end, end
-        # Only a flush moves the recovery point forward: what was read back from the page cache may still not be on disk.
+        # Only a flush moves the recovery point forward: records that were read here may be in the page cache only.
         end = self.segments.active.next_offset() if end is None else end
         return min(request.recovery_point, end), end
 
     def _note_lost_tail(self, end: int | None) -> None:
-        """After a clean shutdown the recovery point is where the log ended: what ends before has lost records since."""
+        """After a clean shutdown the recovery point is the log end offset: a log that ends before it has lost records since."""
         expected = self.request.recovery_point
         if self.request.clean_shutdown and end is not None and end < expected:
             _log.error(
@@ -296,7 +296,7 @@ class _Loader:
                 return
 
     def _lost_its_tail(self, segment: Segment) -> bool:
-        """Whether records are missing between a segment and the next: a machine that dies may keep the later of two unsynced files."""
+        """Whether records are missing between a segment and the next: after a power loss, of two unsynced files the later may survive."""
         following = self.segments.higher(segment.base_offset)
         if following is None or not self.request.holes_are_losses or self.config.compact:
             return False
@@ -307,7 +307,7 @@ class _Loader:
         return True
 
     def _recover_segment(self, segment: Segment) -> int:
-        """Recovers one segment with a producer state of its own, built from the segments before it."""
+        """Recovers one segment with a separate producer state, built from the segments before it; returns the bytes cut off."""
         self.has_recovered = True
         producers = self._producer_state()
         rebuild_producer_state(producers, self.segments, self.request.log_start_offset, segment.base_offset, self.now_ms)
@@ -317,7 +317,7 @@ class _Loader:
         return cut
 
     def _end_offset(self) -> int | None:
-        """The log end offset; None when no segment is left, or all had to go because they end before the log start offset."""
+        """The log end offset; None if no segment is left, or if all were deleted because they end before the log start offset."""
         if not len(self.segments):
             return None
         end = self.segments.active.next_offset()
@@ -337,7 +337,7 @@ class _Loader:
             self.segments.remove(segment.base_offset)
             segment.rename_suffix("", names.DELETED_SUFFIX)
             self.request.host.delete_later(segment.delete, self.config.file_delete_delay_ms)
-        self.files.sync_dir(self.directory)  # none of them may come back once others have taken their offsets
+        self.files.sync_dir(self.directory)  # after a crash none may come back, because new records will have their offsets
         self._delete_snapshots(doomed)
 
     def _delete_snapshots(self, doomed: list[Segment]) -> None:

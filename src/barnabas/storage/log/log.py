@@ -1,25 +1,23 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
 """The log of one partition: an append-only sequence of batches cut into segments.
 
-This is where an offset is born. Appending checks the batches, gives them their offsets, checks the producers, writes, and only then moves
-the log end offset; reading hands out slices of files up to what the reader may see. Four offsets tell the whole story:
+An append checks the batches, assigns their offsets, checks the producers, writes, and only then moves the log end offset. A read returns a
+slice of a file, up to the offset that the reader may see. Four offsets describe a log:
 
     log start offset  ≤  last stable offset  ≤  high watermark  ≤  log end offset
 
-A Log runs on one thread. It touches the disk through its segments only, and what takes long or must wait it leaves to its host.
+A Log runs on one thread and accesses the disk only through its segments. Its host does whatever takes long or must wait.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import partial
 
 from barnabas.errors import (
     CorruptRecord,
     InconsistentTopicId,
-    KafkaError,
     KafkaStorageError,
     OffsetOutOfRange,
     OutOfDescriptors,
@@ -27,7 +25,7 @@ from barnabas.errors import (
 )
 from barnabas.records.batch import MAGIC_V2, Batch, entry_size
 from barnabas.records.validation.long_validation import LongValidation, placed, validate_whole
-from barnabas.records.validation.validator import CLIENT, REPLICATION, Validated, ValidationRules, validate
+from barnabas.records.validation.validator import REPLICATION, Validated, ValidationRules, validate
 from barnabas.storage.directory import names
 from barnabas.storage.directory.partition_metadata import PartitionMetadataFile
 from barnabas.storage.disk.disk import is_shortage
@@ -35,9 +33,10 @@ from barnabas.storage.disk.files import AnyFiles
 from barnabas.storage.host import LogHost
 from barnabas.storage.indexes.txn_index import AbortedTxn
 from barnabas.storage.leader_epochs import LeaderEpochCache
-from barnabas.storage.log import retention
+from barnabas.storage.log import retention, rolling, segment_removal, truncation
 from barnabas.storage.log.append import (
     UNKNOWN_OFFSET,
+    LogAppend,
     LogAppendInfo,
     analyze_replicated,
     check_sizes,
@@ -51,7 +50,7 @@ from barnabas.storage.log.fetch import FetchData, FetchIsolation, Hole, aborted_
 from barnabas.storage.log_config import INT_MAX, LogConfig
 from barnabas.storage.log_offset import LogOffset
 from barnabas.storage.producers.append import TRANSACTION_VERSION_UNKNOWN
-from barnabas.storage.producers.replay import ProducerUpdates, check_producers, rebuild_producer_state
+from barnabas.storage.producers.replay import ProducerUpdates, check_producers
 from barnabas.storage.producers.state import ProducerStateManager
 from barnabas.storage.producers.verification import VerificationGuard
 from barnabas.storage.segments.segment import Segment
@@ -83,7 +82,7 @@ class Log:
         is_new: bool,
         gaps_are_losses: bool = False,
     ) -> None:
-        """Made by `loader.load_log`, from what it found on disk."""
+        """Created by `loader.load_log`, from the state of the log directory."""
         self.files = files
         self.directory = directory
         self.log_dir = directory.rpartition("/")[0]
@@ -94,19 +93,19 @@ class Log:
         self.metadata_file = metadata_file
         self.host = host
         self.durability = Durability(recovery_point, recovered, is_new)
-        self.acks_wait_below = 0  # acknowledgements of records below it wait for the flush that flush.messages asked for
-        self._loaded_end = -1 if recovered else log_end_offset  # as long as the log ends there, closing has nothing to make durable
+        self.acks_wait_below = 0  # acknowledgements of records below it wait for the flush that flush.messages requires
+        self._loaded_end = -1 if recovered else log_end_offset  # while the log ends there, closing need not make anything durable
         self._loaded_base = segments.active.base_offset
-        self._jitter = jitter
-        self.has_role = False  # whether this broker has become leader or follower of it; before, nobody knows its high watermark
+        self.jitter = jitter
+        self.has_role = False  # whether this broker has become leader or follower; until then the high watermark is unknown
         self._log_end_offset = log_end_offset
         self._high_watermark = LogOffset(log_start_offset)
         self._first_unstable: LogOffset | None = None
-        self.gaps_are_losses = gaps_are_losses  # nothing has ever been removed from between its records, here or at its leader
-        self._gaps_noted = False  # where the next start looks
+        self.gaps_are_losses = gaps_are_losses  # compaction has never removed records, neither here nor at the leader
+        self._gaps_noted = False  # whether the host has made durable that the log has gaps
         self._losses_noted: set[int] = set()
         self._closed = False
-        self._failure: str | None = None  # what went wrong with the disk: nothing more is read or written then
+        self._failure: str | None = None  # the error of the disk, after which nothing is read or written
         self._topic_id = metadata_file.read().topic_id if metadata_file.exists() else None
         self.update_config(config)
         self.log_start_offset = max(log_start_offset, segments.first.base_offset)
@@ -120,7 +119,7 @@ class Log:
             f"logStartOffset={self.log_start_offset}, logEndOffset={self.log_end_offset})"
         )
 
-    # -- what it is
+    # -- identity and config
 
     @property
     def is_future(self) -> bool:
@@ -143,7 +142,7 @@ class Log:
         return self._topic_id
 
     def assign_topic_id(self, topic_id: Uuid) -> None:
-        """The id reaches the disk before the first record does."""
+        """The next append writes the id to disk before its records."""
         if self._topic_id is None:
             self._topic_id = topic_id
             self.metadata_file.record(topic_id)
@@ -171,7 +170,7 @@ class Log:
 
     @property
     def log_end_offset(self) -> int:
-        """The offset the next record will get."""
+        """The offset of the next record."""
         return self._log_end_offset
 
     @property
@@ -181,7 +180,7 @@ class Log:
 
     @property
     def recovery_point(self) -> int:
-        """Everything below it is synced."""
+        """All records below it are synced."""
         return self.durability.recovery_point
 
     @property
@@ -190,14 +189,14 @@ class Log:
 
     @property
     def last_stable_offset(self) -> int:
-        """Below it every transaction is decided; read_committed stops here."""
+        """Every transaction below it is committed or aborted; read_committed stops here."""
         unstable = self._first_unstable
         if unstable is not None and unstable.offset < self._high_watermark.offset:
             return unstable.offset
         return self._high_watermark.offset
 
     def fetch_high_watermark(self) -> LogOffset:
-        """The high watermark with its place in the files, looked up once if only the offset is known."""
+        """The high watermark with its segment and position, which are looked up once if only the offset is known."""
         if not self._high_watermark.has_position:
             self._set_high_watermark(self._place(self._high_watermark.offset))
         return self._high_watermark
@@ -212,7 +211,7 @@ class Log:
         return unstable
 
     def update_high_watermark(self, offset: int) -> int:
-        """A follower takes what its leader said, kept between log start and log end; gives what it became."""
+        """Sets the high watermark of a follower to that of its leader, limited to log start and log end; returns the new one."""
         if offset < self.log_start_offset:
             self._set_high_watermark(LogOffset(self.log_start_offset))
         elif offset >= self._log_end_offset:
@@ -222,7 +221,7 @@ class Log:
         return self.high_watermark
 
     def maybe_increment_high_watermark(self, new: LogOffset) -> LogOffset | None:
-        """A leader moves it forward; gives the old one, or None where nothing moved."""
+        """Moves the high watermark of a leader forward; returns the old one, or None if it has not moved."""
         if new.offset > self._log_end_offset:
             raise ValueError(f"High watermark {new.offset} update exceeds current log end offset {self._log_end_offset}")
         old = self.fetch_high_watermark()
@@ -240,9 +239,26 @@ class Log:
         self.producers.on_high_watermark_updated(new.offset)
         self._update_first_unstable()
 
-    def _pull_high_watermark_to_end(self) -> None:
+    def pull_high_watermark_to_end(self) -> None:
+        """After a roll: where the high watermark is the log end offset, its position becomes the new active segment."""
         if self._high_watermark.offset >= self._log_end_offset:
             self._set_high_watermark(self.end)
+
+    def move_high_watermark_to_end(self) -> None:
+        """After the log was emptied: there is nothing below the log end offset."""
+        self._set_high_watermark(self.end)
+
+    def update_visible_offsets(self) -> None:
+        """After a truncation: the high watermark is at most the log end offset, and the first unstable offset may have gone."""
+        if self._high_watermark.offset >= self._log_end_offset:
+            self._set_high_watermark(self.end)
+        else:
+            self._update_first_unstable()
+
+    def reset_end(self, offset: int, active_was_cut: bool) -> None:
+        """Sets the log end offset after a truncation has removed the records from `offset` on."""
+        self._log_end_offset = offset
+        self.durability.truncated(offset, active_was_cut)
 
     def _update_first_unstable(self) -> None:
         first = self.producers.first_unstable_offset
@@ -251,7 +267,7 @@ class Log:
         self._first_unstable = first
 
     def _place(self, offset: int) -> LogOffset:
-        """An offset with its segment and position, as far as they can be told."""
+        """An offset with its segment and position, without them if the offset is out of range."""
         try:
             place = self._read_bounded(offset, 1, self.end, False, False).offset
             return LogOffset(offset, place.segment_base, place.position)
@@ -262,10 +278,10 @@ class Log:
         self.log_start_offset = offset
         if self._high_watermark.offset < offset:
             self.update_high_watermark(offset)
-        # The recovery point stays: if the new start is forgotten in a crash, unflushed records below it come back and must be recovered.
+        # The recovery point stays: a crash may lose the new start, and then unflushed records below it must be recovered.
 
     def increment_log_start_offset(self, offset: int, reason: str) -> bool:
-        """Deleting records is raising this. True if it moved."""
+        """Makes the records below an offset unreadable (DeleteRecords, retention); returns whether the log start offset has moved."""
         if offset > self.high_watermark:
             raise OffsetOutOfRange(
                 f"Cannot increment the log start offset to {offset} of partition {self.partition} "
@@ -283,61 +299,43 @@ class Log:
 
     # -- appending
 
-    def append_as_leader(
-        self,
-        data: bytes,
-        leader_epoch: int,
-        now_ms: int,
-        *,
-        origin: int = CLIENT,
-        start: int = 0,
-        end: int = -1,
-        verification_guard: VerificationGuard | None = None,
-        transaction_version: int = TRANSACTION_VERSION_UNKNOWN,
-        at_once: int = -1,
-    ) -> LogAppendInfo:
-        """Checks the batches in `data[start:end]`, gives them the next offsets and writes them.
+    def append_as_leader(self, append: LogAppend, leader_epoch: int) -> LogAppendInfo:
+        """Checks the batches of the append, gives them the next offsets and writes them.
 
-        With `at_once`, no more than so many bytes of records are looked at in this call: TakesTurns is raised for more, and what
-        `long_validation` makes of them is given to `append_validated`.
+        Raises TakesTurns if more than `append.at_once` bytes of records have to be validated. Then `long_validation` validates them in
+        slices, and `append_validated` appends its outcome.
         """
         self.check_open()
-        stop = len(data) if end < 0 else end
+        data, start, stop = append.data, append.start, append.end
         if entry_size(data, start, stop) == 0:
             return nothing_appended(self.log_start_offset)
-        end_offset, rules = self._log_end_offset, self._rules
-        if at_once < 0:
+        end_offset, rules, now_ms, origin = self._log_end_offset, self._rules, append.now_ms, append.origin
+        if append.at_once < 0:
             validated = validate_whole(data, start, stop, end_offset, now_ms, leader_epoch, origin, rules)
         else:
-            validated = validate(data, start, stop, end_offset, now_ms, leader_epoch, origin, rules, at_once)
-        if validated.size_changed:
-            check_sizes(validated.batches, self.config.max_message_bytes, self.partition)
-        return self._append(validated, self._log_end_offset, origin, now_ms, verification_guard, transaction_version)
+            validated = validate(data, start, stop, end_offset, now_ms, leader_epoch, origin, rules, append.at_once)
+        return self._append_as_leader(validated, append)
 
-    def long_validation(self, data: bytes, start: int, end: int, leader_epoch: int, now_ms: int, origin: int) -> LongValidation:
+    def long_validation(self, append: LogAppend, leader_epoch: int) -> LongValidation:
         """The validation of records that TakesTurns was raised for, by the rules of this log."""
-        return LongValidation(data, start, end, now_ms, leader_epoch, origin, self._rules)
+        return LongValidation(append.data, append.start, append.end, append.now_ms, leader_epoch, append.origin, self._rules)
 
-    def append_validated(
-        self,
-        validated: Validated,
-        leader_epoch: int,
-        now_ms: int,
-        origin: int,
-        verification_guard: VerificationGuard | None = None,
-        transaction_version: int = TRANSACTION_VERSION_UNKNOWN,
-    ) -> LogAppendInfo:
-        """Gives the records of a long validation the next offsets, whatever was appended meanwhile, and writes them."""
+    def append_validated(self, validated: Validated, append: LogAppend, leader_epoch: int) -> LogAppendInfo:
+        """Writes the outcome of a long validation at the log end offset of now, which may have moved since the validation began."""
         self.check_open()
         placed(validated, self._log_end_offset, leader_epoch)
+        return self._append_as_leader(validated, append)
+
+    def _append_as_leader(self, validated: Validated, append: LogAppend) -> LogAppendInfo:
         if validated.size_changed:
             check_sizes(validated.batches, self.config.max_message_bytes, self.partition)
-        return self._append(validated, self._log_end_offset, origin, now_ms, verification_guard, transaction_version)
+        guard, transaction_version = append.verification_guard, append.transaction_version
+        return self._append(validated, self._log_end_offset, append.origin, append.now_ms, guard, transaction_version)
 
     def append_as_follower(self, data: bytes, now_ms: int, leader_epoch: int = -1) -> LogAppendInfo:
-        """Writes batches of the leader as they are, offsets included.
+        """Writes batches of the leader unchanged, offsets included.
 
-        With a leader epoch, batches of a later one are left for the next fetch: they belong to a leader this replica does not follow yet.
+        With a leader epoch, batches of a later epoch are left for the next fetch: this replica does not follow that leader yet.
         """
         self.check_open()
         replicated = analyze_replicated(data, leader_epoch, self.partition)
@@ -349,8 +347,11 @@ class Log:
         return self._append(replicated, first_offset, REPLICATION, now_ms)
 
     def _note_gaps(self) -> None:
-        """The leader's log was compacted once: a leader does not pass over what is lost. Noted before the records are written, since a
-        start that does not know of it takes what is behind a gap and was not flushed for the remains of a crash."""
+        """Makes durable that this log has gaps, before the records are written.
+
+        The gap comes from a compaction of the leader's log, because a leader does not skip lost records. A start that did not know of it
+        would take unflushed records behind the gap for the remains of a crash, and cut them off.
+        """
         with self.on_disk("while noting that the log has gaps"):
             self.host.note_gaps(self)
         self._gaps_noted = True
@@ -365,7 +366,7 @@ class Log:
         guard: VerificationGuard | None = None,
         transaction_version: int = TRANSACTION_VERSION_UNKNOWN,
     ) -> LogAppendInfo:
-        """The order is Kafka's, and matters: what is refused is not written, and what is written counts at once."""
+        """Writes checked records. The order of the steps is Kafka's: rejected records are not written, and written ones count at once."""
         try:
             self.metadata_file.maybe_flush()  # the topic id must be on disk before any data is
             self._assign_epochs(records.batches)
@@ -377,7 +378,7 @@ class Log:
             segment = self._maybe_roll(records, first_offset, now_ms)
             updates = check_producers(self.producers, segment, records, origin, guard, transaction_version)
             if updates is not None and updates.duplicate is not None:
-                return duplicate_of(updates.duplicate, self.log_start_offset)
+                return duplicate_of(updates.duplicate, self.log_start_offset, self._awaits_flush(updates.duplicate.last_offset))
             segment.append(records.buffers, records.batches)
             self._log_end_offset = end = records.last_offset + 1
             if updates is not None:
@@ -401,7 +402,12 @@ class Log:
             False,
             records.converted_count,
             max(records.size, records.temporary_bytes),
+            self._awaits_flush(records.last_offset),
         )
+
+    def _awaits_flush(self, last_offset: int) -> bool:
+        """Whether flush.messages has made a flush due that an acknowledgement of this offset waits for."""
+        return self.durability.recovery_point <= last_offset < self.acks_wait_below
 
     def _apply(self, updates: ProducerUpdates, segment: Segment) -> None:
         for info in updates.appended:
@@ -415,7 +421,7 @@ class Log:
         for batch in batches:
             if batch.magic < MAGIC_V2:
                 if epochs.entries:
-                    # Old formats carry no epoch: without the cache, truncation falls back to the high watermark, which is safe.
+                    # Old formats have no leader epoch: without the cache, truncation falls back to the high watermark, which is safe.
                     _log.warning("Clearing leader epoch cache of %s after append with message format v%d", self.partition, batch.magic)
                     epochs.clear_and_flush()
             elif batch.leader_epoch != epochs.latest_epoch and batch.leader_epoch >= 0:
@@ -427,70 +433,17 @@ class Log:
         active = self.segments.active
         if not active.should_roll(self.config, records.size, records.last_offset, records.max_timestamp, now_ms):
             return active
-        # Without the first offset (formats v0 and v1 on a follower) this is the lowest it can be.
+        # Where the first offset is unknown (formats v0 and v1 on a follower) this is the lowest possible one.
         return self.roll(now_ms, first_offset if first_offset != UNKNOWN_OFFSET else records.last_offset - INT_MAX)
 
     def roll(self, now_ms: int, expected_next_offset: int = 0) -> Segment:
         """Closes the active segment and starts a new one at the log end offset, or at `expected_next_offset` if that is higher."""
-        self.check_open()
-        with self.on_disk("while rolling log segment"):
-            base = max(expected_next_offset, self._log_end_offset)
-            active = self.segments.active
-            if base in self.segments:
-                if active.base_offset != base or active.size:
-                    raise KafkaError(
-                        f"Trying to roll a new log segment for {self.partition} with start offset {base} while it already exists"
-                    )
-                _log.warning(
-                    "Rolling %s at offset %d again: the active segment is empty but one of its indexes is full", self.partition, base
-                )
-                segment = self._replace_active(base, now_ms)
-            else:
-                if base < active.base_offset:
-                    raise KafkaError(f"Trying to roll a new log segment for {self.partition} with start offset {base} below the active one")
-                self._remove_leftovers(base)
-                active.close_indexes()
-                if self.durability.active_was_cut:
-                    active.flush()
-                    self.durability.active_was_cut = False
-                segment = self._new_segment(base, now_ms)
-            self.producers.update_map_end_offset(base)
-            self.producers.take_snapshot(sync=False)
-            self._pull_high_watermark_to_end()
-            self.host.flush_later(self, base)
-            _log.info("Rolled new log segment of %s at offset %d", self.partition, base)
-        return segment
-
-    def _new_segment(self, base_offset: int, now_ms: int) -> Segment:
-        jitter_ms = self._jitter(self.config.segment_jitter_ms_max)
-        segment = Segment(self.files, self.directory, base_offset, self.config, now_ms, jitter_ms=jitter_ms)
-        segment.create_indexes()
-        self.segments.add(segment)
-        return segment
-
-    def _remove_leftovers(self, base_offset: int) -> None:
-        for kind in names.SEGMENT_SUFFIXES:
-            path = names.segment_file(self.directory, base_offset, kind)
-            if self.files.exists(path):
-                _log.warning("Newly rolled segment file %s already exists; deleting it first", path)
-                self.files.remove(path)
-
-    def _replace_active(self, base_offset: int, now_ms: int) -> Segment:
-        """A new active segment first, then the old one goes: there is always one to append to."""
-        old = self.segments.active
-        if old.base_offset == base_offset:
-            old.rename_suffix("", names.DELETED_SUFFIX)
-        segment = self._new_segment(base_offset, now_ms)
-        if old.base_offset != base_offset:
-            self.segments.remove(old.base_offset)
-            old.rename_suffix("", names.DELETED_SUFFIX)
-        self._delete_files([old])
-        return segment
+        return rolling.roll(self, now_ms, expected_next_offset)
 
     # -- reading
 
     def read(self, offset: int, max_bytes: int, isolation: FetchIsolation, min_one_message: bool = False) -> FetchData:
-        """Batches from `offset` on, as far as the reader may see."""
+        """Batches from `offset` on, up to the bound of the isolation level."""
         self.check_open()
         if offset < self.log_start_offset:
             raise OffsetOutOfRange(
@@ -515,40 +468,24 @@ class Log:
                 f"but we only have log segments upto {self._log_end_offset}."
             )
         if offset >= bound.offset:
-            where = bound if offset == bound.offset else self._place(offset)
-            return FetchData(where, None, aborted=[] if with_aborted else None)
+            position = bound if offset == bound.offset else self._place(offset)
+            return FetchData(position, None, aborted=[] if with_aborted else None)
         try:
-            found = read_segments(self.segments, segment, offset, max_bytes, bound, min_one_message, for_reader, self.gaps_are_losses)
-            if found is None:  # in range, but every record at or after it has been compacted away
+            fetched = read_segments(self.segments, segment, offset, max_bytes, bound, min_one_message, for_reader, self.gaps_are_losses)
+            if fetched is None:  # the offset is in range, but compaction has removed every record from there on
                 return FetchData(self.end, None)
             if with_aborted:
-                aborted = aborted_in(self.segments, found, self._log_end_offset)
-                return FetchData(found.offset, found.records, found.first_entry_incomplete, aborted)
-            return found
+                aborted = aborted_in(self.segments, fetched, self._log_end_offset)
+                return FetchData(fetched.offset, fetched.records, fetched.first_entry_incomplete, aborted)
+            return fetched
         except Hole as hole:
             self.note_loss(hole.next_offset, str(hole))
             raise CorruptRecord(str(hole)) from None
         except OSError as e:
             raise self._disk_failed("while reading", e) from e
 
-    def inspect_segment(self, base_offset: int) -> None:
-        """Logs what is missing at the end of a segment that is not written any more."""
-        segment, following = self.segments.get(base_offset), self.segments.higher(base_offset)
-        if segment is None or following is None:
-            return
-        next_base, path = following.base_offset, segment.file.path
-        try:
-            end = segment.next_offset()
-        except CorruptRecord as e:
-            self.note_loss(next_base, f"Segment {path} is damaged: {e}")
-            return
-        if segment.is_torn:
-            self.note_loss(next_base, f"Segment {path} is cut, or damaged, behind offset {end - 1}")
-        elif self.gaps_are_losses and end < next_base:
-            self.note_loss(next_base, f"Segment {path} ends at offset {end}, and the next begins at {next_base}")
-
     def note_loss(self, up_to: int, what: str) -> None:
-        """Logs that records are missing below an offset, once for each such place."""
+        """Logs that records are missing below an offset, once for each such offset."""
         if up_to in self._losses_noted:
             return
         self._losses_noted.add(up_to)
@@ -563,28 +500,28 @@ class Log:
         )
 
     def collect_aborted(self, start: int, upper_bound: int) -> list[AbortedTxn]:
-        """Every aborted transaction that has data in [start, upper_bound); the cleaner asks."""
+        """Every aborted transaction that has data in [start, upper_bound), for the cleaner."""
         segment = self.segments.floor(start)
         return collect_aborted(self.segments, segment, self.log_start_offset, upper_bound) if segment else []
 
-    # -- making it durable
+    # -- durability
 
     def prepare_flush(self, below: int) -> FlushPlan | None:
-        """What must be synced so that every record below an offset survives the machine. The plan may run on any thread.
+        """The syncs that make every record below an offset survive a crash of the machine. The plan may run on any thread.
 
-        Below the log end offset plus one means all of it, an empty active segment included.
+        The log end offset plus one means the whole log, an empty active segment included.
         """
         snapshots = self.producers.take_unsynced_snapshots
         return self.durability.plan(self.files, self.directory, self.segments, snapshots, self.epochs, below, self._log_end_offset)
 
     def flushed(self, plan: FlushPlan, monotonic_ms: int) -> None:
-        """A plan has run to its end. If the log was let go of meanwhile, the plan found closed files and proves nothing."""
+        """A plan has run to its end. If the log was closed meanwhile, the plan has skipped closed files and proves nothing."""
         if self._closed or self._failure is not None:
             return
         self.durability.flushed(plan, self.segments.active.base_offset, monotonic_ms)
 
     def not_flushed(self, plan: FlushPlan) -> None:
-        """A plan could not run to its end for want of descriptors: the next one has to do all of it."""
+        """A plan could not run to its end for want of descriptors: the next plan repeats all of it."""
         self.durability.not_flushed(plan)
         self.producers.unsynced_again(plan.snapshots)
 
@@ -602,7 +539,7 @@ class Log:
                 self.flushed(plan, monotonic_ms)
 
     def flush(self, monotonic_ms: int = NEVER_MS) -> None:
-        """Everything written so far, the active segment included."""
+        """Flushes everything written so far, the active segment included."""
         self.flush_below(self._log_end_offset + 1, monotonic_ms)
 
     @property
@@ -612,109 +549,25 @@ class Log:
     # -- deleting and truncating
 
     def delete_old_segments(self, now_ms: int) -> int:
-        """Retention: by log start offset always, by size and by time where the cleanup policy says delete."""
+        """Applies retention: by log start offset always, by size and time where cleanup.policy contains delete; returns how many."""
         deleted = 0
         for reason, deletable in retention.breaches(self, now_ms):
-            deleted += self._delete_segments(deletable, reason, now_ms)
+            deleted += segment_removal.delete_segments(self, deletable, reason, now_ms)
         return deleted
 
-    def _delete_segments(self, deletable: Sequence[Segment], reason: str, now_ms: int) -> int:
-        if not deletable:
-            return 0
-        with self.on_disk("while deleting segments"):
-            doomed = list(deletable)
-            if len(doomed) == len(self.segments):
-                self.roll(now_ms)  # a log always has a segment to append to
-            following = self.segments.higher(doomed[-1].base_offset)
-            if following is not None:
-                self.increment_log_start_offset(following.base_offset, "segment deletion")
-            _log.info("Deleting segments of %s at base offsets %s due to %s", self.partition, [s.base_offset for s in doomed], reason)
-            self._remove_segments(doomed)
-        return len(doomed)
-
-    def _remove_segments(self, doomed: Sequence[Segment]) -> None:
-        """Out of sight first, renamed next, gone after file.delete.delay.ms: a reader may still be in the middle of one.
-
-        Given from the end of the log inwards, so that a crash on the way leaves no hole.
-        """
-        for segment in doomed:
-            self.segments.remove(segment.base_offset)
-        for segment in doomed:
-            segment.rename_suffix("", names.DELETED_SUFFIX)
-        self._delete_files(doomed)
-        self.delete_snapshots_of(doomed)
-
-    def _delete_files(self, doomed: Sequence[Segment]) -> None:
-        self.durability.names_changed = True
-        for segment in doomed:
-            self.host.delete_later(partial(self._delete_segment, segment), self.config.file_delete_delay_ms)
-
-    def _delete_segment(self, segment: Segment) -> None:
-        segment.moved_to(self.directory)  # which may have another name since
-        segment.delete()
-
-    def delete_snapshots_of(self, doomed: Iterable[Segment]) -> None:
-        for segment in doomed:
-            delete = self.producers.mark_snapshot_for_deletion(segment.base_offset)
-            if delete is not None:
-                self.host.delete_later(delete, self.config.file_delete_delay_ms)
-
     def truncate_to(self, offset: int, now_ms: int) -> bool:
-        """Drops every record from `offset` on. True if there was any."""
-        if offset < 0:
-            raise ValueError(f"Cannot truncate partition {self.partition} to a negative offset ({offset}).")
-        self.check_open()
-        with self.on_disk(f"while truncating log to offset {offset}"):
-            if offset >= self._log_end_offset:
-                _log.info(
-                    "Truncating %s to %d has no effect as the largest offset in the log is %d",
-                    self.partition,
-                    offset,
-                    self._log_end_offset - 1,
-                )
-                # This replica may have led and noted an epoch without writing in it: that entry conflicts with the new leader's.
-                self.epochs.truncate_from_end(self._log_end_offset)
-                return False
-            _log.info("Truncating %s to offset %d", self.partition, offset)
-            if self.segments.first.base_offset > offset:
-                self.truncate_fully_and_start_at(offset, now_ms)
-                return True
-            self._remove_segments(self.segments.from_base(offset + 1)[::-1])
-            # At once: if one of those came back after others had taken its offsets, nothing would tell which is right.
-            self.files.sync_dir(self.directory)
-            self.segments.active.truncate_to(offset, now_ms)
-            self._log_end_offset = offset
-            self.durability.truncated(offset, active_was_cut=True)
-            self.epochs.truncate_from_end(offset)
-            self.log_start_offset = min(offset, self.log_start_offset)
-            rebuild_producer_state(self.producers, self.segments, self.log_start_offset, offset, now_ms)
-            if self.high_watermark >= offset:
-                self._set_high_watermark(self.end)
-            else:
-                self._update_first_unstable()
-        return True
+        """Drops every record from `offset` on; returns whether there was any."""
+        return truncation.truncate_to(self, offset, now_ms)
 
     def truncate_fully_and_start_at(self, offset: int, now_ms: int, log_start_offset: int | None = None) -> None:
         """Empties the log; the next record gets `offset`."""
-        self.check_open()
-        with self.on_disk("while truncating the entire log"):
-            _log.info("Truncating all of %s, to start at offset %d", self.partition, offset)
-            self._remove_segments(list(self.segments)[-2::-1])
-            self._replace_active(offset, now_ms)
-            self.files.sync_dir(self.directory)
-            self._log_end_offset = offset
-            self.durability.truncated(offset, active_was_cut=False)
-            self.epochs.clear_and_flush()
-            self.producers.truncate_fully_and_start_at(offset)
-            self.log_start_offset = offset if log_start_offset is None else log_start_offset
-            rebuild_producer_state(self.producers, self.segments, self.log_start_offset, offset, now_ms)
-            self._set_high_watermark(self.end)
+        truncation.truncate_fully_and_start_at(self, offset, now_ms, log_start_offset)
 
     # -- life cycle
 
     def rename_dir(self, name: str, sync: bool = True) -> None:
-        """Moves the log to another directory name beside this one; open files follow. Without `sync`, the caller syncs the log directory:
-        that is for logs that are deleted, whose topic ids need not be on disk either."""
+        """Renames the directory of the log; open files follow. Without `sync`, the caller syncs the log directory: that is for logs that
+        are deleted, whose topic ids need not be on disk either."""
         with self.on_disk(f"while renaming the log to {name}"):
             renamed = f"{self.log_dir}/{name}"
             if sync:
@@ -726,14 +579,14 @@ class Log:
             self.producers.moved_to(renamed)
             self.epochs.moved_to(renamed)
             self.metadata_file.moved_to(renamed)
-            self.durability.names_changed = True  # a flush that is under way finds no such directory any more
+            self.durability.names_changed = True  # a flush that is under way no longer finds the directory
             if sync:
                 self.files.sync_dir(self.log_dir)
 
     def close(self, monotonic_ms: int = NEVER_MS) -> None:
-        """Leaves on disk, durably, what the next load wants to find: a producer snapshot at the end and complete indexes.
+        """Makes durable what the next load reads: a producer snapshot at the log end offset, and complete indexes.
 
-        A log that has not changed since it was loaded has all that, and is only let go of. An empty one needs no topic id on disk.
+        A log that has not changed since it was loaded has both; only its files are closed. An empty log needs no topic id on disk.
         """
         if self._closed:
             return
@@ -759,12 +612,12 @@ class Log:
         )
 
     def close_handlers(self) -> None:
-        """Lets go of everything without writing: the disk has failed."""
+        """Closes all files without writing, because the disk has failed."""
         self.segments.close_handlers()
         self._closed = True
 
     def delete(self) -> None:
-        """Removes the directory and all in it. May run on any thread: the log is nobody's any more, and an OSError is its caller's."""
+        """Removes the directory and its files. May run on any thread, because the log is no longer served; the caller handles OSError."""
         self.close_handlers()
         self.segments.clear()
         self.files.remove_tree(self.directory)
@@ -781,8 +634,8 @@ class Log:
             raise self._disk_failed(doing, e) from e
 
     def _disk_failed(self, doing: str, error: OSError) -> KafkaStorageError:
-        """An error of the disk takes the whole log directory offline; the client is told to look for another replica. Where only
-        descriptors are missing, the client tries again: nothing has been done by halves."""
+        """Takes the log directory offline; returns the error that makes the client look for another replica. If only a descriptor was
+        missing, the client tries again: nothing was half done."""
         message = f"Error {doing} for {self.partition} in dir {self.log_dir}: {error}"
         self.host.disk_failed(self.log_dir, message, error)
         if is_shortage(error):

@@ -1,7 +1,7 @@
 """Which old segments a log may delete, and why.
 
-Pure questions about a log; the log itself does the deleting. Deleting goes from the oldest segment on, stops at the first that must stay
-and never reaches the high watermark.
+These functions change nothing; `segment_removal` deletes. Segments are deleted from the oldest on, up to the first that must stay and never
+beyond the high watermark.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Breach = Callable[["Segment", "Segment | None"], bool]
 
 
 def breaches(log: Log, now_ms: int) -> Iterator[tuple[str, list[Segment]]]:
-    """Each reason with the segments that go for it. The caller deletes them before asking for the next reason."""
+    """Each reason with the segments to delete for it. The caller deletes them before it takes the next reason."""
     yield f"log start offset {log.log_start_offset} breach", deletable(log, _before_log_start(log))
     if log.config.delete:
         if 0 <= log.config.retention_bytes <= log.size:
@@ -27,15 +27,15 @@ def breaches(log: Log, now_ms: int) -> Iterator[tuple[str, list[Segment]]]:
 
 
 def deletable(log: Log, breach: Breach) -> list[Segment]:
-    found: list[Segment] = []
+    oldest: list[Segment] = []
     segments = list(log.segments)
     for segment, following in zip(segments, [*segments[1:], None], strict=True):
         upper_bound = following.base_offset if following else log.log_end_offset
         empty_active = following is None and segment.size == 0
         if log.high_watermark < upper_bound or empty_active or not breach(segment, following):
             break
-        found.append(segment)
-    return found
+        oldest.append(segment)
+    return oldest
 
 
 def _before_log_start(log: Log) -> Breach:

@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
 """An append of one producer, checked batch by batch before anything is written.
 
-It starts from what the partition knows of the producer and goes ahead of it: nothing is remembered until the batches are in the log and
-`ProducerStateManager.update` is called. Epochs fence off zombies, sequences find gaps; what a leader has checked a replica takes as it is.
+The check starts from the state of the producer in the partition and collects the changes. `ProducerStateManager.update` applies them once
+the batches are in the log. Epochs fence zombies, sequences reveal gaps. A follower does not repeat the checks of its leader.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TRANSACTION_VERSION_UNKNOWN: Final = -1
 
 @mypyc_attr(acyclic=True)
 class TxnMetadata:
-    """A transaction with data in this partition. `last_offset` is its marker's, -1 while it is open."""
+    """A transaction with data in this partition. `last_offset` is the offset of its marker, -1 while it is open."""
 
     def __init__(self, producer_id: i64, first_offset: LogOffset) -> None:
         self.producer_id = producer_id
@@ -64,7 +64,7 @@ class ProducerAppendInfo:
         self.started: list[TxnMetadata] | None = None
 
     def append_batch(self, batch: Batch, first_offset: LogOffset | None = None) -> None:
-        """A batch of data, with offsets as it will stand in the log; `first_offset` is where it will begin, if its place is known."""
+        """Checks a batch of data, which has its final offsets; `first_offset` is its position in the log, if known."""
         updated = self.updated
         epoch: i64 = batch.producer_epoch
         if epoch < updated.producer_epoch:
@@ -95,10 +95,10 @@ class ProducerAppendInfo:
         timestamp: i64,
         transaction_version: i64 = TRANSACTION_VERSION_UNKNOWN,
     ) -> CompletedTxn | None:
-        """A marker that ends the open transaction; None if there is none, for then nothing changes for a reader.
+        """Checks a marker; returns the transaction that it ends, None if there is none, because then nothing changes for a reader.
 
-        From transaction version 2 on the coordinator raises the epoch with every marker, so one of the current epoch is a late one, unless
-        it only repeats what has ended. The version is known to the leader alone: a marker does not carry it.
+        From transaction version 2 on the coordinator raises the epoch with every marker. So a marker of the current epoch is late, unless
+        the transaction has already ended and the marker is a retry. Only the leader knows the version: it is not in the marker.
         """
         updated = self.updated
         late = producer_epoch < updated.producer_epoch
@@ -135,7 +135,7 @@ class ProducerAppendInfo:
             last_sequence = current.last_sequence
         if first_sequence == last_sequence + 1 or (first_sequence == 0 and last_sequence == SEQUENCE_MAX):
             return
-        # Nothing known of the producer, because it expired or its records were deleted: any sequence may follow.
+        # Without state of the producer, because it expired or its records were deleted, any sequence is accepted.
         if current.producer_epoch != NO_PRODUCER_EPOCH:
             raise OutOfOrderSequence(
                 f"Out of order sequence number for producer {self.producer_id} at offset {offset} in partition "

@@ -1,11 +1,11 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""What a partition remembers of one producer: its epoch, its last five batches, and where its open transaction began.
+"""The state of one producer in a partition: its epoch, its last five batches, and the first offset of its open transaction.
 
-This is the memory behind idempotence. A retried batch is found among the five and answered with the offsets it got the first time; five,
-because a producer may have five requests in flight.
+Idempotence relies on it. The response to a retry of one of the five batches has the offsets of the original. There are five because a
+producer may have five requests in flight.
 
-There may be a hundred thousand of these objects in a broker. None is ever part of a cycle, so compiled they stay out of the garbage
-collector's sight (`acyclic`), whose pauses grow with what it sees.
+A broker may have a hundred thousand of these objects. None is part of a reference cycle, so the compiled classes are not tracked by the
+garbage collector (`acyclic`), whose pauses grow with the number of tracked objects.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NO_OFFSET: Final = -1
 
 @mypyc_attr(acyclic=True)
 class BatchMetadata:
-    """A batch in the log, as far as a retry of it must be recognised and answered."""
+    """The properties of a batch in the log by which a retry is recognised and answered."""
 
     def __init__(self, last_sequence: i64, last_offset: i64, offset_delta: i64, timestamp: i64) -> None:
         self.last_sequence = last_sequence
@@ -42,7 +42,7 @@ class BatchMetadata:
 
 @mypyc_attr(acyclic=True)
 class ProducerStateEntry:
-    """One producer. `current_txn_first_offset` is -1 while it has no transaction open here."""
+    """One producer. `current_txn_first_offset` is -1 while it has no open transaction in this partition."""
 
     def __init__(
         self,
@@ -88,9 +88,9 @@ class ProducerStateEntry:
         if batch.producer_epoch != self.producer_epoch:
             return None
         last_sequence: i64 = batch.last_sequence
-        for known in self.batches:
-            if known.last_sequence == last_sequence and known.first_sequence == batch.base_sequence:
-                return known
+        for appended in self.batches:
+            if appended.last_sequence == last_sequence and appended.first_sequence == batch.base_sequence:
+                return appended
         return None
 
     def without_batches(self) -> ProducerStateEntry:
@@ -110,7 +110,7 @@ class ProducerStateEntry:
         self.last_timestamp = timestamp
 
     def absorb(self, later: ProducerStateEntry) -> None:
-        """Takes over what was appended after this state."""
+        """Adds the batches that were appended after this state."""
         self._set_epoch(later.producer_epoch)
         for batch in later.batches:
             self.retain(batch)
@@ -124,7 +124,7 @@ class ProducerStateEntry:
         self.batches.append(batch)
 
     def _set_epoch(self, producer_epoch: i64) -> None:
-        """In another epoch sequences start anew: no batch of the old one can be retried."""
+        """In a new epoch sequences start at 0 again: no batch of the old epoch can be retried."""
         if self.producer_epoch != producer_epoch:
             self.batches.clear()
             self.producer_epoch = producer_epoch

@@ -1,7 +1,7 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""Between the batches of a log and the state of its producers: checking an append, and rebuilding the state from files.
+"""Applies batches of a log to the state of its producers: checks an append, and rebuilds the state from segments.
 
-The producer state itself reads no bytes. What it needs from inside a batch, the marker that ends a transaction, is read here.
+The producer state itself reads no bytes. This module reads the only record that it needs, the marker that ends a transaction.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class ProducerUpdates(NamedTuple):
-    """What to tell the producer state once the batches are written; or the batch of which this append is a retry."""
+    """The changes of the producer state to apply once the batches are written, or the batch of which this append is a retry."""
 
     appended: list[ProducerAppendInfo]
     completed: list[CompletedTxn]
@@ -38,13 +38,13 @@ def check_producers(
     guard: VerificationGuard | None,
     transaction_version: int = TRANSACTION_VERSION_UNKNOWN,
 ) -> ProducerUpdates | None:
-    """Checks epochs and sequences of an append that would start at the end of `segment`; None where no producer id is involved."""
+    """Checks epochs and sequences of an append at the end of `segment`; returns None if no batch has a producer id."""
     batches = records.batches
     if len(batches) == 1 and not batches[0].has_producer_id:
         return None
     appended: dict[int, ProducerAppendInfo] = {}
     completed: list[CompletedTxn] = []
-    data: bytes | None = None  # joined for the first marker, and not again for each of them
+    data: bytes | None = None  # joined at the first marker, once for all markers
     for batch in batches:
         if not batch.has_producer_id:
             continue
@@ -74,7 +74,7 @@ def check_producers(
 
 
 def replay_batch(producers: ProducerStateManager, data: bytes, batch: Batch) -> CompletedTxn | None:
-    """Applies a batch that is in the log; its transaction, if it ends one, is still to be completed by the caller."""
+    """Applies a batch of the log; returns the transaction that it ends, which the caller must complete."""
     if not batch.has_producer_id:
         return None
     info = producers.prepare_update(int(batch.producer_id), REPLICATION)
@@ -90,7 +90,7 @@ def replay_batch(producers: ProducerStateManager, data: bytes, batch: Batch) -> 
 def _append_marker(info: ProducerAppendInfo, data: bytes, batch: Batch, transaction_version: int) -> CompletedTxn | None:
     records = read_records(data, batch)
     if not records or parse_control_type(records[0]) not in (ABORT, COMMIT):
-        return None  # compaction may leave an empty batch; other types say nothing about a transaction
+        return None  # compaction may leave an empty batch; other control types do not end a transaction
     marker = parse_end_txn_marker(records[0])
     return info.append_end_txn_marker(
         marker.committed,
@@ -112,12 +112,12 @@ def rebuild_producer_state(
 ) -> None:
     """Brings the state to `end_offset`, from the latest usable snapshot and the segments after it.
 
-    Snapshots are taken at the start of the last two segments and at the end on the way, so that the next time is short.
+    Snapshots are taken at the start of the last two segments and at the end, so that the next rebuild is short.
     """
-    worth_a_snapshot = _snapshot_offsets(segments, end_offset)
+    snapshot_offsets = _snapshot_offsets(segments, end_offset)
     if from_clean_shutdown and producers.latest_snapshot_offset is None:
-        # Kafka closes cleanly with a snapshot whenever there is anything to remember: no snapshot means nothing to remember.
-        for offset in worth_a_snapshot:
+        # A clean shutdown writes a snapshot if there is any producer state: without a snapshot there is none.
+        for offset in snapshot_offsets:
             producers.update_map_end_offset(offset)
             producers.take_snapshot()
         return
@@ -128,7 +128,7 @@ def rebuild_producer_state(
         for segment in segments.between(producers.map_end_offset, end_offset):
             start = max(segment.base_offset, producers.map_end_offset, log_start_offset)
             producers.update_map_end_offset(start)
-            if segment.base_offset in worth_a_snapshot:
+            if segment.base_offset in snapshot_offsets:
                 producers.take_snapshot()
             _replay_segment(producers, segment, start, end_offset if segment is last else None)
     producers.update_map_end_offset(end_offset)

@@ -4,8 +4,8 @@
     version i16 = 1 | CRC-32C of the rest u32 | count i32 | count × (producer id i64, epoch i16, last sequence i32, last offset i64,
     offset delta i32, timestamp i64, coordinator epoch i32, first offset of the open transaction i64)
 
-A snapshot only saves reading the log again. One that is damaged is dropped and the state rebuilt from an older one, so nothing here is
-trusted before its checksum and its length agree.
+A snapshot only saves reading the log again. A damaged snapshot is deleted, and the state is rebuilt from an older one. So a snapshot is
+used only if its checksum and its length are right.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class ProducerSnapshots:
         self.load()
 
     def load(self) -> None:
-        """Looks again at what the directory holds; none is fine."""
+        """Lists the snapshots of the directory again. The directory may be missing."""
         self.offsets = []
         if not self.files.is_dir(self.directory):
             return
@@ -121,7 +121,7 @@ class ProducerSnapshots:
         return at < len(self.offsets) and self.offsets[at] == offset
 
     def read(self, offset: int) -> list[ProducerStateEntry]:
-        """Raises CorruptSnapshot; a file that has gone missing is as good as a corrupt one."""
+        """Raises CorruptSnapshot, also for a missing file."""
         path = self.path(offset)
         try:
             data = self.files.read_bytes(path, self.size_max)
@@ -134,7 +134,7 @@ class ProducerSnapshots:
         return decode_snapshot(data, path)
 
     def write(self, offset: int, entries: Collection[ProducerStateEntry], sync: bool) -> str | None:
-        """Writes a snapshot and gives its path; None, and nothing written, if it would be too large to be read back."""
+        """Writes a snapshot and returns its path; writes nothing and returns None if it would be too large to be read back."""
         if _HEADER_SIZE + len(entries) * _ENTRY_SIZE > self.size_max:
             return None
         path = self.path(offset)
@@ -149,7 +149,7 @@ class ProducerSnapshots:
             self.files.remove(self.path(offset), missing_ok=True)
 
     def mark_for_deletion(self, offset: int) -> Callable[[], None] | None:
-        """Forgets a snapshot and renames its file to `.deleted`; gives what removes it later. None if there is no such file."""
+        """Renames the file of a snapshot to `.deleted`; returns the call that removes it later, None if there is no such file."""
         if offset not in self:
             return None
         self.offsets.remove(offset)
@@ -157,12 +157,12 @@ class ProducerSnapshots:
         try:
             self.files.rename(path, path + names.DELETED_SUFFIX)
         except FileNotFoundError:
-            return None  # removed already by the state that recovery built and threw away
+            return None  # already removed by the temporary state that recovery built
         return _Deletion(self.files, path + names.DELETED_SUFFIX).run
 
     def remove_stray(self, segment_base_offsets: Collection[int]) -> None:
-        """Keeps the snapshots at the start of a segment, and of the others the latest, if it lies beyond all segments: the one a clean
-        shutdown takes at the log end."""
+        """Removes snapshots that are not at the start of a segment, except the latest if it is beyond all segments: a clean shutdown writes
+        that one at the log end."""
         self.load()
         bases = set(segment_base_offsets)
         strays = [offset for offset in self.offsets if offset not in bases]

@@ -1,9 +1,9 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""The producers of one partition: who they are, what they last wrote, and which of their transactions are open.
+"""The producers of one partition: their ids and epochs, their last batches, and their open transactions.
 
-The Log asks here before it writes a batch of an idempotent or transactional producer, and tells here what it has written. From the open
-transactions follows how far read_committed may see. The state is a fold over the log; snapshots at segment boundaries save replaying it.
-Nothing here writes to the log or reads from it.
+The Log checks a batch of an idempotent or transactional producer here before it writes it, and updates this state afterwards. The open
+transactions determine the last stable offset. The state is a fold over the log; snapshots at segment boundaries make replaying short. This
+module neither writes to the log nor reads from it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = [
 
 _log = logging.getLogger(__name__)
 
-_LOOKED_AT: Final = 16  # producers, to find one that can be forgotten
+_EVICTION_CANDIDATES: Final = 16  # producers that are compared to find one that can be forgotten
 LATE_TRANSACTION_BUFFER_MS: Final = 5 * 60 * 1000
 
 
@@ -61,15 +61,15 @@ class ProducerStateManager:
         self.partition = str(partition)
         self.config = config or ProducerStateConfig()
         self.snapshots = ProducerSnapshots(files, directory)
-        self.map_end_offset = 0  # the state covers everything below
+        self.map_end_offset = 0  # the state includes all records below
         self._last_snapshot_offset = 0
         self._producers: dict[int, ProducerStateEntry] = {}
         self._verifications: dict[int, VerificationStateEntry] = {}
         self._ongoing = _Transactions()
-        self._unreplicated = _Transactions()  # ended, but their markers are above the high watermark
+        self._unreplicated = _Transactions()  # ended, with markers above the high watermark
         self._unsynced: list[str] = []
 
-    # -- what it knows
+    # -- lookups
 
     @property
     def active_producers(self) -> dict[int, ProducerStateEntry]:
@@ -93,13 +93,13 @@ class ProducerStateManager:
 
     @property
     def first_undecided_offset(self) -> int | None:
-        """Where the oldest open transaction begins."""
+        """The first offset of the oldest open transaction."""
         txn = self._ongoing.first
         return None if txn is None else txn.first_offset.offset
 
     @property
     def first_unstable_offset(self) -> LogOffset | None:
-        """Where the oldest transaction begins that is open, or whose marker is not replicated yet: read_committed stops here."""
+        """The first offset of the oldest transaction that is open, or whose marker is not replicated yet: read_committed stops here."""
         ongoing, unreplicated = self._ongoing.first, self._unreplicated.first
         if ongoing is None:
             return None if unreplicated is None else unreplicated.first_offset
@@ -108,14 +108,14 @@ class ProducerStateManager:
         return unreplicated.first_offset
 
     def last_stable_offset(self, completed: CompletedTxn) -> int:
-        """The last stable offset there will be once a transaction is completed; goes into the transaction index before `complete_txn`."""
+        """The last stable offset after a transaction is completed, for the transaction index. Called before `complete_txn`."""
         for offset in self._ongoing.first_offsets:
             if self._ongoing.by_first_offset[offset].producer_id != completed.producer_id:
                 return offset
         return completed.last_offset + 1
 
     def has_late_transaction(self, now_ms: int) -> bool:
-        """Whether the oldest open transaction has outlived every timeout a producer may ask for: its coordinator has lost it."""
+        """Whether the oldest open transaction has outlived the longest timeout that a producer may set: its coordinator has lost it."""
         txn = self._ongoing.first
         entry = None if txn is None else self._producers.get(txn.producer_id)
         if entry is None or entry.last_timestamp <= 0:
@@ -132,7 +132,7 @@ class ProducerStateManager:
         return ProducerAppendInfo(self.partition, producer_id, entry, origin, verification)
 
     def update(self, info: ProducerAppendInfo) -> None:
-        """The batches of an append are in the log."""
+        """Applies an append whose batches are in the log."""
         if info.producer_id == NO_PRODUCER_ID:
             raise ValueError(f"Invalid producer id {info.producer_id} passed to update for partition {self.partition}")
         entry = self._producers.get(info.producer_id)
@@ -147,7 +147,7 @@ class ProducerStateManager:
                 self._ongoing.add(txn)
 
     def complete_txn(self, completed: CompletedTxn) -> None:
-        """A marker is in the log, and in the transaction index. Readers see past it when it is replicated."""
+        """A marker is in the log and in the transaction index. Readers may read past it when it is replicated."""
         txn = self._ongoing.remove(completed.first_offset)
         if txn is None:
             raise ValueError(
@@ -173,8 +173,8 @@ class ProducerStateManager:
         self._last_snapshot_offset = log_start_offset if latest is None else latest
 
     def remove_expired(self, now_ms: int, monotonic_ms: int) -> None:
-        """Forgets producers that have been silent for producer.id.expiration.ms, never one with a transaction open. The last records of
-        producers have timestamps, verifications have none."""
+        """Removes producers without records for producer.id.expiration.ms, except those with an open transaction. Wall time is compared
+        with the timestamps of records; verifications have no records, so their age is measured in monotonic time."""
         for producer_id in [i for i, entry in self._producers.items() if self._is_expired(entry, now_ms)]:
             del self._producers[producer_id]
         limit_ms = monotonic_ms - self.config.producer_id_expiration_ms
@@ -185,12 +185,12 @@ class ProducerStateManager:
         return entry.current_txn_first_offset == NO_OFFSET and now_ms - entry.last_timestamp >= self.config.producer_id_expiration_ms
 
     def _forget_one_producer(self) -> None:
-        """Makes room as if a producer had expired: of those looked at, the one whose last batch is farthest back in the log, which no
-        client can forge. Never one with a transaction open. Those that stay are looked at again after all others."""
-        looked_at = list(islice(self._producers.values(), _LOOKED_AT))
-        silent = [entry for entry in looked_at if entry.current_txn_first_offset == NO_OFFSET]
-        oldest = min(silent, key=lambda entry: entry.last_data_offset, default=None)
-        for entry in looked_at:
+        """Removes one producer as if it had expired: of some candidates, the one whose last batch has the lowest offset, which no client
+        can forge. A producer with an open transaction stays. The other candidates move to the end of the order."""
+        candidates = list(islice(self._producers.values(), _EVICTION_CANDIDATES))
+        without_txn = [entry for entry in candidates if entry.current_txn_first_offset == NO_OFFSET]
+        oldest = min(without_txn, key=lambda entry: entry.last_data_offset, default=None)
+        for entry in candidates:
             del self._producers[entry.producer_id]
             if entry is not oldest:
                 self._producers[entry.producer_id] = entry
@@ -200,7 +200,7 @@ class ProducerStateManager:
     def start_verification(
         self, producer_id: int, sequence: int, producer_epoch: int, supports_epoch_bump: bool, monotonic_ms: int
     ) -> VerificationGuard:
-        """A guard to take to the coordinator and back; SENTINEL if the transaction is open here and needs none."""
+        """The guard for a request to the coordinator; SENTINEL if the transaction is already open in this partition."""
         self._require_epoch(producer_id, producer_epoch)
         if self.has_ongoing_transaction(producer_id, producer_epoch):
             return SENTINEL
@@ -208,7 +208,7 @@ class ProducerStateManager:
         if verification is None:
             verification = VerificationStateEntry(monotonic_ms, sequence, producer_epoch, supports_epoch_bump)
             if len(self._verifications) >= self.config.producers_max:
-                del self._verifications[next(iter(self._verifications))]  # the oldest: its producer has to ask again
+                del self._verifications[next(iter(self._verifications))]  # the oldest: its producer must verify again
             self._verifications[producer_id] = verification
         verification.maybe_update_lowest_sequence_and_epoch(sequence, producer_epoch)
         return verification.guard
@@ -224,16 +224,16 @@ class ProducerStateManager:
         return self._verifications.get(producer_id)
 
     def clear_verification(self, producer_id: int) -> None:
-        """The transaction has a first offset here, or has ended: the guard has done its work."""
+        """The transaction has a first offset in this partition, or has ended: the guard is no longer needed."""
         self._verifications.pop(producer_id, None)
 
     def require_verified(self, batch: Batch, presented: VerificationGuard) -> None:
-        """Raises InvalidTxnState for a batch that would open a transaction its coordinator may not know of."""
+        """Raises InvalidTxnState for a batch that would open a transaction that the coordinator has not verified."""
         if not batch.is_transactional or batch.is_control:
             return
         if self.has_ongoing_transaction(batch.producer_id, batch.producer_epoch):
             return
-        self._require_epoch(batch.producer_id, batch.producer_epoch)  # a zombie hears that it is one, and not that it was not verified
+        self._require_epoch(batch.producer_id, batch.producer_epoch)  # first, so that a zombie gets the error for its epoch
         if not self.config.transaction_verification_enabled:
             return
         verification = self._verifications.get(batch.producer_id)
@@ -251,7 +251,7 @@ class ProducerStateManager:
         return self.snapshots.oldest
 
     def take_snapshot(self, sync: bool = True) -> str | None:
-        """Writes the state at `map_end_offset`, unless that offset has a snapshot; gives the path of the file if one was written."""
+        """Writes the state at `map_end_offset`, unless that offset has a snapshot; returns the path of the file if one was written."""
         if self.map_end_offset <= self._last_snapshot_offset:
             return None
         path = self.snapshots.write(self.map_end_offset, self._producers.values(), sync)
@@ -267,18 +267,18 @@ class ProducerStateManager:
         return path
 
     def take_unsynced_snapshots(self) -> list[str]:
-        """The paths of snapshots taken without a sync since the last call: whoever asks will sync them."""
+        """The paths of snapshots written without a sync since the last call. The caller syncs them."""
         paths, self._unsynced = self._unsynced, []
         return paths
 
     def unsynced_again(self, paths: Sequence[str]) -> None:
-        """These could not be synced: the next call of `take_unsynced_snapshots` gives them again."""
+        """These could not be synced: the next call of `take_unsynced_snapshots` returns them again."""
         self._unsynced = [*paths, *self._unsynced]
 
     def truncate_and_reload(self, log_start_offset: int, log_end_offset: int, now_ms: int) -> None:
-        """Goes back to the latest snapshot within the log; the caller replays from `map_end_offset` on.
+        """Loads the latest snapshot within the log; the caller replays from `map_end_offset` on.
 
-        The log is never cut below the high watermark, so transactions that wait for it may be forgotten.
+        The log is never truncated below the high watermark, so transactions that wait for it may be dropped.
         """
         for offset in list(self.snapshots.offsets):
             if offset > log_end_offset or offset <= log_start_offset:
@@ -305,12 +305,12 @@ class ProducerStateManager:
         self.snapshots.remove_stray(segment_base_offsets)
 
     def mark_snapshot_for_deletion(self, offset: int) -> Callable[[], None] | None:
-        """Renames the snapshot of a segment that is being deleted; gives what removes the file when the segment goes."""
+        """Renames the snapshot of a segment that is being deleted; returns the call that removes the file later."""
         self._forget_unsynced(offset)
         return self.snapshots.mark_for_deletion(offset)
 
     def moved_to(self, directory: str) -> None:
-        """The directory of the log has another name now."""
+        """The directory of the log was renamed."""
         self._unsynced = [f"{directory}/{path.rpartition('/')[2]}" for path in self._unsynced]
         self.snapshots.directory = directory
 
@@ -350,7 +350,7 @@ class ProducerStateManager:
 
 
 class _Transactions:
-    """Transactions by the offset where they begin, the lowest at hand."""
+    """Transactions by their first offset, with quick access to the lowest."""
 
     def __init__(self) -> None:
         self.by_first_offset: dict[int, TxnMetadata] = {}
@@ -373,7 +373,7 @@ class _Transactions:
         return txn
 
     def remove_ended_below(self, offset: int) -> None:
-        """Transactions are added in the order in which they end, so the first that ended above the offset is followed by no other below."""
+        """Transactions are added in the order in which they end, so none after the first that ended above the offset ended below it."""
         ended: list[int] = []
         for first_offset, txn in self.by_first_offset.items():
             if txn.last_offset >= offset:

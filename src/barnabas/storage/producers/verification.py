@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""Transaction verification (KIP-890): proof that the coordinator knew of a transaction when its first record was appended here.
+"""Transaction verification (KIP-890): the coordinator confirms a transaction before its first record is appended to a partition.
 
-A partition hands out a guard, asks the coordinator, and takes the record only if the guard it handed out still stands: a marker written in
-between removes it. Without this a late record would open a transaction nobody will ever end.
+The partition creates a guard, the broker asks the coordinator, and the record is appended only if the guard is still valid: a marker
+written in between removes it. Without this a late record would open a transaction that is never ended.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from mypy_extensions import i64
 
 
 class VerificationGuard:
-    """One attempt to verify one transaction. Every guard is unlike any other; it is equal to nothing but itself."""
+    """One attempt to verify one transaction. A guard is equal only to itself."""
 
     def verify(self, presented: VerificationGuard) -> bool:
-        """Whether a guard that comes back with a record is this one."""
+        """Whether the guard that an append presents is this one."""
         return presented is self and presented is not SENTINEL
 
 
-# Stands for "no guard": presented by an append that needs none, and never good for one that does.
+# Means "no guard": presented by an append that needs none. It never verifies an append that needs one.
 SENTINEL: Final = VerificationGuard()
 
 
 class VerificationStateEntry:
     """The verification under way for one producer, and the lowest sequence that waits for it.
 
-    A higher sequence must not overtake one whose verification failed and will be retried, or the retry would be out of order for ever.
+    A higher sequence must not overtake one whose verification failed and is retried: the retry would be out of order for ever.
     """
 
     def __init__(self, monotonic_ms: i64, sequence: i64, epoch: i64, supports_epoch_bump: bool) -> None:

@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""Reading a segment file batch by batch, in chunks.
+"""Reads a segment file batch by batch, in chunks.
 
-Recovery, compaction, producer-state rebuilding and searches by time all walk files through here. A chunk is bounded, whatever length a
-damaged header claims, and a batch cut short by the end of the range ends the walk.
+Recovery, rebuilding of producer state and searches by time use this. A chunk is bounded, whatever length a damaged header claims. A batch
+that is cut off by the end of the range ends the scan.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from barnabas.records.batch import Batch, read_batches, read_intact_batches
 from barnabas.storage.disk.files import AnyFile
 
 CHUNK_BYTES: Final = 1024 * 1024
-_HEADER_BYTES: Final = 17  # offset, length, leader epoch, magic: enough to know how long a batch is
+_HEADER_BYTES: Final = 17  # offset, length, leader epoch, magic: enough to compute the size of a batch
 
 
 class Chunk(NamedTuple):
-    """Whole batches read together. A batch stands at `position + batch.at` in the file and at `batch.at` in `data`."""
+    """Whole batches read together. A batch is at `position + batch.at` in the file and at `batch.at` in `data`."""
 
     position: int
     data: bytes
@@ -27,7 +27,7 @@ class Chunk(NamedTuple):
 
 
 def scan(file: AnyFile, start: int, end: int, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Chunk]:
-    """The batches between two positions of a file. Where a header makes no sense it raises CorruptRecord, after all that comes before."""
+    """The batches between two positions of a file. Raises CorruptRecord at a damaged header, after yielding the batches before it."""
     position = start
     while position < end:
         data = file.pread(min(chunk_bytes, end - position), position)
@@ -47,7 +47,7 @@ def scan(file: AnyFile, start: int, end: int, chunk_bytes: int = CHUNK_BYTES) ->
 
 
 def _whole_batch(data: bytes, available: int) -> int:
-    """The size of a batch bigger than a chunk, if the file holds all of it; else 0."""
+    """The size of a batch larger than a chunk, if the file holds all of it; else 0."""
     if len(data) < _HEADER_BYTES:
         return 0
     size = int.from_bytes(data[8:12], "big", signed=True) + 12

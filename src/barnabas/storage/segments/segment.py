@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""One segment of a log: a run of batches in a file, with its indexes.
+"""One segment of a log: a sequence of batches in a file, with its indexes.
 
 Segments do not overlap: every offset in one is at least its base offset and below the base offset of the next. Only the last one,
-the active segment, is written to. A segment never decides when to roll, what to delete or what a client may see; its Log does.
+the active segment, is written to. The Log, not the segment, decides when to roll, what to delete and what a client may read.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from librt.strings import read_i64_be
 from mypy_extensions import i64
 
-from barnabas.errors import CorruptIndex, CorruptRecord, InvalidOffset, InvalidRecord, SegmentOffsetOverflow
+from barnabas.errors import CorruptIndex, CorruptRecord, IndexEntryOutOfOrder, InvalidRecord, SegmentOffsetOverflow
 from barnabas.records.batch import MAGIC_AT, MAGIC_V0, MAGIC_V2, NO_TIMESTAMP, Batch, entry_size
 from barnabas.records.crc import ensure_valid
 from barnabas.records.reader import each_record
@@ -32,14 +32,14 @@ from barnabas.storage.segments.scan import Chunk, scan
 
 _log = logging.getLogger(__name__)
 
-# How much is read at once while walking headers from an index entry to a batch: the distance is at most one index interval and a batch.
+# How many bytes are read at once on the way from an index entry to a batch: the distance is at most one index interval and a batch.
 _SEEK_BYTES: Final = 4096
 OFFSET_MAX: Final = 2**63 - 1
 UNKNOWN_OFFSET: Final = -1
 
 
 class BatchPosition(NamedTuple):
-    """Where a batch stands in its segment file."""
+    """The position of a batch in its segment file."""
 
     position: int
     size: int
@@ -48,7 +48,7 @@ class BatchPosition(NamedTuple):
 
 
 class FileSlice(NamedTuple):
-    """Bytes of a segment, not read yet: a fetch passes them on without looking inside."""
+    """Bytes of a segment, not read yet: a fetch passes them on without parsing them."""
 
     file: AnyFile
     position: int
@@ -64,13 +64,13 @@ class FileSlice(NamedTuple):
 
 class SegmentRead(NamedTuple):
     position: int  # of the first batch
-    records: FileSlice | None  # None: nothing readable up to the bound, though the offset is here
+    records: FileSlice | None  # None: the segment has the offset, but nothing may be read up to the bound
     first_entry_incomplete: bool
-    first_offset: int = UNKNOWN_OFFSET  # of the first batch; a batch of format v0 or v1 does not tell
+    first_offset: int = UNKNOWN_OFFSET  # of the first batch; UNKNOWN_OFFSET in formats v0 and v1
 
 
-class Found(NamedTuple):
-    """A record found by its timestamp."""
+class TimestampAndOffset(NamedTuple):
+    """A record that a search by timestamp has found, with its leader epoch."""
 
     timestamp: int
     offset: int
@@ -105,19 +105,19 @@ class Segment:
         self._jitter_ms = jitter_ms
         self._created_ms = now_ms
         self._bytes_since_index = 0
-        self._max_timestamp: TimestampOffset | None = None  # read from the time index when first asked for
-        self._rolling_timestamp: int | None = None  # of the first batch: what the age of the segment is measured from
+        self._max_timestamp: TimestampOffset | None = None  # read from the time index at first use
+        self._rolling_timestamp: int | None = None  # of the first batch: the age of the segment is measured from it
 
     def __repr__(self) -> str:
         largest = self._max_timestamp.timestamp if self._max_timestamp else NO_TIMESTAMP
         return f"LogSegment(baseOffset={self.base_offset}, size={self.size}, largestRecordTimestamp={largest})"
 
     def create_indexes(self) -> None:
-        """A new segment has its index files from the start: a segment without them is taken for a damaged one."""
+        """Creates the index files of a new segment: the loader takes a segment without them for a damaged one."""
         self.offset_index.load()
         self.time_index.load()
 
-    # -- what it holds
+    # -- size and timestamps
 
     @property
     def size(self) -> int:
@@ -133,12 +133,12 @@ class Segment:
     def _last_time_entry(self) -> TimestampOffset:
         last = self.time_index.last_entry
         if last.timestamp >= 0 and not self._is_time_entry(last):
-            self._rebuild_indexes(f"{self.time_index.path} ends with {last}, which no batch bears out")
+            self._rebuild_indexes(f"{self.time_index.path} ends with {last}, which does not match any batch")
         return self.time_index.last_entry
 
     @property
     def largest_timestamp(self) -> int:
-        """What retention goes by: the largest record timestamp, or the file's modification time where records have none."""
+        """The timestamp that retention uses: the largest record timestamp, or the file's modification time if records have none."""
         largest = self.max_timestamp.timestamp
         return largest if largest >= 0 else self.modified_ms
 
@@ -152,7 +152,7 @@ class Segment:
     # -- writing
 
     def should_roll(self, config: LogConfig, added_bytes: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
-        """Any of the four conditions: full, too old, an index full, an offset out of reach of a relative offset."""
+        """Whether the segment or an index is full, the segment is too old, or the offset does not fit a relative offset."""
         size = self.file.size
         return (
             size > config.segment_bytes - added_bytes
@@ -163,12 +163,12 @@ class Segment:
         )
 
     def append(self, buffers: Sequence[bytes | memoryview], batches: Sequence[Batch]) -> None:
-        """Writes batches, to the page cache only; they are all that the buffers hold. Any of them may be due an index entry."""
+        """Writes batches to the page cache, with index entries where they are due. The buffers hold these batches and nothing else."""
         if not batches:
             return
         if not self.fits(batches[-1].last_offset):
             raise self._overflow(batches[-1].last_offset)
-        largest = self._max_timestamp or self.max_timestamp  # may have to be read; after the write nothing may fail any more
+        largest = self._max_timestamp or self.max_timestamp  # may have to be read from disk; after the write nothing may fail
         position = self.file.append(buffers)
         if position == 0:
             self._rolling_timestamp = batches[0].max_timestamp
@@ -182,7 +182,7 @@ class Segment:
             position += batch.size
 
     def _add_index_entry(self, last_offset: int, position: int, largest: TimestampOffset) -> None:
-        """A full index is only less precise; a log rolls before it comes to that, unless its settings have changed."""
+        """Skipped for a full index, which is then less precise. A log rolls before that, unless its settings have changed."""
         if not (self.offset_index.is_full or self.time_index.is_full):
             self.offset_index.append(last_offset, position)
             self.time_index.maybe_append(largest.timestamp, largest.offset)
@@ -223,7 +223,7 @@ class Segment:
         return None
 
     def start_of(self, offset: int) -> int:
-        """Where to begin walking to an offset: as far on as the index knows."""
+        """The position from which to walk to an offset: that of the nearest index entry."""
         try:
             return self._start_of(offset)
         except CorruptIndex as e:
@@ -242,7 +242,7 @@ class Segment:
         return entry
 
     def _check_entry(self, entry: OffsetPosition, offset: int, data: bytes) -> None:
-        """An index is a hint, and one that has rotted must not hide a record: where an entry leads, a batch must stand that fits."""
+        """Raises CorruptIndex unless a matching batch is at the position of the entry: a damaged index must not hide records."""
         if entry.position == 0:
             return
         base_offset = int.from_bytes(data[:8], "big", signed=True)
@@ -254,37 +254,37 @@ class Segment:
             raise CorruptIndex(f"{self.offset_index.path} leads from offset {offset} to position {entry.position}, where no batch holds it")
 
     def _is_time_entry(self, entry: TimestampOffset) -> bool:
-        """Whether the batch a time index entry points to has that timestamp."""
-        found = self.locate(entry.offset) if entry.offset >= self.base_offset else None
-        chunk = None if found is None else next(iter(self.chunks(found.position, found.position + found.size)), None)
+        """Whether the batch to which a time index entry points has that timestamp."""
+        batch = self.locate(entry.offset) if entry.offset >= self.base_offset else None
+        chunk = None if batch is None else next(iter(self.chunks(batch.position, batch.position + batch.size)), None)
         return chunk is not None and chunk.batches[0].max_timestamp == entry.timestamp
 
     def read(self, start_offset: int, max_size: int, max_position: int | None, min_one_message: bool = False) -> SegmentRead | None:
         """Batches from `start_offset` on, up to `max_size` bytes and never past `max_position`; None if the offset is past the end.
 
-        With `min_one_message` the first batch is given whole however big it is, so that a reader with a small buffer cannot starve.
+        With `min_one_message` the first batch is returned whole whatever its size, so that a reader with a small buffer can go on.
         """
         if max_size < 0:
             raise ValueError(f"Invalid max size {max_size} for log read from segment {self.file.path}")
-        found = self.locate(start_offset)
-        if found is None:
+        first = self.locate(start_offset)
+        if first is None:
             return None
-        allowed = max(max_size, found.size) if min_one_message else max_size
+        allowed = max(max_size, first.size) if min_one_message else max_size
         if allowed == 0 or max_position is None:
-            return SegmentRead(found.position, None, False, found.first_offset)
-        size = max(0, min(max_position - found.position, allowed))
-        return SegmentRead(found.position, FileSlice(self.file, found.position, size), allowed < found.size, found.first_offset)
+            return SegmentRead(first.position, None, False, first.first_offset)
+        size = max(0, min(max_position - first.position, allowed))
+        return SegmentRead(first.position, FileSlice(self.file, first.position, size), allowed < first.size, first.first_offset)
 
     def chunks(self, start: int = 0, end: int | None = None) -> Iterator[Chunk]:
         return scan(self.file, start, self.file.size if end is None else end)
 
     def next_offset(self) -> int:
-        """The offset after the last record, found from the last index entry on."""
+        """The offset after the last record, searched from the last index entry on."""
         return self._end()[0]
 
     @property
     def is_torn(self) -> bool:
-        """Whether something stands at the end that is no whole batch: nothing may be appended to that."""
+        """Whether the file does not end with a whole batch: then nothing may be appended."""
         try:
             return self._end()[1] < self.file.size
         except CorruptRecord:
@@ -307,11 +307,11 @@ class Segment:
             next_offset, position = int(last.last_offset) + 1, chunk.position + int(last.end)
         return next_offset, position
 
-    def find_by_timestamp(self, timestamp: int, first_offset: int) -> Found | None:
+    def find_by_timestamp(self, timestamp: int, first_offset: int) -> TimestampAndOffset | None:
         """The first record at or after `first_offset` whose timestamp is at least `timestamp`."""
         near = self.time_index.lookup(timestamp)
         if near.timestamp >= 0 and not self._is_time_entry(near):
-            self._rebuild_indexes(f"{self.time_index.path} holds {near}, which no batch bears out")
+            self._rebuild_indexes(f"{self.time_index.path} holds {near}, which does not match any batch")
             near = self.time_index.lookup(timestamp)
         for chunk in self.chunks(self.start_of(max(near.offset, first_offset))):
             for batch in chunk.batches:
@@ -319,10 +319,10 @@ class Segment:
                     continue
                 for record in each_record(chunk.data, batch):
                     if record.timestamp >= timestamp and record.offset >= first_offset:
-                        return Found(record.timestamp, record.offset, batch.leader_epoch)
+                        return TimestampAndOffset(record.timestamp, record.offset, batch.leader_epoch)
         return None
 
-    def find_max_timestamp(self) -> Found | None:
+    def find_max_timestamp(self) -> TimestampAndOffset | None:
         """The first record that carries the segment's largest timestamp."""
         largest = self.max_timestamp
         for chunk in self.chunks(self.start_of(largest.offset)):
@@ -330,18 +330,18 @@ class Segment:
                 if batch.max_timestamp == largest.timestamp and batch.magic > MAGIC_V0:
                     for record in each_record(chunk.data, batch):
                         if record.timestamp == largest.timestamp:
-                            return Found(record.timestamp, record.offset, batch.leader_epoch)
+                            return TimestampAndOffset(record.timestamp, record.offset, batch.leader_epoch)
         return None
 
     # -- age
 
     def age_ms(self, now_ms: int, max_timestamp: int) -> int:
-        """By record time where records have one: from the first batch to the newest; else by the clock since the segment was made."""
+        """The time from the first batch to `max_timestamp`; if records have no timestamps, the time since the segment was created."""
         first = self.first_timestamp
         if first >= 0:
             return max_timestamp - first
         if now_ms < self._created_ms:
-            self._created_ms = now_ms  # the wall clock was set back: the segment would not roll before it has caught up
+            self._created_ms = now_ms  # the wall clock was set back: otherwise the segment would not roll until the clock has caught up
         return now_ms - self._created_ms
 
     @property
@@ -358,9 +358,9 @@ class Segment:
     # -- recovery and truncation
 
     def recover(self, producers: ProducerStateManager, epochs: LeaderEpochCache | None, below: int = OFFSET_MAX) -> int:
-        """Checks every batch, rebuilds the indexes and cuts the file at the first damage. Gives the bytes cut off.
+        """Checks every batch, rebuilds the indexes and cuts the file at the first damage; returns the number of bytes cut off.
 
-        The next segment begins at `below`: past a gap, an offset from there on is damage too.
+        The next segment begins at `below`: an offset from there on is damage too.
         """
         self._reset_indexes()
         self.txn_index.reset()
@@ -389,7 +389,7 @@ class Segment:
         return cut
 
     def _check_gap(self, chunk: Chunk, number: int, expected: int, below: int) -> None:
-        """Compaction leaves gaps. But no checksum covers base offsets: one that is too low, or followed by a lower one, is damaged."""
+        """Compaction leaves gaps, but no checksum covers base offsets: one that is too low, or followed by a lower one, is damaged."""
         batch = chunk.batches[number]
         following = chunk.batches[number + 1 : number + 2] or self._batches_at(chunk.position + int(batch.end))
         limit = min([below, *(after.base_offset for after in following)])
@@ -400,14 +400,14 @@ class Segment:
             )
 
     def _batches_at(self, position: int) -> list[Batch]:
-        """The batch at a position, if there is a sound one, and some that follow."""
+        """The batch at a position and some that follow; empty if the batch is damaged."""
         try:
             return next((chunk.batches for chunk in scan(self.file, position, self.file.size, _SEEK_BYTES)), [])
         except CorruptRecord:
             return []
 
     def _rebuild_indexes(self, reason: str) -> None:
-        """Offset and time index anew, from the batches; the log stays as it is, even if it is damaged."""
+        """Rebuilds offset and time index from the batches; the log is not changed, even if it is damaged."""
         _log.warning("Rebuilding the indexes of %s from the log: %s", self.file.path, reason)
         self._reset_indexes()
         valid = indexed = 0
@@ -415,7 +415,7 @@ class Segment:
             for chunk in self.chunks():
                 for batch in chunk.batches:
                     valid, indexed = self._index_recovered(batch, valid, indexed)
-        except (CorruptRecord, InvalidOffset) as e:
+        except (CorruptRecord, IndexEntryOutOfOrder) as e:
             _log.error("Found invalid messages in log segment %s at byte offset %d: %s", self.file.path, valid, e)
         self._bytes_since_index = valid - indexed
         self.close_indexes()
@@ -445,15 +445,15 @@ class Segment:
         producers.update_map_end_offset(int(batch.last_offset) + 1)
 
     def truncate_to(self, offset: int, now_ms: int) -> int:
-        """Cuts everything from `offset` on; gives the bytes removed. An offset past the end removes nothing."""
-        found = self.locate(offset)  # before the index shrinks, or this would scan the whole file
+        """Removes everything from `offset` on; returns the number of bytes. An offset past the end removes nothing."""
+        first = self.locate(offset)  # before the index is truncated: otherwise this would scan the whole file
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
         self.txn_index.truncate_to(offset)
         removed = 0
-        if found is not None:
-            removed = self.file.size - found.position
-            self.file.truncate(found.position)
+        if first is not None:
+            removed = self.file.size - first.position
+            self.file.truncate(first.position)
         if self.file.size == 0:
             self._created_ms = now_ms
             self._rolling_timestamp = None
@@ -484,7 +484,7 @@ class Segment:
     # -- files
 
     def close_indexes(self) -> None:
-        """What a segment does when it is rolled or recovered: the last time index entry is its largest timestamp."""
+        """Completes the indexes of a segment that was rolled or recovered: the last time index entry is the largest timestamp."""
         largest = self.max_timestamp
         self.time_index.maybe_append(largest.timestamp, largest.offset, skip_full_check=True)
         self.offset_index.trim_to_valid_size()
@@ -502,7 +502,7 @@ class Segment:
             target.sync()
 
     def rename_suffix(self, old: str, new: str) -> None:
-        """Renames all files of the segment, `.log` first: it is the one that says the segment exists."""
+        """Renames all files of the segment, `.log` first: a segment exists if its `.log` does."""
         for part in (self.file, self.offset_index, self.time_index, self.txn_index):
             path = part.path
             renamed = path.removesuffix(old) + new if old else path + new
@@ -512,7 +512,7 @@ class Segment:
         self.suffix = new
 
     def moved_to(self, directory: str) -> None:
-        """The directory was renamed under the open files."""
+        """The directory of the log was renamed."""
         for part in (self.file, self.offset_index, self.time_index, self.txn_index):
             part.renamed(f"{directory}/{part.path.rpartition('/')[2]}")
 
@@ -525,7 +525,7 @@ class Segment:
         self.file.close()
 
     def close_handlers(self) -> None:
-        """Lets go of the files without writing anything: the disk under them has failed."""
+        """Closes the files without writing, because the disk has failed or the segment is deleted."""
         self.offset_index.close(discard=True)
         self.time_index.close(discard=True)
         self.txn_index.close()

@@ -1,7 +1,7 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
 """The segments of one log, in order of their base offsets.
 
-Appending always happens at the end and lookups are by floor, so two parallel lists and a binary search do what a skip list does elsewhere.
+Segments are added at the end and looked up by floor, so two parallel lists and a binary search do what Kafka's skip list does.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Segments:
         return self.get(base_offset) is not None
 
     def add(self, segment: Segment) -> None:
-        """Adds a segment, in place of one with the same base offset."""
+        """Adds a segment; it replaces one with the same base offset."""
         at = bisect_left(self._bases, segment.base_offset)
         if at < len(self._bases) and self._bases[at] == segment.base_offset:
             self._segments[at] = segment
@@ -66,7 +66,7 @@ class Segments:
         return list(self._bases)
 
     def floor(self, offset: int) -> Segment | None:
-        """The segment an offset belongs to: the last that begins at or before it."""
+        """The segment that contains an offset: the last that begins at or before it."""
         at = bisect_right(self._bases, offset) - 1
         return self._segments[at] if at >= 0 else None
 
@@ -80,7 +80,7 @@ class Segments:
         return self._segments[at] if at >= 0 else None
 
     def between(self, start: int, end: int) -> list[Segment]:
-        """The segments that may hold offsets in [start, end), the one `start` falls into included."""
+        """The segments that may hold offsets in [start, end), the one that contains `start` included."""
         if end <= start:
             return []
         low = max(0, bisect_right(self._bases, start) - 1)

@@ -1,7 +1,7 @@
-"""Replacing segments of a log by others, so that a crash at any moment leaves one or the other, never a mixture.
+"""Replaces segments of a log by others, so that a crash at any moment leaves the old or the new ones, never a mixture.
 
 Compaction turns many segments into one; splitting turns one into many. Both write `.cleaned` files, rename them to `.swap` when they are
-complete, rename the originals to `.deleted`, and only then drop the `.swap`. What the loader does with each suffix mirrors this order.
+complete, rename the originals to `.deleted`, and only then remove the suffix `.swap`. The loader handles each suffix by this order.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 def new_cleaned_segment(files: AnyFiles, directory: str, base_offset: int, config: LogConfig, now_ms: int) -> Segment:
-    """An empty segment with the suffix `.cleaned`, after removing what an earlier attempt may have left."""
+    """An empty segment with the suffix `.cleaned`. Files of an earlier attempt are removed."""
     for kind in names.SEGMENT_SUFFIXES:
         files.remove(names.segment_file(directory, base_offset, kind, names.CLEANED_SUFFIX), missing_ok=True)
     segment = Segment(files, directory, base_offset, config, now_ms, suffix=names.CLEANED_SUFFIX)
@@ -35,9 +35,9 @@ def new_cleaned_segment(files: AnyFiles, directory: str, base_offset: int, confi
 def replace_segments(
     segments: Segments, new: Sequence[Segment], old: Sequence[Segment], directory: str, files: AnyFiles, host: LogHost, delete_delay_ms: int
 ) -> list[Segment]:
-    """Puts `new` (all `.cleaned` and flushed) in the place of `old`; gives the old ones that are gone for good."""
+    """Replaces `old` by `new` (all `.cleaned` and flushed); returns the old segments whose base offset no new one has."""
     replaced = [segment for segment in old if segments.get(segment.base_offset) is segment]
-    # Last first: if only some become .swap, the .cleaned of a lower offset tells the loader that the set is incomplete.
+    # Last first: if only some become .swap, a .cleaned file with a lower offset shows the loader that the set is incomplete.
     for segment in sorted(new, key=lambda s: s.base_offset, reverse=True):
         segment.rename_suffix(names.CLEANED_SUFFIX, names.SWAP_SUFFIX)
     files.sync_dir(directory)
@@ -56,29 +56,29 @@ def replace_segments(
 
 
 def split_overflowed(segment: Segment, directory: str, files: AnyFiles, config: LogConfig, now_ms: int) -> list[Segment]:
-    """Copies a segment into as many as it takes for every offset to be within reach of its base offset. All are `.cleaned`."""
+    """Copies a segment into several, so that every offset fits into 31 bits relative to its base offset. All are `.cleaned`."""
     _log.info("Splitting overflowed segment %s", segment)
-    made: list[Segment] = []
+    parts: list[Segment] = []
     try:
         for data, batch in _sound_batches(segment):
-            if not made or not made[-1].fits(int(batch.last_offset)):
+            if not parts or not parts[-1].fits(int(batch.last_offset)):
                 first = batch.base_offset if batch.magic >= MAGIC_V2 else legacy.base_offset(data, batch)
-                made.append(new_cleaned_segment(files, directory, int(first), config, now_ms))
-            made[-1].append([memoryview(data)[batch.at : batch.end]], [batch])
-        _copy_rest(segment, made[-1], sum(part.size for part in made))
-        for part in made:
+                parts.append(new_cleaned_segment(files, directory, int(first), config, now_ms))
+            parts[-1].append([memoryview(data)[batch.at : batch.end]], [batch])
+        _copy_rest(segment, parts[-1], sum(part.size for part in parts))
+        for part in parts:
             part.close_indexes()
             part.flush()
             files.set_modified_ms(part.file.path, segment.modified_ms)
     except BaseException:
-        for part in made:
+        for part in parts:
             part.delete()
         raise
-    return made
+    return parts
 
 
 def _sound_batches(segment: Segment) -> Iterator[tuple[bytes, Batch]]:
-    """Batches with the bytes they stand in, up to the first that makes no sense or whose offsets do not rise."""
+    """Batches with the bytes that contain them, up to the first that is damaged or whose offsets do not rise."""
     last_offset = -1
     try:
         for chunk in segment.chunks():
@@ -92,7 +92,7 @@ def _sound_batches(segment: Segment) -> Iterator[tuple[bytes, Batch]]:
 
 
 def _copy_rest(segment: Segment, last: Segment, position: int) -> None:
-    """What is no batch goes along, after the last one: recovery shall find it there, cut it off and know that it did."""
+    """Copies the bytes behind the last whole batch too: recovery must find them, cut them off, and know that the log was damaged."""
     while position < segment.size:
         rest = segment.file.pread(CHUNK_BYTES, position)
         last.file.append_bytes(rest)

@@ -1,4 +1,5 @@
-"""How a cluster is, as `barnabas status` shows it: plain values, and what is wrong with them. Nothing here asks a cluster or prints."""
+"""The health of a cluster, as `barnabas status` shows it: plain values and the problems in them. This module sends nothing and prints
+nothing."""
 
 from __future__ import annotations
 
@@ -7,9 +8,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal
 
 Severity = Literal["critical", "warning"]
-_FULL_SHARE: Final = 0.9  # of a disk that is used: more is worth a warning
+_FULL_SHARE: Final = 0.9  # the used share of a disk above which it is a problem
 _NAMES_MAX: Final = 5
-STORE_NAME: Final = "barnabas.db"  # of the embedded metadata store, which a broker names among its log directories while it fails
+STORE_NAME: Final = "barnabas.db"  # the embedded metadata store; a broker lists it among its log directories while writing to it fails
 
 
 @dataclass(frozen=True)
@@ -20,9 +21,9 @@ class Broker:
     is_fenced: bool
     leads: int
     replicas: int
-    apis: int | None  # how many requests it understands; None if it did not answer
-    version: str | None  # of the metadata that it supports at most, where it says so
-    is_down: bool = False  # nothing listens at its address, although the cluster still names it
+    apis: int | None  # the number of APIs it supports; None if it did not answer
+    version: str | None  # the highest metadata version it supports, if it reports one
+    is_down: bool = False  # nothing listens at its address, although the cluster still lists it
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Partition:
 
     @property
     def min_isr_asked(self) -> int:
-        """How many in-sync replicas a leader asks for with acks=all: never more than the partition has, in Kafka too."""
+        """The in-sync replicas that a leader requires for acks=all: never more than the partition has replicas, as in Kafka."""
         return min(self.min_isr, len(self.replicas))
 
     @property
@@ -52,12 +53,13 @@ class Partition:
 
     @property
     def is_at_min_isr(self) -> bool:
-        """One replica fewer, and producers with acks=all would be refused; a partition that never had more replicas is not meant."""
+        """With one in-sync replica less, producers with acks=all would be refused. False for a partition that has no more replicas than
+        that."""
         return len(self.isr) == self.min_isr_asked < len(self.replicas)
 
     @property
     def has_other_leader(self) -> bool:
-        """Whether somebody leads it who is not its preferred replica."""
+        """Whether the leader is not the preferred replica."""
         return self.leader is not None and self.leader != self.replicas[0]
 
 
@@ -73,7 +75,7 @@ class LogDir:
 
     @property
     def used_share(self) -> float | None:
-        """Of the volume, by whatever is on it."""
+        """The used share of the volume."""
         if not self.volume_bytes or self.free_bytes is None:
             return None
         return 1 - self.free_bytes / self.volume_bytes
@@ -85,7 +87,7 @@ class Group:
     type: str
     state: str
     members: int | None
-    lag: int | None  # records behind the ends of its partitions; None without an offset
+    lag: int | None  # records between the committed offsets and the log end offsets; None without an offset
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,7 @@ class Problem:
 
 @dataclass
 class Health:
-    """One look at a cluster. `unknown` says for each part that could not be asked for why not."""
+    """The state of a cluster at one moment. `unknown` has the reason for each part that could not be read."""
 
     cluster_id: str | None = None
     controller: int | None = None
@@ -127,7 +129,7 @@ class Health:
         return "CRITICAL" if "critical" in severities else "WARNING" if severities else "HEALTHY"
 
     def problems(self) -> list[Problem]:
-        """What somebody should look at, the worst first."""
+        """The problems, the worst first."""
         return sorted(self._problems(), key=lambda problem: problem.severity)
 
     def _problems(self) -> Iterator[Problem]:

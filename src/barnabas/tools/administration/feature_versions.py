@@ -1,4 +1,4 @@
-"""The features of a KRaft cluster and their levels, as Apache Kafka 4.2 knows them; kafka-features tells them without asking a broker."""
+"""The features of a KRaft cluster and their levels in Apache Kafka 4.2; kafka-features prints them without a broker."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ DEPENDENCIES: Final = {("eligible.leader.replicas.version", 1): {METADATA_VERSIO
 
 
 def metadata_level(text: str) -> int:
-    """The level of `4.2-IV1`, or of the last released one of `4.2`; raises ValueError in Kafka's words."""
+    """The level of `4.2-IV1`, or of the last released one of `4.2`; raises ValueError with Kafka's text."""
     key = ".".join(text.split(".")[:2])
     if key in METADATA_VERSIONS:
         return METADATA_VERSIONS[key]

@@ -1,6 +1,6 @@
-"""The offsets of consumer groups: what is committed beside what there is, where to reset them, and which to delete.
+"""The offsets of consumer groups: committed and log end offsets, resets and deletions.
 
-Used by kafka-consumer-groups and kafka-streams-application-reset. Where Kafka's tool refuses or warns, so does this, in its words.
+Used by kafka-consumer-groups and kafka-streams-application-reset, with the errors and warnings of Kafka's tools.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def topic_partitions(admin: Admin, topics: Iterable[str], timeout_ms: int) -> di
 
 
 def offset_rows(admin: Admin, group: str, description: Any, timeout_ms: int) -> list[group_text.Row]:
-    """A line for each partition that a member has or that has an offset."""
+    """A row for each partition that is assigned to a member or has a committed offset."""
     committed = committed_offsets(admin, group, timeout_ms)
     rows: list[group_text.Row] = []
     assigned: set[TopicPartition] = set()
@@ -106,7 +106,7 @@ def _rows(
 
 
 class Resets:
-    """Where the offsets of groups are to go, and the change itself unless it is only shown."""
+    """Computes the new offsets of groups, and commits them unless the command is a dry run."""
 
     def __init__(self, admin: Admin, options: Options, timeout_ms: int) -> None:
         self._admin = admin
@@ -285,7 +285,7 @@ def as_csv(plan: Mapping[str, Offsets], *, with_group: bool) -> str:
 
 
 def _csv(text: str) -> str:
-    """Quoted where Kafka's writer of CSV quotes: long texts always, short ones where a character may need it."""
+    """Quoted as Kafka's CSV writer quotes: long texts always, short ones if a character needs it."""
     if len(text) > 24 or any(ord(character) < ord("-") for character in text):
         return '"' + text.replace('"', '""') + '"'
     return text

@@ -36,7 +36,7 @@ def print_groups(groups: Sequence[tuple[str, str, str]], with_type: bool, with_s
 
 
 def is_worth_printing(group: str, state: str, rows: int) -> bool:
-    """Says what has to be said about a group's state, and whether there is anything to print."""
+    """Prints the warning about a group's state, and returns whether there are rows to print."""
     if state == "Dead":
         print(f"\nError: Consumer group '{group}' does not exist.")
     elif state == "Empty":

@@ -1,6 +1,6 @@
-"""The half of kafka-configs that is about clients: quotas of users, client ids and addresses, and SCRAM credentials.
+"""The part of kafka-configs for clients: quotas of users, client ids and addresses, and SCRAM credentials.
 
-Refusals are those of Apache Kafka 4.2, made before anything is sent.
+Errors are those of Apache Kafka 4.2, raised before anything is sent.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def alter_ips(admin: Admin, types: Sequence[str], names: Sequence[str], added: M
 
 
 def as_json(admin: Admin, types: Sequence[str], names: Sequence[str]) -> list[dict[str, Any]]:
-    """The quotas, and of users their credentials too; a name that is null stands for the default."""
+    """The quotas, and the credentials of users; a null name is the default entity."""
     found: list[dict[str, Any]] = [
         {"entity": dict(entity), "quotas": dict(values)} for entity, values in _quotas(admin, types, names).items()
     ]
@@ -103,7 +103,7 @@ def describe_scram(admin: Admin, names: Sequence[str]) -> None:
 
 
 def _only(what: str, kind: str, collection: str, names: Sequence[str]) -> str:
-    """Kafka shows Scala's collections as they call themselves."""
+    """Kafka prints the toString of Scala's collections."""
     return f"Only {what} for '{kind}' using --bootstrap-server. Unexpected config names: {collection}({', '.join(names)})"
 
 

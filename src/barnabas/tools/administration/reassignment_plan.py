@@ -1,6 +1,6 @@
 """Plans of kafka-reassign-partitions: their JSON, what is wrong with one, which replicas it moves, and what a throttle has to cover.
 
-Plain functions over plain values; nothing here asks a cluster.
+Plain functions over plain values; this module sends nothing.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Replica(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """What a file asks for, in its order and with its repetitions."""
+    """The content of a plan file, in its order and with its repetitions."""
 
     partitions: list[tuple[TopicPartition, list[int]]]
     log_dirs: dict[Replica, str]
@@ -69,7 +69,7 @@ class Plan:
 
 
 class Reassignment(Protocol):
-    """One that is under way, as the admin client lists it."""
+    """A reassignment in progress, as the admin client lists it."""
 
     @property
     def replicas(self) -> tuple[int, ...]: ...
@@ -79,7 +79,7 @@ class Reassignment(Protocol):
 
 @dataclass
 class Move:
-    """From where a partition is copied, and to where."""
+    """The source and target replicas of a partition that is copied."""
 
     sources: set[int]
     destinations: set[int] = field(default_factory=set)
@@ -110,7 +110,7 @@ def parse_plan(text: str) -> Plan:
 
 
 def check_plan(plan: Plan) -> dict[TopicPartition, list[int]]:
-    """The replicas by partition; refuses a plan that cannot be executed."""
+    """The replicas by partition; raises an error for a plan that cannot be executed."""
     if not plan.partitions:
         raise AdminCommandFailed("Partition reassignment list cannot be empty")
     if not all(replicas for _, replicas in plan.partitions):
@@ -180,7 +180,7 @@ def check_racks(brokers: Sequence[BrokerMetadata]) -> None:
 
 
 def propose(current: Assignment, brokers: Sequence[BrokerMetadata], random: Random) -> dict[TopicPartition, list[int]]:
-    """New replicas for all partitions of the topics, as `spread` makes them, refused as a controller of today refuses them."""
+    """New replicas for all partitions of the topics from `spread`, with the errors of Kafka 4.2's controller."""
     for partitions in _by_topic(current).values():
         factor = len(current[partitions[0]])
         if not brokers:
@@ -220,8 +220,8 @@ def plural(counted: Sized) -> str:
 
 
 def moves(under_way: Mapping[TopicPartition, Reassignment], proposed: Assignment, current: Assignment) -> Moves:
-    """What is copied from where to where: what is under way already, and what the plan adds. A partition that is on its way keeps its
-    sources, for they are the replicas it had before."""
+    """The moves of the reassignments in progress and of the plan. A partition that is being reassigned keeps its sources, because they are
+    its replicas before the reassignment."""
     found = {
         partition: Move(set(each.replicas) - set(each.adding_replicas), set(each.adding_replicas)) for partition, each in under_way.items()
     }
@@ -234,12 +234,12 @@ def moves(under_way: Mapping[TopicPartition, Reassignment], proposed: Assignment
 
 
 def leader_throttles(found: Moves) -> dict[str, str]:
-    """By topic the replicas that are read from: all those of before the move."""
+    """The throttled leader replicas by topic: all replicas before the move."""
     return _throttled(found, {partition: move.sources for partition, move in found.items()})
 
 
 def follower_throttles(found: Moves) -> dict[str, str]:
-    """By topic the replicas that are written to: only those that are new."""
+    """The throttled follower replicas by topic: only the new ones."""
     return _throttled(found, {partition: move.destinations - move.sources for partition, move in found.items()})
 
 
@@ -248,7 +248,7 @@ def moving_brokers(found: Moves) -> list[int]:
 
 
 def duplicates(values: Iterable[T]) -> list[T]:
-    """Those that come more than once, each once."""
+    """The values that occur more than once, each listed once."""
     seen: set[T] = set()
     repeated: dict[T, None] = {}
     for value in values:
@@ -295,7 +295,7 @@ def _parsed(text: str) -> Any:
 
 
 def _refusal(text: str, error: json.JSONDecodeError) -> str:
-    """Jackson's words for a file that breaks off; for other mistakes where the first one is."""
+    """Jackson's text for a truncated file; for other errors the position of the first one."""
     rest = text[error.pos :]
     opened = _unclosed(text)
     if not rest.strip() and opened is not None:
@@ -309,7 +309,7 @@ def _refusal(text: str, error: json.JSONDecodeError) -> str:
 
 
 def _unclosed(text: str) -> tuple[str, int, int] | None:
-    """The last bracket that is still open at the end: which, in which line, in which column."""
+    """The last bracket that is still open at the end, with its line and column."""
     opened: list[tuple[str, int]] = []
     for token in re.finditer(r'"(?:[^"\\]|\\.)*"?|[\[\]{}]', text):
         if token[0] in "[{":

@@ -1,4 +1,4 @@
-"""Whether the replicas of partitions hold the same batches: what kafka-replica-verification decides. Asks nobody and prints nothing."""
+"""Compares the batches of the replicas of partitions, for kafka-replica-verification. This module sends nothing and prints nothing."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ class FetchedBatch:
 
 @dataclass(frozen=True)
 class Fetched:
-    """What one replica answered."""
+    """The Fetch result of one replica."""
 
     high_watermark: int = _NOTHING
     batches: Sequence[FetchedBatch] = ()
 
 
 class OffsetsDiffer(Exception):
-    """Replicas that do not even agree where batches end: comparing on makes no sense."""
+    """The replicas do not agree on the offsets of batches, so that the comparison ends."""
 
 
 class ReplicaBuffer:
-    """Compares what the replicas answered, batch by batch and up to their high watermarks, and remembers how far it has come."""
+    """Compares the fetched batches of the replicas up to their high watermarks, and keeps the offset that was reached."""
 
     def __init__(self, initial_offsets: Mapping[TopicPartition, int], report_interval_ms: int, now_ms: int) -> None:
         self.offsets = dict(initial_offsets)
@@ -80,7 +80,7 @@ class ReplicaBuffer:
 
 
 def _rows(replicas: Mapping[int, Fetched]) -> Iterator[list[tuple[int, FetchedBatch]]]:
-    """The batches of all replicas side by side, as long as each has one below its high watermark."""
+    """The batches of all replicas in rows, as long as each replica has one below its high watermark."""
     visible = {
         replica: [batch for batch in fetched.batches if batch.last_offset < fetched.high_watermark]
         for replica, fetched in sorted(replicas.items())

@@ -84,7 +84,7 @@ def _log_dir(each: LogDir) -> Sequence[str]:
 
 
 def _groups(groups: Sequence[Group], everything: bool) -> Iterator[str]:
-    """Those that are furthest behind come first."""
+    """The groups with the largest lag come first."""
     ordered = sorted(groups, key=lambda group: (-(group.lag or 0), group.name))
     shown = ordered if everything else ordered[:_GROUPS_MAX]
     rows = [(group.name, group.type, group.state, "-" if group.members is None else str(group.members), _lag(group.lag)) for group in shown]
@@ -108,7 +108,7 @@ def size_text(size: int) -> str:
 
 
 def _table(headers: Sequence[str], rows: Iterator[Sequence[str]] | Sequence[Sequence[str]]) -> Iterator[str]:
-    """Columns with two blanks between them, cut where the terminal ends."""
+    """Columns with two blanks between them, cut to the width of the terminal."""
     cells = [headers, *rows]
     widths = [max(_width(row[column]) for row in cells) for column in range(len(headers))]
     limit = shutil.get_terminal_size((1000, 24)).columns
@@ -120,7 +120,7 @@ def _table(headers: Sequence[str], rows: Iterator[Sequence[str]] | Sequence[Sequ
 
 
 def _width(text: str) -> int:
-    """Without the codes of colours."""
+    """The width of a text without colour codes."""
     plain = text
     while "\x1b[" in plain:
         before, _, rest = plain.partition("\x1b[")

@@ -25,7 +25,7 @@ def warn_collision(name: str) -> None:
 
 
 def chosen_topics(names: Sequence[str], options: Options) -> list[str]:
-    """Those of the topics that --topic and --exclude-internal leave."""
+    """The topics that --topic and --exclude-internal select."""
     exclude = options.has("exclude-internal")
     pattern = options.optional("topic")
     if pattern is None:
@@ -59,7 +59,7 @@ def parse_replica_assignment(text: str) -> dict[int, list[int]]:
 
 
 def parse_configs(pairs: Sequence[str]) -> dict[str, str]:
-    """`name=value` each, checked as Kafka's tool checks them before it asks anybody."""
+    """Parses `name=value` pairs, validated as Kafka's tool does before it connects."""
     from barnabas.storage.log_config import LogConfig
     from barnabas.storage.topic_configs import topic_config_key
 

@@ -1,4 +1,4 @@
-"""The command lines of those tools of Kafka that have sub-commands or positional words: Python's argparse, with Kafka's refusals.
+"""Parses the command lines of Kafka's tools that have sub-commands or positional arguments: argparse, with Kafka's error texts.
 
 Kafka uses argparse4j for these, a translation of Python's argparse to Java; what differs are the texts of errors and the exit code, 1.
 """
@@ -20,7 +20,7 @@ _LIMITS: Final = {"Integer": 2**31, "Long": 2**63, "Short": 2**15}
 
 
 class ArgumentsRefused(Exception):
-    """A command line that makes no sense; the text is argparse4j's."""
+    """An invalid command line; the text is argparse4j's."""
 
     def __init__(self, message: str, usage: str, prog: str) -> None:
         super().__init__(message)
@@ -29,7 +29,7 @@ class ArgumentsRefused(Exception):
 
 
 class Parser(ArgumentParser):
-    """Raises ArgumentsRefused where argparse would end the process."""
+    """Raises ArgumentsRefused instead of ending the process."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**{"allow_abbrev": False, "formatter_class": _Formatter, **settings})
@@ -38,14 +38,14 @@ class Parser(ArgumentParser):
         raise ArgumentsRefused(_translated(message, self), self.format_usage(), self.prog.split()[0])
 
     def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
-        """After --help, which Kafka's tools end with 1."""
+        """Ends the tool after --help, with exit code 1 as Kafka's tools do."""
         raise Ended(1)
 
     def add_version(self) -> None:
         self.add_argument("-v", "--version", action=_Version, nargs=0, help="show the version of Kafka that this stands in for")
 
     def add_json(self) -> None:
-        """May stand before a command and after it."""
+        """Adds --json, which is accepted before and after a sub-command."""
         self.set_defaults(json=False)
         for parser in (self, *self._commands().values()):
             parser.add_argument(
@@ -53,7 +53,7 @@ class Parser(ArgumentParser):
             )
 
     def _unknown(self, arguments: list[str]) -> str | None:
-        """The first option that there is not: argparse4j complains of it before it misses anything."""
+        """The first unknown option: argparse4j reports it before missing arguments."""
         parser: Parser = self
         is_value = False
         for word in arguments:
@@ -64,7 +64,7 @@ class Parser(ArgumentParser):
             elif action is not None:
                 is_value = action.nargs is None and word in known
             elif any(each.nargs == REMAINDER for each in parser._actions):
-                return None  # what follows belongs to a command of its own
+                return None  # the rest belongs to a sub-command
             elif re.match("--?[a-zA-Z]", word):
                 return word
             else:
@@ -86,7 +86,7 @@ class Parser(ArgumentParser):
 
 
 class _Version(Action):
-    """Counts before anything else that may be wrong."""
+    """Handles --version before any other error is reported."""
 
     def __call__(self, parser: ArgumentParser, namespace: Namespace, values: Any, option_string: str | None = None) -> None:
         raise ShowVersion
@@ -98,7 +98,7 @@ class _Formatter(HelpFormatter):
 
 
 def number(kind: str) -> Callable[[str], int]:
-    """A type for a number of Java's; refuses as argparse4j does."""
+    """An argparse type for a Java number; its errors are those of argparse4j."""
     limit = _LIMITS[kind]
 
     def parse(text: str) -> int:
@@ -110,7 +110,7 @@ def number(kind: str) -> Callable[[str], int]:
 
 
 def failed(error: Exception) -> int:
-    """How the tools with such arguments end: a refusal with the usage, anything else with its message."""
+    """Ends a tool after an exception: prints the usage for an invalid command line, otherwise the message."""
     if isinstance(error, ArgumentsRefused):
         print(refused_text(error), file=sys.stderr)
         return 1
@@ -118,7 +118,7 @@ def failed(error: Exception) -> int:
 
 
 def refused_text(refused: ArgumentsRefused) -> str:
-    """What argparse4j prints on stderr: the usage, and the tool's name before the error."""
+    """The text that argparse4j prints on stderr: the usage, and the tool's name before the error."""
     return f"{refused.usage.rstrip()}\n{refused.prog}: error: {refused}"
 
 
@@ -129,7 +129,7 @@ def _translated(message: str, parser: ArgumentParser) -> str:
         return f"argument {names[0]} is required" if all(name.startswith("-") for name in names) else "too few arguments"
     choice = _CHOICE.fullmatch(message)
     if choice and not (choice["who"] or "").startswith("argument -"):
-        return f"invalid choice: {choice['value']} (choose from {choice['choices']})"  # a command
+        return f"invalid choice: {choice['value']} (choose from {choice['choices']})"  # a sub-command
     if choice:
         choices = "{" + choice["choices"].replace("'", "").replace(", ", ",") + "}"
         return f"{choice['who']}invalid choice: {choice['value']} (choose from {choices})"

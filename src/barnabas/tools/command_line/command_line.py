@@ -1,10 +1,12 @@
-"""The command line of this process as the process list shows it to every user (`ps`, /proc/PID/cmdline)."""
+"""The command line of this process as every user sees it in the process list (`ps`, /proc/PID/cmdline)."""
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterator
 from typing import Final
+
+from barnabas import system
 
 OVERRIDE: Final = b"--override"
 _ARG_START: Final = 48 - 3  # fields of proc(5)'s stat, counted from 3, which follows the name in brackets
@@ -13,9 +15,9 @@ _STARS: Final = 8
 
 
 def hide_overrides(is_secret: Callable[[str], bool]) -> None:
-    """Overwrites the values of secret settings given by --override where the kernel reads the command line.
+    """Overwrites the values of secret settings of --override in the memory from which the kernel reads the command line.
 
-    On Linux; elsewhere they stay visible.
+    Works on Linux only; on other systems they stay visible.
     """
     found = _arguments()
     if found is None:
@@ -27,7 +29,7 @@ def hide_overrides(is_secret: Callable[[str], bool]) -> None:
 
 
 def secret_values(arguments: bytes, is_secret: Callable[[str], bool]) -> Iterator[tuple[int, int]]:
-    """Where the values stand, begin and end, in arguments that each end with a NUL byte."""
+    """The start and end positions of the values in NUL-terminated arguments."""
     start, follows = 0, False
     for argument in arguments.split(b"\0"):
         given = argument if follows else argument.removeprefix(OVERRIDE + b"=") if argument.startswith(OVERRIDE + b"=") else b""
@@ -40,7 +42,9 @@ def secret_values(arguments: bytes, is_secret: Callable[[str], bool]) -> Iterato
 
 
 def _arguments() -> tuple[int, bytes] | None:
-    """Their address in this process, and the bytes there."""
+    """The address of the arguments in this process, and their bytes."""
+    if not system.HAS_PROC:
+        return None
     try:
         with open("/proc/self/stat", "rb") as stat, open("/proc/self/cmdline", "rb") as command_line:
             fields = stat.read().rpartition(b") ")[2].split()

@@ -1,6 +1,6 @@
-"""How the commands that run a broker end: a code that says why, and one line that names the fix.
+"""The exit codes of the commands that run a broker, and the one line that names the cause and the fix.
 
-Scripts and service managers decide by the code, people by the line. An error that is expected never shows a traceback.
+Scripts and service managers act on the code, people on the line. An expected error never shows a traceback.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ExitCode(IntEnum):
 
 
 class CannotRun(Exception):
-    """Why a command ends here; the text is what its user reads."""
+    """An error that ends a command; the text is printed for the user."""
 
     def __init__(self, code: ExitCode, text: str) -> None:
         super().__init__(text)
@@ -54,7 +54,7 @@ _IN_USE: Final = "stop it, or give this broker a directory of its own in log.dir
 
 
 def explain(error: BaseException) -> CannotRun | None:
-    """What an error at the start means to who starts it; None for one that only our own mistake can cause."""
+    """The exit code and text for an error at start-up; None for an error that only a bug of ours can cause."""
     if isinstance(error, CannotRun):
         return error
     if isinstance(error, InvalidConfig | DuplicateBrokerRegistration):

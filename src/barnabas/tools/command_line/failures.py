@@ -1,7 +1,7 @@
-"""What can go wrong in a command-line tool, in the words of Kafka's tools, and how a tool ends.
+"""The errors of command-line tools, with the texts of Kafka's tools, and how a tool ends.
 
-Kafka's tools print the message of a Java exception and often its stack trace; ours print the message and never a trace. Where Kafka's trace
-is the only place of the message, the line with the exception's Java name stands for it, since that is what people search for.
+Kafka's tools print the message of a Java exception and often its stack trace; ours print the message and never a trace. Where Kafka
+prints the message only in a trace, ours print the line with the exception's Java name, because people search for that.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.tools.command_line.options import KAFKA_VERSION, ShowUsage, ShowVersion, UsageError
 
 _COMMON: Final = "org.apache.kafka.common"
-# Java's exceptions are mostly called as the codes are; these are not.
+# Java's exceptions are mostly named after the error codes; these are not.
 _JAVA_NAMES: Final = {
     -1: "UnknownServerException",
     2: "CorruptRecordException",
@@ -67,7 +67,7 @@ _CONSTRUCTIONS: Final = {
 
 
 class ToolError(Exception):
-    """Why a tool cannot do what it was told; `java_name` is Kafka's exception for it."""
+    """The base class of errors of tools; `java_name` is Kafka's exception."""
 
     java_name = "java.lang.RuntimeException"
 
@@ -99,13 +99,13 @@ class NoSuchFile(ToolError):
 
 
 class Unreadable(ToolError):
-    """IOException: a file with a plan that is not there."""
+    """IOException: a file with a plan that does not exist."""
 
     java_name = "java.io.IOException"
 
 
 class ClientNotMade(ToolError):
-    """Kafka's clients say only this where the addresses are wrong; why is told by the exception that caused it."""
+    """Kafka's clients raise this for wrong addresses; the reason is in the cause."""
 
     java_name = f"{_COMMON}.KafkaException"
 
@@ -115,13 +115,13 @@ class ClientNotMade(ToolError):
 
 
 class ConfigRefused(ToolError):
-    """ConfigException: a setting of a client that it cannot have."""
+    """ConfigException: an invalid setting of a client."""
 
     java_name = f"{_COMMON}.config.ConfigException"
 
 
 class NotSent(KafkaError):
-    """KafkaException: no broker was found to send something to; why is told by the error that caused it."""
+    """KafkaException: no broker was found for a request; the reason is in the cause."""
 
     def __init__(self, message: str, cause: KafkaError) -> None:
         super().__init__(message)
@@ -130,7 +130,7 @@ class NotSent(KafkaError):
 
 @contextmanager
 def sending_to_all(request: str) -> Generator[None, None, None]:
-    """What is asked of every broker fails in another way where no broker is found."""
+    """Requests that go to every broker raise NotSent if no broker is found."""
     try:
         yield
     except KafkaError as error:
@@ -140,7 +140,7 @@ def sending_to_all(request: str) -> Generator[None, None, None]:
 
 
 class Execution(ToolError):
-    """ExecutionException: an answer of the cluster that Kafka's tool passes on with the name of its class."""
+    """ExecutionException: an error of the cluster that Kafka's tool prints with the name of its class."""
 
     java_name = "java.util.concurrent.ExecutionException"
 
@@ -176,7 +176,7 @@ def wrapped_execution() -> Generator[None, None, None]:
 
 
 class Ended(BaseException):
-    """The tool has said all it has to say; ends with this code. Like SystemExit, it is none of the errors that a tool tells of."""
+    """Ends the tool with this code; everything is printed already. Like SystemExit, it is not an Exception."""
 
     def __init__(self, code: int) -> None:
         super().__init__(code)
@@ -209,21 +209,21 @@ def finish(body: Callable[[], int | None], failed: Callable[[Exception], int]) -
 
 
 def failed_with_message(error: Exception) -> int:
-    """What most of Kafka's tools do: the message on stderr, and 1."""
+    """Prints the message on stderr and returns 1, as most of Kafka's tools do."""
     print(message_of(error), file=sys.stderr)
     print_cause(error)
     return 1
 
 
 def failed_with_name(error: Exception) -> int:
-    """What those do that let Java print the exception: its name too, except of a mistake on the command line."""
+    """Prints the exception with its Java name, except for a wrong command line, as those of Kafka's tools do that let Java print it."""
     print(message_of(error) if isinstance(error, UsageError) else described(error), file=sys.stderr)
     print_cause(error)
     return 1
 
 
 def print_cause(error: Exception) -> None:
-    """Why, where the message does not tell."""
+    """Prints the cause of an error if its message does not contain it."""
     cause = error.cause if isinstance(error, Execution | WrappedExecution) else error
     if isinstance(cause, ClientNotMade | NotSent):
         print(f"Caused by: {described(cause.cause)}", file=sys.stderr)

@@ -1,7 +1,7 @@
-"""What may stand on the command line of a tool: its options, what their values are, and its commands with options of their own.
+"""The grammar of a tool's command line: its options, the kinds of their values, and its sub-commands with their options.
 
-Read from what each tool declares: `OPTIONS`, or the parser of `build_parser()`. Completion, suggestions and the default cluster use it, so
-that a new tool or option is known to all three.
+It is derived from `OPTIONS`, or from the parser of `build_parser()`, of the tool. Completion, suggestions and the default cluster use it,
+so that a new tool or option works in all three.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _VALUES: Final[dict[str, Value]] = {
 
 @dataclass(frozen=True)
 class GrammarOption:
-    name: str  # with its dashes; of one with several names the long one
+    name: str  # with its dashes; the long name if there are several
     about: str
     value: Value = "none"
 
@@ -41,22 +41,22 @@ class GrammarOption:
 class Grammar:
     options: Mapping[str, GrammarOption] = field(default_factory=dict)
     commands: Mapping[str, Grammar] = field(default_factory=dict)
-    words: Sequence[str] = ()  # that may stand by themselves, such as the names of shells
+    words: Sequence[str] = ()  # positional words, such as the names of shells
     about: str = ""
 
     def path(self, words: Sequence[str]) -> tuple[Grammar, ...]:
-        """This grammar, and below it that of the command among the words."""
+        """This grammar, followed by that of the sub-command among the words."""
         for word in words:
             if word in self.commands:
                 return (self, *self.commands[word].path(words[words.index(word) + 1 :]))
         return (self,)
 
     def known(self, words: Sequence[str]) -> dict[str, GrammarOption]:
-        """The options that may stand beside these words."""
+        """The options that are valid beside these words."""
         return {name: option for grammar in self.path(words) for name, option in grammar.options.items()}
 
     def given(self, words: Sequence[str]) -> dict[str, str]:
-        """The options among the words, each with its last value; one without a value has an empty one."""
+        """The options among the words, each with its last value; empty for an option without a value."""
         known = self.known(words)
         found: dict[str, str] = {}
         for index, word in enumerate(words):
@@ -105,5 +105,5 @@ def _of_action(parser: ArgumentParser, action: Action) -> Iterator[tuple[str, Gr
 
 
 def first_line(about: str) -> str:
-    """One line, for a menu."""
+    """The first line, for a menu."""
     return about.split("\n")[0].split(". ")[0].strip().rstrip(".:")[:80]

@@ -1,4 +1,4 @@
-"""Numbers as Java writes and reads them, where a tool's output or a refusal depends on it."""
+"""Numbers as Java formats and parses them, where a tool's output or error depends on it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PLAIN_END: Final = 1e7
 
 
 def parse_double(text: str) -> float | None:
-    """Double.parseDouble, or None where that fails."""
+    """Double.parseDouble; None if that fails."""
     if not _DOUBLE.fullmatch(text):
         return None
     return float(text.strip().rstrip("fFdD") if not text.strip().endswith("Infinity") else text)
@@ -31,7 +31,7 @@ def double_text(value: float) -> str:
     digits = repr(float(value))
     short = re.sub(r"e.*", "", digits) if "e" in digits else None
     if short is None:
-        # The shortest digits that give the number back, moved behind the first one.
+        # The shortest digits that parse to the same number, with the decimal point after the first one.
         plain = digits.lstrip("-").replace(".", "").strip("0") or "0"
         short = ("-" if value < 0 else "") + plain[0] + "." + (plain[1:] or "0")
     elif "." not in short:

@@ -1,6 +1,6 @@
-"""The small JSON files that tools take, read with the refusals of Kafka's reader.
+"""Reads the small JSON files of tools, with the errors of Kafka's reader.
 
-A text that is no JSON at all gives None, for each tool has its own sentence for that; a field of the wrong kind is refused here.
+The result is None for a text that is not JSON, because each tool has its own message for that; a field of the wrong type is an error here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class WrongJson(ToolError):
 
 
 def parse_json(text: str) -> Any:
-    """The value, or None where the text is not JSON."""
+    """The value; None if the text is not JSON."""
     try:
         return json.loads(text)
     except ValueError:

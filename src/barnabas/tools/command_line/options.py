@@ -1,7 +1,7 @@
-"""Kafka's command-line options: what its tools accept, what they answer to a wrong one, and how their --help looks.
+"""Kafka's command-line options: what its tools accept, their error messages, and the layout of --help.
 
 Kafka's tools take `--name value` and `--name=value` (one dash will do), ignore words that belong to no option and exit with 1 both for a
-mistake and for --help; scripts written for them must not notice a difference here. A tool declares its options as data and asks for values.
+mistake and for --help; scripts written for them must not see a difference. A tool declares its options as data and reads the values here.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, NoReturn
 
-KAFKA_VERSION: Final = "4.2.0"  # what the tools answer to --version: the Kafka whose tools they stand in for
+KAFKA_VERSION: Final = "4.2.0"  # printed for --version: the version of Kafka whose tools these replace
 
 _WIDTH: Final = 80
 _SEPARATOR: Final = 2
@@ -21,11 +21,11 @@ _PIECES: Final = re.compile(r"\S*?[-.](?=\w)|\S+\s*|\s+")
 
 
 class UsageError(Exception):
-    """A command line that makes no sense; the text is what the user sees."""
+    """An invalid command line; the text is printed for the user."""
 
 
 class ShowUsage(Exception):
-    """The user is shown a line and the table of options; the tool ends with 1, as Kafka's do even for --help."""
+    """Prints a line and the table of options; the tool ends with 1, as Kafka's tools do even for --help."""
 
     def __init__(self, message: str, help_text: str) -> None:
         super().__init__(message)
@@ -33,7 +33,7 @@ class ShowUsage(Exception):
 
 
 class ShowVersion(Exception):
-    """The user asked for the version only."""
+    """Prints the version and ends the tool."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,9 @@ class Option:
     kind: Literal["String", "Integer", "Long", "Double"] = "String"
     described_as: str = ""
     default: str | None = None
-    separator: str = ""  # between several values in one argument
-    required: bool = False  # refused by the parser itself where it is missing
-    available_if: tuple[str, ...] = ()  # refused by the parser itself without one of these
+    separator: str = ""  # separates several values in one argument
+    required: bool = False  # the parser reports it if it is missing
+    available_if: tuple[str, ...] = ()  # the parser reports it without one of these
 
     def synopsis(self) -> str:
         if self.argument == "none":
@@ -68,7 +68,7 @@ class Options:
     def __init__(self, declared: Sequence[Option], arguments: Sequence[str]) -> None:
         self._declared = {option.name: option for option in (*declared, HELP, VERSION)}
         self._given: dict[str, list[str]] = {}
-        self.order: list[str] = []  # the options in the order of the command line, repeated ones repeated
+        self.order: list[str] = []  # all options in the order of the command line, with repetitions
         self.is_empty = not arguments
         self._parse(arguments)
         if not self.has("help") and not self.has("version"):
@@ -76,7 +76,7 @@ class Options:
 
     @classmethod
     def or_usage(cls, declared: Sequence[Option], arguments: Sequence[str]) -> Options:
-        """For the tools that show their options also where the command line cannot be understood."""
+        """Parses for the tools that print their options also after an invalid command line."""
         try:
             return cls(declared, arguments)
         except UsageError as error:
@@ -97,7 +97,7 @@ class Options:
         return default
 
     def optional(self, name: str) -> str | None:
-        """The one value, the default, or None."""
+        """The value, else the default, else None."""
         return self.text(name) if self._given.get(name) or self._declared[name].default is not None else None
 
     def texts(self, name: str) -> list[str]:
@@ -105,7 +105,7 @@ class Options:
         return list(self._given.get(name, ()))
 
     def integer(self, name: str) -> int:
-        """A number in Java's int or long; anything else is the user's mistake."""
+        """A number in the range of Java's int or long; anything else is an error of the user."""
         text = self.text(name)
         limit = _LIMITS.get(self._declared[name].kind, _LIMITS["Integer"])
         if not re.fullmatch(r"[+-]?[0-9]{1,19}", text) or not -limit - 1 <= int(text) <= limit:
@@ -182,7 +182,7 @@ class Options:
 
 
 def _belongs_to(option: Option, word: str) -> bool:
-    """Whether a word is the value of an option that may have one: -1 is, where a number is meant."""
+    """Whether a word is the value of an option with an optional value: -1 is one if the option takes a number."""
     return re.fullmatch(r"[+-]?[0-9]{1,19}", word) is not None if option.kind in _LIMITS else not word.startswith("-")
 
 

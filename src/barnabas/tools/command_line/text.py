@@ -1,7 +1,7 @@
-"""How tools print: Kafka's plain text into a pipe or a file, colour on a terminal, JSON where it is asked for.
+"""How tools print: Kafka's plain text into a pipe or a file, colour on a terminal, JSON with --json.
 
-A script must see exactly what Kafka's tool prints, so that nothing is ever added unless somebody looks at it: colour only where stdout is a
-terminal and NO_COLOR is not set, progress only on a terminal's stderr.
+A script must see exactly what Kafka's tool prints. Therefore colour is used only if stdout is a terminal and NO_COLOR is not set, and
+progress is shown only on a terminal's stderr.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ def print_json(value: Any) -> None:
 
 
 def compact_json(value: Any) -> str:
-    """As Jackson writes it: no blanks."""
+    """JSON as Jackson writes it, without blanks."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 def java_split(text: str, pattern: str) -> list[str]:
-    """Java's split: what is empty at the end is dropped."""
+    """Java's String.split: trailing empty strings are dropped."""
     words = re.split(pattern, text)
     while len(words) > 1 and not words[-1]:
         words.pop()
@@ -66,7 +66,7 @@ def print_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 class Progress:
-    """A bar on stderr for what takes longer than two seconds, and only where somebody watches."""
+    """A progress bar on stderr, shown after two seconds and only on a terminal."""
 
     def __init__(self, what: str, total: int) -> None:
         self._what = what
@@ -89,7 +89,7 @@ class Progress:
 
 
 class Waiting:
-    """A line on stderr while something takes longer than two seconds, and only where somebody watches. `why` tells why it has to wait."""
+    """A line on stderr while a call takes longer than two seconds, only on a terminal. `why` returns the reason for the wait."""
 
     def __init__(self, what: str, why: Callable[[], str] = str) -> None:
         self._what = what
@@ -119,7 +119,7 @@ class Waiting:
             print(f"\r{'':{width}}\r", end="", file=sys.stderr, flush=True)
 
     def _line(self, waited_s: float) -> str:
-        """Not longer than the terminal is wide: what is wrapped cannot be written over."""
+        """Cut to the width of the terminal: a wrapped line cannot be overwritten."""
         why = self._why()
         line = f"waiting for {self._what}, {waited_s:.0f} s" + (f": {why}" if why else "")
         return line[: shutil.get_terminal_size().columns - 1]

@@ -1,6 +1,6 @@
-"""Which topics and partitions a tool is asked about: Kafka's include list, a regular expression in which a comma means "or".
+"""Filters for topics and partitions: Kafka's include list, a regular expression in which a comma means "or".
 
-Java's and Python's expressions agree on what people write in topic filters; one that cannot be compiled is refused as Kafka refuses it.
+Java's and Python's expressions agree on what is usual in topic filters; one that does not compile gives Kafka's error.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class IncludeList:
 
 
 class PartitionRule:
-    """Topics by an include list, and of their partitions those that a predicate takes."""
+    """Topics of an include list, and their partitions for which a predicate holds."""
 
     def __init__(self, topics: IncludeList, takes: Callable[[int], bool]) -> None:
         self._topics = topics

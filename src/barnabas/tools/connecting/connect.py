@@ -1,6 +1,6 @@
 """From the options of a tool to a client: --bootstrap-server, --command-config, and properties given one by one.
 
-Clients are imported when one is wanted and not before, so that `barnabas --help` and a mistyped option are answered at once.
+The modules of the clients are imported when a tool opens one, so that `barnabas --help` and a mistyped option are answered at once.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def command_config_option(about: str = "A properties file with settings of the a
 
 
 def load_properties(path: str | None) -> dict[str, str]:
-    """The settings in a properties file; nothing for no file."""
+    """The settings in a properties file; empty if `path` is None."""
     if path is None:
         return {}
     try:
@@ -62,7 +62,7 @@ def read_text(path: str) -> str:
 
 
 def key_values(pairs: Iterable[str]) -> dict[str, str]:
-    """`name=value` each; a name alone has the empty value."""
+    """Parses `name=value` pairs; a name without `=` gets the empty value."""
     return {name: value for name, _, value in (pair.partition("=") for pair in pairs)}
 
 
@@ -82,7 +82,7 @@ def open_admin(
 
 
 class PatientAdmin:
-    """An admin client that says on a terminal what it waits for, where that takes long."""
+    """An admin client that shows on a terminal what it is waiting for when a call takes long."""
 
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
@@ -123,7 +123,7 @@ def _made(kind: Any, config: Mapping[str, Any]) -> Any:
     from barnabas.client.config.config import SharedSettings
 
     try:
-        client = kind(SharedSettings(config))  # of a file that other programs may read, too
+        client = kind(SharedSettings(config))  # client.properties may also be read by other programs
     except KafkaError as error:
         if str(error).startswith(_UNREACHABLE):
             raise ClientNotMade(kind.__name__, ConfigRefused(str(error))) from error
@@ -139,7 +139,8 @@ def _made(kind: Any, config: Mapping[str, Any]) -> Any:
 
 
 def _check_resolvable(kind: Any, config: Mapping[str, Any]) -> None:
-    """Kafka's clients look up their servers at once, and are not made where none has an address; ours do when they first need one."""
+    """Kafka's clients resolve bootstrap.servers in their constructor and fail if no name resolves; ours resolve it at the first
+    connection."""
     for setting in (BOOTSTRAP_SERVERS, "bootstrap.controllers"):
         given = config.get(setting)
         found = [_ADDRESS.fullmatch(each.strip()) for each in given.split(",")] if isinstance(given, str) and given else []

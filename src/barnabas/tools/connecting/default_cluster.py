@@ -19,7 +19,7 @@ from barnabas.tools.connecting.connect import BOOTSTRAP_SERVERS, load_properties
 SERVERS_VARIABLE: Final = "BARNABAS_BOOTSTRAP_SERVERS"
 LOCAL_SERVER: Final = "localhost:9092"
 BOOTSTRAP_OPTION: Final = "--bootstrap-server"
-# An address by another way, or a question that needs none.
+# Options that give an address in another way, or that need no cluster.
 _INSTEAD: Final = ("--bootstrap-controller", "--zookeeper", "--broker-list", "--validate-regex", "--help", "-h", "--version")
 CLIENT_FILES: Final = ("--command-config", "--admin.config", "--consumer.config", "--producer.config", "--config-file")
 
@@ -27,9 +27,9 @@ CLIENT_FILES: Final = ("--command-config", "--admin.config", "--consumer.config"
 @dataclass(frozen=True)
 class DefaultCluster:
     servers: str
-    origin: str  # for the line that tells which was taken; empty for localhost
-    config_file: str | None = None  # with the settings that a connection to these servers needs
-    unused_file: str = ""  # which has settings for other servers, and these servers; for that line
+    origin: str  # shown on stderr; empty for localhost
+    config_file: str | None = None  # the properties file with the settings for these servers
+    unused_file: str = ""  # a properties file that was ignored because it names other servers, and those servers; shown on stderr
 
 
 def client_properties_path(environ: Mapping[str, str]) -> str:
@@ -38,7 +38,8 @@ def client_properties_path(environ: Mapping[str, str]) -> str:
 
 
 def default_cluster(environ: Mapping[str, str]) -> DefaultCluster:
-    """The settings of the file are used with its own address, and with any other where it has none: they may hold a password."""
+    """The settings of client.properties may hold a password: they are used only with the address in that file, or if it names no
+    address."""
     path = client_properties_path(environ)
     settings = load_properties(path) if os.path.exists(path) else {}
     in_file = settings.pop(BOOTSTRAP_SERVERS, "").strip()
@@ -53,7 +54,8 @@ def default_cluster(environ: Mapping[str, str]) -> DefaultCluster:
 def with_default_cluster(
     grammar: Grammar, words: Sequence[str], environ: Mapping[str, str], *, runs_alone: bool = False
 ) -> tuple[list[str], str]:
-    """The words with an address where they need one, and a line that says which; else the words as they are, and nothing."""
+    """Returns the words with an address added where the tool needs one, and a line that names it; otherwise the words unchanged and
+    None."""
     position = _position(grammar, words, runs_alone)
     if position is None:
         return list(words), ""
@@ -69,16 +71,16 @@ def with_default_cluster(
 
 
 def client_settings(grammar: Grammar, words: Sequence[str]) -> dict[str, str]:
-    """Of the file for the client on a command line; none where there is no such file."""
+    """The settings of the properties file that the command line names for the client; empty if it names none."""
     given = grammar.given(words)
     try:
         return load_properties(next((given[name] for name in CLIENT_FILES if name in given), None))
     except (ToolError, OSError):
-        return {}  # the tool says it
+        return {}  # the tool reports it
 
 
 def _position(grammar: Grammar, words: Sequence[str], runs_alone: bool) -> int | None:
-    """Where the address belongs among the words; None where the tool takes none, has one, or only shows its usage."""
+    """The index at which the address is inserted; None if the tool takes no address, has one already, or only shows its usage."""
     given = grammar.given(words)
     if BOOTSTRAP_OPTION in given or any(name in given for name in _INSTEAD) or _in_properties(words):
         return None
@@ -104,7 +106,7 @@ def _in_properties(words: Sequence[str]) -> bool:
 
 
 def _of_file(path: str | None) -> DefaultCluster | None:
-    """Of a file that was named on the command line; the tool itself says what is wrong with one that cannot be read."""
+    """The settings of a file that the command line names; empty if it cannot be read, because the tool itself reports that."""
     try:
         servers = load_properties(path).get(BOOTSTRAP_SERVERS, "").strip()
     except (ToolError, OSError):

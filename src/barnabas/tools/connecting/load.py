@@ -1,4 +1,4 @@
-"""What the tools that run for long share: a throttle, the table of a client's metrics, Java's dates, and how they are stopped."""
+"""Helpers of the tools that run for long: a throttle, the table of a client's metrics, Java's date patterns, and signal handling."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NS_PER_S: Final = 1_000_000_000
 
 
 class Throttle:
-    """Keeps a rate of so many a second by sleeping now and then; a negative rate is no throttle, as in Kafka."""
+    """Limits a loop to `rate` operations a second by sleeping; a negative rate means no limit, as in Kafka."""
 
     def __init__(self, rate: float, start_ms: int, sleep: Callable[[float], None] = time.sleep) -> None:
         self._rate = rate
@@ -25,7 +25,7 @@ class Throttle:
         self._deficit_ns = 0
 
     def wait(self, done: int, now_ms: int) -> None:
-        """Called after each thing that was done."""
+        """Must be called after each operation."""
         if self._rate < 0:
             return
         elapsed_s = (now_ms - self._start_ms) / 1000
@@ -55,7 +55,7 @@ def _tags(tags: Mapping[str, str]) -> str:
 
 
 def java_date(pattern: str, ms: int) -> str:
-    """A time of this machine's zone in a pattern of java.text.SimpleDateFormat, in which quoted text stands for itself."""
+    """Formats a time in the local zone by a pattern of java.text.SimpleDateFormat; quoted text in the pattern is copied."""
     moment = datetime.fromtimestamp(ms // 1000)
     texts = []
     for match in re.finditer(r"'((?:[^']|'')*)'|(([A-Za-z])\3*)|[^A-Za-z']+", pattern):
@@ -90,7 +90,7 @@ def now_ms() -> int:
 
 
 def on_signals(stop: Callable[[], None]) -> None:
-    """SIGTERM and ^C stop the tool in order; in a test, which is not the main thread's, there are none."""
+    """Calls `stop` on SIGTERM and SIGINT. Outside the main thread, as in tests, no handler is installed."""
     if threading.current_thread() is threading.main_thread():
         for number_of_signal in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number_of_signal, lambda *_: stop())

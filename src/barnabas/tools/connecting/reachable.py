@@ -1,7 +1,8 @@
-"""Whether a broker answers at the address that a tool was given, found out before the tool begins its work.
+"""Checks that a broker answers at the address of a tool, before the tool starts its work.
 
-`barnabas TOOL` gives up after ten seconds without any broker and says in one line why. Kafka's names of the tools wait as long as Kafka's:
-scripts use them to wait for a broker that is about to start. A tool that has once reached a broker has all the time that its client has.
+`barnabas TOOL` gives up after ten seconds without a broker and prints one line with the reason. `barnabas kafka-TOOL` waits as long as
+Kafka's script does, because scripts use it to wait for a broker that is starting. After the first answer only the timeouts of the client
+apply.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _patience_ms: ContextVar[int | None] = ContextVar("patience_ms", default=None)
 
 @contextmanager
 def giving_up_after(patience_ms: int | None) -> Generator[None, None, None]:
-    """Tools that run inside end after so long without a broker; with None, a client finds out itself."""
+    """Within this context, tools end after `milliseconds` without a broker; with None, only the timeouts of the client apply."""
     token = _patience_ms.set(patience_ms)
     try:
         yield
@@ -43,14 +44,14 @@ def giving_up_after(patience_ms: int | None) -> Generator[None, None, None]:
 
 
 def says_why_in_one_line() -> bool:
-    """Whether what is wrong with an address is left to `require_reachable`."""
+    """Whether `require_reachable` reports a wrong address, so that the tool need not."""
     return _patience_ms.get() is not None
 
 
 def patience_ms(grammar: Grammar, words: Sequence[str], settings: Mapping[str, str], option: str | None = None) -> int:
-    """How long a tool waits for the first broker: what its command line or the settings of its client say, or ten seconds.
+    """How long a tool waits for the first broker: from its command line, else from the settings of its client, else ten seconds.
 
-    `option` is the one that limits this wait, where a tool has such an option.
+    `option` names the option of the tool that limits this wait, if it has one.
     """
     given = grammar.given(words)
     values = [given[option]] if option in given else []
@@ -61,10 +62,10 @@ def patience_ms(grammar: Grammar, words: Sequence[str], settings: Mapping[str, s
 
 
 def require_reachable(config: Mapping[str, Any]) -> None:
-    """Raises Ended, with the reason on stderr, where no broker answers in time a client with these settings, or one refuses it.
+    """Raises Ended, after printing the reason on stderr, if no broker answers in time or a broker rejects these settings.
 
-    Other errors are left to the client that the tool makes. It is another one than that which asks here: a consumer or a producer warns of
-    the connection from the moment it is made.
+    Other errors are reported by the client of the tool. The check uses a client of its own, because a consumer or a producer logs
+    connection warnings as soon as it exists.
     """
     patience = _patience_ms.get()
     if patience is None:
@@ -72,7 +73,7 @@ def require_reachable(config: Mapping[str, Any]) -> None:
     from barnabas.client.admin.admin import Admin
     from barnabas.client.config.config import SharedSettings
 
-    # An admin client checks these against each other, and would refuse what a producer or consumer takes.
+    # An admin client validates these settings against each other and would reject values that a producer or consumer accepts.
     option = "--bootstrap-controller" if config.get("bootstrap.controllers") else "--bootstrap-server"
     settings = {name: value for name, value in config.items() if name not in _SETTINGS}
     with _quiet_clients():
@@ -112,7 +113,7 @@ def _naming(option: str, error: object) -> str:
 
 @contextmanager
 def _quiet_clients() -> Generator[None, None, None]:
-    """What a client would warn of is what the tool says itself."""
+    """Suppresses the connection warnings of clients: the tool reports the same failure in one line."""
     logger = logging.getLogger("barnabas.client")
     level = logger.level
     logger.setLevel(logging.CRITICAL)

@@ -1,7 +1,7 @@
-"""The names of topics, groups and settings for the completion of a command line, from the broker that the command would ask.
+"""Completes the names of topics, groups and settings on a command line, from the broker that the command would use.
 
-Completion runs while somebody types: it asks for a second and a half at most, and where no broker answers it offers nothing and says
-nothing. Settings are also known without a broker.
+Completion runs while the user types: it waits for the broker at most a second and a half, and without an answer it offers nothing and
+prints nothing. Names of settings are known without a broker.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _GROUPS: Final = "groups"
 
 
 def print_names(kind: str, words: Sequence[str]) -> None:
-    """`words` is the command line so far, from the name of the tool on."""
+    """`words` is the command line so far, starting with the name of the tool."""
     logging.disable(logging.CRITICAL)
     try:
         names = _asked(kind, words)
-    except Exception:  # whatever it is, the person who types has not asked for it
+    except Exception:  # completion must not print errors while the user types
         names = []
     if not names and kind == "settings":
         names = _known_settings(_resource(words)[0])
@@ -62,7 +62,7 @@ def _groups(admin: Admin, _: Sequence[str]) -> Iterable[str]:
 
 
 def _entities(admin: Admin, words: Sequence[str]) -> Iterable[str]:
-    """Of the type on the command line, as far as a cluster knows their names."""
+    """The entities of the type on the command line whose names the cluster lists."""
     kind = _resource(words)[0]
     if kind == _BROKERS:
         return (str(node.id) for node in admin.describe_cluster().nodes)
@@ -70,7 +70,7 @@ def _entities(admin: Admin, words: Sequence[str]) -> Iterable[str]:
 
 
 def _settings(admin: Admin, words: Sequence[str]) -> Iterable[str]:
-    """Of the entity on the command line, or of any other of its type: all have the same settings."""
+    """The settings of the entity on the command line, or of any other of its type: all have the same settings."""
     from barnabas.client.admin.cluster.config_entries import ConfigResource, ConfigResourceType
 
     kind, name = _resource(words)
@@ -87,7 +87,7 @@ def _settings(admin: Admin, words: Sequence[str]) -> Iterable[str]:
 
 
 def _resource(words: Sequence[str]) -> tuple[str, str]:
-    """The type and the name of what has the settings, as kafka-configs and kafka-topics take them; empty where they are not given."""
+    """The entity type and name, as kafka-configs and kafka-topics take them; empty if they are not given."""
     values = _grammar(words).given(words[1:])
     for option, kind in (("--topic", _TOPICS), ("--broker", _BROKERS), ("--group", _GROUPS)):
         if option in values:

@@ -1,8 +1,8 @@
-"""What `barnabas TOOL` does beyond the tool itself: help on stdout, a default cluster, one line where no broker answers, and a suggestion
-after a misspelt word.
+"""What `barnabas TOOL` adds to the tool: help on stdout, a default cluster, one line if no broker answers, and a suggestion after a
+misspelt word.
 
-A tool answers as Kafka's script does, also in how it shows its options: on stderr, with exit code 1. Scripts rely on that and call the tool
-by Kafka's name. Nothing here changes what a tool does with a complete command line.
+The tool itself behaves as Kafka's script, which prints its options on stderr with exit code 1. Scripts rely on that and call
+`barnabas kafka-TOOL`. Nothing here changes what a tool does with a complete command line.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which tool, command, option or setting somebody may have meant by one that is not known."""
+"""Suggests a known tool, command, option or setting for a misspelt one."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from barnabas.tools.command_line.grammar import Grammar
 
 _OPTION: Final = re.compile("--?[a-zA-Z]")
 _SETTING: Final = re.compile(r"\s*([a-zA-Z][a-zA-Z0-9._-]*)\s*(?:=.*)?")
-_REFUSES_MISSPELT: Final = "--override"  # and says itself which setting may have been meant
+_REFUSES_MISSPELT: Final = "--override"  # and suggests a setting itself
 _NOT_IN_BRACKETS: Final = r",(?=[^\]]*(?:\[|$))"
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Like near_name, for known names with hyphens or capitals."""
+    """Like near_name, for names with hyphens or capitals."""
     plain = {each.lower().replace("-", "."): each for each in known}
     near = near_name(name, plain)
     return None if near is None else plain[near]
 
 
 def suggestions(grammar: Grammar, words: Sequence[str]) -> Iterator[str]:
-    """One line for each word of a command line that failed, where a known word is near."""
+    """One line for each unknown word of a failed command line that is close to a known word."""
     yield from _commands(grammar, words)
     yield from _options(grammar, words)
     yield from _settings(grammar, words)
@@ -71,7 +71,7 @@ def _names(listed: str) -> list[str]:
 
 
 def setting_names() -> Collection[str]:
-    """Of everything that the tools can set: topics, brokers, groups, and quotas."""
+    """The names of all settings that tools can change: of topics, brokers, groups and quotas."""
     from barnabas.broker.config.definitions import BROKER_CONFIGS
     from barnabas.broker.config.groups import GROUP_CONFIGS
     from barnabas.storage.topic_configs import TOPIC_CONFIGS

@@ -1,6 +1,6 @@
 """What kafka-dump-log shows of records of Kafka's internal topics: keys and values as JSON, one decoder for each topic.
 
-A record that cannot be read is told about in its place, and the dump goes on.
+For a record that cannot be decoded the error is printed in its place, and the dump continues.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FRAME_VERSION: Final = 1
 
 
 def _coordinator_decoder(wanted: str) -> Decoder:
-    """Of a topic whose keys begin with the type of the record, and values with a version."""
+    """The decoder for a topic whose keys begin with the record type and whose values begin with a version."""
     chosen = [schema for name, schema in schemas(COORDINATOR_RECORDS).items() if re.fullmatch(f"(?:{wanted})(Key|Value)", name)]
     known = {(schema["type"], schema["apiKey"]): schema for schema in chosen}
 
@@ -57,7 +57,7 @@ def _value_text(schema: Schema, value: bytes) -> str:
 
 
 def _open(member: dict[str, Any], field: str, schema: Schema) -> None:
-    """The bytes become what they say; where they say nothing, they stay."""
+    """Decodes embedded subscriptions and assignments; bytes that cannot be decoded stay as they are."""
     data = base64.b64decode(member[field])
     try:
         member[field] = read_json(schema, data[2:], int.from_bytes(data[:2], "big", signed=True), whole=False)
@@ -101,5 +101,5 @@ NAMES: Final = tuple(_MAKERS)
 
 
 def make(name: str) -> Decoder:
-    """By the name of its option."""
+    """The decoder by the name of its option."""
     return _MAKERS[name]()

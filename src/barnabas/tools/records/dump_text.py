@@ -1,4 +1,4 @@
-"""Batches and records as lines of text: the words of Apache Kafka's kafka-dump-log, to the letter.
+"""Batches and records as lines of text: exactly the text of Apache Kafka's kafka-dump-log.
 
 Scripts read these lines, so odd ones stay odd: Java's `OptionalLong.empty`, and the stray brace after the checksum of an old record.
 """
@@ -90,7 +90,7 @@ def _control(record: Record) -> str:
 
 
 def _replace_as_java(error: UnicodeError) -> tuple[str, int]:
-    """What is no UTF-8 becomes U+FFFD, where Python has it too, except that Java takes an encoded surrogate for one mistake."""
+    """Invalid UTF-8 becomes U+FFFD as in Python, except that Java replaces an encoded surrogate by one U+FFFD."""
     if not isinstance(error, UnicodeDecodeError):
         raise error
     data, start, end = error.object, error.start, error.end

@@ -1,6 +1,6 @@
-"""The control records KRaft writes into its metadata log and snapshots, as JSON: only so that dump-log can show them.
+"""The control records of KRaft's metadata log and snapshots as JSON, for dump-log.
 
-The broker never reads these. Each record is a Kafka message of a flexible version: fixed-width fields, compact strings and arrays, and
+The broker does not use them. Each record is a Kafka message of a flexible version: fixed-width fields, compact strings and arrays, and
 tagged fields after every structure, which are skipped.
 """
 
@@ -89,7 +89,7 @@ class _Reader:
         return self.integer(*_INTEGERS[kind])
 
     def _length(self) -> int:
-        """Of a compact string or array; null, which none of these may be, has no length."""
+        """The length of a compact string or array; raises an error for null, which none of these fields may be."""
         length = self._unsigned_varint() - 1
         if not 0 <= length <= len(self._data) - self._at:
             raise InvalidRecord(f"A length of {length} with {len(self._data) - self._at} bytes left in the control record")

@@ -1,7 +1,7 @@
 """The formatters for internal topics that Kafka had up to 3.9, in Scala, with the lines that they print.
 
 Scripts read `[group,topic,partition]::OffsetAndMetadata(…)`. Kafka's newer formatters of the same purpose print JSON, under other names.
-The lines are those of Kafka 2.8.2; members and partitions stand in the order of Scala's hash tables. Kafka 3.9.1 prints the same lines, but
+The lines are those of Kafka 2.8.2; members and partitions are in the order of Scala's hash tables. Kafka 3.9.1 prints the same lines, but
 no `, ` after `supportedProtocols=List(…)`.
 """
 

@@ -35,7 +35,7 @@ class Formatter(Protocol):
 
 
 class DefaultFormatter:
-    """The value of a record on a line of its own, and of the rest what is asked for."""
+    """Prints the value of a record on a line, with the other fields that the properties select."""
 
     def __init__(self) -> None:
         self._shown = {"timestamp": False, "partition": False, "offset": False, "delivery": False, "epoch": False, "headers": False}
@@ -77,7 +77,7 @@ class DefaultFormatter:
         if name in ("partition", "offset"):
             return f"{name.capitalize()}:{getattr(record, name)}".encode()
         if name in ("delivery", "epoch"):
-            number = record.delivery_count if name == "delivery" else None  # Kafka's tool drops the epoch before it comes here
+            number = record.delivery_count if name == "delivery" else None  # Kafka's tool drops the leader epoch before the formatter runs
             return f"{name.capitalize()}:{'NOT_PRESENT' if number is None else number}".encode()
         if name == "headers":
             headers = [f"{key}:".encode() + self._bytes("headers", value, record) for key, value in record.headers]
@@ -93,7 +93,7 @@ class DefaultFormatter:
 
 
 def _java_text(value: Any) -> str:
-    """What Java's toString gives for the value."""
+    """The value as Java's toString prints it."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -106,7 +106,7 @@ def _java_text(value: Any) -> str:
 
 
 class LoggingFormatter(DefaultFormatter):
-    """Prints as the default one does and logs the record besides."""
+    """Prints as DefaultFormatter does, and logs the record."""
 
     def write(self, record: Any, output: IO[bytes]) -> None:
         super().write(record, output)
@@ -117,7 +117,7 @@ class LoggingFormatter(DefaultFormatter):
 
 
 class NoOpFormatter:
-    """Prints nothing: for measuring."""
+    """Prints nothing, for measurements."""
 
     def configure(self, properties: Mapping[str, str]) -> None:
         return None
@@ -130,7 +130,7 @@ class NoOpFormatter:
 
 
 class CoordinatorFormatter(NoOpFormatter):
-    """Records of an internal topic as JSON, those of some types alone."""
+    """Prints the records of an internal topic as JSON, restricted to some record types."""
 
     def __init__(self, types: Mapping[int, str]) -> None:
         self._types = types

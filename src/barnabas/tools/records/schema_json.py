@@ -1,7 +1,7 @@
 """Records of Kafka's internal topics as JSON, read by Kafka's own schemas and written as Kafka's JSON converters write them.
 
-The broker has classes for what it works with; here a schema is enough, so that whatever a log of any Kafka holds can be shown. A field is
-there if the version has it, and a tagged one only where it says more than its default.
+The broker has generated classes for the records it uses. Here a schema is enough, so that the log of any version of Kafka can be shown. A
+field is shown if the version has it, a tagged field only if it differs from its default.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def schemas(file: str) -> Mapping[str, Schema]:
 
 
 def read_json(schema: Schema, data: bytes, version: int, *, whole: bool = True) -> dict[str, Any]:
-    """What the bytes say, under Kafka's names; `whole`: and nothing may follow."""
+    """The decoded bytes with Kafka's field names; with `whole`, trailing bytes are an error."""
     lowest, highest = versions(schema["validVersions"])
     if not lowest <= version <= highest:
         raise InvalidRecord(f"{schema['name']} has the versions {lowest} to {highest}, not {version}")
@@ -88,7 +88,7 @@ class _Structures:
         return {each["name"][0].lower() + each["name"][1:]: found[each["name"]] for each in present if each["name"] in found}
 
     def _tagged(self, known: Mapping[int, Schema]) -> dict[str, Any]:
-        """Those that differ from their defaults."""
+        """The tagged fields that differ from their defaults."""
         found = {}
         for _ in range(self._reader.tagged_fields()):
             tag = self._reader.uvarint()

@@ -1,4 +1,4 @@
-"""The value of `--brokers`: of how many brokers a cluster in one process is."""
+"""Parses `--brokers`: the number of brokers of a cluster in one process."""
 
 from __future__ import annotations
 

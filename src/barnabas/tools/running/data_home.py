@@ -1,4 +1,4 @@
-"""Where the commands for a laptop keep their data if nothing else is said."""
+"""The default data directory of the commands for one machine (`up`, `demo`, `zookeeper`)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from barnabas.tools.command_line.exit_codes import CannotRun, ExitCode
 
 
 def data_home() -> str:
-    """XDG's place for the data of a user."""
+    """The XDG data directory of the user."""
     base = os.environ.get("XDG_DATA_HOME", "")
     return os.path.join(base if os.path.isabs(base) else os.path.expanduser("~/.local/share"), "barnabas")
 
 
 def refuse_other_layout(data: str, layout: Layout) -> None:
-    """Raises CannotRun where a data directory was made for another number of brokers."""
+    """Raises CannotRun if the data directory was created for another number of brokers."""
     try:
         require_layout(Files(), data, layout)
     except LayoutError as error:

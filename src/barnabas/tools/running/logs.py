@@ -1,7 +1,7 @@
 """The log of a broker as text or JSON, one line per event, on standard error.
 
-Modules log through the standard library and know nothing of this. Text is `time LEVEL logger message key=value …`, with fields given as
-`extra`; JSON holds the same. No event may become two lines of the one or half an object of the other, whatever its message holds.
+Modules log through the standard library and do not import this one. Text is `time LEVEL logger message key=value …`, with the fields of
+`extra` as key=value; JSON holds the same fields. One event is always one line, whatever its message contains.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _PLAIN: Final = frozenset(logging.LogRecord("", 0, "", 0, "", None, None).__dict
 
 
 def configure(level: str, form: str, stream: TextIO | None = None) -> None:
-    """To be called once by a command, before anything is logged."""
+    """Installs the handler. A command calls it once, before the first log line."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
-    logging.raiseExceptions = False  # a reader of our log that went away is no reason to write a traceback to it
+    logging.raiseExceptions = False  # a closed stderr must not cause a traceback
 
 
 class TextFormatter(logging.Formatter):

@@ -1,7 +1,7 @@
-"""Settings that come after those of the file: of --override-file, and then of --override.
+"""Settings that override server.properties: first those of --override-file, then those of --override.
 
-A value given by --override is shown to every user by the process list. Secrets are removed from there as soon as they are read, and the log
-names the ways that never show them.
+The process list shows the value of --override to every user. Secrets are removed from the process title as soon as they are read, and a
+log line names the ways that do not expose them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from barnabas.tools.command_line.command_line import hide_overrides
 from barnabas.tools.command_line.exit_codes import CannotRun, ExitCode
 from barnabas.tools.running.settings import parse_overrides, read_properties_file
 
-_VARIABLE: Final = re.compile(r"\$\{[^}]+\}")  # of a config provider
+_VARIABLE: Final = re.compile(r"\$\{[^}]+\}")  # a reference to a config provider
 _SHOWN: Final = (
     "{} was given by --override, where other users can read it until the broker has started: "
     "give it in a file by --override-file, or as a variable of a config provider"
@@ -42,7 +42,8 @@ def read_overrides(given: Namespace) -> Overrides:
 
 
 def _refuse_misspelt(properties: Iterable[str]) -> None:
-    """Whoever sets one thing for this start means it; a server.properties file may be for another Kafka and only gets a warning."""
+    """An unknown name in --override is an error. In server.properties it is only a warning, because the file may be written for another
+    Kafka."""
     for name in properties:
         near = near_config_name(name)
         if near is not None:
@@ -55,5 +56,5 @@ def _is_secret(name: str) -> bool:
 
 
 def _may_be_secret(name: str) -> bool:
-    """Also a name that nobody knows: a secret's, misspelt."""
+    """True also for an unknown name: it may be the misspelt name of a secret."""
     return _is_secret(name) or (config_key(name) is None and not name.startswith("config.providers"))

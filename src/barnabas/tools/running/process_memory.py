@@ -1,4 +1,4 @@
-"""How much memory a process takes together with all that it has started, as Linux counts it. Elsewhere nobody knows."""
+"""The memory of a process with its descendants, from Linux's /proc; not available on other systems."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import os
 from collections import defaultdict
 from pathlib import Path
 
+from barnabas import system
+
 
 def tree_bytes(root: int) -> int | None:
-    """The memory of a process and its descendants; pages that several share count once. None where it cannot be told."""
-    if not os.path.exists("/proc/self/smaps_rollup"):
+    """The memory of a process and its descendants in bytes; shared pages count once. None if it is not available."""
+    if not system.HAS_PROC or not os.path.exists("/proc/self/smaps_rollup"):
         return None
     return sum(map(_bytes, _tree(root)))
 
@@ -29,7 +31,7 @@ def _parent(process: int) -> int:
     try:
         stat = Path(f"/proc/{process}/stat").read_text()
     except OSError:
-        return 0  # it has ended meanwhile
+        return 0  # the process has ended in the meantime
     return int(stat.rpartition(")")[2].split()[1])
 
 

@@ -1,8 +1,8 @@
 """Runs one broker in this process, from its settings to its exit code: what `barnabas server` and `barnabas up` have in common.
 
 Standard output gets exactly one line, when the broker is ready, for programs that wait for it; banner and log go to standard error.
-SIGTERM and SIGINT end the broker cleanly, a second one makes it stop waiting for anybody. It must never end with a traceback for what a
-user can mend.
+SIGTERM and SIGINT shut the broker down cleanly; a second signal ends the wait for connections and requests. An error that the user can
+mend is one line, never a traceback.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import sys
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
+from barnabas import system
 from barnabas.endpoint import host_and_port
 from barnabas.file_modes import keep_files_private
 from barnabas.network import event_loop
@@ -31,14 +32,14 @@ if TYPE_CHECKING:
     from barnabas.broker.config import BrokerConfig
     from barnabas.broker.server.server import BrokerServer
 
-# Most of what a broker allocates dies at once, by its reference count. The collector only looks for cycles, and every look stops the world:
-# often at the 20,000 newest objects, for a few milliseconds, at the 100,000 newest for some 40, and at all hardly ever.
+# Reference counting frees most objects of a broker at once. The collector only finds cycles, and each run stops the process: a run over the
+# 20,000 newest objects takes a few milliseconds, over 100,000 about 40. Runs over all objects are made nearly never.
 GC_THRESHOLDS: Final = (20_000, 5, 500)
-# glibc's names. Left alone it takes ever larger pieces from its heap once one of that size was freed, up to 32 MB: one request that unfolds
-# into much, and something small that comes to lie behind it, then hold that much for good.
+# Parameters of glibc's mallopt. By default its mmap threshold grows with every freed block, up to 32 MB: a large block is then taken from
+# the heap, and a small block behind it keeps that memory from being returned.
 M_TRIM_THRESHOLD: Final = -1
 M_MMAP_THRESHOLD: Final = -3
-LARGE_BYTES: Final = 4 * 1024 * 1024  # above what clients send all the time, which is quicker had from the heap
+LARGE_BYTES: Final = 4 * 1024 * 1024  # above the size of common requests, for which the heap is faster
 QUICK_TIMEOUT_MS: Final = 0
 
 STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
@@ -55,8 +56,9 @@ def run(
     serve: Serve | None = None,
     reword: Callable[[str], str] = str,
 ) -> int:
-    """The exit code. Whatever stops the broker is told in one line that begins with `barnabas:`. `serve` runs another thing than one broker
-    with these settings; `reword` gives that line the words of a command whose users do not write settings."""
+    """Runs the broker and returns the exit code. An error that stops it is printed in one line that begins with `barnabas:`. `serve`
+    replaces the default of one broker with these settings; `reword` turns the names of settings in that line into options of the
+    command."""
     logs.configure(log_level, log_format)
     try:
         settings = make_settings()
@@ -69,7 +71,7 @@ def run(
 
 
 def tell(error: Exception, log_format: str = "text", reword: Callable[[str], str] = str) -> int:
-    """Says on standard error what the error means and gives the exit code for it."""
+    """Prints on standard error what the error means and returns its exit code."""
     known = explain(error)
     if known is None:
         _log.error("%s is a fault in Barnabas itself", type(error).__name__, exc_info=error)
@@ -96,14 +98,14 @@ async def _serve(config: BrokerConfig, log_format: str) -> int:
     finally:
         notify("STOPPING=1")
         await shut_down(server, stop)
-        signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)  # all is closed: one more must not spoil the exit code
+        signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)  # everything is closed: another signal must not change the exit code
     if failed.done():
         raise _why_it_failed(failed.result(), config)
     return ExitCode.STOPPED
 
 
 def enable_collector() -> None:
-    gc.freeze()  # what is loaded stays: it need not be looked at again
+    gc.freeze()  # loaded modules stay alive: the collector need not look at them again
     gc.enable()
 
 
@@ -115,7 +117,7 @@ def _why_it_failed(error: BaseException, config: BrokerConfig) -> BaseException:
 
 
 async def shut_down(server: BrokerServer, stop: StopSignals) -> None:
-    """Waits for connections and requests as long as the server thinks right, or until it is told a second time."""
+    """Shuts down with the server's own timeouts, or at once on a second signal."""
     shutting_down = asyncio.ensure_future(server.shutdown())
     await _either(shutting_down, stop.second)
     if not shutting_down.done():
@@ -145,11 +147,11 @@ class StopSignals:
 
 
 def hand_large_pieces_back() -> None:
-    """Has large pieces of memory given back to the system as soon as they are freed."""
+    """Configures malloc to return large blocks to the system as soon as they are freed."""
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError):
-        return  # another C library
+        return  # another C library than glibc
     mallopt(M_MMAP_THRESHOLD, LARGE_BYTES)
     mallopt(M_TRIM_THRESHOLD, 4 * LARGE_BYTES)
 
@@ -157,18 +159,15 @@ def hand_large_pieces_back() -> None:
 def _prepare_process() -> None:
     keep_files_private()
     hand_large_pieces_back()
-    gc.disable()  # until all is loaded: nothing is garbage yet
+    gc.disable()  # until all modules are loaded there is no garbage
     gc.set_threshold(*GC_THRESHOLDS)
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < hard:
-        try:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        except (ValueError, OSError) as error:
-            _log.warning("The limit of open files stays at %d: %s", soft, error)
+    error = system.raise_open_files_limit()
+    if error is not None:
+        _log.warning("The limit of open files stays at %d: %s", resource.getrlimit(resource.RLIMIT_NOFILE)[0], error)
 
 
 def _announce(server: BrokerServer, config: BrokerConfig, log_format: str) -> None:
-    """The banner for people, the ready line for programs, and a word to the service manager."""
+    """Prints the banner for people and the ready line for programs, and notifies the service manager."""
     listening = ",".join(str(each) for each in server.endpoints)
     cluster_id, node_id = server.broker.cluster_id, server.broker.broker_id
     addresses = ", ".join(host_and_port(each.host, each.port) for each in server.advertised)
@@ -185,7 +184,7 @@ def notify(state: str) -> None:
     if not address:
         return
     try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as manager:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
             manager.sendto(state.encode(), "\0" + address[1:] if address.startswith("@") else address)
     except OSError as error:
         _log.warning("The service manager could not be told %s: %s", state, error)

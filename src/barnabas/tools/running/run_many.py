@@ -1,6 +1,6 @@
 """Runs several brokers in this process, a cluster on one embedded store: `barnabas up --brokers N`. For laptops and for tests.
 
-They speak to each other over their listeners, as brokers on machines of their own do. They are started and stopped together.
+The brokers connect to each other through their listeners, as brokers on separate machines do. They start and stop together.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 async def serve_many(configs: Sequence[BrokerConfig], data: str, log_format: str) -> int:
-    """`data` is the directory with the metadata of all of them, and a directory for the logs of each."""
+    """`data` holds the metadata store of all brokers, and one directory for the logs of each."""
     from barnabas.broker.clock import Clock
     from barnabas.metadata.embedded import open_embedded
 
@@ -58,7 +58,7 @@ async def serve_many(configs: Sequence[BrokerConfig], data: str, log_format: str
 
 
 def _claim(data: str, layout: Layout, cleanup: AsyncExitStack) -> None:
-    """Locks the directory as a whole, so that no conversion begins, and notes in it how many brokers it is for."""
+    """Locks the data directory, so that no conversion starts, and records in it the number of brokers."""
     files = Files()
     cleanup.callback(LogDir(files, data).release)
     refuse_other_layout(data, layout)

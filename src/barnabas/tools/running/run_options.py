@@ -1,4 +1,4 @@
-"""The options that every command which runs a broker has."""
+"""The options of every command that runs a broker."""
 
 from __future__ import annotations
 

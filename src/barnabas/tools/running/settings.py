@@ -1,7 +1,7 @@
-"""From a server.properties file and the command line to the settings of a broker, and what has to be said about them.
+"""Reads the settings of a broker from server.properties and the command line, with remarks about them.
 
-Files written for Apache Kafka are taken as they are. What only a KRaft quorum needs is accepted and named; what nobody knows is named too;
-what would silently mean something else here is refused.
+Files written for Apache Kafka are accepted. Settings that only a KRaft quorum needs, and unknown settings, are listed in a remark; settings
+that would silently mean something else here are refused.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from barnabas.properties import parse_properties
 from barnabas.tools.command_line.exit_codes import CannotRun, ExitCode
 
 _BYTES_MAX: Final = 16 * 1024 * 1024
-# What tells a KRaft node of its quorum. There is none here: the metadata is kept beside the logs.
+# Settings of a KRaft quorum. There is none here: the metadata store is embedded, or ZooKeeper.
 _KRAFT: Final = ("process.roles", "controller.quorum.voters", "controller.quorum.bootstrap.servers", "controller.listener.names")
 
 
@@ -42,7 +42,7 @@ def read_properties_file(path: str) -> dict[str, str]:
 
 
 def parse_overrides(overrides: Sequence[str]) -> dict[str, str]:
-    """`name=value` as --override has them; the last one of a name counts."""
+    """Parses the `name=value` pairs of --override; the last value of a name counts."""
     found: dict[str, str] = {}
     for override in overrides:
         name, equals, value = override.partition("=")
@@ -53,7 +53,7 @@ def parse_overrides(overrides: Sequence[str]) -> dict[str, str]:
 
 
 def settings(properties: Mapping[str, str], remarks: Sequence[str] = ()) -> Settings:
-    """`remarks` are said before those about the settings themselves. Raises InvalidConfig."""
+    """`remarks` come before the remarks about the settings themselves. Raises InvalidConfig."""
     resolved = resolve_providers(properties)
     config = BrokerConfig.from_properties(resolved)
     return Settings(config, (*remarks, *_remarks(config), *map(_unknown, config.unknown)))

@@ -1,6 +1,6 @@
-"""The demo's shop: orders, made up and sent to a topic by a thread, at a rate or as fast as they are processed.
+"""The orders of the demo: a thread generates them and sends them to a topic, at a rate or as fast as they are processed.
 
-It stays a bounded number of orders ahead of those who read them, so that the topic may forget old ones.
+The thread stays a bounded number of orders ahead of the pipeline, so that retention can delete old ones.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 PRODUCTS: Final = ("apples", "bread", "cheese", "figs", "honey", "olives", "pears", "wine")
 SCHEMA: Final = "product string, quantity int"
 AHEAD_MAX: Final = 2_000_000
-_KINDS: Final = 4096  # orders are made up once and sent in turn: making them up is not what is shown
+_KINDS: Final = 4096  # orders are generated once and sent repeatedly: generating them is not part of the demo
 _SLICE_S: Final = 0.01
-_SLICE_RECORDS: Final = 500  # between two looks at the clock where there is no rate
+_SLICE_RECORDS: Final = 500  # orders between two readings of the clock if there is no rate
 _CLOSING_AFTER_MS: Final = 3_600_000
 
 
 class Pace:
-    """How many orders are due: `rate` a second since the beginning (0: any number), at most `total` (0: no end)."""
+    """The number of orders that are due: `rate` a second since the start (0: no limit), at most `total` (0: no end)."""
 
     def __init__(self, rate: int, total: int) -> None:
         self._rate = rate
         self._total = total
 
     def due(self, elapsed_s: float, sent: int, processed: int) -> int:
-        """How many to send now, never so many that more than AHEAD_MAX wait to be processed."""
+        """The number to send now; at most AHEAD_MAX orders wait to be processed."""
         wanted = int(elapsed_s * self._rate) - sent if self._rate else _SLICE_RECORDS
         if self._total:
             wanted = min(wanted, self._total - sent)
@@ -42,7 +42,7 @@ class Pace:
 
 
 class Shop:
-    """Sends orders from `start` until `stop`, or until all are sent; then, if told to, one far in the future that closes all windows."""
+    """Sends orders from `start` until `stop`, or until all are sent; then, if requested, one far in the future that closes all windows."""
 
     def __init__(self, producer: Producer, topic: str, pace: Pace) -> None:
         self._producer = producer
@@ -51,7 +51,7 @@ class Shop:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="orders", daemon=True)
         self.sent = 0
-        self.processed = 0  # told by who reads
+        self.processed = 0  # set by the reader
         self.failure: BaseException | None = None
 
     def start(self) -> None:
@@ -66,7 +66,7 @@ class Shop:
         return not self._thread.is_alive()
 
     def orders_among(self, records: int) -> int:
-        """How many of so many records that were read are orders: the record that closes the windows is not one."""
+        """The number of orders among the records read: the record that closes the windows is not an order."""
         return min(records, self.sent) if self._pace.is_over(self.sent) else records
 
     def _run(self) -> None:
@@ -87,13 +87,13 @@ class Shop:
                 self._stopping.wait(_SLICE_S)
         if self._pace.is_over(self.sent):
             self._producer.flush()
-            # Windows close when time has passed them, and time is that of the newest order.
+            # A window closes when the event time of the newest order has passed its end.
             self._producer.send(self._topic, b"{}", b"closing time", timestamp=int(time.time() * 1000) + _CLOSING_AFTER_MS)
         self._producer.flush()
 
 
 def made_up_orders(chance: random.Random) -> list[tuple[bytes, bytes]]:
-    """Keys and values: customers, and what they want."""
+    """The keys (customers) and values (orders) of the records."""
     return [
         (
             f"customer-{chance.randrange(1000)}".encode(),

@@ -1,4 +1,4 @@
-"""What `barnabas demo` shows: a table of the last windows that is drawn anew on a terminal, a line for each window in a pipe."""
+"""The output of `barnabas demo`: a table of the last windows on a terminal, or one line per window in a pipe."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WINDOWS_KEPT: Final = 32
 
 @dataclass
 class Tally:
-    """The result so far: how many orders each window counted for each product. Old windows are forgotten, their sum is not."""
+    """The orders counted for each window and product. Old windows are dropped, but their sum is kept."""
 
     counted: int = 0
     windows: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -32,7 +32,7 @@ class Tally:
 
 @dataclass
 class Figures:
-    """How it goes at this moment."""
+    """The figures of the current moment."""
 
     sent: int = 0
     processed: int = 0
@@ -67,7 +67,7 @@ def _table(tally: Tally) -> Iterator[str]:
 
 
 def line(start: str, counts: Mapping[str, int]) -> str:
-    """One window in a pipe."""
+    """The line for one window."""
     return f"{_time(start)}  {sum(counts.values()):,} orders: {', '.join(f'{product} {counts[product]:,}' for product in sorted(counts))}"
 
 

@@ -1,7 +1,7 @@
-"""What `barnabas pipeline package` writes: this Barnabas in one file, for executors that have none.
+"""The output of `barnabas pipeline package`: this Barnabas in one file, for executors without an installation.
 
 A .zip goes with --py-files: plain Python, for any machine that has the run-time dependencies. A .tar.gz goes with --archives: the compiled
-modules and the dependencies too, for machines like this one. Neither holds Spark itself, Arrow or numpy, which Spark for Python has.
+modules and the dependencies too, for machines like this one. Neither contains Spark, Arrow or numpy, which PySpark brings.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _LEFT_OUT: Final = "__pycache__"
 
 
 class PackageRefused(Exception):
-    """Why nothing was written; the text is what the user reads."""
+    """The package cannot be written; the text is printed for the user."""
 
 
 def write_package(target: Path) -> int:
-    """Writes the file that its name asks for, and says how many files are in it."""
+    """Writes a .zip or .tar.gz, by the name of the file, and returns the number of files in it."""
     if not target.name.endswith((ZIP, TAR)):
         raise PackageRefused(f"{target}: name it .zip, for --py-files, or .tar.gz, for --archives with compiled modules and dependencies")
     unfinished = target.with_name(f".{target.name}.unfinished")
@@ -59,7 +59,7 @@ def _write_tar(path: Path) -> int:
 
 
 def own_files() -> Iterator[tuple[Path, str]]:
-    """Our packages, and the libraries beside them that compiled modules share; each with its name in the archive."""
+    """The files of our packages and the shared libraries of the compiled modules, with their names in the archive."""
     for package in PACKAGES:
         found = find_spec(package)
         if found is None or found.origin is None:
@@ -77,7 +77,7 @@ def _dependency_files() -> Iterator[tuple[Path, str]]:
         try:
             files = distribution(name).files or []
         except PackageNotFoundError:
-            continue  # it is optional on this system, or found in another way
+            continue  # optional on this system, or part of another package
         for file in files:
             path = Path(str(file.locate()))
             if ".." not in file.parts and _LEFT_OUT not in file.parts and path.is_file():

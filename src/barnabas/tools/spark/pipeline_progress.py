@@ -1,7 +1,7 @@
-"""How a pipeline that runs is doing: rows a second and the time of a batch from Spark's event log, lag from the groups it commits to.
+"""The progress of a running pipeline: rows a second and batch times from Spark's event log, lag from its consumer groups.
 
-Only reads and only adds up. What a flow says at the end is of the whole run, and names what is not finished: windows that are still open,
-with what has to arrive before they close.
+This module only reads and adds up. The summary of a flow covers the whole run and names the windows that are still open, with what must
+arrive before they close.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 # One of our errors in what Spark prints: the class, and the message up to the end of the line.
 _OUR_ERROR: Final = re.compile(r"\b(?:pyspark_)?barnabas\.(?:\w+\.)*([A-Z]\w+): ([^\n]+)")
-# Running the flow again cannot help; other errors are left to Spark, which tries three times.
+# Errors that a retry cannot mend; for other errors Spark retries three times.
 _PERMANENT: Final = frozenset(
     {"UnknownTopicError", "OptionError", "SchemaError", "ClusterError", "CheckpointError", "DataLossError", "TopicRecreatedError"}
 )
 _AGGREGATION: Final = "stateStoreSave"  # Spark's operator that holds groups until their windows close
-_NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)  # what Spark has as watermark before there is one
+_NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)  # Spark's watermark before the first event
 
 
 @dataclass(frozen=True)
@@ -40,21 +40,21 @@ class Failure:
 
 
 def failure_in(text: str) -> Failure | None:
-    """The first error of ours in what Spark has printed."""
+    """The first error of ours in the output of Spark."""
     found = _OUR_ERROR.search(text)
     return None if found is None else Failure(found[1], found[2])
 
 
 @dataclass
 class Flow:
-    """What Spark tells of one flow, over all batches of this run."""
+    """The figures of one flow over all batches of this run."""
 
     name: str
     rows: int = 0
     batches: int = 0
     total_ms: int = 0
     slowest_ms: int = 0
-    last_rows: int = 0  # of the last batch that had any
+    last_rows: int = 0  # of the last batch with rows
     last_ms: int = 0
     open_groups: int = 0
     watermark: datetime = _NEVER
@@ -81,7 +81,7 @@ class Flow:
         if "watermark" in times:
             watermark = datetime.fromisoformat(times["watermark"])
             if watermark > self.watermark and self.newest is not None:
-                # Moved by the records of this run: it follows the newest one seen before this batch.
+                # The watermark follows the newest record of this run before this batch.
                 self.lateness = self.newest - watermark
             self.watermark = watermark
         if "max" in times:
@@ -89,13 +89,13 @@ class Flow:
             self.newest = newest if self.newest is None else max(self.newest, newest)
 
     def text(self) -> str:
-        """At this moment."""
+        """The line for the current moment."""
         if not self.batches:
             return f"{self.name}: the first batch is running"
         return f"{self.name}: {_rate(self.last_rows, self.last_ms)} rows/s, batch {self.last_ms / 1000:.1f} s"
 
     def summary(self) -> Iterator[str]:
-        """When the run has ended."""
+        """The lines for the end of the run."""
         if not self.batches:
             yield f"{self.name}: there was nothing new to read"
             return
@@ -115,7 +115,7 @@ class Flow:
 
 
 class Flows:
-    """All flows of a run, by what Spark's listeners are told."""
+    """All flows of a run, from the events of Spark's listeners."""
 
     def __init__(self) -> None:
         self._by_run: dict[str, Flow] = {}
@@ -146,7 +146,7 @@ class Flows:
         return [f"flow {flow.name}: {flow.failure.message}" for flow in self.all if flow.failure is not None]
 
     def are_hopeless(self, unfinished: Set[str]) -> bool:
-        """Whether what has failed would fail again, and no other flow runs or waits to: `unfinished` are those that Spark has announced."""
+        """Whether the failed flows would fail again and no other flow runs or waits. `unfinished` are the flows that Spark announced."""
         failures = {flow.name: flow.failure for flow in self.all if flow.failure is not None}
         is_certain = bool(failures) and all(failure.is_permanent for failure in failures.values())
         return is_certain and not self.running() and unfinished <= failures.keys()
@@ -158,7 +158,7 @@ def short_name(flow: str) -> str:
 
 
 def ask_lag(admin: Admin, prefix: str) -> int | None:
-    """What the groups of this name, or with names that begin with it and a dash, have still to read; None where there are none yet."""
+    """The lag of the group of this name and of groups whose names begin with it and a dash; None if there is no such group yet."""
     from barnabas.client.admin.topics.offsets import OffsetSpec
     from barnabas.errors import KafkaError
 
@@ -181,7 +181,7 @@ def progress_line(flows: Sequence[Flow], lag: int | None) -> str:
 
 
 def _rate(rows: int, duration_ms: int) -> str:
-    """Rows a second; few of them with a digit after the point, so that a slow flow is not shown as one that stands still."""
+    """Rows a second; low rates have one decimal, so that a slow flow is not shown as 0."""
     rate = rows * 1000 / duration_ms if duration_ms else 0.0
     return f"{rate:,.1f}" if rate < 10 else f"{rate:,.0f}"
 

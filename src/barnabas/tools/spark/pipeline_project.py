@@ -1,4 +1,4 @@
-"""What `barnabas pipeline new` writes: a directory that `barnabas pipeline run` and Spark's own `spark-pipelines run` can run."""
+"""The output of `barnabas pipeline new`: a directory that `barnabas pipeline run` and Spark's `spark-pipelines run` can run."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ The topics it reads must be there. {where}
 """
 _ON_THIS_MACHINE: Final = "To try it with a broker on this machine:"
 _ELSEWHERE: Final = "To try it with the brokers at {servers}:"
-# What to send, to see a template work: topics, each with a record as KEY|VALUE.
+# Sample input for each template: topics, each with a record as KEY|VALUE.
 _ORDER: Final = ("orders", 'apples|{"product": "apples", "quantity": 3}')
 _RECORDS: Final = {
     "changes": [("customers", '7|{"id": "7", "name": "Ann", "city": "Ulm"}')],
@@ -56,7 +56,7 @@ _TRIAL_TEXT: Final = """\
 
 
 class ProjectRefused(Exception):
-    """Why no project was made; the text is what the user reads."""
+    """The project cannot be created; the text is printed for the user."""
 
 
 def template_names() -> dict[str, str]:
@@ -65,7 +65,7 @@ def template_names() -> dict[str, str]:
 
 
 def make_project(parent: Path, name: str, template: str, servers: str) -> Path:
-    """Writes a project and gives its directory. Never overwrites anything."""
+    """Writes a project and returns its directory. Never overwrites a file."""
     if _NAME.fullmatch(name) is None:
         raise ProjectRefused(f"{name}: a name begins with a letter and has letters, digits, - and _ only")
     templates = template_names()
@@ -100,7 +100,7 @@ def make_project(parent: Path, name: str, template: str, servers: str) -> Path:
 
 
 def local_port(servers: str) -> int | None:
-    """The port of the first broker, if `barnabas up` on this machine would be that broker; None for a broker elsewhere."""
+    """The port of the first broker if it is on this machine, so that `barnabas up` can be that broker; None for another machine."""
     host, _, port = servers.partition(",")[0].strip().rpartition(":")
     return int(port) if host.strip("[]") in _LOCAL_HOSTS and port.isdecimal() else None
 
@@ -115,7 +115,7 @@ def find_spec_file(start: Path) -> Path:
 
 
 def _templates() -> Path:
-    """Found without importing it: that would need Spark."""
+    """The directory of the templates, found without importing the package, which would need Spark."""
     found = find_spec("pyspark_barnabas")
     places = [] if found is None or found.submodule_search_locations is None else list(found.submodule_search_locations)
     if not places:

@@ -1,8 +1,8 @@
-"""Runs `spark-pipelines` as a process, with the settings a project needs, and shows what it says and how it goes.
+"""Runs `spark-pipelines` as a process, with the settings of the project, and shows its output and progress.
 
-Spark's tables outlive a run only with a catalog that does: without one, the second run of any project with a table would fail. So, unless
-the project or the user says otherwise, catalog and tables are kept in the project's directory. On a cluster or a server that is up already
-(--master, --remote) its own settings count and nothing is set.
+Spark's tables outlive a run only with a persistent catalog: without one, the second run of a project with a table would fail. Therefore
+catalog and tables are kept in the project's directory unless the project or the user sets something else. With --master or --remote the
+settings of that cluster or server apply.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from barnabas.tools.spark.spark_home import HOME, home_settings, is_local
 
 _EVENT: Final = re.compile(r"\d{4}-\d\d-\d\d (\d\d:\d\d:\d\d): (.*)")
 _FLOW_STATE: Final = re.compile(r"Flow (\S+) (is QUEUED|has COMPLETED)\.")
-# Spark says of such a flow that it has completed, before it says that it has failed.
+# For such a flow Spark reports completion before it reports the failure.
 _FAILED_QUERY: Final = re.compile(r"ERROR MicroBatchExecution: Query (\S+) \[id = .* terminated with error")
-# Where a Spark that spark-pipelines starts is told the definitions; no other port can be chosen.
+# The port of the Spark Connect server that spark-pipelines starts; it cannot be changed.
 CONNECT_PORT: Final = 15002
 _SERVER: Final = "sc://"
 _LOOK_S: Final = 1.0
@@ -70,7 +70,7 @@ def run_pipeline(given: Namespace, spec: Path) -> int:
 def _started(
     given: Namespace, spec: Path, configuration: Mapping[str, str], where: str, log: Path
 ) -> Generator[subprocess.Popen[str], None, None]:
-    """The process of spark-pipelines; it ends with the block."""
+    """The process of spark-pipelines; it is ended when the context exits."""
     environ = {**os.environ, **environment(), "PYSPARK_SUBMIT_ARGS": submit_arguments(given, spec.parent, configuration, log)}
     if is_local(where):
         environ |= home_settings()
@@ -101,7 +101,7 @@ def _refreshes(given: Namespace) -> list[str]:
 
 
 def read_configuration(spec: Path) -> dict[str, str]:
-    """The settings in a project's spec; spark-pipelines checks the rest of it."""
+    """The settings in a project's spec; spark-pipelines validates the rest."""
     import yaml  # type: ignore[import-untyped]
 
     try:
@@ -117,40 +117,42 @@ def read_configuration(spec: Path) -> dict[str, str]:
 
 
 def cluster_options(given: Namespace) -> list[str]:
-    """What the user said of Spark, for the command line."""
+    """The options for Spark that the user gave."""
     options = [word for name in ("master", "remote") if getattr(given, name) for word in (_flag(name), getattr(given, name))]
     return [*options, *(word for setting in given.conf for word in ("--conf", setting))]
 
 
 def submit_arguments(given: Namespace, directory: Path, configuration: Mapping[str, str], log: Path) -> str:
-    """The same, and what must be set, for the Spark that spark-pipelines starts: of a long command line it passes on only the last ten."""
+    """The options for Spark and our settings, as PYSPARK_SUBMIT_ARGS: spark-pipelines passes on only the last ten of a long command
+    line."""
     settings: dict[str, str] = {}
     chosen = [*configuration, *given.conf]
     if given.remote is None:
         settings |= {"spark.ui.showConsoleProgress": "false"}
-    if given.remote is None and not any(name.startswith(EVENT_LOG) for name in chosen):  # a log that the user keeps stays as it is
+    if given.remote is None and not any(name.startswith(EVENT_LOG) for name in chosen):  # the user's own event log settings are kept
         settings |= log_settings(log)
     if given.remote is None and given.master is None:
         settings |= {
-            "spark.sql.shuffle.partitions": str(os.cpu_count() or 1),  # Spark's 200 are for clusters: each costs time in every batch
+            # Spark's default of 200 is for clusters: each partition costs time in every batch
+            "spark.sql.shuffle.partitions": str(os.cpu_count() or 1),
             "spark.sql.catalogImplementation": "hive",
             "spark.hadoop.javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={directory / 'catalog'};create=true",
             "spark.sql.warehouse.dir": (directory / "tables").as_uri(),
             "spark.driver.extraJavaOptions": f"-Dderby.stream.error.file={directory / 'catalog.log'}",
         }
-    settings = {name: value for name, value in settings.items() if name not in configuration}  # the project's own counts
+    settings = {name: value for name, value in settings.items() if name not in configuration}  # the setting of the project applies
     settings |= dict(setting.partition("=")[::2] for setting in given.conf)
     return shlex.join([*(word for name, value in settings.items() for word in ("--conf", f"{name}={value}")), "pyspark-shell"])
 
 
 class Output:
-    """What the process prints: events are shown as they come, the rest is kept for the case that it fails."""
+    """The output of the process: events are shown at once, the rest is kept and shown if the process fails."""
 
     def __init__(self, stream: IO[str], *, verbose: bool) -> None:
         self._verbose = verbose
         self._lines: deque[str] = deque(maxlen=_TAIL_LINES)
         self._status = ""
-        self.unfinished: set[str] = set()  # flows that Spark has announced, and not called completed
+        self.unfinished: set[str] = set()  # flows that Spark announced and that are not completed
         self._failed: set[str] = set()
         self._is_quiet = False
         self._lock = threading.Lock()
@@ -158,7 +160,7 @@ class Output:
         self._thread.start()
 
     def show_status(self, line: str) -> None:
-        """On a terminal the last line is drawn over again; a pipe gets a line where it has changed."""
+        """On a terminal the last line is overwritten; in a pipe a line is printed when it has changed."""
         with self._lock:
             if sys.stdout.isatty():
                 self._clear()
@@ -169,7 +171,7 @@ class Output:
                 print(line, flush=True)
 
     def hush(self) -> None:
-        """Nothing of what comes now is of interest: the run is being ended."""
+        """Suppresses further output, because the run is being ended."""
         self._is_quiet = True
 
     def finish(self) -> None:
@@ -198,7 +200,7 @@ class Output:
             print(line if event is None else f"{event[1]}  {event[2]}", flush=True)
 
     def _note(self, event: str) -> bool:
-        """Takes in what an event says of a flow; whether it is worth showing."""
+        """Records the event of a flow; returns whether to show it."""
         state = _FLOW_STATE.fullmatch(event)
         if state is None:
             return True
@@ -218,7 +220,7 @@ class Output:
 
 
 class Run:
-    """A run of a pipeline: what Spark's event log and the broker say of it, shown while it lasts and when it has ended."""
+    """A run of a pipeline: shows its progress from Spark's event log and the broker, and a summary at the end."""
 
     def __init__(self, process: subprocess.Popen[str], output: Output, log: SparkEventLog, lag: Callable[[], int | None]) -> None:
         self._process = process
@@ -228,7 +230,7 @@ class Run:
         self._flows = Flows()
 
     def watch(self) -> bool:
-        """Shows progress until Spark ends. True: it need not go on, since what failed would fail again."""
+        """Shows progress until Spark ends. Returns True if the run can be ended early, because the failed flows would fail again."""
         shown_at = time.monotonic()
         while True:
             try:
@@ -245,19 +247,19 @@ class Run:
                 self._output.show_status(progress_line(running, self._lag()))
 
     def look(self) -> None:
-        """Takes in what has happened since the last look."""
+        """Reads the events since the last call."""
         for kind, event in self._log.events():
             self._flows.take(kind, event)
 
     def report(self, is_ended_early: bool, *, verbose: bool) -> int:
-        """Says how it went; the exit code."""
+        """Prints the summary and returns the exit code."""
         if self._process.returncode == 0 and not is_ended_early:
             for line in (line for flow in self._flows.all for line in flow.summary()):
                 print(line, flush=True)
             return 0
         failures = self._flows.failures()
         if not failures and (failure := failure_in(self._output.tail())) is not None:
-            failures = [failure.message]  # the definitions, before any flow has started
+            failures = [failure.message]  # the definitions failed before any flow started
         for line in failures:
             print(f"barnabas: {line}", file=sys.stderr)
         if not failures and not verbose:
@@ -266,7 +268,7 @@ class Run:
 
 
 def _admin(stack: ExitStack, configuration: Mapping[str, str]) -> Any:
-    """For the lag; a pipeline may have brokers that cannot be asked from here."""
+    """The admin client for the lag; None if the brokers of the pipeline cannot be reached from here."""
     servers = configuration.get(SERVERS_KEY)
     if not servers:
         return None
@@ -281,7 +283,7 @@ def _admin(stack: ExitStack, configuration: Mapping[str, str]) -> Any:
 
 
 def _stop(process: subprocess.Popen[str]) -> None:
-    """All of them: the script, the JVM it becomes, and the server that one starts are one session."""
+    """Ends the script, its JVM and the server of that JVM: all are in one session."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
         if process.poll() is not None:
             break
@@ -293,14 +295,14 @@ def _stop(process: subprocess.Popen[str]) -> None:
 
 
 def where_it_runs(given: Namespace, configuration: Mapping[str, str]) -> str:
-    """The server that is up already or, if there is none, the cluster of a Spark that is started for this run; by default this machine."""
+    """The server of --remote, else the cluster of the Spark that is started for this run; by default this machine."""
     settings = {**configuration, **dict(setting.partition("=")[::2] for setting in given.conf)}
     remote = given.remote or settings.get("spark.remote") or os.environ.get("SPARK_REMOTE") or ""
     return remote if remote.startswith(_SERVER) else given.master or settings.get("spark.master") or "local"
 
 
 def require_free(port: int) -> None:
-    """Refuses to begin what could only fail: one machine has place for one pipeline at a time."""
+    """Raises an error if another pipeline runs on this machine: only one can run at a time."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -1,6 +1,6 @@
-"""Spark for the commands that run on it: what must be installed, and what must be set before its JVM starts.
+"""Spark for the commands that need it: checks what must be installed, and sets what must be set before its JVM starts.
 
-Whatever is missing is told in one line that says what to install. Spark is imported here only, and only when such a command runs.
+A missing package is reported in one line that says what to install. Only this module imports Spark, and only when such a command runs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PIPELINES_MIN: Final = (4, 1)
 # The packages of the extra `spark` in pyproject.toml, by name: no index has a barnabas whose extra could be installed.
 _INSTALL: Final = "pip install 'pyspark[pipelines]>={least}' 'numpy>=1.25' 'pandas>=2,<3' 'pyarrow>=17'"
 _INSTALL_JAVA: Final = "install one (on Debian or Ubuntu: apt install openjdk-17-jre-headless) or set JAVA_HOME to where it is"
-# What each is for, and from where; `pyspark` alone brings none of them.
+# Module, purpose and package; `pyspark` alone installs none of them.
 _NEEDED: Final = {"numpy": "numpy", "pyarrow": "pyarrow", "pandas": "pandas"}
 _NEEDED_BY_PIPELINES: Final = {"yaml": "PyYAML", "grpc": "grpcio", "grpc_status": "grpcio-status", "google.protobuf": "protobuf"}
 _JAVA_VERSION: Final = re.compile(r'version "(?:1\.)?(\d+)')
@@ -36,11 +36,11 @@ _LOG_TAIL_LINES: Final = 20
 
 
 class SparkMissing(Exception):
-    """What has to be installed before the command can run; the text is what its user reads."""
+    """Something must be installed before the command can run; the text is printed for the user."""
 
 
 def require_spark(*, pipelines: bool = False) -> str:
-    """The version of the Spark that is here. Raises SparkMissing, where something that it needs is not."""
+    """The version of the installed Spark. Raises SparkMissing if Spark or something that it needs is missing."""
     least = PIPELINES_MIN if pipelines else SPARK_MIN
     install = _INSTALL.format(least=".".join(map(str, least)))
     try:
@@ -59,7 +59,7 @@ def require_spark(*, pipelines: bool = False) -> str:
 
 
 def require_java_version(text: str) -> None:
-    """Refuses what `java -version` printed, if it is of a Java that Spark does not run on."""
+    """Raises SparkMissing if the output of `java -version` is of a Java that Spark does not support."""
     number = _JAVA_VERSION.search(text)
     if number is None or int(number[1]) < JAVA_MIN:
         what = "Java" if number is None else f"Java {number[1]}"
@@ -83,11 +83,11 @@ def _is_there(module: str) -> bool:
     try:
         return find_spec(module) is not None
     except ModuleNotFoundError:
-        return False  # its parent is not there
+        return False  # its parent package is not installed
 
 
 def environment() -> dict[str, str]:
-    """Settings for Spark's processes: its Python workers are this Python and find this Barnabas."""
+    """Environment variables for Spark's processes: its Python workers use this Python and this Barnabas."""
     path = os.pathsep.join(
         dict.fromkeys(filter(None, (str(Path(__file__).parents[3]), *os.environ.get("PYTHONPATH", "").split(os.pathsep))))
     )
@@ -95,9 +95,9 @@ def environment() -> dict[str, str]:
 
 
 def open_session(name: str, settings: Mapping[str, str], log: Path) -> SparkSession:
-    """A Spark session on this machine; what its JVM prints goes to the file `log`."""
+    """A Spark session on this machine; the output of its JVM goes to the file `log`."""
     os.environ.update(environment())
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # one machine: nobody else is to connect, and its name need not resolve
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # one machine: no other connects, and its host name need not resolve
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName(name)
@@ -113,7 +113,7 @@ def open_session(name: str, settings: Mapping[str, str], log: Path) -> SparkSess
 
 @contextmanager
 def _output_of_children(log: Path) -> Generator[None, None, None]:
-    """Processes started in the block print to a file: a JVM keeps for life what it was given as its standard output and error."""
+    """Redirects the output of processes started in this context to a file: a JVM keeps its standard output and error for life."""
     sys.stdout.flush()
     sys.stderr.flush()
     kept = {number: os.dup(number) for number in (1, 2)}
@@ -129,7 +129,7 @@ def _output_of_children(log: Path) -> Generator[None, None, None]:
 
 
 def or_missing(run: Callable[[], int]) -> int:
-    """Runs a command; where something is missing, one line says what."""
+    """Runs a command; prints one line if something is missing."""
     try:
         return run()
     except SparkMissing as missing:

@@ -1,7 +1,7 @@
-"""Reads the event log of a Spark that runs: what it tells its listeners of streaming queries, as soon as Spark has written it.
+"""Reads the event log of a running Spark: the events of streaming queries, as soon as Spark has written them.
 
-Spark has no other way to tell another process of every batch: its metrics show the last batch only, and nothing once a query has ended. The
-log is plain JSON in files that Spark rolls; those that were read are removed, so that it never takes more than two files' space.
+This is the only way for another process to see every batch: Spark's metrics show only the last batch, and nothing after the end of a query.
+The log is JSON in rolling files; files that were read are removed, so that it takes the space of two files at most.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FILE_SIZE: Final = "10m"  # the smallest that Spark allows
 
 
 def log_settings(directory: Path) -> dict[str, str]:
-    """Settings of the Spark that is to write the log."""
+    """The Spark settings that enable the log."""
     return {
         f"{PREFIX}enabled": "true",
         f"{PREFIX}dir": directory.as_uri(),
@@ -35,14 +35,14 @@ def log_settings(directory: Path) -> dict[str, str]:
 
 
 class SparkEventLog:
-    """The log in a directory that is this Spark's own. `events` gives each event once: its kind and its content."""
+    """The log in a directory of one Spark. `events` returns each event once: its kind and its content."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._positions: dict[Path, int] = {}
 
     def events(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """What was written since the last call."""
+        """The events since the last call."""
         files = sorted(self._files())
         for _, file in files:
             yield from self._read(file)
@@ -61,7 +61,7 @@ class SparkEventLog:
             file.seek(self._positions.get(path, 0))
             for line in file:
                 if not line.endswith(b"\n"):
-                    break  # Spark is writing it
+                    break  # Spark is still writing this file
                 self._positions[path] = self._positions.get(path, 0) + len(line)
                 if line.startswith(_START):
                     event = json.loads(line)

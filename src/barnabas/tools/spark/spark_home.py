@@ -1,9 +1,8 @@
 """A home for the Spark that pip has installed, from which its Python workers start four times as fast.
 
-Spark puts the zip of PySpark in its home before everything else on the path of each Python worker, and what is in a zip is compiled anew by
-every process. A home that has all but this zip lets workers import the PySpark that is installed, which was compiled when it was. It is for
-a Spark that runs on this machine: clusters that are sent their Python (YARN) get that very zip. A home that the user has set is never
-replaced.
+Spark puts the zip of PySpark in its home first on the path of each Python worker, and every process compiles the modules of a zip anew.
+With a home without this zip, workers import the installed PySpark, whose modules are compiled already. This is for a Spark on this machine
+only: clusters that ship PySpark to their nodes (YARN) need the zip. A home that the user has set is never replaced.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ _LINKED: Final = ("bin", "conf", "jars", "sbin")
 
 
 def home_settings(directory: Path | None = None) -> dict[str, str]:
-    """What to add to the environment of a Spark on this machine; nothing where its user has chosen a home, or pip has installed none.
+    """Environment variables for a Spark on this machine; empty if SPARK_HOME is set, or Spark was not installed by pip.
 
-    The home is made in `directory`, or kept among this user's cached files: a JVM loads classes from it until its end.
+    The home is created in `directory`, or in the user's cache: a JVM loads classes from it until its end.
     """
     installed = _installed()
     if os.environ.get(HOME) or installed is None:
@@ -34,12 +33,12 @@ def home_settings(directory: Path | None = None) -> dict[str, str]:
     try:
         return {HOME: str(_made(home, installed))}
     except OSError:
-        return {}  # no place for it, or a system without links: workers start slowly, as they do without us
+        return {}  # no writable place, or a system without links: workers start as slowly as by default
 
 
 @contextmanager
 def home_set(directory: Path | None = None) -> Generator[None, None, None]:
-    """Sets it for a Spark session that this process starts in the block; what was started keeps it."""
+    """Sets SPARK_HOME while this process starts a Spark session; the started JVM keeps it."""
     settings = home_settings(directory)
     os.environ.update(settings)
     try:
@@ -55,7 +54,7 @@ def is_local(master: str) -> bool:
 
 
 def _installed() -> Path | None:
-    """Where pip has put Spark; a PySpark that is only a client of others has no Java in it."""
+    """The directory of the Spark that pip installed; None for a PySpark that is only a client and has no jars."""
     found = find_spec("pyspark")
     if found is None or found.origin is None:
         return None
@@ -64,14 +63,14 @@ def _installed() -> Path | None:
 
 
 def _cached(installed: Path) -> Path:
-    """By where Spark is, so that each virtual environment has its own."""
+    """The cached home, named after the directory of Spark, so that each virtual environment has its own."""
     base = os.environ.get("XDG_CACHE_HOME", "")
     cache = Path(base if os.path.isabs(base) else os.path.expanduser("~/.cache"))
     return cache / "barnabas" / f"spark-home-{hashlib.sha256(str(installed).encode()).hexdigest()[:16]}"
 
 
 def _made(home: Path, installed: Path) -> Path:
-    """Made aside and moved into place, since others may be making it too."""
+    """Creates the home under a temporary name and renames it, because other processes may create it at the same time."""
     if home.is_dir():
         return home
     home.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The commands of the metadata shell: each takes words and the state of the shell, and gives lines of text. Kafka's names and messages."""
+"""The commands of the metadata shell, with Kafka's names and messages: each takes words and the state of the shell, and returns lines."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _INDENT: Final = "  "
 
 
 class ExitShell(Exception):
-    """The user wants to leave."""
+    """Ends the shell."""
 
 
 @dataclass
 class Session:
-    """What a command works on. Without a screen (a pipe, or a single command) `ls` prints one name in each line."""
+    """The state of a shell. Without a screen (a pipe, or a single command) `ls` prints one name per line."""
 
     state: ShellState
     screen_width: int | None = None
@@ -37,7 +37,7 @@ class Command:
 
 
 def run(words: Sequence[str], session: Session, *, interactive: bool) -> list[str]:
-    """What a command prints."""
+    """The lines that a command prints."""
     trimmed = list(words)
     while trimmed and not trimmed[-1]:
         trimmed.pop()
@@ -183,12 +183,12 @@ def _branch(name: str, node: MetadataNode, indent: str) -> Iterator[str]:
 
 
 def contents(node: MetadataNode) -> str:
-    """The data as text; whatever is not text as escapes."""
+    """The data as text, with escapes for bytes that are not text."""
     return node.data.decode("utf-8", "backslashreplace").rstrip("\n")
 
 
 def columns(entries: Sequence[str], width: int | None) -> Iterator[str]:
-    """Names beside each other, top to bottom, as many columns as the screen has room for."""
+    """Names in as many columns as fit on the screen, top to bottom."""
     best = 1
     if width is not None:
         for count in range(width // 4, 1, -1):

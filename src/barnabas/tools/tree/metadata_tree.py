@@ -1,5 +1,5 @@
-"""The metadata tree of a data directory or of a ZooKeeper, to look at and not to touch: of a store a copy is read, so that no running
-broker is disturbed.
+"""The metadata tree of a data directory or of ZooKeeper, read only. Of an embedded store a copy is read, so that a running broker is not
+disturbed.
 
 A znode may have data and children at once, unlike what Kafka's shell shows of a Raft log; a node with children, or without data, is a
 directory here, and a directory may have contents too.
@@ -21,14 +21,14 @@ from barnabas.metadata.embedded import APPLICATION_ID
 from barnabas.tools.command_line.failures import ToolError
 
 STORE_NAME: Final = "barnabas.db"
-_COPIES_MAX: Final = 20  # a copy during which the broker tidied up its store is made again
+_COPIES_MAX: Final = 20  # the copy is repeated if the broker compacted its store in the meantime
 _SQLITE_HEADER: Final = b"SQLite format 3\0"
 _SPECIAL: Final = frozenset("*?{")
 
 
 @dataclass(frozen=True)
 class Stat:
-    """A node's history, in the words of ZooKeeper."""
+    """The Stat of a node, as ZooKeeper names its fields."""
 
     version: int
     czxid: int
@@ -59,7 +59,7 @@ class MetadataNode:
 
 
 def load_from_zookeeper(address: str) -> MetadataNode:
-    """The tree of a cluster as it is now, below the path of the address."""
+    """The current tree of a cluster, below the chroot of the address."""
     from barnabas.tools.tree.zookeeper_tree import ZooKeeperCluster, on_cluster
 
     root = MetadataNode()
@@ -81,7 +81,7 @@ def _put(root: MetadataNode, path: str, data: bytes | None, stat: Stat) -> None:
 
 
 def load(place: str) -> MetadataNode:
-    """The root of the tree in a store, given as its file or as the directory that holds it."""
+    """The root of the tree in a store; `path` is its file or the directory that contains it."""
     path = Path(place, STORE_NAME) if os.path.isdir(place) else Path(place)
     if not path.is_file():
         raise ToolError(f"{place}: there is no metadata store ({STORE_NAME}) here; name the data directory of a broker with --data")
@@ -99,7 +99,8 @@ def load(place: str) -> MetadataNode:
 
 
 def _copy(path: Path, directory: Path) -> Path:
-    """The store and its journal as of one moment: while the file stands still, the journal only grows, and a torn end of it is ignored."""
+    """Copies the store and its journal consistently: while the file does not change, the journal only grows, and a torn end of it is
+    ignored."""
     copy = directory / STORE_NAME
     journal = path.with_name(path.name + "-wal")
     for _ in range(_COPIES_MAX):
@@ -133,7 +134,7 @@ def _read(copy: Path, original: Path) -> MetadataNode:
 
 @dataclass
 class ShellState:
-    """Where the user of a shell is."""
+    """The current directory of a shell."""
 
     root: MetadataNode
     working_directory: str = "/"
@@ -143,7 +144,7 @@ class ShellState:
         return strip_dots(split_path(path if path.startswith("/") else f"{self.working_directory}/{path}"))
 
     def find(self, glob: str) -> Iterator[tuple[str, MetadataNode]]:
-        """The nodes of a path in which `*`, `?` and `{a,b}` may stand, by their absolute paths."""
+        """The nodes of a path with `*`, `?` and `{a,b}`, by their absolute paths."""
         found = [("", self.root)]
         for component in self.absolute(glob):
             matches = _matcher(component)

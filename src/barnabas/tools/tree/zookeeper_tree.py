@@ -1,7 +1,7 @@
-"""The old way of Kafka's tools: `--zookeeper`, straight into the tree that a ZooKeeper ensemble keeps, without asking a broker.
+"""`--zookeeper` of Kafka's older tools: they read and write the znodes of a ZooKeeper ensemble, without a broker.
 
-What is written are the znodes of Kafka 2.8, the last one whose tools did so; controller and brokers hear of it through their watches. The
-chroot is never made here: whoever mistypes it should not find a second, empty cluster afterwards.
+The znodes are those of Kafka 2.8, the last version with this option; controller and brokers notice changes through their watches. The
+chroot is never created here, so that a mistyped one does not become a second, empty cluster.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from barnabas.metadata.tree import NodeData, Watcher
     from barnabas.metadata.znodes.cluster import BrokerRegistration
     from barnabas.metadata.znodes.topics import TopicAssignment
-    from barnabas.metadata.zookeeper.session import Options as SessionOptions
-    from barnabas.metadata.zookeeper.session import ZooKeeperSession
+    from barnabas.metadata.zookeeper.session import ZooKeeperOptions, ZooKeeperSession
     from barnabas.topic_partition import TopicPartition
 
 ZOOKEEPER: Final = Option(
@@ -34,7 +33,7 @@ ZOOKEEPER: Final = Option(
     described_as="urls",
 )
 TIMEOUT_MS: Final = 30_000
-_SMALL_SET: Final = 4  # up to here Scala prints Set(…), from five elements on HashSet(…)
+_SMALL_SET: Final = 4  # Scala prints Set(…) up to this size, and HashSet(…) for more
 
 
 class NotConnected(ToolError):
@@ -42,7 +41,7 @@ class NotConnected(ToolError):
 
 
 class NoSuchPath(NotConnected):
-    """A chroot that nobody has made, most likely mistyped."""
+    """The chroot does not exist; most likely it is mistyped."""
 
 
 class ZooKeeperCluster:
@@ -56,7 +55,7 @@ class ZooKeeperCluster:
         return sorted(await self.admin.all_topics())
 
     async def brokers(self) -> dict[int, BrokerRegistration]:
-        """Those that are alive, by id."""
+        """The live brokers by id."""
         from barnabas.metadata import paths
         from barnabas.metadata.znodes.cluster import decode_broker
 
@@ -69,7 +68,7 @@ class ZooKeeperCluster:
         return found
 
     async def places(self, *, rack_aware: bool, among: Container[int] | None = None) -> list[BrokerMetadata]:
-        """The live brokers for an assignment, with their racks if those count."""
+        """The live brokers for an assignment, with their racks if the assignment is rack-aware."""
         from barnabas.metadata.replica_assignment import BrokerMetadata
 
         brokers = {id_: each for id_, each in (await self.brokers()).items() if among is None or id_ in among}
@@ -82,7 +81,7 @@ class ZooKeeperCluster:
         return [BrokerMetadata(id_, each.rack if rack_aware else None) for id_, each in brokers.items()]
 
     async def nodes(self) -> list[tuple[str, NodeData]]:
-        """All of the tree, level by level; what goes away meanwhile is left out."""
+        """All nodes of the tree, level by level; nodes deleted in the meantime are left out."""
         from barnabas.metadata.tree import GetChildren, GetData
 
         found: list[tuple[str, NodeData]] = []
@@ -96,7 +95,7 @@ class ZooKeeperCluster:
         return found
 
     async def replicas(self, topics: Iterable[str]) -> dict[TopicPartition, list[int]]:
-        """Who holds which partition, of those of the topics that there are."""
+        """The replicas of the partitions of those topics that exist."""
         from barnabas.topic_partition import TopicPartition
 
         found: Mapping[str, TopicAssignment] = await self.admin.topic_assignments(sorted(set(topics)))
@@ -108,9 +107,9 @@ class ZooKeeperCluster:
 
 
 class _Ensemble:
-    """Sessions with a ZooKeeper, as a client of the tree opens them."""
+    """Opens ZooKeeper sessions for a client of the tree."""
 
-    def __init__(self, options: SessionOptions) -> None:
+    def __init__(self, options: ZooKeeperOptions) -> None:
         self._options = options
 
     async def open_session(self, watcher: Watcher) -> ZooKeeperSession:
@@ -121,7 +120,7 @@ class _Ensemble:
         return session
 
     async def close(self) -> None:
-        """Whoever opened a session closes it."""
+        """Does nothing: the caller that opened a session closes it."""
 
 
 def on_cluster(address: str, work: Callable[[ZooKeeperCluster], Awaitable[None]], *, timeout_ms: int = TIMEOUT_MS) -> None:
@@ -149,20 +148,20 @@ async def _on_cluster(address: str, work: Callable[[ZooKeeperCluster], Awaitable
         await tree.close()
 
 
-def _session_options(address: str, timeout_ms: int) -> SessionOptions:
-    """Whoever has a user and a password for ZooKeeper writes nodes that only that user may change, as brokers with the same do."""
+def _session_options(address: str, timeout_ms: int) -> ZooKeeperOptions:
+    """With a user and password for ZooKeeper, new znodes can be changed only by that user, as those of brokers with the same settings."""
     from barnabas.broker.server.zookeeper_store import CREDENTIALS_VARIABLE
     from barnabas.metadata.errors import StoreUnusable
     from barnabas.metadata.zookeeper.access import of_creator, open_to_all
     from barnabas.metadata.zookeeper.address import parse
-    from barnabas.metadata.zookeeper.session import Options as SessionOptions
+    from barnabas.metadata.zookeeper.session import ZooKeeperOptions
 
     try:
         ensemble = parse(address)
     except StoreUnusable as error:
         raise BadArgument(str(error).replace("zookeeper.connect=", "--zookeeper ")) from None
     digest = os.environ.get(CREDENTIALS_VARIABLE)
-    return SessionOptions(
+    return ZooKeeperOptions(
         ensemble,
         session_timeout_ms=timeout_ms,
         connection_timeout_ms=timeout_ms,

@@ -1,7 +1,7 @@
 """kafka-configs --zookeeper: settings of topics, clients, users, brokers and addresses, read and written in the tree itself.
 
-Messages and output are those of Kafka 2.8. Settings of a broker that runs are refused, except throttles: only the broker itself can tell
-whether it could live with them.
+Messages and output are those of Kafka 2.8. Settings of a running broker are refused, except throttles: only the broker itself can
+validate them.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ _CLIENT_KEYS: Final = _keys(
 )
 _USER_KEYS: Final = _CLIENT_KEYS | table(ConfigKey(name, Type.STRING, None, None, Importance.MEDIUM, "") for name in quotas.SCRAM)
 _IP_KEYS: Final = table([ConfigKey("connection_creation_rate", Type.INT, _INT_MAX, Range(0), Importance.MEDIUM, "")])
-# What a tool may change of a broker that runs.
+# The settings of a running broker that a tool may change.
 _THROTTLES: Final = table(ConfigKey(name, Type.LONG, LONG_MAX, Range(0), Importance.MEDIUM, "") for name in BROKER_THROTTLES)
 
 
 @dataclass(frozen=True)
 class Entity:
-    """What has settings: a type and a name as it stands in a path, or all of a type; of a user, also one of the clients, or all of them."""
+    """An entity of kafka-configs: a type and a sanitized name, or all of a type; for a user also one of its clients, or all of them."""
 
     kind: str
     name: str | None
@@ -57,7 +57,7 @@ class Entity:
 
     @property
     def path(self) -> str:
-        """Below the node of its type."""
+        """The path below the node of its type."""
         return (self.name or "") + (f"/{self.child.kind}/{self.child.name}" if self.child is not None else "")
 
     def __str__(self) -> str:
@@ -159,7 +159,7 @@ def _check_values(entity: Entity, config: Mapping[str, str], added: Mapping[str,
 
 
 def _check_topic(added: Mapping[str, str]) -> None:
-    """Only what is new: the tree may hold settings that only older Kafkas know."""
+    """Validates only new settings: the tree may hold settings of older versions of Kafka."""
     from barnabas.storage.log_config import LogConfig
     from barnabas.storage.topic_configs import TOPIC_CONFIGS
 
@@ -173,7 +173,7 @@ def _check_topic(added: Mapping[str, str]) -> None:
 
 
 def scram_credential(mechanism: str, text: str) -> str:
-    """What a broker needs to know of a password, from `iterations=N,password=P`."""
+    """The SCRAM credential of `iterations=N,password=P`, as brokers store it."""
     iterations, password = quotas.parse_credential(mechanism, text)
     name = "sha256" if mechanism == "SCRAM-SHA-256" else "sha512"
     salt = secrets.token_urlsafe(18).encode()
@@ -189,7 +189,7 @@ async def _describe(cluster: ZooKeeperCluster, entity: Entity, options: Options)
     found: list[dict[str, Any]] = []
     for each in await _all_entities(cluster, entity):
         config = await cluster.admin.fetch_config(each.kind, each.path)
-        if not config and all_users:  # a node that is there only for the user's clients
+        if not config and all_users:  # a node that exists only for the clients of the user
             continue
         if options.has("json"):
             found.append({"entity": str(each), "path": f"{each.kind}/{each.path}", "configs": config})

@@ -1,7 +1,7 @@
-"""kafka-reassign-partitions --zookeeper: a plan is handed to the controller through /admin/reassign_partitions, its throttles are written
-into the tree beside it.
+"""kafka-reassign-partitions --zookeeper: the plan is written to /admin/reassign_partitions for the controller, and its throttles to the
+configs of topics and brokers.
 
-Messages and output are those of Kafka 2.8. Moves between log directories, --cancel and --list need brokers to ask.
+Messages and output are those of Kafka 2.8. Moves between log directories, --cancel and --list need a broker.
 """
 
 from __future__ import annotations

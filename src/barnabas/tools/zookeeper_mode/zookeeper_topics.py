@@ -1,6 +1,6 @@
 """kafka-topics --zookeeper: topics made, changed, listed, described and marked for deletion in the tree itself.
 
-Messages and output are those of Kafka 2.8. A topic is written without an id: the controller gives it one when it hears of it.
+Messages and output are those of Kafka 2.8. A topic is written without an id: the controller assigns one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from barnabas import topic_name
 from barnabas.client.wire_errors import BrokerNotAvailable
 from barnabas.errors import InvalidPartitions, InvalidReplicaAssignment, InvalidTopic, KafkaError, TopicExists
 from barnabas.metadata import paths
-from barnabas.metadata.admin_tree import TOPIC, Assignment, NewTopic, validate_assignment
+from barnabas.metadata.admin_tree import TOPIC, Assignment, PlannedTopic, validate_assignment
 from barnabas.metadata.errors import NodeExists
 from barnabas.metadata.replica_assignment import BrokerMetadata, assign_replicas_to_brokers
 from barnabas.metadata.znodes import ordering
@@ -41,7 +41,7 @@ _PARTITIONS_WARNING: Final = (
 
 
 def check(options: Options) -> None:
-    """What Kafka 2.8 refuses about a command line with --zookeeper."""
+    """The checks of Kafka 2.8 for a command line with --zookeeper."""
     refuse_both(options)
     if options.has("describe") and options.has("if-exists"):
         options.require("topic")
@@ -74,7 +74,7 @@ async def _create(cluster: ZooKeeperCluster, options: Options) -> None:
     try:
         await _check_new(cluster, name)
         validate_assignment(assignment)
-        (created,) = await cluster.admin.create_topics([NewTopic(name, assignment, config)], with_ids=False)
+        (created,) = await cluster.admin.create_topics([PlannedTopic(name, assignment, config)], with_ids=False)
         if isinstance(created, KafkaError):
             raise created
     except TopicExists:
@@ -143,7 +143,7 @@ async def _add_partitions(cluster: ZooKeeperCluster, name: str, count: int, give
 def new_partitions(
     name: str, topic: TopicAssignment, brokers: Sequence[BrokerMetadata], count: int, given: Mapping[int, Sequence[int]]
 ) -> Assignment:
-    """The replicas of those partitions that a topic lacks to have `count`; `given` names the brokers of all, or is empty."""
+    """The replicas of the partitions to add so that the topic has `count`; `given` has the brokers of all partitions, or is empty."""
     existing = len(topic.partitions)
     if 0 not in topic.partitions:
         raise AdminOperation(f"Unexpected existing replica assignment for topic '{name}', partition id 0 is missing.")

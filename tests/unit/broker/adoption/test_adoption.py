@@ -12,7 +12,7 @@ from random import Random
 import pytest
 
 from barnabas.broker.adoption.adoption import Adoption, plan, require_complete, write_store
-from barnabas.broker.adoption.inventory import Inventory, NotAdoptable, take_inventory
+from barnabas.broker.adoption.inventory import KafkaInventory, NotAdoptable, take_inventory
 from barnabas.metadata import paths
 from barnabas.metadata.embedded import open_embedded
 from barnabas.metadata.tree import GetChildren, GetData, NodeData
@@ -47,7 +47,7 @@ def locked(*directories: Path) -> Iterator[list[LogDir]]:
             log_dir.release()
 
 
-def inventory_of(*directories: Path) -> Inventory:
+def inventory_of(*directories: Path) -> KafkaInventory:
     with locked(*directories) as log_dirs:
         return take_inventory(Files(), log_dirs, str(directories[0]))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.adoption.kraft_metadata import KraftMetadata, Replay, read_kraft_metadata
+from barnabas.broker.adoption.kraft_metadata import KraftMetadata, MetadataReplay, read_kraft_metadata
 from barnabas.errors import CorruptRecord
 from barnabas.records.builder import build
 from barnabas.storage.disk.files import Files
@@ -66,7 +66,7 @@ def batch(base_offset: int, *values: bytes) -> bytes:
 
 
 def replayed(*records: bytes) -> KraftMetadata:
-    replay = Replay()
+    replay = MetadataReplay()
     for record in records:
         replay.record(record)
     return replay.metadata

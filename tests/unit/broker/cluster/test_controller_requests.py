@@ -1,4 +1,4 @@
-"""Orders of the controller that cannot be carried out at once."""
+"""Control requests that cannot be carried out at once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def nothing(*_: Any) -> None:
     return None
 
 
-def orders_of(replicas: Replicas) -> ControllerRequests:
+def controller_requests_of(replicas: Replicas) -> ControllerRequests:
     configs: Any = SimpleNamespace(load_topics=nothing, forget_topics=lambda _: None)
     return ControllerRequests(replicas.manager, configs)
 
@@ -40,12 +40,12 @@ def led(replicas: Replicas) -> list[bool]:
     return [partition is not None and partition.is_leader for partition in found]
 
 
-def test_an_order_that_finds_no_descriptor_is_carried_out_when_there_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_that_finds_no_descriptor_is_carried_out_when_there_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     disk = SimulatedFiles()
     replicas = Replicas(tmp_path, files=disk)
     monkeypatch.setattr(controller_requests, "SHORTAGE_RETRY_S", 0)
     disk.fail_when(lambda event: event.kind in NEEDS_DESCRIPTOR, errno.EMFILE, times=5)
-    response = asyncio.run(orders_of(replicas).lead_or_follow(to_lead()))
+    response = asyncio.run(controller_requests_of(replicas).lead_or_follow(to_lead()))
     assert {each.error_code for topic in response.topics for each in topic.partition_errors} == {0}
     assert led(replicas) == [True] * PARTITIONS
 
@@ -55,9 +55,9 @@ def test_a_shortage_that_does_not_end_marks_nothing_offline(tmp_path: Path, monk
     replicas = Replicas(tmp_path, files=disk)
     monkeypatch.setattr(controller_requests, "SHORTAGE_RETRY_S", 0)
     disk.fail_when(lambda event: event.kind in NEEDS_DESCRIPTOR, errno.EMFILE)
-    response = asyncio.run(orders_of(replicas).lead_or_follow(to_lead()))
+    response = asyncio.run(controller_requests_of(replicas).lead_or_follow(to_lead()))
     assert {each.error_code for topic in response.topics for each in topic.partition_errors} == {56}
     assert not replicas.manager.offline and not replicas.log_manager.offline_dirs
     disk.heal()
-    asyncio.run(orders_of(replicas).lead_or_follow(to_lead()))
+    asyncio.run(controller_requests_of(replicas).lead_or_follow(to_lead()))
     assert led(replicas) == [True] * PARTITIONS

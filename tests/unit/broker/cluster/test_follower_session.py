@@ -69,7 +69,7 @@ def test_an_answer_names_the_partitions_that_it_speaks_of() -> None:
     answers = session.accept(answered(9, (B, 0)))
     assert answers is not None
     assert [partition for partition, _ in answers] == [TopicPartition("b", 0)]
-    assert session.asked(TopicPartition("b", 0)).fetch_offset == 8
+    assert session.requested(TopicPartition("b", 0)).fetch_offset == 8
 
 
 def test_a_session_that_the_leader_lost_begins_anew_without_its_id() -> None:
@@ -113,6 +113,6 @@ def test_a_session_that_has_begun_can_be_told_of_changes_alone() -> None:
     session.fill_changes(request, wanted(("b", B, 0, 8)))
     assert (request.session_id, request.session_epoch, said(request)) == (9, 1, [(B, 0, 8)])
     assert request.forgotten_topics_data == []
-    assert session.asked(TopicPartition("b", 0)).fetch_offset == 8
+    assert session.requested(TopicPartition("b", 0)).fetch_offset == 8
     assert session.accept(answered(9, (A, 0))) is not None
     assert said(filled(session, wanted(("a", A, 0, 5), ("b", B, 0, 8)))) == []

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import pytest
 
 from barnabas.broker.config.alter import Operation, OpType
-from barnabas.broker.config.config_alterations import Alteration, Outcome
+from barnabas.broker.config.config_alterations import Alteration, AlterationOutcome
 from barnabas.broker.config.config_changes import CHANGE_EXPIRATION_MS
 from barnabas.broker.config.policies import AlterConfigMetadata
 from barnabas.config_def import ConfigResourceType
@@ -34,9 +34,11 @@ def set_of(name: str, value: str) -> Operation:
     return Operation(name, OpType.SET, value)
 
 
-def alter(broker: ConfigBroker, kind: ConfigResourceType, name: str, *operations: Operation, validate_only: bool = False) -> Outcome:
+def alter(
+    broker: ConfigBroker, kind: ConfigResourceType, name: str, *operations: Operation, validate_only: bool = False
+) -> AlterationOutcome:
     (outcome,) = broker.run(broker.manager.alter([Alteration(kind, name, operations)], validate_only))
-    assert isinstance(outcome, Outcome)
+    assert isinstance(outcome, AlterationOutcome)
     return outcome
 
 
@@ -139,8 +141,10 @@ def test_a_setting_of_an_older_kafka_is_described_without_its_value(broker: Conf
 def test_who_listens_hears_which_settings_of_the_broker_have_changed(broker: ConfigBroker) -> None:
     heard_of: list[frozenset[str]] = []
     broker.manager.on_broker_change.append(heard_of.append)
-    assert alter(broker, ConfigResourceType.BROKER, "1", set_of("max.connections", "5")) == Outcome()
-    assert alter(broker, ConfigResourceType.BROKER, "", set_of("max.connections", "7"), set_of("num.io.threads", "9")) == Outcome()
+    assert alter(broker, ConfigResourceType.BROKER, "1", set_of("max.connections", "5")) == AlterationOutcome()
+    assert (
+        alter(broker, ConfigResourceType.BROKER, "", set_of("max.connections", "7"), set_of("num.io.threads", "9")) == AlterationOutcome()
+    )
     assert heard_of == [{"max.connections"}, {"num.io.threads"}]
     assert broker.config.current["max.connections"] == 5
 
@@ -193,7 +197,7 @@ def test_a_password_that_kafka_has_encrypted_is_left_out_and_stays_where_it_is(b
     broker.run(broker.admin.change_broker_config(1, stored))
     broker.run(heard(broker))
     assert broker.config.broker == {"max.connections": "5"}
-    assert alter(broker, ConfigResourceType.BROKER, "1", set_of("max.connections", "6")) == Outcome()
+    assert alter(broker, ConfigResourceType.BROKER, "1", set_of("max.connections", "6")) == AlterationOutcome()
     assert broker.run(broker.admin.fetch_config("brokers", "1")) == stored | {"max.connections": "6"}
 
 
@@ -347,13 +351,13 @@ def ruled(tmp_path: Path) -> Iterator[ConfigBroker]:
 
 def test_a_policy_may_refuse_a_change(ruled: ConfigBroker) -> None:
     refused = alter(ruled, ConfigResourceType.TOPIC, "orders", set_of("retention.ms", "5000"))
-    assert refused == Outcome(44, "nothing is kept that long here")
-    assert alter(ruled, ConfigResourceType.TOPIC, "orders", set_of("retention.ms", "500")) == Outcome()
+    assert refused == AlterationOutcome(44, "nothing is kept that long here")
+    assert alter(ruled, ConfigResourceType.TOPIC, "orders", set_of("retention.ms", "500")) == AlterationOutcome()
     assert retention_ms(ruled, "orders") == 500
 
 
 def test_a_policy_that_fails_is_an_error_of_the_server(ruled: ConfigBroker) -> None:
-    assert alter(ruled, ConfigResourceType.TOPIC, "orders", set_of("retention.ms", "13")) == Outcome(-1, None)
+    assert alter(ruled, ConfigResourceType.TOPIC, "orders", set_of("retention.ms", "13")) == AlterationOutcome(-1, None)
 
 
 def test_a_policy_hears_what_would_change_and_nothing_else(ruled: ConfigBroker) -> None:
@@ -387,8 +391,11 @@ def test_a_change_that_changes_nothing_is_not_told_to_anybody(broker: ConfigBrok
 
 
 def test_with_validate_only_nothing_is_written(broker: ConfigBroker) -> None:
-    assert alter(broker, ConfigResourceType.BROKER, "", set_of("max.connections", "7"), validate_only=True) == Outcome()
-    assert alter(broker, ConfigResourceType.GROUP, "g", set_of("consumer.session.timeout.ms", "50000"), validate_only=True) == Outcome()
+    assert alter(broker, ConfigResourceType.BROKER, "", set_of("max.connections", "7"), validate_only=True) == AlterationOutcome()
+    assert (
+        alter(broker, ConfigResourceType.GROUP, "g", set_of("consumer.session.timeout.ms", "50000"), validate_only=True)
+        == AlterationOutcome()
+    )
     assert broker.run(broker.admin.fetch_config("brokers", DEFAULT_ENTITY)) == {}
     assert broker.manager.groups == {}
     assert changes(broker) == []

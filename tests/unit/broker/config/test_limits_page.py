@@ -9,7 +9,7 @@ import pytest
 from barnabas.broker.config import BROKER_CONFIGS
 from barnabas.broker.config.definitions import own
 from barnabas.broker.handlers import CONTROL, HANDLERS
-from barnabas.protocol.framing import Request
+from barnabas.protocol.framing import RequestFrame
 from barnabas.protocol.reader import Reader
 from barnabas.protocol.registry import APIS, BY_NAME
 from tests.documentation import ROOT
@@ -35,11 +35,11 @@ def test_the_defaults_on_the_page_are_those_of_the_broker() -> None:
 
 
 ELEMENTS = re.compile(r"^\| (?:Elements in all arrays of a request, tagged fields included|The same, ([^|]+)) \| ([\d,]+) \|", re.MULTILINE)
-BY_BROKERS = " by a listener of brokers"
+BY_BROKERS = " on a listener of brokers"
 
 
 def elements_max(name: str, is_of_broker: bool) -> int:
-    return Request(BY_NAME[name], 0, 0, "", Reader(b"")).elements_max(is_of_broker)
+    return RequestFrame(BY_NAME[name], 0, 0, "", Reader(b"")).elements_max(is_of_broker)
 
 
 @pytest.mark.parametrize("is_of_broker", [False, True])

@@ -6,7 +6,7 @@ The broker it asks has the parts that a test gives it, and no others.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from random import Random
 from types import SimpleNamespace
@@ -16,6 +16,7 @@ from barnabas.broker.broker import Broker
 from barnabas.broker.clock import Clock
 from barnabas.broker.config import BrokerConfig, DynamicBrokerConfig
 from barnabas.broker.dispatcher import RequestDispatcher
+from barnabas.broker.requests.request import Request
 from barnabas.broker.scheduling.loop_lag import LoopLag
 from barnabas.broker.scheduling.turns import Turns
 from barnabas.broker.topics.features import FeatureLevels
@@ -23,7 +24,7 @@ from barnabas.broker.topics.metadata_cache import MetadataCache
 from barnabas.metadata.client import TreeClient
 from barnabas.metadata.local import LocalTree
 from barnabas.network.exchange import Exchange, Peer
-from barnabas.protocol.framing import SIZE_PREFIX, parse_response_header, request_frame
+from barnabas.protocol.framing import SIZE_PREFIX, parse_request, parse_response_header, request_frame
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.update_metadata_request import (
     UpdateMetadataBroker,
@@ -79,6 +80,16 @@ def topic(name: str, partitions: int = 1, leader: int = 0, topic_id: Uuid | None
 
 def id_of(name: str) -> Uuid:
     return Uuid(name.encode()[:16].ljust(16, b"."))
+
+
+def request_of(message: Message, version: int, on_wait: Callable[[], None] = lambda: None) -> Request[Any]:
+    """A request as the dispatcher makes it; `on_wait` is called when it leaves the queue."""
+    api = BY_NAME[type(message).__name__.removesuffix("Request")]
+    header = parse_request(b"".join(request_frame(message, api, version, 17, "test"))[SIZE_PREFIX:])
+    peer = SimpleNamespace(
+        id="test", remote_ip="127.0.0.1", listener_name="PLAINTEXT", answered=lambda: None, request_left_queue=lambda size: on_wait()
+    )
+    return Request(Exchange(cast("Peer", peer), 10, False, 0), header, message)
 
 
 class Closed(Exception):

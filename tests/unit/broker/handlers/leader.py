@@ -16,9 +16,11 @@ from typing import Any
 from barnabas.broker.clock import Clock
 from barnabas.broker.config import BrokerConfig, DynamicBrokerConfig
 from barnabas.broker.dispatcher import RequestDispatcher
+from barnabas.broker.partitions.append_call import AppendCall
 from barnabas.broker.replication.long_appends import LongAppends
 from barnabas.broker.replication.long_reads import LongReads
 from barnabas.broker.replication.replica_manager import ReplicaManager
+from barnabas.broker.replication.replica_parts import ReplicaParts
 from barnabas.broker.requests.fetch_session import FetchManager, FetchSessionCache
 from barnabas.broker.scheduling.loop_lag import LoopLag
 from barnabas.broker.scheduling.turns import Turns
@@ -156,6 +158,8 @@ class Leader:
         self.log_manager.load(NOW)
         self.metadata_cache = MetadataCache(BROKER)
         self.purgatories = [DelayedOperationPurgatory[Any](name, 0) for name in ("Produce", "Fetch", "DeleteRecords")]
+        self.disk_threads: Executor = ThreadPoolExecutor(1)
+        self.turns = Turns()
         self.replica_manager = ReplicaManager(
             self.config,
             self.log_manager,
@@ -164,12 +168,11 @@ class Leader:
             produce_purgatory=self.purgatories[0],
             fetch_purgatory=self.purgatories[1],
             delete_records_purgatory=self.purgatories[2],
+            make_parts=lambda replicas: ReplicaParts(
+                LongAppends(replicas, self.turns, self.disk_threads, 1), LongReads(replicas, self.turns)
+            ),
         )
-        self.disk_threads: Executor = ThreadPoolExecutor(1)
-        self.turns = Turns()
         self.loop_lag = LoopLag()
-        self.replica_manager.long_appends = LongAppends(self.replica_manager, self.turns, self.disk_threads, 1)
-        self.replica_manager.long_reads = LongReads(self.replica_manager, self.turns)
         self.fetch_sessions = FetchManager(FetchSessionCache(10, random=Random(1)), self.clock)
         broker: Any = self
         self.dispatcher = RequestDispatcher(broker)
@@ -227,7 +230,7 @@ class Leader:
             bases.append(results[0].base_offset)
 
         entry = (TopicPartition(topic, partition), Records(data if data is not None else batch(count)))
-        self.replica_manager.append_records(1000, 1, [entry], done, origin=origin)
+        self.replica_manager.append_records(AppendCall([entry], done, timeout_ms=1000, required_acks=1, origin=origin))
         return bases[0]
 
     def pass_time(self, ms: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 from barnabas.broker.dispatcher import WAITING_BYTES_MAX
 from barnabas.broker.handlers import HANDLERS, Handler
 from barnabas.broker.handlers.parts import OffsetFetchParts, Parts
+from barnabas.broker.requests.reply import Reply
 from barnabas.broker.scheduling.turns import BYTES_AT_ONCE, ELEMENTS_AT_ONCE, ELEMENTS_PER_SLICE
 from barnabas.protocol import api_keys
 from barnabas.protocol.framing import SIZE_PREFIX, request_frame
@@ -277,10 +277,10 @@ def test_what_the_answers_say_of_one_group_and_topic_is_said_once() -> None:
         topic = OffsetFetchResponseTopics("t", partitions=[OffsetFetchResponsePartitions(index, index) for index in indexes])
         return OffsetFetchResponse(groups=[OffsetFetchResponseGroup("g", [topic], error)])
 
-    joint = OffsetFetchParts().joint(answer(0, 1))
-    joint.add(answer(2))
-    joint.add(answer(3, error=16))
-    (group,) = joint.whole.groups
+    joined = OffsetFetchParts().joined(answer(0, 1))
+    joined.add(answer(2))
+    joined.add(answer(3, error=16))
+    (group,) = joined.whole.groups
     (topic,) = group.topics
     assert ([each.partition_index for each in topic.partitions], group.error_code) == ([0, 1, 2, 3], 16)
 
@@ -288,10 +288,10 @@ def test_what_the_answers_say_of_one_group_and_topic_is_said_once() -> None:
 def _watch(leader: Leader, key: int) -> list[int]:
     """How many elements each call of the handler gets."""
     handler = Handler(HANDLERS[key])
-    handle: Callable[..., Message | Awaitable[Message | None] | None] = handler.handle
+    handle = handler.handle
     sizes: list[int] = []
 
-    def watched(broker: Any, request: Any) -> Message | Awaitable[Message | None] | None:
+    def watched(broker: Any, request: Any) -> Reply[Any]:
         sizes.append(sum(1 for _ in _leaves(request.message)))
         return handle(broker, request)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.partitions.fetch_params import FetchParams, FetchPartition, TopicIdPartition
+from barnabas.broker.partitions.fetch_params import FetchParams, PartitionFetch, TopicIdPartition
 from barnabas.broker.replication.follower_fetch import FollowerFetch
 from barnabas.broker.replication.replica_logs import LocalReplicaLogs
 from barnabas.protocol.errors import ErrorCode
@@ -18,6 +18,7 @@ from barnabas.records.builder import build
 from barnabas.records.reader import records_of
 from barnabas.simulation.disk import NEEDS_DESCRIPTOR, SimulatedFiles
 from barnabas.storage.disk.files import AnyFiles
+from barnabas.storage.log.append import LogAppend
 from barnabas.storage.log.fetch import FetchIsolation
 from barnabas.storage.log.log import Log
 from tests.unit.broker.replicas import BROKER, NOW, TOPIC_ID, TP, Replicas
@@ -50,7 +51,7 @@ class Node:
 
     def write(self, *values: bytes, epoch: int) -> None:
         for value in values:
-            self.log.append_as_leader(build([(NOW, None, value, ())]), epoch, NOW)
+            self.log.append_as_leader(LogAppend(build([(NOW, None, value, ())]), NOW), epoch)
 
     def values(self) -> list[bytes | None]:
         data = self.log.read(self.log.log_start_offset, 1 << 20, FetchIsolation.LOG_END).records
@@ -59,13 +60,13 @@ class Node:
 
 def next_of(follower: Node) -> Asked:
     follower.fetch.truncate()
-    ((_, _, asked),) = follower.fetch.wanted(0)
+    ((_, _, asked),) = follower.fetch.next_fetches(0)
     return asked
 
 
 def fetch_once(follower: Node, leader: Node, now_ms: int = 0) -> None:
     follower.fetch.truncate()
-    for partition, _, asked in follower.fetch.wanted(now_ms):
+    for partition, _, asked in follower.fetch.next_fetches(now_ms):
         follower.fetch.handle(partition, asked, answer(leader, asked), now_ms)
 
 
@@ -76,7 +77,7 @@ def replicate(follower: Node, leader: Node, rounds: int = 5) -> None:
 
 def answer(leader: Node, asked: Asked) -> PartitionData:
     params = FetchParams(replica_id=FOLLOWER, isolation=FetchIsolation.LOG_END)
-    wanted = FetchPartition(
+    wanted = PartitionFetch(
         asked.fetch_offset, asked.partition_max_bytes, asked.current_leader_epoch, asked.last_fetched_epoch, asked.log_start_offset
     )
     ((_, result),) = leader.replicas.manager.read_from_log(params, [(TopicIdPartition(TOPIC_ID, TP), wanted)])
@@ -192,7 +193,7 @@ def test_a_follower_whose_leader_has_deleted_what_it_lacks_starts_anew(two: tupl
     follower.follow(0)
     fetch_once(follower, leader)
     assert follower.fetch.lost() == [(TP, 0)]
-    follower.fetch.found(TP, 0, 7, 10)
+    follower.fetch.resume(TP, 0, 7, 10)
     replicate(follower, leader)
     assert follower.values() == [b"7", b"8", b"9"]
     assert follower.log.log_start_offset == 7
@@ -202,14 +203,14 @@ def test_a_leader_whose_log_begins_in_the_middle_of_a_batch_is_followed(two: tup
     """DeleteRecords takes any offset, and a fetch gives whole batches."""
     leader, follower = two
     leader.lead(0)
-    leader.log.append_as_leader(build([(NOW, None, value, ()) for value in (b"a", b"b", b"c")]), 0, NOW)
+    leader.log.append_as_leader(LogAppend(build([(NOW, None, value, ()) for value in (b"a", b"b", b"c")]), NOW), 0)
     leader.write(b"d", epoch=0)
     leader.log.update_high_watermark(4)
     leader.log.increment_log_start_offset(2, "client delete records request")
     follower.follow(0)
     fetch_once(follower, leader)
     ((partition, epoch),) = follower.fetch.lost()
-    follower.fetch.found(partition, epoch, leader.log.log_start_offset, leader.log.log_end_offset)
+    follower.fetch.resume(partition, epoch, leader.log.log_start_offset, leader.log.log_end_offset)
     replicate(follower, leader)
     assert (follower.log.log_start_offset, follower.log.log_end_offset) == (2, 4)
     assert follower.values() == leader.values()
@@ -224,7 +225,7 @@ def test_what_an_unclean_leader_does_not_have_is_gone(two: tuple[Node, Node]) ->
     replicate(follower, leader)
     asked = next_of(follower)
     follower.fetch.handle(TP, asked, PartitionData(0, error_code=int(ErrorCode.OFFSET_OUT_OF_RANGE)), 0)
-    follower.fetch.found(TP, 0, 0, 0)
+    follower.fetch.resume(TP, 0, 0, 0)
     assert follower.values() == []
     assert follower.fetch.lost() == []
 
@@ -235,9 +236,9 @@ def test_after_an_error_it_asks_again_in_a_while(two: tuple[Node, Node], error: 
     follower.follow(0)
     asked = next_of(follower)
     follower.fetch.handle(TP, asked, PartitionData(0, error_code=int(error)), 0)
-    assert follower.fetch.wanted(BACKOFF_MS - 1) == []
+    assert follower.fetch.next_fetches(BACKOFF_MS - 1) == []
     assert follower.fetch.next_ready_ms() == BACKOFF_MS
-    assert len(follower.fetch.wanted(BACKOFF_MS)) == 1
+    assert len(follower.fetch.next_fetches(BACKOFF_MS)) == 1
 
 
 def test_in_an_epoch_that_is_over_it_stops_until_the_controller_tells(two: tuple[Node, Node]) -> None:
@@ -296,7 +297,7 @@ def test_once_settled_only_what_was_served_is_asked_anew(two: tuple[Node, Node])
     follower.follow(1)
     assert not follower.fetch.is_settled
     replicate(follower, leader)
-    follower.fetch.wanted(0)
+    follower.fetch.next_fetches(0)
     assert follower.fetch.is_settled
     assert follower.fetch.changes() == []
     asked = next_of(follower)
@@ -314,9 +315,9 @@ def test_who_has_to_wait_unsettles_it(two: tuple[Node, Node]) -> None:
     replicate(follower, leader)
     follower.fetch.delay([TP], 0)
     assert not follower.fetch.is_settled
-    assert follower.fetch.wanted(0) == []
+    assert follower.fetch.next_fetches(0) == []
     assert not follower.fetch.is_settled
-    follower.fetch.wanted(BACKOFF_MS)
+    follower.fetch.next_fetches(BACKOFF_MS)
     assert follower.fetch.is_settled
 
 
@@ -330,7 +331,7 @@ def test_a_follower_without_descriptors_waits_and_goes_on(tmp_path: Path) -> Non
     leader.write(b"b", epoch=0)
     disk.fail_when(lambda event: event.kind in NEEDS_DESCRIPTOR, errno.EMFILE)
     fetch_once(follower, leader)
-    assert follower.fetch.failed == set() and follower.fetch.wanted(BACKOFF_MS - 1) == []
+    assert follower.fetch.failed == set() and follower.fetch.next_fetches(BACKOFF_MS - 1) == []
     disk.heal()
     fetch_once(follower, leader, BACKOFF_MS)
     assert follower.values() == [b"a", b"b"]

@@ -43,7 +43,7 @@ def finish(replicas: Replicas) -> None:
         if not replicas.manager.mover.moving:
             return
         replicas.manager.advance_moves(replicas.clock.wall_ms)
-        replicas.log_manager.run_flushes(replicas.clock.wall_ms)
+        replicas.log_manager.flushes.run_all(replicas.clock.wall_ms)
     raise AssertionError("the move does not come to an end")
 
 
@@ -113,7 +113,7 @@ def test_the_copy_is_as_durable_as_the_original_before_that_goes(replicas: Repli
     while replicas.manager.advance_moves(replicas.clock.wall_ms):
         pass
     assert replicas.manager.mover.moving == [TP]
-    replicas.log_manager.run_flushes(replicas.clock.wall_ms)
+    replicas.log_manager.flushes.run_all(replicas.clock.wall_ms)
     finish(replicas)
     assert replicas.log().recovery_point >= 10
 
@@ -245,7 +245,7 @@ def test_a_move_loses_nothing_whatever_happens_meanwhile(tmp_path_factory: pytes
         elif step == "slice":
             replicas.manager.advance_moves(replicas.clock.wall_ms)
         elif step == "flush":
-            replicas.log_manager.run_flushes(replicas.clock.wall_ms)
+            replicas.log_manager.flushes.run_all(replicas.clock.wall_ms)
         elif step == "roll":
             replicas.log().roll(replicas.clock.wall_ms)
         else:

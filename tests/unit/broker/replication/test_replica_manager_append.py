@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.partitions.fetch_params import FetchParams, FetchPartition, TopicIdPartition
+from barnabas.broker.partitions.append_call import AppendCall
+from barnabas.broker.partitions.fetch_params import FetchParams, PartitionFetch, TopicIdPartition
 from barnabas.broker.partitions.partition_append import PartitionAppend
 from barnabas.errors import NotLeaderOrFollower, UnknownTopicOrPartition
 from barnabas.protocol.errors import ErrorCode
@@ -71,7 +72,9 @@ def test_an_internal_topic_is_only_for_those_who_may(replicas: Replicas) -> None
     replicas.lead(internal)
     assert replicas.append(partition=internal).error == ErrorCode.INVALID_TOPIC_EXCEPTION
     appended = Appended()
-    replicas.manager.append_records(0, -1, [(internal, records())], appended, internal_topics_allowed=True, origin=COORDINATOR)
+    replicas.manager.append_records(
+        AppendCall([(internal, records())], appended, timeout_ms=0, required_acks=-1, internal_topics_allowed=True, origin=COORDINATOR)
+    )
     assert appended.error == ErrorCode.NONE
 
 
@@ -94,7 +97,7 @@ def test_a_coordinator_is_told_why_it_cannot_append(replicas: Replicas) -> None:
 
 def test_one_bad_partition_does_not_harm_the_others(replicas: Replicas) -> None:
     appended = Appended()
-    replicas.manager.append_records(0, -1, [(ELSEWHERE, records()), (TP, records(2))], appended)
+    replicas.manager.append_records(AppendCall([(ELSEWHERE, records()), (TP, records(2))], appended, timeout_ms=0, required_acks=-1))
     assert appended.results is not None
     assert [(result.error, result.base_offset) for result in appended.results] == [(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1), (0, 0)]
 
@@ -103,7 +106,7 @@ def test_a_corrupt_batch_is_refused_with_nothing_but_the_code(replicas: Replicas
     appended = Appended()
     data = bytearray(records().data)
     data[-1] ^= 1
-    replicas.manager.append_records(0, 1, [(TP, Records(bytes(data)))], appended)
+    replicas.manager.append_records(AppendCall([(TP, Records(bytes(data)))], appended, timeout_ms=0, required_acks=1))
     assert (appended.error, appended.result.log_start_offset) == (ErrorCode.CORRUPT_MESSAGE, -1)
     assert appended.result.error_message is None
 
@@ -124,7 +127,9 @@ def test_rejected_records_are_named(replicas: Replicas) -> None:
 
 def test_a_batch_that_is_wrong_as_a_whole_has_no_message(replicas: Replicas) -> None:
     appended = Appended()
-    replicas.manager.append_records(0, 1, [(TP, records(control=True, producer_id=1, producer_epoch=0))], appended)
+    replicas.manager.append_records(
+        AppendCall([(TP, records(control=True, producer_id=1, producer_epoch=0))], appended, timeout_ms=0, required_acks=1)
+    )
     assert appended.error == ErrorCode.INVALID_RECORD
     assert (appended.result.error_message, appended.result.record_errors) == (None, [])
 
@@ -174,16 +179,16 @@ def test_more_replicas_than_there_are_cannot_be_asked_for(replicas: Replicas) ->
 def test_an_error_nobody_foresaw_is_the_partitions_own(replicas: Replicas, caplog: pytest.LogCaptureFixture) -> None:
     appended = Appended()
     broken = Records(b"", 0, 100)  # a fault of ours: the protocol never gives a slice that is longer than its bytes
-    replicas.manager.append_records(0, 1, [(TP, broken), (TP, records())], appended)
+    replicas.manager.append_records(AppendCall([(TP, broken), (TP, records())], appended, timeout_ms=0, required_acks=1))
     assert appended.results is not None
     assert [result.error for result in appended.results] == [ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.NONE]
 
 
 def test_whoever_waits_for_data_is_woken_after_the_answer(replicas: Replicas) -> None:
     order: list[str] = []
-    wanted = [(TopicIdPartition(Uuid.ZERO, TP), FetchPartition(0, 1000))]
+    wanted = [(TopicIdPartition(Uuid.ZERO, TP), PartitionFetch(0, 1000))]
     replicas.manager.fetch_messages(FetchParams(max_wait_ms=500), wanted, lambda results: order.append("fetch"))
-    replicas.manager.append_records(0, 1, [(TP, records())], lambda results: order.append("produce"))
+    replicas.manager.append_records(AppendCall([(TP, records())], lambda results: order.append("produce"), timeout_ms=0, required_acks=1))
     assert order == ["produce", "fetch"]
 
 
@@ -193,5 +198,5 @@ def test_whoever_waits_for_data_is_woken_even_if_the_answer_fails(replicas: Repl
 
     fetched = replicas.fetch(max_wait_ms=500)
     with pytest.raises(RuntimeError):
-        replicas.manager.append_records(0, 1, [(TP, records())], fail)
+        replicas.manager.append_records(AppendCall([(TP, records())], fail, timeout_ms=0, required_acks=1))
     assert fetched.is_done

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.partitions.fetch_params import FetchParams, FetchPartition, TopicIdPartition, fetch_isolation
+from barnabas.broker.partitions.fetch_params import FetchParams, PartitionFetch, TopicIdPartition, fetch_isolation
 from barnabas.protocol.errors import ErrorCode
 from barnabas.records.reader import records_of
 from barnabas.storage.log.fetch import FetchIsolation
@@ -99,7 +99,7 @@ def test_a_batch_that_does_not_fit_into_the_rest_is_left_out(replicas: Replicas)
 
 def sizes(replicas: Replicas, **how: Any) -> list[int]:
     fetched = Fetched()
-    wanted = [(TopicIdPartition(Uuid.ZERO, partition), FetchPartition(0, 100_000)) for partition in (TP, OTHER)]
+    wanted = [(TopicIdPartition(Uuid.ZERO, partition), PartitionFetch(0, 100_000)) for partition in (TP, OTHER)]
     replicas.manager.fetch_messages(FetchParams(**how), wanted, fetched)
     assert fetched.results is not None
     return [result.size for _, result in fetched.results]
@@ -135,7 +135,7 @@ def test_a_fetch_from_the_purgatory_does_not_move_its_follower(replicas: Replica
     replicas.lead(epoch=1, replicas=(1, 2))
     replicas.append(2, acks=1)
     params = FetchParams(replica_id=2, isolation=FetchIsolation.LOG_END)
-    wanted = [(TopicIdPartition(Uuid.ZERO, TP), FetchPartition(2, 1000))]
+    wanted = [(TopicIdPartition(Uuid.ZERO, TP), PartitionFetch(2, 1000))]
     replicas.manager.read_after_waiting(params, wanted, lambda fetched: None)
     assert replicas.partition().remote_replicas[2].log_end_offset == -1
     replicas.manager.read_from_log(params, wanted)

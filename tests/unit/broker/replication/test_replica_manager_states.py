@@ -148,7 +148,7 @@ def test_a_new_leader_starts_from_the_high_watermark_it_had(tmp_path: Path) -> N
     before.follow(2, 2)
     before.close()
     replicas = Replicas(tmp_path)
-    replicas.log_manager.checkpoint_high_watermarks()
+    replicas.log_manager.checkpoints.write_high_watermarks()
     replicas.lead(epoch=1, replicas=(1, 2), is_new=False)
     assert (replicas.log().high_watermark, replicas.log().log_end_offset) == (2, 3)
     replicas.close()
@@ -158,11 +158,9 @@ def test_a_failed_directory_takes_its_partitions_offline_and_no_others(tmp_path:
     replicas = Replicas(tmp_path, dirs=2)
     replicas.lead()
     replicas.lead(OTHER)
-    failed: list[str] = []
-    replicas.manager.on_log_dir_failure = failed.append
     path = replicas.log().log_dir
     replicas.log_manager.disk_failed(path, "pulled out", OSError("pulled out"))
-    assert failed == [path]
+    assert replicas.failed_dirs == [path]
     with pytest.raises(KafkaStorageError):
         replicas.manager.partition_or_raise(TP)
     assert replicas.append(partition=OTHER).error == ErrorCode.NONE

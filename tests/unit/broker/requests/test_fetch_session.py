@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from barnabas.broker.partitions.fetch_params import FetchPartition, TopicIdPartition
+from barnabas.broker.partitions.fetch_params import PartitionFetch, TopicIdPartition
 from barnabas.broker.requests.fetch_session import FetchContext, FetchManager, FetchSessionCache
 from barnabas.broker.requests.fetch_session_cache import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, next_epoch
 from barnabas.protocol.errors import ErrorCode
@@ -50,7 +50,7 @@ class Broker:
         forgotten: list[TopicIdPartition] | None = None,
         offset: int = 0,
     ) -> FetchContext:
-        asked = [(partition, FetchPartition(offset, 100)) for partition in wanted]
+        asked = [(partition, PartitionFetch(offset, 100)) for partition in wanted]
         return self.manager.new_context(version, session_id, epoch, is_follower, asked, forgotten or [], self.names.get)
 
     def new_session(self, wanted: list[TopicIdPartition], *, version: int = BY_NAME, is_follower: bool = False) -> int:
@@ -78,7 +78,7 @@ def data(high_watermark: int = 10, log_start_offset: int = 0, error: int = 0, re
 def respond(context: FetchContext, **by_topic: PartitionData) -> FetchResponse:
     """Answers with what is given for a topic, and the same for all others every time."""
     answers = []
-    for partition, _ in context.wanted:
+    for partition, _ in context.requested:
         answer = by_topic.get(partition.partition.topic) or data()
         answer.partition_index = partition.partition.partition
         answers.append((partition, answer))
@@ -90,7 +90,7 @@ def told(response: FetchResponse) -> list[tuple[str, int]]:
 
 
 def wanted_of(context: FetchContext) -> list[tuple[str, int]]:
-    return [(partition.partition.topic, partition.partition.partition) for partition, _ in context.wanted]
+    return [(partition.partition.topic, partition.partition.partition) for partition, _ in context.requested]
 
 
 # Full requests
@@ -134,9 +134,9 @@ def test_without_slots_there_are_no_sessions() -> None:
 
 
 def test_a_partition_named_twice_is_wanted_once_as_it_was_named_last() -> None:
-    asked = [(named("foo"), FetchPartition(1, 100)), (named("bar"), FetchPartition(2, 100)), (named("foo"), FetchPartition(3, 100))]
+    asked = [(named("foo"), PartitionFetch(1, 100)), (named("bar"), PartitionFetch(2, 100)), (named("foo"), PartitionFetch(3, 100))]
     context = Broker().manager.new_context(BY_NAME, NO_SESSION, FINAL_EPOCH, False, asked, [], lambda _: None)
-    assert [(partition.partition.topic, request.offset) for partition, request in context.wanted] == [("foo", 3), ("bar", 2)]
+    assert [(partition.partition.topic, request.offset) for partition, request in context.requested] == [("foo", 3), ("bar", 2)]
 
 
 def test_neighbours_of_a_topic_stand_together_and_the_order_is_kept() -> None:
@@ -205,7 +205,7 @@ def test_what_a_request_names_is_added_or_changed() -> None:
     broker = Broker()
     session_id = broker.new_session([named("foo"), named("bar")])
     context = broker.context([named("bar"), named("baz")], session_id, 1, offset=7)
-    assert [(partition.partition.topic, request.offset) for partition, request in context.wanted] == [("foo", 0), ("bar", 7), ("baz", 7)]
+    assert [(partition.partition.topic, request.offset) for partition, request in context.requested] == [("foo", 0), ("bar", 7), ("baz", 7)]
 
 
 def test_a_partition_that_was_added_is_told() -> None:
@@ -327,14 +327,14 @@ def test_with_ids_a_partition_is_the_same_whether_its_name_is_known_or_not() -> 
     broker = Broker()
     session_id = broker.new_session([with_id(FOO_ID)], version=BY_ID)
     broker.names[FOO_ID] = "foo"
-    assert len(broker.context([with_id(FOO_ID, "foo")], session_id, 1, version=BY_ID).wanted) == 1
+    assert len(broker.context([with_id(FOO_ID, "foo")], session_id, 1, version=BY_ID).requested) == 1
 
 
 def test_with_ids_two_topics_of_one_name_are_two() -> None:
     broker = Broker()
     session_id = broker.new_session([with_id(FOO_ID, "foo")], version=BY_ID)
     context = broker.context([with_id(BAR_ID, "foo")], session_id, 1, version=BY_ID)
-    assert [partition.topic_id for partition, _ in context.wanted] == [FOO_ID, BAR_ID]
+    assert [partition.topic_id for partition, _ in context.requested] == [FOO_ID, BAR_ID]
 
 
 def test_with_ids_a_topic_is_forgotten_by_its_id() -> None:
@@ -492,7 +492,7 @@ def test_a_fetcher_that_hears_only_news_knows_as_much_as_one_that_hears_all(roun
         failing = {index for index, (_, _, fails) in changes.items() if fails}
         context = broker.context(partitions(5) if epoch == 0 else [], session_id, epoch)
         answers = []
-        for partition, _ in context.wanted:
+        for partition, _ in context.requested:
             index = partition.partition.partition
             high, start = truth[index]
             answer = data(-1, -1, ErrorCode.NOT_LEADER_OR_FOLLOWER) if index in failing else data(high, start)

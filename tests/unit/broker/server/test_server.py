@@ -21,7 +21,14 @@ from barnabas.metadata import paths
 from barnabas.metadata.client import TreeClient
 from barnabas.metadata.local import LocalTree
 from barnabas.metadata.tree import CreateMode
-from barnabas.metadata.znodes.cluster import BrokerRegistration, Controller, Features, decode_broker, encode_controller, encode_features
+from barnabas.metadata.znodes.cluster import (
+    BrokerRegistration,
+    ControllerZNode,
+    FeatureZNode,
+    decode_broker,
+    encode_controller,
+    encode_features,
+)
 from barnabas.network.event_loop import run
 from barnabas.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.protocol.slices import Records
@@ -175,7 +182,7 @@ def test_a_broker_of_a_cluster_renames_nothing_before_the_controller_has_spoken(
         await server.shutdown(0)
         silent = TreeClient(tree, lambda: None)  # a controller that says nothing
         await silent.connect()
-        await silent.create(paths.CONTROLLER, encode_controller(Controller(9, 0)), CreateMode.EPHEMERAL)
+        await silent.create(paths.CONTROLLER, encode_controller(ControllerZNode(9, 0)), CreateMode.EPHEMERAL)
         again = BrokerServer(config, environment=sharing(tree))
         starting = asyncio.ensure_future(again.start())
         await until(lambda: is_there(silent, paths.broker_id(5)))
@@ -274,7 +281,7 @@ def test_a_broker_registers_the_levels_of_features_it_supports(tmp_path: Path) -
 
 def test_a_cluster_that_an_older_release_made_gets_the_features_it_did_not_know(tmp_path: Path) -> None:
     async def made_by_an_older_release(server: BrokerServer) -> None:
-        await server.broker.tree.set_data(paths.BARNABAS_FEATURES, encode_features(Features({"group.version": 1})))
+        await server.broker.tree.set_data(paths.BARNABAS_FEATURES, encode_features(FeatureZNode({"group.version": 1})))
 
     async def finalized(server: BrokerServer) -> dict[str, int]:
         return dict(server.broker.features.finalized)

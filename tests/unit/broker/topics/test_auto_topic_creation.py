@@ -11,7 +11,7 @@ from barnabas.broker.config import BrokerConfig, DynamicBrokerConfig
 from barnabas.broker.server.server import BrokerServer
 from barnabas.broker.topics import auto_topic_creation
 from barnabas.broker.topics.admin_manager import TopicCreation
-from barnabas.broker.topics.auto_topic_creation import FAILURE_TOLD_MS, AutoTopicCreation, creatable_topic
+from barnabas.broker.topics.auto_topic_creation import FAILURE_SHOWN_MS, AutoTopicCreation, creatable_topic
 from barnabas.errors import KafkaError, NotController, PolicyViolation, RequestTimedOut, TopicExists
 from barnabas.metadata.errors import ConnectionLoss, TreeError
 from barnabas.protocol.errors import ErrorCode
@@ -89,7 +89,7 @@ def test_why_a_topic_cannot_be_created_is_told_to_the_next_who_ask() -> None:
         await finished(creation, admin)
         assert told(creation.create_topics(["a", "b"])) == [("a", PolicyViolation.code), ("b", LEADER_NOT_AVAILABLE)]
         await finished(creation, admin)
-        times[0] = FAILURE_TOLD_MS
+        times[0] = FAILURE_SHOWN_MS
         assert told(creation.create_topics(["a"])) == [("a", LEADER_NOT_AVAILABLE)], "that was long ago"
         await finished(creation, admin)
 
@@ -169,7 +169,7 @@ def test_a_failure_is_logged_once_however_often_a_client_asks(
     times = [0]
 
     async def scenario(creation: AutoTopicCreation, admin: Admin) -> None:
-        for times[0] in (0, 100, 4_000, 8_000, 8_000 + FAILURE_TOLD_MS):
+        for times[0] in (0, 100, 4_000, 8_000, 8_000 + FAILURE_SHOWN_MS):
             told_code = outcome.code if isinstance(outcome, PolicyViolation) and times[0] in (100, 4_000, 8_000) else LEADER_NOT_AVAILABLE
             assert told(creation.create_topics(["a"])) == [("a", told_code)]
             await finished(creation, admin)
@@ -186,7 +186,7 @@ def test_a_log_line_does_not_grow_with_what_clients_ask_for(caplog: pytest.LogCa
         await finished(creation, admin)
 
     creating(scenario)
-    assert "Created t0, t1, t2, t3, t4, t5, t6, t7, t8, t9, which clients asked for" in caplog.text
+    assert "Created t0, t1, t2, t3, t4, t5, t6, t7, t8, t9, which clients requested" in caplog.text
 
 
 def test_there_is_a_bound_on_what_is_being_created(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,7 +218,7 @@ def test_forty_thousand_names_do_not_make_ten_thousand_topics(caplog: pytest.Log
         assert [len(call) for call in admin.calls] == [10] * 52
 
     creating(scenario, now_ms=lambda: times[0])
-    assert caplog.text.count("Clients ask for more new topics than barnabas.auto.create.topics.burst") == 1
+    assert caplog.text.count("Clients request more new topics than barnabas.auto.create.topics.burst") == 1
 
 
 def test_topics_with_many_partitions_are_created_in_requests_that_are_not_too_large() -> None:

@@ -11,7 +11,7 @@ from barnabas.metadata import paths
 from barnabas.metadata.client import TreeClient
 from barnabas.metadata.errors import BadVersion
 from barnabas.metadata.local import LocalTree
-from barnabas.metadata.znodes.cluster import BrokerRegistration, Features, decode_features, encode_broker, encode_features
+from barnabas.metadata.znodes.cluster import BrokerRegistration, FeatureZNode, decode_features, encode_broker, encode_features
 
 GROUPS = {"group.version": Levels(0, 1)}
 BOTH = {"group.version": Levels(0, 1), "transaction.version": Levels(0, 2)}
@@ -55,14 +55,14 @@ def test_the_first_broker_of_a_cluster_sets_the_highest_levels() -> None:
         assert (features.finalized, features.epoch) == ({"group.version": 1}, 0)
         node = await tree.get(paths.BARNABAS_FEATURES)
         assert node is not None
-        assert decode_features(node.data, paths.BARNABAS_FEATURES) == Features({"group.version": 1})
+        assert decode_features(node.data, paths.BARNABAS_FEATURES) == FeatureZNode({"group.version": 1})
 
     on_a_tree(scenario)
 
 
 def test_later_brokers_keep_what_the_cluster_agreed_on() -> None:
     async def scenario(tree: TreeClient) -> None:
-        await tree.create_recursive(paths.BARNABAS_FEATURES, encode_features(Features({"group.version": 0})))
+        await tree.create_recursive(paths.BARNABAS_FEATURES, encode_features(FeatureZNode({"group.version": 0})))
         features = FeatureLevels(tree, GROUPS)
         await features.start()
         assert (features.finalized, features.epoch) == ({"group.version": 0}, 0)
@@ -72,7 +72,7 @@ def test_later_brokers_keep_what_the_cluster_agreed_on() -> None:
 
 def test_a_feature_that_the_cluster_never_heard_of_comes_with_the_first_broker_that_has_it() -> None:
     async def scenario(tree: TreeClient) -> None:
-        await tree.create_recursive(paths.BARNABAS_FEATURES, encode_features(Features({"group.version": 0})))
+        await tree.create_recursive(paths.BARNABAS_FEATURES, encode_features(FeatureZNode({"group.version": 0})))
         features = FeatureLevels(tree, BOTH)
         await features.start()
         assert (features.finalized, features.epoch) == ({"group.version": 0, "transaction.version": 2}, 1)
@@ -86,7 +86,7 @@ def test_a_feature_that_the_cluster_never_heard_of_comes_with_the_first_broker_t
 )
 def test_a_new_feature_waits_until_all_brokers_have_it(others: dict[str, dict[str, int]], level: int | None) -> None:
     async def scenario(tree: TreeClient) -> None:
-        await tree.create_recursive(paths.BARNABAS_FEATURES, encode_features(Features({"group.version": 1})))
+        await tree.create_recursive(paths.BARNABAS_FEATURES, encode_features(FeatureZNode({"group.version": 1})))
         registration = BrokerRegistration((EndPoint("PLAINTEXT", "other", 9092),), 5, features=others)
         await tree.create_recursive(paths.broker_id(7), encode_broker(registration))
         features = FeatureLevels(tree, BOTH)
@@ -98,7 +98,7 @@ def test_a_new_feature_waits_until_all_brokers_have_it(others: dict[str, dict[st
 
 def test_a_level_that_is_not_supported_keeps_the_broker_from_starting() -> None:
     async def scenario(tree: TreeClient) -> None:
-        await tree.create_recursive(paths.BARNABAS_FEATURES, encode_features(Features({"group.version": 2})))
+        await tree.create_recursive(paths.BARNABAS_FEATURES, encode_features(FeatureZNode({"group.version": 2})))
         with pytest.raises(UnsupportedFeatures, match=r"\{'group.version': 2\}.*install the version"):
             await FeatureLevels(tree, GROUPS).start()
 
@@ -109,14 +109,14 @@ def test_a_change_is_seen_by_every_broker_with_its_epoch() -> None:
     async def scenario(tree: TreeClient) -> None:
         features = FeatureLevels(tree, GROUPS)
         await features.start()
-        await tree.set_data(paths.BARNABAS_FEATURES, encode_features(Features({})))
-        await tree.set_data(paths.BARNABAS_FEATURES, encode_features(Features({"group.version": 1})))
+        await tree.set_data(paths.BARNABAS_FEATURES, encode_features(FeatureZNode({})))
+        await tree.set_data(paths.BARNABAS_FEATURES, encode_features(FeatureZNode({"group.version": 1})))
         await settled(features)
         assert (features.finalized, features.epoch) == ({"group.version": 1}, 2)
         await tree.delete(paths.BARNABAS_FEATURES)
         await settled(features)
         assert (features.finalized, features.epoch) == ({}, UNKNOWN_EPOCH)
-        await tree.create(paths.BARNABAS_FEATURES, encode_features(Features({})))
+        await tree.create(paths.BARNABAS_FEATURES, encode_features(FeatureZNode({})))
         await settled(features)
         assert features.epoch == 0
         await features.close()
@@ -143,7 +143,7 @@ def test_levels_are_changed_unless_somebody_was_faster() -> None:
         assert (features.finalized, features.epoch) == ({"group.version": 1}, 0)
         await features.finalize({})
         assert (features.finalized, features.epoch) == ({}, 1)
-        await tree.set_data(paths.BARNABAS_FEATURES, encode_features(Features({})))
+        await tree.set_data(paths.BARNABAS_FEATURES, encode_features(FeatureZNode({})))
         with pytest.raises(BadVersion):
             await features.finalize({"group.version": 1})
         with pytest.raises(UnsupportedFeatures):

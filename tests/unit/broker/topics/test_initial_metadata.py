@@ -36,11 +36,11 @@ async def turns() -> None:
         await asyncio.sleep(0)
 
 
-def test_it_is_over_with_the_first_topics() -> None:
+def test_it_is_complete_with_the_first_topics() -> None:
     async def scenario() -> None:
         async with joining("t") as (initial_metadata, cache):
             cache.update(update(topic("t")))
-            assert initial_metadata.is_over
+            assert initial_metadata.is_complete
 
     asyncio.run(scenario())
 
@@ -50,18 +50,18 @@ def test_brokers_alone_are_not_enough_where_there_are_topics() -> None:
         async with joining("t") as (initial_metadata, cache):
             cache.update(update())
             await turns()
-            assert not initial_metadata.is_over
+            assert not initial_metadata.is_complete
             cache.update(update(topic("t")))
-            assert initial_metadata.is_over
+            assert initial_metadata.is_complete
 
     asyncio.run(scenario())
 
 
-def test_in_an_empty_cluster_it_is_over_with_the_first_news() -> None:
+def test_in_an_empty_cluster_it_is_complete_with_the_first_update() -> None:
     async def scenario() -> None:
         async with joining() as (initial_metadata, cache):
             await turns()
-            assert not initial_metadata.is_over
+            assert not initial_metadata.is_complete
             cache.update(update())
             await asyncio.wait_for(initial_metadata.wait(), DEADLINE_S)
 
@@ -73,6 +73,6 @@ def test_news_that_leaves_this_broker_out_is_of_an_earlier_life() -> None:
         async with joining("t") as (initial_metadata, cache):
             cache.update(update(topic("t"), brokers=(alive(1),)))
             await turns()
-            assert not initial_metadata.is_over
+            assert not initial_metadata.is_complete
 
     asyncio.run(scenario())

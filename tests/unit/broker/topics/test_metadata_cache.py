@@ -321,9 +321,9 @@ def test_metadata_of_ten_thousand_partitions_is_made_once_for_all_who_ask() -> N
 
 def test_a_partition_is_known_by_one_key_until_its_topic_is_deleted() -> None:
     cache = cache_of(topic("orders", state(0)))
-    key = cache.known("orders", 0)
+    key = cache.partition_key("orders", 0)
     assert key == TopicPartition("orders", 0)
-    assert cache.known("orders", 0) is key
-    assert cache.known("orders", 1) is None
+    assert cache.partition_key("orders", 0) is key
+    assert cache.partition_key("orders", 1) is None
     cache.update(update(topic("orders", state(0, leader=LEADER_DURING_DELETE))))
-    assert cache.known("orders", 0) is None
+    assert cache.partition_key("orders", 0) is None

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from barnabas.broker.config import BrokerConfig, DynamicBrokerConfig
 from barnabas.broker.topics.topic_plan import PARTITIONS_PER_REQUEST_MAX, TopicPlanner
 from barnabas.errors import KafkaError
-from barnabas.metadata.admin_tree import TopicNames, validate_assignment
+from barnabas.metadata.admin_tree import ExistingTopics, validate_assignment
 from barnabas.metadata.replica_assignment import BrokerMetadata
 from barnabas.metadata.znodes.topics import ReplicaAssignment, TopicAssignment
 from barnabas.protocol.messages.create_partitions_request import CreatePartitionsAssignment, CreatePartitionsTopic
@@ -43,7 +43,7 @@ def planner() -> TopicPlanner:
 
 @given(some_topic)
 def test_a_new_topic_can_be_written_or_is_refused(topic: CreatableTopic) -> None:
-    names = TopicNames(["there", "there.too"], [])
+    names = ExistingTopics(["there", "there.too"], [])
     try:
         planner().check_total([topic])
         plan = planner().new_topic(topic, names, BROKERS)

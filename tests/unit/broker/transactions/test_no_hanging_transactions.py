@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from barnabas.broker.partitions.append_call import AppendCall
 from barnabas.broker.partitions.partition_append import PartitionAppend
 from barnabas.broker.transactions.transaction_verification import Support, TransactionVerification
 from barnabas.broker.transactions.transactional_produce import TransactionalProduce
@@ -94,7 +95,8 @@ class World:
         def done(results: list[PartitionAppend]) -> None:
             self.sent[partition, epoch] += results[0].error == 0
 
-        produce = TransactionalProduce(self.replicas.manager, support, 1000, -1, [(partition, data)], done, internal_topics_allowed=False)
+        call = AppendCall([(partition, data)], done, timeout_ms=1000, required_acks=-1)
+        produce = TransactionalProduce(self.replicas.manager, support, call)
         produce.begin(self.verification, ID)
 
     def _mark(self) -> None:
@@ -105,7 +107,11 @@ class World:
         for partition in coordinator.partitions:
             appended = Appended()
             marker = Records(end_txn_marker(False, PRODUCER, coordinator.epoch, 0, NOW))
-            self.replicas.manager.append_records(1000, -1, [(partition, marker)], appended, origin=COORDINATOR, transaction_version=version)
+            self.replicas.manager.append_records(
+                AppendCall(
+                    [(partition, marker)], appended, timeout_ms=1000, required_acks=-1, origin=COORDINATOR, transaction_version=version
+                )
+            )
             assert appended.error == 0
         coordinator.partitions = set()
         coordinator.is_ending = False

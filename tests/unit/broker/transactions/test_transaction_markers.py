@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.broker.transactions.transaction_markers import PARTITIONS_PER_TURN
-from barnabas.coordinator.runtime import NOBODY, Producer
+from barnabas.coordinator.runtime import NO_TRANSACTION, TransactionProducer
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.txn_offset_commit_request import (
     TxnOffsetCommitRequest,
@@ -181,15 +181,15 @@ def test_a_transaction_over_very_many_partitions_lets_others_have_their_turn(mar
 
 def test_the_producer_of_offsets_has_the_version_of_its_marker() -> None:
     """What a log in memory is given with a marker: the real log decides by it."""
-    seen: list[Producer] = []
+    seen: list[TransactionProducer] = []
 
     class Seeing(MemoryLog):
-        def append(self, partition: int, batch: bytes, producer: Producer = NOBODY) -> int:
+        def append(self, partition: int, batch: bytes, producer: TransactionProducer = NO_TRANSACTION) -> int:
             seen.append(producer)
             return super().append(partition, batch, producer)
 
     host = Host(Seeing())
     host.coordinator.complete_transaction(
-        0, Producer(1, 2, transaction_version=2), 0, committed=True, on_done=lambda error: None, timeout_ms=1000
+        0, TransactionProducer(1, 2, transaction_version=2), 0, committed=True, on_done=lambda error: None, timeout_ms=1000
     )
     assert [producer.transaction_version for producer in seen] == [2]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.broker.partitions.append_call import AppendCall
 from barnabas.broker.partitions.partition_append import PartitionAppend
 from barnabas.broker.transactions.transaction_verification import Support
 from barnabas.broker.transactions.transactional_produce import TransactionalProduce
@@ -38,10 +39,9 @@ class Client:
 
     def produce(self, sequence: int = 0) -> None:
         entries = [(TP, transactional(sequence))]
-        manager = self.verifying.replicas.manager
-        TransactionalProduce(
-            manager, Support.ADD_PARTITION, 1000, 1, entries, self._done, internal_topics_allowed=False, order=self.connection
-        ).begin(self.verifying.verification, ID)
+        call = AppendCall(entries, self._done, timeout_ms=1000, required_acks=1, order=self.connection)
+        produce = TransactionalProduce(self.verifying.replicas.manager, Support.ADD_PARTITION, call)
+        produce.begin(self.verifying.verification, ID)
 
     def _done(self, results: list[PartitionAppend]) -> None:
         self.errors += [result.error for result in results]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.waiting.delayed_delete_records import DeletedRecords
+from barnabas.broker.waiting.delayed_delete_records import DeleteRecordsResult
 from barnabas.protocol.errors import ErrorCode
 from barnabas.storage.log_config import LogConfig
 from barnabas.topic_partition import TopicPartition
@@ -21,9 +21,9 @@ def replicas(tmp_path: Path) -> Iterator[Replicas]:
     replicas.close()
 
 
-def delete(replicas: Replicas, offset: int, partition: TopicPartition = TP) -> list[DeletedRecords]:
+def delete(replicas: Replicas, offset: int, partition: TopicPartition = TP) -> list[DeleteRecordsResult]:
     """What was answered so far."""
-    answered: list[DeletedRecords] = []
+    answered: list[DeleteRecordsResult] = []
     replicas.manager.delete_records(1000, {partition: offset}, answered.extend)
     return answered
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.partitions.fetch_params import FetchParams, FetchPartition, TopicIdPartition
+from barnabas.broker.partitions.fetch_params import FetchParams, PartitionFetch, TopicIdPartition
 from barnabas.protocol.errors import ErrorCode
 from barnabas.storage.log.fetch import FetchIsolation
 from barnabas.storage.log_config import LogConfig
@@ -74,7 +74,7 @@ def test_nothing_wanted_is_answered_at_once(replicas: Replicas) -> None:
 def test_data_in_one_of_many_partitions_is_enough(replicas: Replicas) -> None:
     replicas.lead(OTHER)
     fetched = Fetched()
-    wanted = [(TopicIdPartition(Uuid.ZERO, partition), FetchPartition(0, 1000)) for partition in (TP, OTHER)]
+    wanted = [(TopicIdPartition(Uuid.ZERO, partition), PartitionFetch(0, 1000)) for partition in (TP, OTHER)]
     replicas.manager.fetch_messages(FetchParams(max_wait_ms=500), wanted, fetched)
     replicas.append(1, partition=OTHER)
     assert fetched.results is not None

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from barnabas.broker.partitions.append_call import AppendCall
 from barnabas.protocol.errors import ErrorCode
 from barnabas.simulation.disk import SimulatedFiles
 from barnabas.storage.log_config import LogConfig
@@ -94,7 +95,7 @@ def test_a_set_that_shrank_below_the_minimum_meanwhile_is_told(replicas: Replica
 def test_what_is_refused_at_once_does_not_keep_the_rest_from_waiting(replicas: Replicas) -> None:
     appended = Appended()
     entries = [(TopicPartition("none", 0), records()), (TP, records(2))]
-    replicas.manager.append_records(1000, -1, entries, appended)
+    replicas.manager.append_records(AppendCall(entries, appended, timeout_ms=1000, required_acks=-1))
     assert not appended.is_done
     replicas.follow(2, 2)
     assert appended.results is not None
@@ -129,7 +130,7 @@ def test_an_append_that_makes_a_flush_due_is_answered_when_it_has_run(flushing: 
     assert flushing.append(acks=acks).is_done
     appended = flushing.append(acks=acks)
     assert not appended.is_done
-    flushing.log_manager.run_flushes(NOW)
+    flushing.log_manager.flushes.run_all(NOW)
     assert appended.error == ErrorCode.NONE
     assert (appended.result.base_offset, flushing.log().recovery_point) == (1, 2)
 
@@ -137,7 +138,7 @@ def test_an_append_that_makes_a_flush_due_is_answered_when_it_has_run(flushing: 
 @pytest.mark.parametrize("seed", range(20))
 def test_what_was_acknowledged_after_a_flush_survives_the_machine(flushing: Replicas, seed: int) -> None:
     appended = flushing.append(2, acks=1)
-    flushing.log_manager.run_flushes(NOW)
+    flushing.log_manager.flushes.run_all(NOW)
     assert appended.error == ErrorCode.NONE
     files = flushing.log_manager.files
     assert isinstance(files, SimulatedFiles)
@@ -160,7 +161,7 @@ def test_the_retry_of_an_append_waits_for_the_same_flush(flushing: Replicas) -> 
     first = flushing.append(2, acks=1, producer_id=7, producer_epoch=0, base_sequence=0)
     retry = flushing.append(2, acks=1, producer_id=7, producer_epoch=0, base_sequence=0)
     assert not retry.is_done
-    flushing.log_manager.run_flushes(NOW)
+    flushing.log_manager.flushes.run_all(NOW)
     assert (first.error, retry.error) == (ErrorCode.NONE, ErrorCode.NONE)
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.client.admin.call import Answer, Call, Located, NotAssigned
+from barnabas.client.admin.call import ApiResult, Call, LookupResult, NotAssigned
 from barnabas.client.admin.calls import Calls, CallSettings
 from barnabas.client.errors import Disconnected, IllegalArgument, IllegalState, ThrottlingQuotaExceeded, Timeout, error_for
 from barnabas.errors import CoordinatorLoadInProgress, InvalidRequest, NotController
@@ -34,7 +34,7 @@ def error_code(response: ListGroupsResponse) -> str:
 
 def list_groups(cluster: FakeCluster, timeout_ms: int | None = None, **settings: int) -> str:
     calls = calls_of(cluster, **settings)
-    return run(calls.ask(calls.begin("list_groups", timeout_ms), calls.controller, lambda _: ListGroupsRequest(), error_code))
+    return run(calls.request(calls.begin("list_groups", timeout_ms), calls.controller, lambda _: ListGroupsRequest(), error_code))
 
 
 def test_a_call_that_is_answered_is_sent_once() -> None:
@@ -122,7 +122,7 @@ def test_an_older_way_to_ask_is_used_where_the_newer_is_not_known() -> None:
     def older(_: int) -> Message:
         return ListGroupsRequest()
 
-    assert run(calls.ask(calls.begin("list_groups", None), calls.any_node, newer, error_code, older)) == "listed"
+    assert run(calls.request(calls.begin("list_groups", None), calls.any_node, newer, error_code, older)) == "listed"
 
 
 def test_a_version_that_is_needed_and_not_there_is_an_error() -> None:
@@ -136,14 +136,14 @@ def test_a_version_that_is_needed_and_not_there_is_an_error() -> None:
 # Keys that live on different nodes
 
 
-async def spread(_: Call, keys: Sequence[str]) -> Located[str]:
-    return Located({key: int(key[-1]) for key in keys})
+async def spread(_: Call, keys: Sequence[str]) -> LookupResult[str]:
+    return LookupResult({key: int(key[-1]) for key in keys})
 
 
 def described(calls: Calls) -> object:
-    async def ask(call: Call, node_id: int, keys: Sequence[str]) -> Answer[str, int]:
+    async def request_from_node(call: Call, node_id: int, keys: Sequence[str]) -> ApiResult[str, int]:
         response: DescribeGroupsResponse = await calls.send(call, node_id, DescribeGroupsRequest(list(keys)))
-        answer: Answer[str, int] = Answer()
+        answer: ApiResult[str, int] = ApiResult()
         for group in response.groups:
             if group.error_code == 16:
                 answer.moved.add(group.group_id)
@@ -153,7 +153,7 @@ def described(calls: Calls) -> object:
                 answer.done[group.group_id] = node_id
         return answer
 
-    return ask
+    return request_from_node
 
 
 def answering(node_id: int, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
@@ -162,7 +162,7 @@ def answering(node_id: int, request: DescribeGroupsRequest) -> DescribeGroupsRes
 
 def outcomes(cluster: FakeCluster, keys: list[str], locate: object = spread, timeout_ms: int = 1000) -> object:
     calls = calls_of(cluster)
-    return run(calls.ask_each(calls.begin("describe", timeout_ms), keys, locate, described(calls)))  # type: ignore[arg-type]
+    return run(calls.request_by_node(calls.begin("describe", timeout_ms), keys, locate, described(calls)))  # type: ignore[arg-type]
 
 
 def test_each_node_is_asked_once_for_all_its_keys() -> None:
@@ -176,9 +176,9 @@ def test_a_key_that_has_moved_is_looked_up_anew() -> None:
     cluster = FakeCluster()
     places = iter([1, 2])
 
-    async def moving(_: Call, keys: Sequence[str]) -> Located[str]:
+    async def moving(_: Call, keys: Sequence[str]) -> LookupResult[str]:
         place = next(places)
-        return Located(dict.fromkeys(keys, place))
+        return LookupResult(dict.fromkeys(keys, place))
 
     cluster.on(DescribeGroupsRequest, DescribeGroupsResponse(groups=[DescribedGroup(16, None, "a")]), answering)
     assert dict(outcomes(cluster, ["a"], moving)) == {"a": 2}  # type: ignore[call-overload]
@@ -211,8 +211,8 @@ def test_keys_that_cannot_be_located_fail_at_the_deadline_and_the_others_do_not(
     cluster = FakeCluster()
     cluster.on(DescribeGroupsRequest, answering)
 
-    async def some(_: Call, keys: Sequence[str]) -> Located[str]:
-        return Located({key: 1 for key in keys if key == "a"})
+    async def some(_: Call, keys: Sequence[str]) -> LookupResult[str]:
+        return LookupResult({key: 1 for key in keys if key == "a"})
 
     found = outcomes(cluster, ["a", "b"], some)
     assert found["a"] == 1  # type: ignore[index]
@@ -223,7 +223,7 @@ def test_a_broker_that_is_not_there_is_waited_for() -> None:
     cluster = FakeCluster()
     calls = calls_of(cluster)
     with pytest.raises(NotAssigned):
-        run(calls.each_at_itself(calls.begin("x", 100), [7]))
+        run(calls.locate_brokers(calls.begin("x", 100), [7]))
 
 
 def test_a_quota_holds_keys_back_and_not_longer_than_it_says() -> None:
@@ -236,13 +236,13 @@ def test_a_quota_holds_keys_back_and_not_longer_than_it_says() -> None:
         asked.append(list(keys))
         return ListGroupsRequest()
 
-    def read(response: ListGroupsResponse) -> Answer[str, int]:
+    def read(response: ListGroupsResponse) -> ApiResult[str, int]:
         if response.throttle_time_ms:
-            return Answer({"a": 1}, throttled={"b": ThrottlingQuotaExceeded("slow down")}, throttle_time_ms=response.throttle_time_ms)
-        return Answer({"b": 2})
+            return ApiResult({"a": 1}, throttled={"b": ThrottlingQuotaExceeded("slow down")}, throttle_time_ms=response.throttle_time_ms)
+        return ApiResult({"b": 2})
 
     before_ms = cluster.clock.ms
-    found = run(calls.ask_about(calls.begin("x", None), ["a", "b"], calls.any_node, build, read))
+    found = run(calls.request_keys(calls.begin("x", None), ["a", "b"], calls.any_node, build, read))
     assert found.all() == {"a": 1, "b": 2}
     assert asked == [["a", "b"], ["b"]]
     assert cluster.clock.ms - before_ms == 700
@@ -254,10 +254,10 @@ def test_what_a_quota_held_back_to_the_end_has_the_quotas_error() -> None:
     calls = calls_of(cluster)
     held = ThrottlingQuotaExceeded("slow down")
 
-    def read(_: ListGroupsResponse) -> Answer[str, None]:
-        return Answer(throttled={"a": held})
+    def read(_: ListGroupsResponse) -> ApiResult[str, None]:
+        return ApiResult(throttled={"a": held})
 
-    found = run(calls.ask_about(calls.begin("x", 300), ["a"], calls.any_node, lambda _, __: ListGroupsRequest(), read))
+    found = run(calls.request_keys(calls.begin("x", 300), ["a"], calls.any_node, lambda _, __: ListGroupsRequest(), read))
     assert found.errors == {"a": held}
 
 
@@ -266,10 +266,10 @@ def test_a_key_that_the_answer_leaves_out_has_an_error() -> None:
     cluster.on(ListGroupsRequest, ListGroupsResponse())
     calls = calls_of(cluster)
 
-    def read(_: ListGroupsResponse) -> Answer[str, None]:
-        return Answer()
+    def read(_: ListGroupsResponse) -> ApiResult[str, None]:
+        return ApiResult()
 
-    found = run(calls.ask_about(calls.begin("x", 300), ["a"], calls.any_node, lambda _, __: ListGroupsRequest(), read))
+    found = run(calls.request_keys(calls.begin("x", 300), ["a"], calls.any_node, lambda _, __: ListGroupsRequest(), read))
     assert "did not contain a result for a" in str(found.errors["a"])
 
 
@@ -319,7 +319,7 @@ def test_nothing_is_tried_again_while_closing() -> None:
             return 1
 
         cluster.on(ListGroupsRequest, ListGroupsResponse(error_code=14))
-        await calls.ask(calls.begin("list_groups", None), route, lambda _: ListGroupsRequest(), error_code)
+        await calls.request(calls.begin("list_groups", None), route, lambda _: ListGroupsRequest(), error_code)
 
     with pytest.raises(CoordinatorLoadInProgress):
         run(scenario())
@@ -335,7 +335,7 @@ def test_a_call_that_outlives_the_client_is_told_so() -> None:
         raise IllegalState("Requested metadata update after close")
 
     with pytest.raises(Timeout, match=r"^The admin client was closed\. Call: list_groups$"):
-        run(calls.ask(calls.begin("list_groups", None), route, lambda _: ListGroupsRequest(), error_code))
+        run(calls.request(calls.begin("list_groups", None), route, lambda _: ListGroupsRequest(), error_code))
 
 
 def test_closing_waits_for_the_calls_that_are_under_way() -> None:
@@ -349,8 +349,8 @@ def test_closing_waits_for_the_calls_that_are_under_way() -> None:
             await answered.wait()
             return 1
 
-        async def ask() -> None:
-            await calls.ask(calls.begin("list_groups", None), route, lambda _: ListGroupsRequest(), error_code)
+        async def request_from_node() -> None:
+            await calls.request(calls.begin("list_groups", None), route, lambda _: ListGroupsRequest(), error_code)
             events.append("answered")
 
         async def close() -> None:
@@ -358,7 +358,7 @@ def test_closing_waits_for_the_calls_that_are_under_way() -> None:
             events.append("closed")
 
         cluster.on(ListGroupsRequest, ListGroupsResponse())
-        call = asyncio.create_task(ask())
+        call = asyncio.create_task(request_from_node())
         await asyncio.sleep(0)
         closing = asyncio.create_task(close())
         await asyncio.sleep(0)

@@ -17,7 +17,7 @@ from barnabas.client.consumer.fetching.fetch_buffer import FetchBuffer
 from barnabas.client.consumer.fetching.fetch_collector import FetchCollector
 from barnabas.client.consumer.fetching.fetch_metrics import FetchMetrics
 from barnabas.client.consumer.fetching.fetcher import Fetcher
-from barnabas.client.consumer.offsets.offset_reset import EARLIEST, OffsetReset
+from barnabas.client.consumer.offsets.offset_reset import EARLIEST, AutoOffsetResetStrategy
 from barnabas.client.consumer.offsets.offsets import OffsetFinder
 from barnabas.client.consumer.offsets.partition_state import FetchPosition
 from barnabas.client.consumer.offsets.subscription_state import SubscriptionState
@@ -122,7 +122,7 @@ class PaperNetwork:
 class Scene:
     """A fetcher, a collector and an offset finder over a paper network, with partitions of the topic assigned."""
 
-    def __init__(self, leaders: Mapping[int, int], reset: OffsetReset = EARLIEST, **settings: object) -> None:
+    def __init__(self, leaders: Mapping[int, int], reset: AutoOffsetResetStrategy = EARLIEST, **settings: object) -> None:
         config = consumer_config({"bootstrap.servers": "nowhere:1"}, settings)
         self.clock = PaperClock()
         self.network = PaperNetwork()

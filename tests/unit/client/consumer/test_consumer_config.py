@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from barnabas.client.config.config import ClientConfig
 from barnabas.client.consumer.config import FetchConfig, consumer_config
-from barnabas.client.consumer.offsets.offset_reset import EARLIEST, LATEST, NONE, OffsetReset, ResetKind, parse_offset_reset
+from barnabas.client.consumer.offsets.offset_reset import EARLIEST, LATEST, NONE, AutoOffsetResetStrategy, ResetKind, parse_offset_reset
 from barnabas.config_def import InvalidConfig
 from barnabas.errors import InvalidGroupId
 
@@ -128,10 +128,10 @@ RESETS = {
     "earliest": EARLIEST,
     "latest": LATEST,
     "none": NONE,
-    "by_duration:PT1H": OffsetReset(ResetKind.BY_DURATION, 3_600_000),
-    "by_duration:P1DT2H3M4.5S": OffsetReset(ResetKind.BY_DURATION, 93_784_500),
-    "by_duration:PT0S": OffsetReset(ResetKind.BY_DURATION, 0),
-    "by_duration:P2D": OffsetReset(ResetKind.BY_DURATION, 172_800_000),
+    "by_duration:PT1H": AutoOffsetResetStrategy(ResetKind.BY_DURATION, 3_600_000),
+    "by_duration:P1DT2H3M4.5S": AutoOffsetResetStrategy(ResetKind.BY_DURATION, 93_784_500),
+    "by_duration:PT0S": AutoOffsetResetStrategy(ResetKind.BY_DURATION, 0),
+    "by_duration:P2D": AutoOffsetResetStrategy(ResetKind.BY_DURATION, 172_800_000),
 }
 
 

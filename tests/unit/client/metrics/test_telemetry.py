@@ -27,7 +27,13 @@ from barnabas.client.metrics.metrics import (
 )
 from barnabas.client.metrics.otlp import CUMULATIVE, DELTA, Point
 from barnabas.client.metrics.telemetry import ClientTelemetry, Collector, telemetry_name
-from barnabas.client.metrics.telemetry_sender import DEFAULT_PUSH_INTERVAL_MS, NEVER_MS, State, Subscription, TelemetrySender
+from barnabas.client.metrics.telemetry_sender import (
+    DEFAULT_PUSH_INTERVAL_MS,
+    NEVER_MS,
+    ClientTelemetryState,
+    ClientTelemetrySubscription,
+    TelemetrySender,
+)
 from barnabas.protocol.errors import ErrorCode, UnsupportedVersion
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.get_telemetry_subscriptions_request import GetTelemetrySubscriptionsRequest
@@ -76,7 +82,7 @@ def test_the_subscription_is_asked_for_at_once_without_an_id() -> None:
     assert sender.time_to_next_ms(0) == 0
     request = sender.next_request(0)
     assert isinstance(request, GetTelemetrySubscriptionsRequest) and request.client_instance_id == Uuid.ZERO
-    assert sender.state is State.SUBSCRIPTION_IN_PROGRESS
+    assert sender.state is ClientTelemetryState.SUBSCRIPTION_IN_PROGRESS
     assert sender.time_to_next_ms(0) == NEVER_MS
 
 
@@ -89,7 +95,7 @@ def test_metrics_are_pushed_after_the_interval_compressed_as_the_broker_prefers(
     assert request.compression_type == compression.ZSTD
     assert compression.decompress(compression.ZSTD, bytes(request.metrics)) == PAYLOAD
     sender.pushed(PushTelemetryResponse(), 2000)
-    assert (sender.state, sender.time_to_next_ms(2000)) == (State.PUSH_NEEDED, 1000)
+    assert (sender.state, sender.time_to_next_ms(2000)) == (ClientTelemetryState.PUSH_NEEDED, 1000)
 
 
 @given(st.integers())
@@ -112,7 +118,7 @@ def test_without_codecs_it_is_pushed_as_it_is() -> None:
 
 def test_where_nothing_is_wanted_the_subscription_is_asked_for_again_with_the_id() -> None:
     sender = subscribed(requested_metrics=[])
-    assert (sender.state, sender.time_to_next_ms(100)) == (State.SUBSCRIPTION_NEEDED, 1000)
+    assert (sender.state, sender.time_to_next_ms(100)) == (ClientTelemetryState.SUBSCRIPTION_NEEDED, 1000)
     request = sender.next_request(0)
     assert isinstance(request, GetTelemetrySubscriptionsRequest) and request.client_instance_id == ID
 
@@ -139,7 +145,7 @@ def test_a_refused_push_leads_back_to_the_subscription_now_later_or_never(code: 
     sender = subscribed()
     sender.next_request(0)
     sender.pushed(PushTelemetryResponse(error_code=code), 2000)
-    assert (sender.state, sender.time_to_next_ms(2000)) == (State.SUBSCRIPTION_NEEDED, wait_ms)
+    assert (sender.state, sender.time_to_next_ms(2000)) == (ClientTelemetryState.SUBSCRIPTION_NEEDED, wait_ms)
 
 
 def test_a_refused_subscription_waits_for_five_minutes_where_no_interval_is_known() -> None:
@@ -169,7 +175,7 @@ def test_a_request_without_an_answer_is_tried_in_five_minutes_or_never(
     sender = subscribed()
     sender.next_request(0)
     sender.failed(error, 2000)
-    assert (sender.state, sender.time_to_next_ms(2000)) == (State.SUBSCRIPTION_NEEDED, wait_ms)
+    assert (sender.state, sender.time_to_next_ms(2000)) == (ClientTelemetryState.SUBSCRIPTION_NEEDED, wait_ms)
     assert len(lines_of(caplog, telemetry_sender, logging.WARNING)) == warnings
 
 
@@ -184,19 +190,19 @@ def test_a_client_that_closes_pushes_a_last_time(asks_first: bool) -> None:
     assert isinstance(request, PushTelemetryRequest) and request.terminating
     assert sender.time_to_next_ms(100) == NEVER_MS
     sender.close()
-    assert sender.state is State.TERMINATED
+    assert sender.state is ClientTelemetryState.TERMINATED
 
 
 @pytest.mark.parametrize("make", [new_sender, lambda: subscribed(requested_metrics=[])])
 def test_a_client_that_was_asked_for_nothing_pushes_nothing_at_its_end(make: Callable[[], TelemetrySender]) -> None:
     sender = make()
     sender.initiate_close()
-    assert (sender.state, sender.next_request(0), sender.time_to_next_ms(0)) == (State.TERMINATED, None, NEVER_MS)
+    assert (sender.state, sender.next_request(0), sender.time_to_next_ms(0)) == (ClientTelemetryState.TERMINATED, None, NEVER_MS)
 
 
 ANSWERS = {
-    State.SUBSCRIPTION_IN_PROGRESS: ("granted", "refused", "failed"),
-    State.PUSH_IN_PROGRESS: ("pushed", "push refused", "failed"),
+    ClientTelemetryState.SUBSCRIPTION_IN_PROGRESS: ("granted", "refused", "failed"),
+    ClientTelemetryState.PUSH_IN_PROGRESS: ("pushed", "push refused", "failed"),
 }
 
 
@@ -213,7 +219,11 @@ def test_answers_in_any_order_after_the_close_change_nothing(steps: list[str]) -
             sender.close()
         elif step in ANSWERS.get(sender.state, ()):
             _answer(sender, step)
-        elif sender.state in (State.TERMINATING_PUSH_NEEDED, State.TERMINATING_PUSH_IN_PROGRESS, State.TERMINATED):
+        elif sender.state in (
+            ClientTelemetryState.TERMINATING_PUSH_NEEDED,
+            ClientTelemetryState.TERMINATING_PUSH_IN_PROGRESS,
+            ClientTelemetryState.TERMINATED,
+        ):
             before = sender.state
             _answer(sender, step)
             assert sender.state is before
@@ -252,7 +262,7 @@ def test_names_are_those_that_kafka_pushes(group: str, name: str, full: str) -> 
     ],
 )
 def test_metrics_are_selected_by_their_prefix(prefixes: tuple[str, ...], selected: bool) -> None:
-    assert Subscription(ID, 0, 1, (), False, prefixes).selects("org.apache.kafka.producer.record.send.rate") is selected
+    assert ClientTelemetrySubscription(ID, 0, 1, (), False, prefixes).selects("org.apache.kafka.producer.record.send.rate") is selected
 
 
 class Time:
@@ -266,8 +276,8 @@ class Time:
         return self.ms
 
 
-def all_metrics(delta: bool) -> Subscription:
-    return Subscription(ID, 0, 1000, (), delta, ("*",))
+def all_metrics(delta: bool) -> ClientTelemetrySubscription:
+    return ClientTelemetrySubscription(ID, 0, 1000, (), delta, ("*",))
 
 
 def collected(collector: Collector, delta: bool, now_ms: int) -> dict[str, Point]:

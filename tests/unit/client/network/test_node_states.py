@@ -8,15 +8,15 @@ import pytest
 
 from barnabas.client.errors import Disconnected, SaslAuthentication
 from barnabas.client.network.backoff import ExponentialBackoff
-from barnabas.client.network.node_states import ALLOWED, NodeState, NodeStates, State
+from barnabas.client.network.node_states import ALLOWED, ConnectionState, NodeState, NodeStates
 
 
 def states() -> NodeStates:
     return NodeStates(ExponentialBackoff(50, 1000, jitter=0), ExponentialBackoff(10000, 30000, jitter=0))
 
 
-@pytest.mark.parametrize(("before", "after"), [*itertools.product(State, State)])
-def test_only_the_moves_of_the_table(before: State, after: State) -> None:
+@pytest.mark.parametrize(("before", "after"), [*itertools.product(ConnectionState, ConnectionState)])
+def test_only_the_moves_of_the_table(before: ConnectionState, after: ConnectionState) -> None:
     node = NodeState(1)
     node.state = before
     if before in ALLOWED[after]:
@@ -72,7 +72,7 @@ def test_a_failed_authentication_is_remembered_and_may_be_tried_again() -> None:
     known.begin(1, 0)
     known.connected(1)
     known.failed(1, SaslAuthentication("no"), 0)
-    assert known.of(1).state is State.AUTHENTICATION_FAILED and not known.can_connect(1, 0) and known.can_connect(1, 50)
+    assert known.of(1).state is ConnectionState.AUTHENTICATION_FAILED and not known.can_connect(1, 0) and known.can_connect(1, 50)
 
 
 def test_an_idle_connection_that_was_closed_costs_no_wait() -> None:

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from barnabas.controller.changes.reassignments import Reassignments
+from barnabas.controller.steps import Steps
 from barnabas.metadata.znodes.topics import PartitionState
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.alter_partition_request import AlterPartitionRequest, BrokerState, PartitionData, TopicData
@@ -58,6 +60,26 @@ async def test_a_set_that_is_taken_over_is_written_and_told_to_all() -> None:
         assert (answer.error_code, answer.isr, answer.leader_id, answer.leader_epoch, answer.partition_epoch) == (0, [0, 2], 0, 0, 1)
         assert world.state("T", 0) == PartitionState(0, 0, (0, 2), 1)
         assert world.channel.take() == [f"{number} UpdateMetadata brokers=0,1,2 T-0@0" for number in range(3)]
+
+
+async def test_a_failure_after_the_isr_was_written_does_not_change_the_response(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(reassignments: Reassignments, partitions: object) -> Steps[None]:
+        raise OSError("the reassignment cannot be completed")
+        yield
+
+    monkeypatch.setattr(Reassignments, "isr_changed", fail)
+    async with controlling(0, 1) as world:
+        topic_id = world.create_topic("T", {0: (0, 1)})
+        await world.settle()
+        assert error_of(await propose(world, topic_id, [0])) == 0
+
+
+async def test_a_controller_that_has_shut_down_answers_that_it_is_not_the_controller() -> None:
+    async with controlling(0, 1) as world:
+        epoch = epoch_of(world, 0)
+        await world.controller.shutdown()
+        response = await world.controller.alter_partition(AlterPartitionRequest(0, epoch, []), VERSION)
+        assert response.error_code == ErrorCode.NOT_CONTROLLER
 
 
 async def test_the_same_once_more_is_answered_and_not_written() -> None:

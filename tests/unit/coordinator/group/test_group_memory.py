@@ -20,7 +20,7 @@ from barnabas.coordinator.group.group_memory import (
     REGEX_TOPIC_BYTES,
 )
 from barnabas.coordinator.group.shard import GroupCoordinatorShard
-from barnabas.coordinator.runtime import Producer
+from barnabas.coordinator.runtime import TransactionProducer
 from barnabas.errors import CoordinatorNotAvailable, GroupMaxSizeReached, KafkaError
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.txn_offset_commit_request import (
@@ -103,7 +103,9 @@ def txn_commit(host: Host, group: str, producer_id: int, size: int) -> Answers:
 
 
 def end_transaction(host: Host, producer_id: int, *, committed: bool) -> None:
-    host.coordinator.complete_transaction(0, Producer(producer_id, 0), 0, committed=committed, on_done=lambda _: None, timeout_ms=1000)
+    host.coordinator.complete_transaction(
+        0, TransactionProducer(producer_id, 0), 0, committed=committed, on_done=lambda _: None, timeout_ms=1000
+    )
 
 
 def reload(host: Host) -> None:

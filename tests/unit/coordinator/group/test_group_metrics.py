@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from barnabas.coordinator.group.config import GroupCoordinatorConfig
-from barnabas.coordinator.group.consumer.consumer_groups import ConsumerGroups
 from barnabas.coordinator.group.group_metrics import CLASSIC, MODERN, group_counts, group_gauges, partition_gauges
-from barnabas.coordinator.group.regex_queue import RegexQueue
-from barnabas.coordinator.group.shard import GroupCoordinatorShard
 from barnabas.errors import NotLeaderOrFollower
 from tests.unit.coordinator.consumer_world import Topics, World
 from tests.unit.coordinator.coordinator_host import Host, MemoryLog
@@ -102,20 +99,8 @@ def test_a_partition_that_cannot_be_loaded_is_counted_until_another_leads_it() -
 
 def test_what_the_sensors_of_both_kinds_of_group_record_has_kafkas_names() -> None:
     sensors = Sensors()
-    world = World(Topics(t=2))
-    shard = GroupCoordinatorShard(GroupCoordinatorConfig(), world.time, world.time, sensors, world.new_id)
-    shard.consumer = ConsumerGroups(
-        shard.groups,
-        GroupCoordinatorConfig(),
-        world.time,
-        world.time,
-        sensors,
-        world.new_id,
-        world.topics,
-        shard.classic,
-        RegexQueue(world.time.defer, world.time.now_ms, world.topics.names),
-    )
-    world.shard, world.consumer = shard, shard.consumer
+    world = World(Topics(t=2), GroupCoordinatorConfig())
+    world.shard, world.consumer = world.make_shard(sensors)
     world.join("a", "t")
     assert group_counts(sensors.counts) == {
         f"{MODERN}offset-commit-count": 0,

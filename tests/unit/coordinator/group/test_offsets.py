@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from barnabas.config_def import LONG_MAX
-from barnabas.coordinator.runtime import Producer
+from barnabas.coordinator.runtime import TransactionProducer
 from barnabas.errors import KafkaError, NotLeaderOrFollower, RecordBatchTooLarge, RecordTooLarge
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.offset_delete_request import OffsetDeleteRequest, OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
@@ -192,7 +192,9 @@ def commit_in_transaction(host: Host, offset: int, producer_id: int = 7) -> int:
 
 def end(host: Host, *, committed: bool, producer_id: int = 7) -> None:
     errors = Answers()
-    host.coordinator.complete_transaction(0, Producer(producer_id, 0), 0, committed=committed, on_done=errors.append, timeout_ms=1000)
+    host.coordinator.complete_transaction(
+        0, TransactionProducer(producer_id, 0), 0, committed=committed, on_done=errors.append, timeout_ms=1000
+    )
     assert errors.one is None
 
 

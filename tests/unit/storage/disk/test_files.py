@@ -154,6 +154,7 @@ def test_a_read_that_may_not_wait_gives_what_is_cached(files: Files, path: str) 
     assert file.pread_nowait(2_999_990, 5) == content[5:2_999_995]
 
 
+@pytest.mark.linux
 def test_a_read_that_would_wait_gives_none(files: Files, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def would_block(*_: object) -> int:
         raise BlockingIOError(errno.EAGAIN, "not cached")
@@ -166,6 +167,7 @@ def test_a_read_that_would_wait_gives_none(files: Files, path: str, monkeypatch:
     assert file.pread_nowait(4, 2) == b"2345"
 
 
+@pytest.mark.linux
 def test_a_read_of_which_only_the_beginning_is_cached_gives_none(files: Files, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     file = files.open(path, create=True)
     file.append_bytes(b"0123456789")
@@ -173,6 +175,7 @@ def test_a_read_of_which_only_the_beginning_is_cached_gives_none(files: Files, p
     assert file.pread_nowait(4, 2) is None
 
 
+@pytest.mark.linux
 @pytest.mark.parametrize("error", [errno.EOPNOTSUPP, errno.EINVAL])
 def test_where_the_file_system_cannot_tell_what_is_cached_the_read_waits(
     files: Files, path: str, monkeypatch: pytest.MonkeyPatch, error: int
@@ -191,6 +194,7 @@ def test_where_the_file_system_cannot_tell_what_is_cached_the_read_waits(
     assert len(asked) == 1
 
 
+@pytest.mark.linux
 def test_an_io_error_of_a_read_that_may_not_wait_is_raised(files: Files, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> int:
         raise OSError(errno.EIO, "broken")
@@ -220,6 +224,7 @@ def test_a_part_that_the_file_does_not_have_cannot_be_sent(files: Files, path: s
     file.unpin()
 
 
+@pytest.mark.linux
 @pytest.mark.parametrize("error", [errno.EAGAIN, errno.EOPNOTSUPP, errno.EIO])
 def test_a_part_that_would_have_to_be_waited_for_is_not_sent(files: Files, path: str, monkeypatch: pytest.MonkeyPatch, error: int) -> None:
     def refused(*_: object) -> int:
@@ -485,6 +490,7 @@ def test_a_write_atomically_that_fails_leaves_the_old_content(files: Files, path
     assert os.listdir(tmp_path) == [os.path.basename(path)]
 
 
+@pytest.mark.linux
 def test_write_atomically_syncs_the_data_before_the_rename_and_the_directory_after(
     files: Files, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.errors import KafkaStorageError, OutOfDescriptors
-from barnabas.simulation.disk import Event, SimulatedFiles
+from barnabas.simulation.disk import DiskEvent, SimulatedFiles
 from barnabas.storage.disk.disk import is_shortage
 from barnabas.storage.log.fetch import FetchIsolation
 from barnabas.storage.log.log import Log
@@ -157,7 +157,7 @@ class Life:
     def tick(self) -> None:
         now_ms = next(self._now)
         self.manager.tick(now_ms, now_ms)
-        self.manager.run_flushes(now_ms)
+        self.manager.flushes.run_all(now_ms)
 
 
 def told(log: Log) -> tuple[object, ...]:
@@ -182,13 +182,13 @@ def test_wherever_descriptors_run_out_the_log_ends_up_as_if_they_had_not() -> No
             refusals += life.refusals
             assert list(life.manager.dirs) == [A], affected
             assert told(log) == wanted, affected
-            life.manager.run_flushes(NOW)
+            life.manager.flushes.run_all(NOW)
             again = manage(life.disk.process_crash()).get(ORDERS)
             assert again is not None and (told(again), scanned(again)) == (wanted, scanned(log)), affected
     assert refusals > 50
 
 
-def _is_short(event: Event, affected: range) -> bool:
+def _is_short(event: DiskEvent, affected: range) -> bool:
     return event.kind in NEEDS_DESCRIPTOR and event.number in affected
 
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from barnabas.errors import CorruptIndex, IndexOffsetOverflow, InvalidOffset
-from barnabas.simulation.disk import Event, SimulatedFiles
+from barnabas.errors import CorruptIndex, IndexEntryOutOfOrder, IndexOffsetOverflow
+from barnabas.simulation.disk import DiskEvent, SimulatedFiles
 from barnabas.storage.disk.files import Files
 from barnabas.storage.indexes.index import PENDING_BYTES_MAX, TAIL_BYTES_MAX, floor_slot
 from barnabas.storage.indexes.offset_index import OffsetIndex, OffsetPosition
@@ -85,7 +85,7 @@ def test_an_entry_that_is_not_there_is_refused(index: OffsetIndex, n: int) -> No
 def test_an_offset_must_be_larger_than_the_last(index: OffsetIndex) -> None:
     index.append(51, 0)
     for offset in (50, 51):
-        with pytest.raises(InvalidOffset) as failure:
+        with pytest.raises(IndexEntryOutOfOrder) as failure:
             index.append(offset, 1)
         assert str(failure.value) == (
             f"Attempt to append an offset {offset} to position 1 no larger than the last offset appended (51) to {PATH}"
@@ -313,7 +313,7 @@ def test_entries_reach_the_file_in_chunks(disk: SimulatedFiles) -> None:
     index = OffsetIndex(disk, PATH, BASE)
     writes: list[int] = []
 
-    def watch(event: Event) -> bool:
+    def watch(event: DiskEvent) -> bool:
         if event.kind == "write":
             writes.append(event.size)
         return False

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from barnabas.errors import CorruptIndex, IndexOffsetOverflow, InvalidOffset
+from barnabas.errors import CorruptIndex, IndexEntryOutOfOrder, IndexOffsetOverflow
 from barnabas.simulation.disk import SimulatedFiles
 from barnabas.storage.indexes.pages import IndexPages
 from barnabas.storage.indexes.time_index import TimeIndex, TimestampOffset
@@ -94,7 +94,7 @@ def test_records_without_timestamps_leave_the_index_empty(index: TimeIndex) -> N
 
 def test_a_smaller_offset_is_refused(index: TimeIndex) -> None:
     index.maybe_append(10, BASE + 5)
-    with pytest.raises(InvalidOffset) as failure:
+    with pytest.raises(IndexEntryOutOfOrder) as failure:
         index.maybe_append(20, BASE + 4)
     assert str(failure.value) == f"Attempt to append an offset (49) to slot 1 no larger than the last offset appended (50) to {PATH}"
 
@@ -125,7 +125,7 @@ def test_the_last_slot_is_kept_for_the_entry_of_the_roll(index: TimeIndex) -> No
     assert index.is_full
     with pytest.raises(ValueError, match=r"Attempt to append to a full time index \(size = 29\)\."):
         index.maybe_append(10_000, 1000)
-    with pytest.raises(InvalidOffset):
+    with pytest.raises(IndexEntryOutOfOrder):
         index.maybe_append(10_000, 280, skip_full_check=True)
     index.maybe_append(10_000, 1000, skip_full_check=True)
     assert index.entries == 30

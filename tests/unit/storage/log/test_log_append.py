@@ -25,6 +25,7 @@ from barnabas.records.validation.validator import COORDINATOR
 from barnabas.simulation.disk import SimulatedFiles
 from barnabas.storage.host import DirectHost
 from barnabas.storage.leader_epochs import EpochEntry
+from barnabas.storage.log.append import LogAppend
 from barnabas.storage.log.loader import LoadRequest, load_log
 from barnabas.storage.log.log import Log
 from barnabas.storage.log_offset import LogOffset
@@ -96,7 +97,7 @@ def test_the_leader_epoch_is_written_into_the_batch(log: Log) -> None:
 
 def test_a_part_of_a_request_can_be_appended_without_copying_it_out(log: Log) -> None:
     data = batch([b"mine"])
-    log.append_as_leader(b"head" + data + b"tail", 0, NOW, start=4, end=4 + len(data))
+    log.append_as_leader(LogAppend(b"head" + data + b"tail", NOW, start=4, end=4 + len(data)), 0)
     assert values(log) == [b"mine"]
 
 
@@ -711,7 +712,7 @@ def test_an_error_of_the_transaction_index_comes_after_the_log_end_has_moved(dis
     append(log, produced(7, 0, transactional=True))
     disk.fail_when(lambda event: event.path.endswith(".txnindex"))
     with pytest.raises(KafkaStorageError):
-        log.append_as_leader(marker(7, False), 0, NOW, origin=COORDINATOR)
+        log.append_as_leader(LogAppend(marker(7, False), NOW, origin=COORDINATOR), 0)
     assert log.log_end_offset == 2
     again = make_log(restarted(disk))
     assert [txn.producer_id for txn in again.collect_aborted(0, 10)] == [7]

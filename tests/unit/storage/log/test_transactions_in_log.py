@@ -12,6 +12,7 @@ from barnabas.records.reader import read_records
 from barnabas.records.validation.validator import COORDINATOR
 from barnabas.simulation.disk import SimulatedFiles
 from barnabas.storage.indexes.txn_index import AbortedTxn
+from barnabas.storage.log.append import LogAppend
 from barnabas.storage.log.fetch import FetchIsolation
 from barnabas.storage.log.log import Log
 from tests.unit.storage.logs import (
@@ -195,7 +196,7 @@ def test_the_search_for_aborted_transactions_ends_with_the_first_segment_that_is
 def test_a_marker_without_a_transaction_changes_nothing() -> None:
     log = make_log()
     append(log)
-    log.append_as_leader(marker(7, False), 0, NOW, origin=COORDINATOR)
+    log.append_as_leader(LogAppend(marker(7, False), NOW, origin=COORDINATOR), 0)
     commit_all(log)
     assert log.last_stable_offset == 2
     assert log.collect_aborted(0, 10) == []
@@ -213,7 +214,7 @@ def test_a_marker_of_an_older_producer_epoch_is_refused() -> None:
     producer = Producer(log, 1, epoch=5)
     producer.write()
     with pytest.raises(InvalidProducerEpoch):
-        log.append_as_leader(marker(1, True, epoch=4), 0, NOW, origin=COORDINATOR)
+        log.append_as_leader(LogAppend(marker(1, True, epoch=4), NOW, origin=COORDINATOR), 0)
     assert log.log_end_offset == 1
 
 
@@ -221,10 +222,10 @@ def test_a_marker_of_an_older_coordinator_is_refused() -> None:
     log = make_log()
     producer = Producer(log, 1)
     producer.write()
-    log.append_as_leader(marker(1, True, coordinator_epoch=5), 0, NOW, origin=COORDINATOR)
+    log.append_as_leader(LogAppend(marker(1, True, coordinator_epoch=5), NOW, origin=COORDINATOR), 0)
     producer.write()
     with pytest.raises(TransactionCoordinatorFenced):
-        log.append_as_leader(marker(1, True, coordinator_epoch=4), 0, NOW, origin=COORDINATOR)
+        log.append_as_leader(LogAppend(marker(1, True, coordinator_epoch=4), NOW, origin=COORDINATOR), 0)
 
 
 def test_a_record_outside_its_producers_open_transaction_is_refused() -> None:
@@ -242,7 +243,7 @@ def test_a_transaction_must_be_verified_with_its_coordinator_first() -> None:
     with pytest.raises(InvalidTxnState, match="Record was not part of an ongoing transaction"):
         append(log, data)
     guard = log.producers.start_verification(1, 0, 0, False, NOW)
-    log.append_as_leader(data, 0, NOW, verification_guard=guard)
+    log.append_as_leader(LogAppend(data, NOW, verification_guard=guard), 0)
     append(log, produced(1, 1, transactional=True))
     assert log.log_end_offset == 2
 
@@ -250,9 +251,9 @@ def test_a_transaction_must_be_verified_with_its_coordinator_first() -> None:
 def test_a_guard_from_before_a_marker_opens_no_transaction() -> None:
     log = make_log(verify_transactions=True)
     guard = log.producers.start_verification(1, 0, 0, False, NOW)
-    log.append_as_leader(marker(1, False), 0, NOW, origin=COORDINATOR)
+    log.append_as_leader(LogAppend(marker(1, False), NOW, origin=COORDINATOR), 0)
     with pytest.raises(InvalidTxnState):
-        log.append_as_leader(produced(1, 0, transactional=True), 0, NOW, verification_guard=guard)
+        log.append_as_leader(LogAppend(produced(1, 0, transactional=True), NOW, verification_guard=guard), 0)
     assert log.log_end_offset == 1
 
 

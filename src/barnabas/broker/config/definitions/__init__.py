@@ -1,4 +1,4 @@
-"""All settings of a broker, as one table."""
+"""The definitions of all broker settings, by name."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _ALL: Final = (
 BROKER_CONFIGS: Final = {row.name: row for row in sorted(_ALL, key=lambda row: row.name)}
 assert len(BROKER_CONFIGS) == len(_ALL), "a setting is defined twice"
 
-# Limits on replication. They have no place in server.properties: they are set on a running broker, and taken away again.
+# Replication throttles. They are dynamic only: set on a running broker and removed again, never in server.properties.
 # fmt: off
 DYNAMIC_ONLY_CONFIGS: Final = {row.name: row for row in (
     key("leader.replication.throttled.rate", LONG, LONG_MAX, Range(0), MEDIUM, CLUSTER_WIDE,

@@ -1,8 +1,7 @@
-"""Limits that Kafka does not have: settings of our own, all of which begin with `barnabas.`
+"""Limits that Kafka does not have: settings of Barnabas, whose names begin with `barnabas.`
 
-Rows of the table of broker settings: name, type, default, what is allowed, importance, how it may be changed while the broker runs, and
-what it is for. docs/limits.md tells what a client hears at each limit. They are described only where they are set, so that the
-settings of a broker are otherwise Kafka's.
+Definitions of broker settings: name, type, default, validator, importance, update mode, and description. docs/limits.md says which error a
+client gets at each limit. DescribeConfigs shows them only where they are set, so that its response is otherwise that of Kafka.
 """
 
 from __future__ import annotations

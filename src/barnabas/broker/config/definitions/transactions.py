@@ -1,7 +1,7 @@
 """Transactions and idempotent producers.
 
-Rows of the table of broker settings: name, type, default, what is allowed, importance, how it may be changed while the broker runs, and
-what it is for. Names and facts are those of Apache Kafka 4.2; the words are ours.
+Definitions of broker settings: name, type, default, validator, importance, update mode, and description. Names, types and defaults are
+those of Apache Kafka 4.2; the descriptions are our own.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""ZooKeeper mode, and what else Kafka 3.9 had and 4.2 has not.
+"""ZooKeeper mode, and other settings of Kafka 3.9 that 4.2 removed.
 
-Barnabas keeps its metadata in a tree, ZooKeeper's or its own, so these still mean something. DescribeConfigs shows them only where somebody
-has set them, so that its answer is that of Kafka 4.2 otherwise. Names and facts are those of Apache Kafka 3.9; the words are ours.
+Barnabas keeps its metadata in a tree of znodes, in ZooKeeper or embedded, so these settings still apply. DescribeConfigs shows them only
+where they are set, so that its response is otherwise that of Kafka 4.2. Names, types and defaults are those of Apache Kafka 3.9; the
+descriptions are our own.
 """
 
 from __future__ import annotations

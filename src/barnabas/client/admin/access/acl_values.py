@@ -1,4 +1,4 @@
-"""Access control lists: who may do what with which resource, from where; and the filters that find them."""
+"""The values of access control lists: which principal may do which operation on which resource from which host, and filters over them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ResourceType(IntEnum):
 
 
 class PatternType(IntEnum):
-    """How a name is meant. MATCH is for filters alone: it finds whatever would apply to a resource of that name."""
+    """How a resource name is interpreted. MATCH is only for filters: it selects every pattern that applies to a resource of that name."""
 
     UNKNOWN = 0
     ANY = 1
@@ -65,7 +65,7 @@ class AclPermissionType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ResourcePattern:
-    """Resources by type and name; the LITERAL name `*` stands for all."""
+    """Resources by type and name. The LITERAL name `*` matches every name."""
 
     resource_type: ResourceType
     name: str
@@ -83,7 +83,7 @@ class ResourcePattern:
 
 @dataclass(frozen=True, slots=True)
 class AccessControlEntry:
-    """A principal (`User:alice`, `User:*`), the host it comes from (`*` for any), what it does, and whether it may."""
+    """A principal (`User:alice`, `User:*`), a host (`*` for any), an operation, and whether the operation is allowed or denied."""
 
     principal: str
     host: str
@@ -144,7 +144,7 @@ class AccessControlEntryFilter:
 
 @dataclass(frozen=True, slots=True)
 class AclBinding:
-    """One rule."""
+    """One ACL: a resource pattern and an access control entry."""
 
     pattern: ResourcePattern
     entry: AccessControlEntry
@@ -155,7 +155,7 @@ class AclBinding:
         return self.to_filter().is_unknown
 
     def to_filter(self) -> AclBindingFilter:
-        """The filter that finds this rule and no other."""
+        """The filter that matches this ACL and no other."""
         return AclBindingFilter(self.pattern.to_filter(), self.entry.to_filter())
 
     def __str__(self) -> str:
@@ -178,7 +178,7 @@ class AclBindingFilter:
 
     @property
     def is_unknown(self) -> bool:
-        """Whether it holds what this client does not know, which cannot be sent."""
+        """Whether a field is UNKNOWN. Such a filter cannot be sent."""
         pattern, entry = self.pattern_filter, self.entry_filter
         return not all((pattern.resource_type, pattern.pattern_type, entry.operation, entry.permission_type))
 
@@ -188,7 +188,7 @@ class AclBindingFilter:
         return self.indefinite_field() is None
 
     def indefinite_field(self) -> str | None:
-        """Why it may find more than one rule, in Kafka's words; None if it cannot."""
+        """Why the filter may match more than one ACL, in Kafka's words; None if it matches at most one."""
         pattern, entry = self.pattern_filter, self.entry_filter
         if pattern.resource_type in (ResourceType.ANY, ResourceType.UNKNOWN):
             return f"Resource type is {pattern.resource_type.name}."

@@ -1,4 +1,4 @@
-"""Access control lists: added, found and deleted."""
+"""Admin calls that create, describe and delete ACLs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from barnabas.client.admin.access.acl_values import (
     ResourceType,
 )
 from barnabas.client.admin.access.operations import AclOperation
-from barnabas.client.admin.call import Answer
+from barnabas.client.admin.call import ApiResult
 from barnabas.client.admin.calls import Calls
 from barnabas.client.admin.outcomes import Outcomes
 from barnabas.client.errors import error_for
@@ -31,19 +31,19 @@ from barnabas.protocol.messages.describe_acls_response import DescribeAclsRespon
 
 @dataclass(frozen=True, slots=True)
 class FilterResult:
-    """A rule that a filter found; `error` says why it could not be deleted."""
+    """An ACL that a filter matched; `error` says why it could not be deleted."""
 
     binding: AclBinding
     error: KafkaError | None = None
 
 
 class AclCalls:
-    """Adds, finds and deletes access control lists."""
+    """Creates, describes and deletes ACLs."""
 
     _calls: Calls
 
     async def describe_acls(self, filter: AclBindingFilter = AclBindingFilter.ANY, *, timeout_ms: int | None = None) -> list[AclBinding]:
-        """The rules that match a filter; all of them by default."""
+        """The ACLs that match a filter; all ACLs by default."""
         if filter.is_unknown:
             raise InvalidRequest("The AclBindingFilter must not contain UNKNOWN elements.")
         pattern, entry = filter.pattern_filter, filter.entry_filter
@@ -64,22 +64,22 @@ class AclCalls:
             ]  # fmt: skip
 
         call = self._calls.begin("describe_acls", timeout_ms)
-        return await self._calls.ask(call, self._calls.any_node, lambda _: request, read)
+        return await self._calls.request_from_node(call, self._calls.any_node, lambda _: request, read)
 
     async def create_acls(self, acls: Iterable[AclBinding], *, timeout_ms: int | None = None) -> Outcomes[AclBinding, None]:
-        """Adds rules. One that is there already is no error."""
-        wanted = list(dict.fromkeys(acls))
+        """Creates ACLs. Creating an ACL that already exists is not an error."""
+        bindings_to_create = list(dict.fromkeys(acls))
         refused: dict[AclBinding, KafkaError] = {}
-        for binding in wanted:
+        for binding in bindings_to_create:
             if (indefinite := binding.to_filter().indefinite_field()) is not None:
                 refused[binding] = InvalidRequest(f"Invalid ACL creation: {indefinite}")
-        sent = [binding for binding in wanted if binding not in refused]
+        sent = [binding for binding in bindings_to_create if binding not in refused]
 
         def build(_: int, bindings: Sequence[AclBinding]) -> Message:
             return CreateAclsRequest([_creation(binding) for binding in bindings])
 
-        def read(response: CreateAclsResponse) -> Answer[AclBinding, None]:
-            answer: Answer[AclBinding, None] = Answer()
+        def read(response: CreateAclsResponse) -> ApiResult[AclBinding, None]:
+            answer: ApiResult[AclBinding, None] = ApiResult()
             for binding, result in zip(sent, response.results, strict=False):
                 if result.error_code:
                     answer.failed[binding] = error_for(result.error_code, result.error_message)
@@ -88,31 +88,31 @@ class AclCalls:
             return answer
 
         call = self._calls.begin("create_acls", timeout_ms)
-        return await self._calls.ask_about(call, wanted, self._calls.any_node, build, read, refused)
+        return await self._calls.request_keys(call, bindings_to_create, self._calls.any_node, build, read, refused)
 
     async def delete_acls(
         self, filters: Iterable[AclBindingFilter], *, timeout_ms: int | None = None
     ) -> Outcomes[AclBindingFilter, list[FilterResult]]:
-        """Deletes all rules that match any of the filters; gives for each filter those that it found."""
-        wanted = list(dict.fromkeys(filters))
+        """Deletes all ACLs that match any of the filters; returns the matched ACLs for each filter."""
+        distinct_filters = list(dict.fromkeys(filters))
         unknown = InvalidRequest("The AclBindingFilter must not contain UNKNOWN elements.")
-        refused: dict[AclBindingFilter, KafkaError] = {one: unknown for one in wanted if one.is_unknown}
-        sent = [one for one in wanted if one not in refused]
+        refused: dict[AclBindingFilter, KafkaError] = {acl_filter: unknown for acl_filter in distinct_filters if acl_filter.is_unknown}
+        sent = [acl_filter for acl_filter in distinct_filters if acl_filter not in refused]
 
-        def build(_: int, asked: Sequence[AclBindingFilter]) -> Message:
-            return DeleteAclsRequest([_deletion(one) for one in asked])
+        def build(_: int, batch: Sequence[AclBindingFilter]) -> Message:
+            return DeleteAclsRequest([_deletion(acl_filter) for acl_filter in batch])
 
-        def read(response: DeleteAclsResponse) -> Answer[AclBindingFilter, list[FilterResult]]:
-            answer: Answer[AclBindingFilter, list[FilterResult]] = Answer()
-            for one, result in zip(sent, response.filter_results, strict=False):
+        def read(response: DeleteAclsResponse) -> ApiResult[AclBindingFilter, list[FilterResult]]:
+            answer: ApiResult[AclBindingFilter, list[FilterResult]] = ApiResult()
+            for acl_filter, result in zip(sent, response.filter_results, strict=False):
                 if result.error_code:
-                    answer.failed[one] = error_for(result.error_code, result.error_message)
+                    answer.failed[acl_filter] = error_for(result.error_code, result.error_message)
                 else:
-                    answer.done[one] = [_deleted(acl) for acl in result.matching_acls]
+                    answer.done[acl_filter] = [_deleted(acl) for acl in result.matching_acls]
             return answer
 
         call = self._calls.begin("delete_acls", timeout_ms)
-        return await self._calls.ask_about(call, wanted, self._calls.any_node, build, read, refused)
+        return await self._calls.request_keys(call, distinct_filters, self._calls.any_node, build, read, refused)
 
 
 def _creation(binding: AclBinding) -> AclCreation:
@@ -122,8 +122,8 @@ def _creation(binding: AclBinding) -> AclCreation:
     )
 
 
-def _deletion(one: AclBindingFilter) -> DeleteAclsFilter:
-    pattern, entry = one.pattern_filter, one.entry_filter
+def _deletion(acl_filter: AclBindingFilter) -> DeleteAclsFilter:
+    pattern, entry = acl_filter.pattern_filter, acl_filter.entry_filter
     return DeleteAclsFilter(
         pattern.resource_type, pattern.name, pattern.pattern_type, entry.principal, entry.host, entry.operation, entry.permission_type
     )

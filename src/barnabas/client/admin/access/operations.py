@@ -1,11 +1,11 @@
-"""The operations that can be allowed or denied, and the bit field in which a broker answers which of them the caller may do."""
+"""The operations that an ACL allows or denies, and the bit field in which a broker returns the operations that the caller may do."""
 
 from __future__ import annotations
 
 from enum import IntEnum
 from typing import Final
 
-_NOT_TOLD: Final = -(2**31)
+_NOT_RETURNED: Final = -(2**31)
 
 
 class AclOperation(IntEnum):
@@ -35,12 +35,12 @@ class AclOperation(IntEnum):
 
     @classmethod
     def from_string(cls, text: str) -> AclOperation:
-        """The operation of a name in any case, `DescribeConfigs` and `DESCRIBE_CONFIGS` alike; UNKNOWN for anything else."""
+        """The operation of a name in any case (`DescribeConfigs` and `DESCRIBE_CONFIGS` alike); UNKNOWN for any other text."""
         return _BY_NAME.get(text.replace("_", "").upper(), cls.UNKNOWN)
 
     @property
     def title(self) -> str:
-        """As tools print it: DescribeConfigs."""
+        """The name as Kafka's tools print it: DescribeConfigs."""
         return "".join(word.capitalize() for word in self.name.split("_"))
 
 
@@ -49,8 +49,8 @@ _BY_NAME: Final = {operation.name.replace("_", ""): operation for operation in A
 
 
 def authorized_operations(bits: int) -> frozenset[AclOperation] | None:
-    """The operations of a bit field; None when the broker was not asked, or is too old to tell."""
-    if bits == _NOT_TOLD:
+    """The operations of a bit field; None if they were not requested, or if the broker is too old to return them."""
+    if bits == _NOT_RETURNED:
         return None
     return frozenset(
         operation

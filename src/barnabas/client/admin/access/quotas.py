@@ -1,4 +1,4 @@
-"""Client quotas: how much users, client ids and addresses may send and fetch."""
+"""Client quotas: limits on what users, client ids and addresses may send and fetch."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from barnabas.client.admin.call import Answer
+from barnabas.client.admin.call import ApiResult
 from barnabas.client.admin.calls import Calls, check_controller
 from barnabas.client.admin.outcomes import Outcomes
 from barnabas.client.errors import IllegalArgument, error_for
@@ -22,7 +22,7 @@ _ANY: Final = 2
 
 
 class ClientQuotaEntity(Mapping[str, str | None]):
-    """Whom a quota is for: names by type, such as {"user": "alice", "client-id": None}; None is the default of a type."""
+    """The entity of a quota: names by type, such as {"user": "alice", "client-id": None}; None is the default entity of a type."""
 
     __slots__ = ("_entries",)
 
@@ -59,7 +59,7 @@ class ClientQuotaEntity(Mapping[str, str | None]):
 
 @dataclass(frozen=True, slots=True)
 class ClientQuotaAlteration:
-    """For one entity: quotas by their names (`producer_byte_rate`, …); None removes one."""
+    """The changes to one entity: quotas by name (`producer_byte_rate`, …); None removes a quota."""
 
     entity: ClientQuotaEntity
     ops: Mapping[str, float | None]
@@ -67,7 +67,7 @@ class ClientQuotaAlteration:
 
 @dataclass(frozen=True, slots=True)
 class ClientQuotaFilterComponent:
-    """Matches one type of entity: a name, the default, or (neither) any that has a quota."""
+    """Matches one entity type: a name, the default entity, or (with neither) any entity that has a quota."""
 
     entity_type: str
     match: str | None = None
@@ -91,7 +91,7 @@ class ClientQuotaFilterComponent:
 
 @dataclass(frozen=True, slots=True)
 class ClientQuotaFilter:
-    """All components must match; `strict` excludes entities that have types besides."""
+    """Matches the entities that all components match; `strict` excludes entities that have further types."""
 
     components: Sequence[ClientQuotaFilterComponent] = field(default=())
     strict: bool = False
@@ -120,9 +120,9 @@ class QuotaCalls:
     async def describe_client_quotas(
         self, filter: ClientQuotaFilter | None = None, *, timeout_ms: int | None = None
     ) -> dict[ClientQuotaEntity, dict[str, float]]:
-        """The quotas of all entities that match a filter; of all by default."""
-        wanted = ClientQuotaFilter.all() if filter is None else filter
-        request = DescribeClientQuotasRequest([_component(one) for one in wanted.components], wanted.strict)
+        """The quotas of all entities that match a filter; of all entities by default."""
+        quota_filter = ClientQuotaFilter.all() if filter is None else filter
+        request = DescribeClientQuotasRequest([_component(component) for component in quota_filter.components], quota_filter.strict)
 
         def read(response: DescribeClientQuotasResponse) -> dict[ClientQuotaEntity, dict[str, float]]:
             if response.error_code:
@@ -135,7 +135,7 @@ class QuotaCalls:
             }
 
         call = self._calls.begin("describe_client_quotas", timeout_ms)
-        return await self._calls.ask(call, self._calls.any_node, lambda _: request, read)
+        return await self._calls.request_from_node(call, self._calls.any_node, lambda _: request, read)
 
     async def alter_client_quotas(
         self, entries: Iterable[ClientQuotaAlteration], *, validate_only: bool = False, timeout_ms: int | None = None
@@ -150,8 +150,8 @@ class QuotaCalls:
         def build(_: int, entities: Sequence[ClientQuotaEntity]) -> Message:
             return altering.AlterClientQuotasRequest([_alteration(changes[entity]) for entity in entities], validate_only)
 
-        def read(response: AlterClientQuotasResponse) -> Answer[ClientQuotaEntity, None]:
-            answer: Answer[ClientQuotaEntity, None] = Answer()
+        def read(response: AlterClientQuotasResponse) -> ApiResult[ClientQuotaEntity, None]:
+            answer: ApiResult[ClientQuotaEntity, None] = ApiResult()
             for entry in response.entries:
                 check_controller(entry.error_code, entry.error_message)
                 entity = ClientQuotaEntity({part.entity_type: part.entity_name for part in entry.entity})
@@ -162,7 +162,7 @@ class QuotaCalls:
             return answer
 
         call = self._calls.begin("alter_client_quotas", timeout_ms)
-        return await self._calls.ask_about(call, changes, self._calls.any_node, build, read)
+        return await self._calls.request_keys(call, changes, self._calls.any_node, build, read)
 
 
 def _component(component: ClientQuotaFilterComponent) -> ComponentData:

@@ -1,4 +1,4 @@
-"""SCRAM credentials of users: what there is of them is listed, and they are set and deleted. Passwords never leave this client."""
+"""SCRAM credentials of users: describe, set and delete. Passwords never leave this client; brokers receive salted hashes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
 
-from barnabas.client.admin.call import Answer
+from barnabas.client.admin.call import ApiResult
 from barnabas.client.admin.calls import Calls, check_controller
-from barnabas.client.admin.keys import each_of
+from barnabas.client.admin.keys import distinct
 from barnabas.client.admin.outcomes import Outcomes
 from barnabas.client.errors import UnacceptableCredential, UnsupportedSaslMechanism, error_for
 from barnabas.errors import KafkaError
@@ -37,13 +37,13 @@ class ScramMechanism(IntEnum):
 
     @property
     def mechanism_name(self) -> str:
-        """As sasl.mechanism has it: SCRAM-SHA-256."""
+        """The name as in sasl.mechanism: SCRAM-SHA-256."""
         return self.name.replace("_", "-")
 
     @classmethod
     def from_mechanism_name(cls, name: str) -> ScramMechanism:
         """The mechanism of a name such as SCRAM-SHA-256; UNKNOWN for another name."""
-        return next((one for one in cls if one.mechanism_name == name), cls.UNKNOWN)
+        return next((mechanism for mechanism in cls if mechanism.mechanism_name == name), cls.UNKNOWN)
 
     @classmethod
     def from_type(cls, number: int) -> ScramMechanism:
@@ -69,7 +69,7 @@ class UserScramCredentialsDescription:
 
 @dataclass(frozen=True, slots=True)
 class UserScramCredentialUpsertion:
-    """A credential to be set. The salt is random unless it is given."""
+    """A credential to set. The salt is random unless it is given."""
 
     user: str
     credential_info: ScramCredentialInfo
@@ -101,27 +101,31 @@ class ScramCalls:
     async def describe_user_scram_credentials(
         self, users: Iterable[str] | None = None, *, timeout_ms: int | None = None
     ) -> Outcomes[str, UserScramCredentialsDescription]:
-        """Which mechanisms, with how many iterations, users have credentials for; all users, or some. Raises what concerns the request as
-        a whole; a user without credentials has the error ResourceNotFound."""
-        asked = None if users is None else [UserName(user) for user in each_of(users)]
+        """The mechanisms and iteration counts of the credentials of all users, or of the given users.
+
+        Raises an error that concerns the request as a whole; a user without credentials has the error ResourceNotFound.
+        """
+        requested_users = None if users is None else [UserName(user) for user in distinct(users)]
 
         def read(response: DescribeUserScramCredentialsResponse) -> Outcomes[str, UserScramCredentialsDescription]:
             if response.error_code:
                 raise error_for(response.error_code, response.error_message)
-            done: dict[str, UserScramCredentialsDescription] = {}
+            descriptions: dict[str, UserScramCredentialsDescription] = {}
             errors: dict[str, KafkaError] = {}
             for result in response.results:
                 if result.error_code:
                     errors[result.user] = error_for(result.error_code, result.error_message)
                 else:
                     infos = tuple(
-                        ScramCredentialInfo(ScramMechanism.from_type(one.mechanism), one.iterations) for one in result.credential_infos
+                        ScramCredentialInfo(ScramMechanism.from_type(info.mechanism), info.iterations) for info in result.credential_infos
                     )
-                    done[result.user] = UserScramCredentialsDescription(result.user, infos)
-            return Outcomes([result.user for result in response.results], done, errors)
+                    descriptions[result.user] = UserScramCredentialsDescription(result.user, infos)
+            return Outcomes([result.user for result in response.results], descriptions, errors)
 
         call = self._calls.begin("describe_user_scram_credentials", timeout_ms)
-        return await self._calls.ask(call, self._calls.any_node, lambda _: DescribeUserScramCredentialsRequest(asked), read)
+        return await self._calls.request_from_node(
+            call, self._calls.any_node, lambda _: DescribeUserScramCredentialsRequest(requested_users), read
+        )
 
     async def alter_user_scram_credentials(
         self, alterations: Iterable[Alteration], *, timeout_ms: int | None = None
@@ -143,8 +147,8 @@ class ScramCalls:
         def build(_: int, __: Sequence[str]) -> Message:
             return AlterUserScramCredentialsRequest(deletions, upsertions)
 
-        def read(response: AlterUserScramCredentialsResponse) -> Answer[str, None]:
-            answer: Answer[str, None] = Answer()
+        def read(response: AlterUserScramCredentialsResponse) -> ApiResult[str, None]:
+            answer: ApiResult[str, None] = ApiResult()
             for result in response.results:
                 check_controller(result.error_code, result.error_message)
                 if result.error_code:
@@ -154,7 +158,7 @@ class ScramCalls:
             return answer
 
         call = self._calls.begin("alter_user_scram_credentials", timeout_ms)
-        return await self._calls.ask_about(call, by_user, self._calls.controller, build, read, refused)
+        return await self._calls.request_keys(call, by_user, self._calls.controller, build, read, refused)
 
 
 def _info(info: CredentialInfo) -> ScramCredentialInfo:
@@ -162,7 +166,7 @@ def _info(info: CredentialInfo) -> ScramCredentialInfo:
 
 
 def _refusal(change: Alteration) -> KafkaError | None:
-    """What can be seen to be wrong without asking."""
+    """An error that the client finds before it sends the request; None if there is none."""
     if not change.user:
         return UnacceptableCredential("Username must not be empty")
     if isinstance(change, UserScramCredentialDeletion):
@@ -179,7 +183,7 @@ def _upsertion(change: UserScramCredentialUpsertion) -> ScramCredentialUpsertion
 
 
 def salted_password(change: UserScramCredentialUpsertion, salt: bytes) -> bytes:
-    """RFC 5802's Hi(password, salt, iterations): all that the broker learns of a password."""
+    """RFC 5802's Hi(password, salt, iterations). The broker receives only this value, not the password."""
     password = change.password.encode() if isinstance(change.password, str) else change.password
     digest = "sha256" if change.credential_info.mechanism is ScramMechanism.SCRAM_SHA_256 else "sha512"
     return hashlib.pbkdf2_hmac(digest, password, salt, max(change.credential_info.iterations, 1))

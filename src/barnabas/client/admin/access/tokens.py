@@ -1,4 +1,4 @@
-"""Delegation tokens: made for workers that shall act for somebody without his password, renewed, ended and listed."""
+"""Delegation tokens: workers authenticate with a token on behalf of its owner, without the owner's password."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class KafkaPrincipal(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> KafkaPrincipal:
-        """`User:alice`; raises IllegalArgument for anything else."""
+        """The principal of a text such as `User:alice`; raises IllegalArgument for any other form."""
         kind, colon, name = text.partition(":")
         if not colon or not kind:
             raise IllegalArgument(f"expected a string in format principalType:principalName but got {text}")
@@ -44,7 +44,8 @@ class KafkaPrincipal(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TokenInformation:
-    """Times are in ms since 1970. `token_requester` is who asked for it, where that is not the owner."""
+    """A delegation token without its secret. Times are in ms since 1970. `token_requester` is the principal that created the token; it may
+    differ from the owner."""
 
     token_id: str
     owner: KafkaPrincipal
@@ -61,7 +62,7 @@ class TokenInformation:
 
 @dataclass(frozen=True, slots=True)
 class DelegationToken:
-    """The hmac is the secret: the password with which the token's id logs in by SCRAM."""
+    """A token and its secret. The hmac is the password with which the token id authenticates by SCRAM."""
 
     token_info: TokenInformation
     hmac: bytes = field(repr=False)
@@ -73,7 +74,7 @@ class DelegationToken:
 
 
 class TokenCalls:
-    """Makes, renews, ends and lists delegation tokens."""
+    """Creates, renews, expires and describes delegation tokens."""
 
     _calls: Calls
 
@@ -85,25 +86,26 @@ class TokenCalls:
         max_lifetime_ms: int = -1,
         timeout_ms: int | None = None,
     ) -> DelegationToken:
-        """A token of the caller, or of another owner if he may; -1 is the longest life that the broker allows."""
-        given = tuple(renewers)
+        """Creates a token for the caller, or for another owner if the caller may do so; -1 is the longest lifetime that the broker
+        allows."""
+        renewer_principals = tuple(renewers)
         request = CreateDelegationTokenRequest(
             "" if owner is None else owner.principal_type,
             "" if owner is None else owner.name,
-            [CreatableRenewers(renewer.principal_type, renewer.name) for renewer in given],
+            [CreatableRenewers(renewer.principal_type, renewer.name) for renewer in renewer_principals],
             max_lifetime_ms,
         )
 
         def read(response: CreateDelegationTokenResponse) -> DelegationToken:
             if response.error_code:
                 raise error_for(response.error_code)
-            of = KafkaPrincipal(response.principal_type, response.principal_name)
-            by = KafkaPrincipal(response.token_requester_principal_type, response.token_requester_principal_name)
+            token_owner = KafkaPrincipal(response.principal_type, response.principal_name)
+            requester = KafkaPrincipal(response.token_requester_principal_type, response.token_requester_principal_name)
             info = TokenInformation(
                 response.token_id,
-                of,
-                by if by.principal_type else of,
-                given,
+                token_owner,
+                requester if requester.principal_type else token_owner,
+                renewer_principals,
                 response.issue_timestamp_ms,
                 response.max_timestamp_ms,
                 response.expiry_timestamp_ms,
@@ -111,10 +113,10 @@ class TokenCalls:
             return DelegationToken(info, bytes(response.hmac))
 
         call = self._calls.begin("create_delegation_token", timeout_ms)
-        return await self._calls.ask(call, self._calls.any_node, lambda _: request, read)
+        return await self._calls.request_from_node(call, self._calls.any_node, lambda _: request, read)
 
     async def renew_delegation_token(self, hmac: bytes, *, renew_time_period_ms: int = -1, timeout_ms: int | None = None) -> int:
-        """Prolongs a token by so much, or by as much as the broker does; returns when it ends."""
+        """Extends a token by the given time, or (-1) by the broker's default; returns the new expiry time in ms since 1970."""
 
         def read(response: RenewDelegationTokenResponse) -> int:
             if response.error_code:
@@ -122,10 +124,12 @@ class TokenCalls:
             return response.expiry_timestamp_ms
 
         call = self._calls.begin("renew_delegation_token", timeout_ms)
-        return await self._calls.ask(call, self._calls.any_node, lambda _: RenewDelegationTokenRequest(hmac, renew_time_period_ms), read)
+        return await self._calls.request_from_node(
+            call, self._calls.any_node, lambda _: RenewDelegationTokenRequest(hmac, renew_time_period_ms), read
+        )
 
     async def expire_delegation_token(self, hmac: bytes, *, expiry_time_period_ms: int = -1, timeout_ms: int | None = None) -> int:
-        """Ends a token after so much time, or (-1) at once; returns when it ends."""
+        """Expires a token after the given time, or (-1) at once; returns the expiry time in ms since 1970."""
 
         def read(response: ExpireDelegationTokenResponse) -> int:
             if response.error_code:
@@ -133,13 +137,15 @@ class TokenCalls:
             return response.expiry_timestamp_ms
 
         call = self._calls.begin("expire_delegation_token", timeout_ms)
-        return await self._calls.ask(call, self._calls.any_node, lambda _: ExpireDelegationTokenRequest(hmac, expiry_time_period_ms), read)
+        return await self._calls.request_from_node(
+            call, self._calls.any_node, lambda _: ExpireDelegationTokenRequest(hmac, expiry_time_period_ms), read
+        )
 
     async def describe_delegation_token(
         self, *, owners: Sequence[KafkaPrincipal] | None = None, timeout_ms: int | None = None
     ) -> list[DelegationToken]:
-        """The tokens of all owners, or of some, that the caller may see."""
-        asked = None if owners is None else [DescribeDelegationTokenOwner(owner.principal_type, owner.name) for owner in owners]
+        """The tokens that the caller may see, of all owners or of the given owners."""
+        requested_owners = None if owners is None else [DescribeDelegationTokenOwner(owner.principal_type, owner.name) for owner in owners]
 
         def read(response: DescribeDelegationTokenResponse) -> list[DelegationToken]:
             if response.error_code:
@@ -147,7 +153,9 @@ class TokenCalls:
             return [_token(token) for token in response.tokens]
 
         call = self._calls.begin("describe_delegation_token", timeout_ms)
-        return await self._calls.ask(call, self._calls.any_node, lambda _: DescribeDelegationTokenRequest(asked), read)
+        return await self._calls.request_from_node(
+            call, self._calls.any_node, lambda _: DescribeDelegationTokenRequest(requested_owners), read
+        )
 
 
 def _token(token: DescribedDelegationToken) -> DelegationToken:

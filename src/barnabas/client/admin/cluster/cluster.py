@@ -1,4 +1,4 @@
-"""The cluster as a whole: its brokers, its controller, and which requests each broker understands."""
+"""The cluster: its brokers, its controller, and the API versions of each broker."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from barnabas.client.admin.access.operations import AclOperation, authorized_operations
-from barnabas.client.admin.call import Answer, Call
+from barnabas.client.admin.call import ApiResult, Call
 from barnabas.client.admin.calls import SOFTWARE_NAME, SOFTWARE_VERSION, Calls, Route, check_controller
 from barnabas.client.admin.outcomes import Outcomes
 from barnabas.client.cluster import Node
@@ -29,7 +29,7 @@ CONTROLLER_ENDPOINTS = 2
 
 @dataclass(frozen=True, slots=True)
 class ClusterDescription:
-    """`authorized_operations` is None unless asked for, and `controller` None while there is none."""
+    """`authorized_operations` is None unless it was requested; `controller` is None while there is no controller."""
 
     cluster_id: str | None
     controller: Node | None
@@ -37,13 +37,13 @@ class ClusterDescription:
     authorized_operations: frozenset[AclOperation] | None = None
 
     def node(self, node_id: int) -> Node:
-        """The node of an id; one that has gone has no address."""
+        """The node of an id. A node that is not in the cluster has no address."""
         return next((node for node in self.nodes if node.id == node_id), Node(node_id, "", -1))
 
 
 @dataclass(frozen=True, slots=True)
 class ApiVersionRange:
-    """One API of a broker: the versions it takes; `name` is None for an API newer than this client."""
+    """One API of a broker and the versions that the broker supports; `name` is None for an API newer than this client."""
 
     key: int
     min_version: int
@@ -53,7 +53,7 @@ class ApiVersionRange:
 
 @dataclass(frozen=True, slots=True)
 class NodeApiVersions:
-    """What one broker says of itself in ApiVersions."""
+    """The content of one broker's ApiVersions response."""
 
     api_versions: dict[int, ApiVersionRange]
     supported_features: dict[str, tuple[int, int]]
@@ -71,7 +71,7 @@ class ClusterCalls:
     async def describe_cluster(
         self, *, include_authorized_operations: bool = False, include_fenced_brokers: bool = False, timeout_ms: int | None = None
     ) -> ClusterDescription:
-        """The brokers that are alive (and those that are fenced, if wanted), the controller, and the cluster's id."""
+        """The brokers that are alive (and the fenced brokers, if requested), the controller, and the cluster id."""
         call = self._calls.begin("describe_cluster", timeout_ms)
         return await fetch_cluster(
             self._calls,
@@ -85,27 +85,27 @@ class ClusterCalls:
     async def describe_api_versions(
         self, node_ids: Iterable[int] | None = None, *, timeout_ms: int | None = None
     ) -> Outcomes[int, NodeApiVersions]:
-        """Which versions of which APIs each broker understands; of all brokers unless some are named. Java's Admin has no such method,
-        only its tool."""
+        """The API versions of the given brokers, or of all brokers. Java's Admin has no such method; only Kafka's tool
+        kafka-broker-api-versions does this."""
         call = self._calls.begin("describe_api_versions", timeout_ms)
-        wanted = await self._calls.brokers(call) if node_ids is None else list(node_ids)
-        return await self._calls.ask_each(call, wanted, self._calls.each_at_itself, self._api_versions)
+        requested_ids = await self._calls.brokers(call) if node_ids is None else list(node_ids)
+        return await self._calls.request_by_node(call, requested_ids, self._calls.locate_brokers, self._api_versions)
 
     async def unregister_broker(self, broker_id: int, *, timeout_ms: int | None = None) -> None:
-        """Strikes a broker that is gone for good from the list of those that are expected."""
+        """Removes the registration of a broker that will not return."""
         call = self._calls.begin("unregister_broker", timeout_ms)
 
         def read(response: UnregisterBrokerResponse) -> None:
             if response.error_code:
                 raise error_for(response.error_code, response.error_message)
 
-        await self._calls.ask(call, self._calls.any_node, lambda _: UnregisterBrokerRequest(broker_id), read)
+        await self._calls.request_from_node(call, self._calls.any_node, lambda _: UnregisterBrokerRequest(broker_id), read)
 
-    async def _api_versions(self, call: Call, node_id: int, _: object) -> Answer[int, NodeApiVersions]:
+    async def _api_versions(self, call: Call, node_id: int, _: object) -> ApiResult[int, NodeApiVersions]:
         response: ApiVersionsResponse = await self._calls.send(call, node_id, ApiVersionsRequest(SOFTWARE_NAME, SOFTWARE_VERSION))
         if response.error_code:
-            return Answer(failed={node_id: error_for(response.error_code)})
-        return Answer({node_id: _node_api_versions(response)})
+            return ApiResult(failed={node_id: error_for(response.error_code)})
+        return ApiResult({node_id: _node_api_versions(response)})
 
 
 async def fetch_cluster(
@@ -117,22 +117,22 @@ async def fetch_cluster(
     include_authorized_operations: bool = False,
     include_fenced_brokers: bool = False,
 ) -> ClusterDescription:
-    """DescribeCluster, or Metadata from a broker that does not know it yet."""
+    """Sends DescribeCluster, or Metadata to a broker that does not support DescribeCluster."""
 
     def build(_: int) -> Message:
         return DescribeClusterRequest(include_authorized_operations, endpoint_type, include_fenced_brokers)
 
     try:
-        return await calls.ask(call, route, build, read_cluster)
+        return await calls.request(call, route, build, read_cluster)
     except UnsupportedVersion:
         if include_fenced_brokers or endpoint_type != BROKER_ENDPOINTS:
             raise
     old = MetadataRequest([], allow_auto_topic_creation=True, include_cluster_authorized_operations=include_authorized_operations)
-    return await calls.ask(call, route, lambda _: old, _read_metadata)
+    return await calls.request(call, route, lambda _: old, _read_metadata)
 
 
 def read_cluster(response: DescribeClusterResponse) -> ClusterDescription:
-    """The cluster of a response; raises its error."""
+    """The cluster of a response. Raises the response's error."""
     check_controller(response.error_code, response.error_message)
     if response.error_code:
         raise error_for(response.error_code, response.error_message)

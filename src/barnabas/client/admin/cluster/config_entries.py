@@ -1,4 +1,4 @@
-"""Settings of a resource as brokers answer them: value, source, and what else is known of each."""
+"""Settings of a resource as brokers return them: value, source, type and documentation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Config", "ConfigEntry", "ConfigResource", "ConfigResourceType", "Con
 
 @dataclass(frozen=True, slots=True)
 class ConfigResource:
-    """What has settings. A broker is named by its id; the name "" stands for the default of all brokers."""
+    """A resource that has settings. A broker is named by its id; the name "" is the default of all brokers."""
 
     type: ConfigResourceType
     name: str
@@ -29,7 +29,7 @@ class ConfigResource:
 
 @dataclass(frozen=True, slots=True)
 class ConfigSynonym:
-    """A value that counts when those before it in the list are not set."""
+    """A value that applies if the values before it in the list are not set."""
 
     name: str
     value: str | None
@@ -41,7 +41,7 @@ class ConfigSynonym:
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
-    """`value` is None for a setting without a value, and for one that is sensitive: a broker never tells those."""
+    """One setting. `value` is None for a setting without a value, and for a sensitive setting, whose value a broker never returns."""
 
     name: str
     value: str | None
@@ -59,7 +59,7 @@ class ConfigEntry:
 
 
 class Config(Mapping[str, ConfigEntry]):
-    """The settings of one resource by their names, in the order in which the broker gave them."""
+    """The settings of one resource by name, in the order of the broker's response."""
 
     __slots__ = ("_entries",)
 

@@ -1,4 +1,4 @@
-"""Settings of topics, brokers, their loggers, groups and client metrics: read, and changed one by one or as a whole."""
+"""Settings of topics, brokers, broker loggers, groups and client metrics: describe, and alter one by one or as a whole."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TypeVar
 
-from barnabas.client.admin.call import Answer, Call
+from barnabas.client.admin.call import ApiResult, Call
 from barnabas.client.admin.calls import Calls, Route, check_controller
 from barnabas.client.admin.cluster.config_entries import (
     Config,
@@ -52,7 +52,7 @@ class OpType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class AlterConfigOp:
-    """One change: of a name and its value, which DELETE does not need. APPEND and SUBTRACT are for lists."""
+    """One change of a setting. DELETE needs no value. APPEND and SUBTRACT are for lists."""
 
     name: str
     value: str | None = None
@@ -60,7 +60,7 @@ class AlterConfigOp:
 
 
 class ConfigCalls:
-    """Reads and changes settings."""
+    """Describes and alters settings."""
 
     _calls: Calls
     _uses_controllers: bool
@@ -73,16 +73,16 @@ class ConfigCalls:
         include_documentation: bool = False,
         timeout_ms: int | None = None,
     ) -> Outcomes[ConfigResource, Config]:
-        """All settings of resources, also those at their defaults. Those of a broker are asked of that broker."""
-        wanted = list(dict.fromkeys(config_resources))
+        """All settings of resources, including defaults. Settings of a broker are requested from that broker."""
+        resources_to_describe = list(dict.fromkeys(config_resources))
         call = self._calls.begin("describe_configs", timeout_ms)
 
         def build(_: int, resources: Sequence[ConfigResource]) -> Message:
-            asked = [DescribeConfigsResource(resource.type, resource.name, None) for resource in resources]
-            return DescribeConfigsRequest(asked, include_synonyms, include_documentation)
+            described = [DescribeConfigsResource(resource.type, resource.name, None) for resource in resources]
+            return DescribeConfigsRequest(described, include_synonyms, include_documentation)
 
-        def read(response: DescribeConfigsResponse) -> Answer[ConfigResource, Config]:
-            answer: Answer[ConfigResource, Config] = Answer()
+        def read(response: DescribeConfigsResponse) -> ApiResult[ConfigResource, Config]:
+            answer: ApiResult[ConfigResource, Config] = ApiResult()
             for result in response.results:
                 resource = ConfigResource(ConfigResourceType.for_id(result.resource_type), result.resource_name)
                 if result.error_code:
@@ -92,17 +92,17 @@ class ConfigCalls:
             return answer
 
         groups: dict[int | None, list[ConfigResource]] = {}
-        for resource in wanted:
+        for resource in resources_to_describe:
             groups.setdefault(_node_of(resource), []).append(resource)
         parts = await asyncio.gather(
-            *(self._calls.ask_about(call.branch(), held, self._route(node), build, read) for node, held in groups.items())
+            *(self._calls.request_keys(call.branch(), group, self._route(node), build, read) for node, group in groups.items())
         )
-        return _together(wanted, parts)
+        return _combined(resources_to_describe, parts)
 
     async def incremental_alter_configs(
         self, configs: Mapping[ConfigResource, Iterable[AlterConfigOp]], *, validate_only: bool = False, timeout_ms: int | None = None
     ) -> Outcomes[ConfigResource, None]:
-        """Changes some settings of resources and leaves the others alone; each resource gets all its changes or none."""
+        """Changes the given settings of resources; other settings keep their values. All changes of a resource are applied or none."""
         changes = {resource: list(operations) for resource, operations in configs.items()}
 
         def build(_: int, resources: Sequence[ConfigResource]) -> Message:
@@ -128,15 +128,15 @@ class ConfigCalls:
         validate_only: bool = False,
         timeout_ms: int | None = None,
     ) -> Outcomes[ConfigResource, None]:
-        """Replaces all settings of resources: what is not given goes back to its default. Kafka 4 dropped it from Java's Admin, but not
-        from the protocol; `incremental_alter_configs` is what most callers want."""
-        wanted = {resource: _values(config) for resource, config in configs.items()}
+        """Replaces all settings of resources: a setting that is not given returns to its default. Kafka 4 removed this method from Java's
+        Admin, but not from the protocol. Most callers need `incremental_alter_configs`."""
+        values = {resource: _values(config) for resource, config in configs.items()}
 
         def build(_: int, resources: Sequence[ConfigResource]) -> Message:
             return replacing.AlterConfigsRequest(
                 [
                     replacing.AlterConfigsResource(
-                        resource.type, resource.name, [replacing.AlterableConfig(name, value) for name, value in wanted[resource].items()]
+                        resource.type, resource.name, [replacing.AlterableConfig(name, value) for name, value in values[resource].items()]
                     )
                     for resource in resources
                 ],
@@ -144,47 +144,48 @@ class ConfigCalls:
             )
 
         call = self._calls.begin("alter_configs", timeout_ms)
-        return await self._alter(call, list(wanted), build)
+        return await self._alter(call, list(values), build)
 
     async def list_config_resources(
         self, config_resource_types: Iterable[ConfigResourceType] = (), *, timeout_ms: int | None = None
     ) -> list[ConfigResource]:
-        """The resources that have settings; of all types unless some are named. A broker before Kafka 4.1 lists client metrics only."""
-        wanted = [int(kind) for kind in config_resource_types]
+        """The resources that have settings, of the given types or of all types. A broker before Kafka 4.1 lists only client metrics."""
+        type_ids = [int(kind) for kind in config_resource_types]
 
         def read(response: ListConfigResourcesResponse) -> list[ConfigResource]:
             if response.error_code:
                 raise error_for(response.error_code)
             return [
-                ConfigResource(ConfigResourceType.for_id(found.resource_type), found.resource_name) for found in response.config_resources
+                ConfigResource(ConfigResourceType.for_id(resource.resource_type), resource.resource_name)
+                for resource in response.config_resources
             ]
 
         call = self._calls.begin("list_config_resources", timeout_ms)
         try:
-            return await self._calls.ask(call, self._calls.any_node, lambda _: ListConfigResourcesRequest(wanted), read)
+            return await self._calls.request_from_node(call, self._calls.any_node, lambda _: ListConfigResourcesRequest(type_ids), read)
         except UnsupportedVersion:
-            if wanted != [ConfigResourceType.CLIENT_METRICS]:
+            if type_ids != [ConfigResourceType.CLIENT_METRICS]:
                 raise
-        return await self._calls.ask(call, self._calls.any_node, lambda _: ListConfigResourcesRequest(), read)
+        return await self._calls.request_from_node(call, self._calls.any_node, lambda _: ListConfigResourcesRequest(), read)
 
-    async def _alter(self, call: Call, wanted: list[ConfigResource], build: Build) -> Outcomes[ConfigResource, None]:
+    async def _alter(self, call: Call, resources: list[ConfigResource], build: Build) -> Outcomes[ConfigResource, None]:
         groups: dict[tuple[int | None, ConfigResource | None], list[ConfigResource]] = {}
-        for resource in wanted:
+        for resource in resources:
             node = _node_of(resource)
             if self._uses_controllers and resource.type is not ConfigResourceType.BROKER_LOGGER:
                 node = None
             groups.setdefault((node, None if node is None else resource), []).append(resource)
         parts = await asyncio.gather(
-            *(self._calls.ask_about(call.branch(), held, self._route(node), build, _altered) for (node, _), held in groups.items())
+            *(self._calls.request_keys(call.branch(), group, self._route(node), build, _altered) for (node, _), group in groups.items())
         )
-        return _together(wanted, parts)
+        return _combined(resources, parts)
 
     def _route(self, node_id: int | None) -> Route:
         return self._calls.any_node if node_id is None else self._calls.node(node_id)
 
 
-def _altered(response: IncrementalAlterConfigsResponse | AlterConfigsResponse) -> Answer[ConfigResource, None]:
-    answer: Answer[ConfigResource, None] = Answer()
+def _altered(response: IncrementalAlterConfigsResponse | AlterConfigsResponse) -> ApiResult[ConfigResource, None]:
+    answer: ApiResult[ConfigResource, None] = ApiResult()
     for result in response.responses:
         check_controller(result.error_code, result.error_message)
         resource = ConfigResource(ConfigResourceType.for_id(result.resource_type), result.resource_name)
@@ -196,7 +197,7 @@ def _altered(response: IncrementalAlterConfigsResponse | AlterConfigsResponse) -
 
 
 def _node_of(resource: ConfigResource) -> int | None:
-    """The broker that has to be asked; None where any can answer."""
+    """The broker to which the request must go; None where any broker can respond."""
     if resource.type is ConfigResourceType.BROKER_LOGGER or (resource.type is ConfigResourceType.BROKER and not resource.is_default):
         try:
             return int(resource.name)
@@ -228,10 +229,10 @@ def _values(config: Config | Mapping[str, str | None]) -> dict[str, str | None]:
     return dict(config)
 
 
-def _together(wanted: Iterable[ConfigResource], parts: Iterable[Outcomes[ConfigResource, V]]) -> Outcomes[ConfigResource, V]:
-    done: dict[ConfigResource, V] = {}
+def _combined(resources: Iterable[ConfigResource], parts: Iterable[Outcomes[ConfigResource, V]]) -> Outcomes[ConfigResource, V]:
+    values: dict[ConfigResource, V] = {}
     errors: dict[ConfigResource, KafkaError] = {}
     for part in parts:
-        done.update(part.successes)
+        values.update(part.successes)
         errors.update(part.errors)
-    return Outcomes(wanted, done, errors)
+    return Outcomes(resources, values, errors)

@@ -1,4 +1,4 @@
-"""Features: what the brokers can do, what the cluster has agreed on, and raising or lowering that."""
+"""Features: the version ranges that brokers support, the finalized levels of the cluster, and changes to these levels."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from barnabas.client.admin.call import Answer
+from barnabas.client.admin.call import ApiResult
 from barnabas.client.admin.calls import SOFTWARE_NAME, SOFTWARE_VERSION, Calls, check_controller
 from barnabas.client.admin.outcomes import Outcomes, failed
 from barnabas.client.errors import IllegalArgument, error_for
@@ -35,7 +35,7 @@ class FinalizedVersionRange:
 
 @dataclass(frozen=True, slots=True)
 class FeatureMetadata:
-    """`finalized_features_epoch` is None where nothing was ever agreed on."""
+    """`finalized_features_epoch` is None if the cluster has never finalized a feature."""
 
     finalized_features: dict[str, FinalizedVersionRange]
     finalized_features_epoch: int | None
@@ -53,7 +53,7 @@ class UpgradeType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class FeatureUpdate:
-    """A new level; 0 takes the feature out of use, and needs one of the downgrades."""
+    """A new level. Level 0 disables the feature, and requires one of the downgrade types."""
 
     max_version_level: int
     upgrade_type: UpgradeType = UpgradeType.UPGRADE
@@ -74,7 +74,7 @@ class FeatureCalls:
     _calls: Calls
 
     async def describe_features(self, *, node_id: int | None = None, timeout_ms: int | None = None) -> FeatureMetadata:
-        """What a broker (any, or this one) supports, and what it knows to be agreed on."""
+        """The features that a broker (any broker, or `node_id`) supports, and the finalized features that it reports."""
         route = self._calls.any_node if node_id is None else self._calls.node(node_id)
 
         def read(response: ApiVersionsResponse) -> FeatureMetadata:
@@ -83,12 +83,12 @@ class FeatureCalls:
             return _features(response)
 
         call = self._calls.begin("describe_features", timeout_ms)
-        return await self._calls.ask(call, route, lambda _: ApiVersionsRequest(SOFTWARE_NAME, SOFTWARE_VERSION), read)
+        return await self._calls.request_from_node(call, route, lambda _: ApiVersionsRequest(SOFTWARE_NAME, SOFTWARE_VERSION), read)
 
     async def update_features(
         self, feature_updates: Mapping[str, FeatureUpdate], *, validate_only: bool = False, timeout_ms: int | None = None
     ) -> Outcomes[str, None]:
-        """Changes the levels of features for the whole cluster. Kafka 4 does all or none of them."""
+        """Changes the levels of features for the whole cluster. Kafka 4 applies all of them or none."""
         if not feature_updates:
             raise IllegalArgument("Feature updates cannot be None or empty.")
         if any(not name.strip() for name in feature_updates):
@@ -112,12 +112,12 @@ class FeatureCalls:
             ]
             return UpdateFeaturesRequest(timeout, updates)
 
-        def read(response: UpdateFeaturesResponse) -> Answer[str, None]:
+        def read(response: UpdateFeaturesResponse) -> ApiResult[str, None]:
             check_controller(response.error_code, response.error_message)
             if response.error_code:
-                return Answer(failed=failed(feature_updates, error_for(response.error_code, response.error_message)))
-            # The newest version has one result for all of them.
-            answer: Answer[str, None] = Answer(dict.fromkeys(feature_updates) if not response.results else {})
+                return ApiResult(failed=failed(feature_updates, error_for(response.error_code, response.error_message)))
+            # The newest version returns one result for all features.
+            answer: ApiResult[str, None] = ApiResult(dict.fromkeys(feature_updates) if not response.results else {})
             for result in response.results:
                 if result.error_code:
                     answer.failed[result.feature] = error_for(result.error_code, result.error_message)
@@ -126,12 +126,15 @@ class FeatureCalls:
             return answer
 
         call = self._calls.begin("update_features", timeout_ms)
-        return await self._calls.ask_about(call, feature_updates, self._calls.controller, build, read, older=older)
+        return await self._calls.request_keys(call, feature_updates, self._calls.controller, build, read, older=older)
 
 
 def _features(response: ApiVersionsResponse) -> FeatureMetadata:
     return FeatureMetadata(
-        {one.name: FinalizedVersionRange(one.min_version_level, one.max_version_level) for one in response.finalized_features},
+        {
+            feature.name: FinalizedVersionRange(feature.min_version_level, feature.max_version_level)
+            for feature in response.finalized_features
+        },
         None if response.finalized_features_epoch < 0 else response.finalized_features_epoch,
-        {one.name: SupportedVersionRange(one.min_version, one.max_version) for one in response.supported_features},
+        {feature.name: SupportedVersionRange(feature.min_version, feature.max_version) for feature in response.supported_features},
     )

@@ -1,4 +1,4 @@
-"""Log directories: what is in them, and moving a replica from one to another of the same broker."""
+"""Log directories: their replicas, and moves of a replica to another directory of the same broker."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from barnabas.client.admin.call import Answer, Call, Located
+from barnabas.client.admin.call import ApiResult, Call, LookupResult
 from barnabas.client.admin.calls import Calls
 from barnabas.client.admin.outcomes import Outcomes
 from barnabas.client.errors import ClusterAuthorization, error_for
@@ -37,7 +37,7 @@ class TopicPartitionReplica(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReplicaInfo:
-    """`is_future` is the copy that grows in the directory to which the replica is moved."""
+    """A replica in a directory. `is_future` marks the copy in the directory to which the replica is being moved."""
 
     size: int
     offset_lag: int
@@ -56,7 +56,7 @@ class LogDirDescription:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaLogDirInfo:
-    """Where a replica is, and where it is moved to; None for no such directory."""
+    """The current directory of a replica and the directory to which it is being moved; None where there is none."""
 
     current_replica_log_dir: str | None = None
     current_replica_offset_lag: int = INVALID_OFFSET_LAG
@@ -72,28 +72,30 @@ class LogDirCalls:
     async def describe_log_dirs(
         self, brokers: Iterable[int], *, timeout_ms: int | None = None
     ) -> Outcomes[int, dict[str, LogDirDescription]]:
-        """The log directories of brokers, by their paths, with all replicas in them."""
+        """The log directories of brokers, by path, with all replicas in them."""
         call = self._calls.begin("describe_log_dirs", timeout_ms)
-        return await self._calls.ask_each(call, brokers, self._calls.each_at_itself, self._describe_broker)
+        return await self._calls.request_by_node(call, brokers, self._calls.locate_brokers, self._describe_broker)
 
     async def describe_replica_log_dirs(
         self, replicas: Iterable[TopicPartitionReplica], *, timeout_ms: int | None = None
     ) -> Outcomes[TopicPartitionReplica, ReplicaLogDirInfo]:
-        """In which directory each of these replicas is."""
+        """The directories of the given replicas."""
         call = self._calls.begin("describe_replica_log_dirs", timeout_ms)
-        return await self._calls.ask_each(call, replicas, self._at_their_brokers, self._describe_replicas)
+        return await self._calls.request_by_node(call, replicas, self._locate_replicas, self._describe_replicas)
 
     async def alter_replica_log_dirs(
         self, replica_assignment: Mapping[TopicPartitionReplica, str], *, timeout_ms: int | None = None
     ) -> Outcomes[TopicPartitionReplica, None]:
-        """Moves replicas to other directories of their brokers. A replica that is not there yet will be made in that directory, though
-        the answer is REPLICA_NOT_AVAILABLE."""
+        """Moves replicas to other directories of their brokers. A replica that does not exist yet will be created in that directory,
+        although the broker returns REPLICA_NOT_AVAILABLE."""
         call = self._calls.begin("alter_replica_log_dirs", timeout_ms)
 
-        async def ask(call: Call, broker_id: int, replicas: Sequence[TopicPartitionReplica]) -> Answer[TopicPartitionReplica, None]:
+        async def request_from_node(
+            call: Call, broker_id: int, replicas: Sequence[TopicPartitionReplica]
+        ) -> ApiResult[TopicPartitionReplica, None]:
             request = _moves({replica: replica_assignment[replica] for replica in replicas})
             response: AlterReplicaLogDirsResponse = await self._calls.send(call, broker_id, request)
-            answer: Answer[TopicPartitionReplica, None] = Answer()
+            answer: ApiResult[TopicPartitionReplica, None] = ApiResult()
             for topic in response.results:
                 for result in topic.partitions:
                     replica = TopicPartitionReplica(topic.topic_name, result.partition_index, broker_id)
@@ -103,18 +105,18 @@ class LogDirCalls:
                         answer.done[replica] = None
             return answer
 
-        return await self._calls.ask_each(call, replica_assignment, self._at_their_brokers, ask)
+        return await self._calls.request_by_node(call, replica_assignment, self._locate_replicas, request_from_node)
 
-    async def _describe_broker(self, call: Call, broker_id: int, _: object) -> Answer[int, dict[str, LogDirDescription]]:
+    async def _describe_broker(self, call: Call, broker_id: int, _: object) -> ApiResult[int, dict[str, LogDirDescription]]:
         response: DescribeLogDirsResponse = await self._calls.send(call, broker_id, DescribeLogDirsRequest(None))
         if response.results:
-            return Answer({broker_id: {result.log_dir: _description(result) for result in response.results}})
-        # Brokers that cannot say so any better answer with nothing to those who may not see it.
-        return Answer(failed={broker_id: error_for(response.error_code or ClusterAuthorization.code)})
+            return ApiResult({broker_id: {result.log_dir: _description(result) for result in response.results}})
+        # Older brokers return an empty result instead of an error to a caller without authorization.
+        return ApiResult(failed={broker_id: error_for(response.error_code or ClusterAuthorization.code)})
 
     async def _describe_replicas(
         self, call: Call, broker_id: int, replicas: Sequence[TopicPartitionReplica]
-    ) -> Answer[TopicPartitionReplica, ReplicaLogDirInfo]:
+    ) -> ApiResult[TopicPartitionReplica, ReplicaLogDirInfo]:
         topics: dict[str, list[int]] = {}
         for replica in replicas:
             topics.setdefault(replica.topic, []).append(replica.partition)
@@ -126,7 +128,7 @@ class LogDirCalls:
             for partition, info in _description(result).replica_infos.items():
                 (future if info.is_future else current)[partition] = (result.log_dir, info.offset_lag)
         nowhere = (None, INVALID_OFFSET_LAG)
-        return Answer(
+        return ApiResult(
             {
                 replica: ReplicaLogDirInfo(
                     *current.get(TopicPartition(replica.topic, replica.partition), nowhere),
@@ -136,9 +138,9 @@ class LogDirCalls:
             }
         )
 
-    async def _at_their_brokers(self, call: Call, replicas: Sequence[TopicPartitionReplica]) -> Located[TopicPartitionReplica]:
-        located = await self._calls.each_at_itself(call, [replica.broker_id for replica in replicas])
-        return Located({replica: replica.broker_id for replica in replicas if replica.broker_id in located.found})
+    async def _locate_replicas(self, call: Call, replicas: Sequence[TopicPartitionReplica]) -> LookupResult[TopicPartitionReplica]:
+        located = await self._calls.locate_brokers(call, [replica.broker_id for replica in replicas])
+        return LookupResult({replica: replica.broker_id for replica in replicas if replica.broker_id in located.mapped})
 
 
 def _description(result: DescribeLogDirsResult) -> LogDirDescription:
@@ -150,10 +152,10 @@ def _description(result: DescribeLogDirsResult) -> LogDirDescription:
         for partition in topic.partitions
     }
     error = error_for(result.error_code) if result.error_code else None
-    return LogDirDescription(error, infos, _known(result.total_bytes), _known(result.usable_bytes))
+    return LogDirDescription(error, infos, _size_or_none(result.total_bytes), _size_or_none(result.usable_bytes))
 
 
-def _known(size: int) -> int | None:
+def _size_or_none(size: int) -> int | None:
     return None if size < 0 else size
 
 

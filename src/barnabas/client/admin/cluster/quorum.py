@@ -1,4 +1,4 @@
-"""The quorum of controllers that keeps the metadata of a KRaft cluster: described, enlarged and made smaller."""
+"""The quorum of controllers of a KRaft cluster: describe it, add and remove voters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ METADATA_TOPIC: Final = "__cluster_metadata"
 
 @dataclass(frozen=True, slots=True)
 class RaftVoterEndpoint:
-    """An address of a controller; `name` is that of the listener."""
+    """An address of a controller; `name` is the name of the listener."""
 
     name: str
     host: str
@@ -30,7 +30,7 @@ class RaftVoterEndpoint:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaState:
-    """A voter or an observer; times (in ms) are None where they are not known."""
+    """A voter or an observer. Times (in ms) are None where the leader does not know them."""
 
     replica_id: int
     replica_directory_id: Uuid
@@ -41,7 +41,7 @@ class ReplicaState:
 
 @dataclass(frozen=True, slots=True)
 class QuorumInfo:
-    """`nodes` are the addresses of the voters by their ids."""
+    """The state of the quorum; `nodes` are the addresses of the voters by id."""
 
     leader_id: int
     leader_epoch: int
@@ -57,7 +57,7 @@ class QuorumCalls:
     _calls: Calls
 
     async def describe_metadata_quorum(self, *, timeout_ms: int | None = None) -> QuorumInfo:
-        """Who leads, who votes, who follows, and how far each has come."""
+        """The leader, the voters and the observers of the quorum, with their log end offsets."""
         request = DescribeQuorumRequest([TopicData(METADATA_TOPIC, [PartitionData(0)])])
 
         def read(response: described.DescribeQuorumResponse) -> QuorumInfo:
@@ -71,7 +71,7 @@ class QuorumCalls:
             return _quorum(partitions[0], response.nodes)
 
         call = self._calls.begin("describe_metadata_quorum", timeout_ms)
-        return await self._calls.ask(call, self._calls.any_node, lambda _: request, read)
+        return await self._calls.request_from_node(call, self._calls.any_node, lambda _: request, read)
 
     async def add_raft_voter(
         self,
@@ -82,7 +82,7 @@ class QuorumCalls:
         cluster_id: str | None = None,
         timeout_ms: int | None = None,
     ) -> None:
-        """Makes a controller that observes one that votes; `cluster_id` guards against speaking to another cluster."""
+        """Makes an observer a voter. `cluster_id` protects against a request to the wrong cluster."""
         listeners = [Listener(endpoint.name, endpoint.host, endpoint.port) for endpoint in endpoints]
 
         def read(response: AddRaftVoterResponse) -> None:
@@ -90,7 +90,7 @@ class QuorumCalls:
                 raise error_for(response.error_code, response.error_message)
 
         call = self._calls.begin("add_raft_voter", timeout_ms)
-        await self._calls.ask(
+        await self._calls.request_from_node(
             call,
             self._calls.any_node,
             lambda timeout: AddRaftVoterRequest(cluster_id, timeout, voter_id, voter_directory_id, listeners),
@@ -100,7 +100,7 @@ class QuorumCalls:
     async def remove_raft_voter(
         self, voter_id: int, voter_directory_id: Uuid, *, cluster_id: str | None = None, timeout_ms: int | None = None
     ) -> None:
-        """Takes the vote from a controller."""
+        """Removes a controller from the voters."""
 
         def read(response: RemoveRaftVoterResponse) -> None:
             if response.error_code:
@@ -108,7 +108,7 @@ class QuorumCalls:
 
         call = self._calls.begin("remove_raft_voter", timeout_ms)
         request = RemoveRaftVoterRequest(cluster_id, voter_id, voter_directory_id)
-        await self._calls.ask(call, self._calls.any_node, lambda _: request, read)
+        await self._calls.request_from_node(call, self._calls.any_node, lambda _: request, read)
 
 
 def _quorum(partition: described.PartitionData, nodes: Iterable[described.Node]) -> QuorumInfo:
@@ -118,7 +118,10 @@ def _quorum(partition: described.PartitionData, nodes: Iterable[described.Node])
         partition.high_watermark,
         tuple(map(_state, partition.current_voters)),
         tuple(map(_state, partition.observers)),
-        {node.node_id: tuple(RaftVoterEndpoint(one.name, one.host, one.port) for one in node.listeners) for node in nodes},
+        {
+            node.node_id: tuple(RaftVoterEndpoint(listener.name, listener.host, listener.port) for listener in node.listeners)
+            for node in nodes
+        },
     )
 
 

@@ -1,4 +1,4 @@
-"""What groups look like: listed by the brokers that coordinate them, and described with their members."""
+"""Listings and descriptions of groups, with their types, states and members."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CONSUMER_PROTOCOL_TYPE: Final = "consumer"
 
 
 class GroupType(Enum):
-    """The values are the names on the wire and in tools."""
+    """The type of a group. The values are the names on the wire and in tools."""
 
     UNKNOWN = "Unknown"
     CONSUMER = "Consumer"
@@ -27,7 +27,7 @@ class GroupType(Enum):
 
     @classmethod
     def parse(cls, text: str) -> GroupType:
-        """The type of a name in any case; UNKNOWN for what this client does not know."""
+        """The type of a name in any case; UNKNOWN for a type that this client does not know."""
         return next((kind for kind in cls if kind.value.lower() == text.lower()), cls.UNKNOWN)
 
     def __str__(self) -> str:
@@ -54,7 +54,7 @@ class GroupState(Enum):
 
     @classmethod
     def states_for_type(cls, kind: GroupType) -> frozenset[GroupState]:
-        """The states that a group of this type can be in; raises ValueError for UNKNOWN."""
+        """The states of a group of this type; raises ValueError for UNKNOWN."""
         return _STATES[kind] if kind in _STATES else _no_states(kind)
 
     def __str__(self) -> str:
@@ -88,7 +88,8 @@ _STATES: Final = {
 
 
 class Listing(Generic[T]):
-    """What many brokers listed. Some may have failed: `all()` and iteration raise the first of `errors`, `valid` goes on without."""
+    """The combined lists of several brokers. Some brokers may have failed: `all()` and iteration raise the first of `errors`; `valid`
+    ignores them."""
 
     def __init__(self, valid: Iterable[T], errors: Iterable[KafkaError]) -> None:
         self.valid = list(valid)
@@ -112,7 +113,7 @@ class Listing(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class GroupListing:
-    """`type` and `group_state` are None from brokers that are too old to tell. `protocol` is `consumer`, `connect`, `share`, … or ""."""
+    """`type` and `group_state` are None from brokers that do not return them. `protocol` is `consumer`, `connect`, `share`, … or ""."""
 
     group_id: str
     type: GroupType | None
@@ -121,7 +122,7 @@ class GroupListing:
 
     @property
     def is_simple_consumer_group(self) -> bool:
-        """Whether it only keeps offsets, and its consumers assign partitions to themselves."""
+        """Whether the group only stores offsets and its consumers assign partitions to themselves."""
         return self.type is GroupType.CLASSIC and not self.protocol
 
     @property
@@ -139,8 +140,8 @@ class MemberAssignment:
 
 @dataclass(frozen=True, slots=True)
 class MemberDescription:
-    """A consumer. The last three are known of members of KIP-848 groups only; `upgraded` is False for one that still speaks the classic
-    protocol."""
+    """A member of a consumer group. The last three fields are set only for members of KIP-848 groups; `upgraded` is False for a member that
+    still uses the classic protocol."""
 
     consumer_id: str
     group_instance_id: str | None
@@ -155,7 +156,7 @@ class MemberDescription:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerGroupDescription:
-    """A group of consumers, of either protocol (`type`); the epochs are those of KIP-848."""
+    """A consumer group of either protocol (`type`). The epochs are set for KIP-848 groups."""
 
     group_id: str
     is_simple_consumer_group: bool
@@ -171,7 +172,7 @@ class ConsumerGroupDescription:
 
 @dataclass(frozen=True, slots=True)
 class ClassicGroupDescription:
-    """A group of the classic protocol, whatever it is used for; assignments are known of consumers' groups only."""
+    """A group of the classic protocol, of any protocol type. Assignments are decoded for consumer groups only."""
 
     group_id: str
     protocol: str

@@ -1,4 +1,4 @@
-"""The offsets that groups have committed: listed, set and deleted by their coordinators."""
+"""Committed offsets of groups: list, alter and delete them at the group coordinator."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from barnabas.client.admin.call import Answer, Call
+from barnabas.client.admin.call import ApiResult, Call
 from barnabas.client.admin.calls import Calls
 from barnabas.client.admin.groups.groups import per_key
 from barnabas.client.admin.locators import coordinators, settle
@@ -40,19 +40,19 @@ from barnabas.topic_partition import TopicPartition
 
 GroupOffsets = dict[TopicPartition, OffsetAndMetadata | None]
 
-_BY_NAME: Final = 9  # the last version of OffsetFetch and OffsetCommit that names topics; later ones have their ids
+_BY_NAME: Final = 9  # the last version of OffsetFetch and OffsetCommit with topic names; later versions have topic ids
 _RETRIED: Final = (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.REBALANCE_IN_PROGRESS)
 
 
 @dataclass(frozen=True, slots=True)
 class ListConsumerGroupOffsetsSpec:
-    """Of which partitions; None for all that have an offset."""
+    """The partitions to list; None for all partitions with a committed offset."""
 
     topic_partitions: Sequence[TopicPartition] | None = None
 
 
 class GroupOffsetCalls:
-    """Lists, sets and deletes the offsets of groups."""
+    """Lists, alters and deletes the committed offsets of groups."""
 
     _calls: Calls
 
@@ -63,29 +63,31 @@ class GroupOffsetCalls:
         require_stable: bool = False,
         timeout_ms: int | None = None,
     ) -> Outcomes[str, GroupOffsets]:
-        """The offsets of groups, by group and partition. A partition that was asked for and has none is there with None; one whose offset
-        could not be told is left out. `require_stable` waits for transactions that are about to set an offset."""
-        given: Mapping[str, ListConsumerGroupOffsetsSpec | Iterable[TopicPartition] | None]
-        given = {group_specs: None} if isinstance(group_specs, str) else group_specs
-        wanted = {group: _partitions(spec) for group, spec in given.items()}
+        """The offsets of groups, by group and partition. A requested partition without an offset maps to None; a partition whose offset
+        could not be read is left out. `require_stable` waits for pending transactional offset commits."""
+        specs: Mapping[str, ListConsumerGroupOffsetsSpec | Iterable[TopicPartition] | None]
+        specs = {group_specs: None} if isinstance(group_specs, str) else group_specs
+        partitions_by_group = {group: _partitions(spec) for group, spec in specs.items()}
         call = self._calls.begin("list_consumer_group_offsets", timeout_ms)
 
-        async def ask(call: Call, node_id: int, groups: Sequence[str]) -> Answer[str, GroupOffsets]:
-            request = OffsetFetchRequest(groups=[_group(group, wanted[group]) for group in groups], require_stable=require_stable)
-            answer: Answer[str, GroupOffsets] = Answer()
+        async def request_from_node(call: Call, node_id: int, groups: Sequence[str]) -> ApiResult[str, GroupOffsets]:
+            request = OffsetFetchRequest(
+                groups=[_group(group, partitions_by_group[group]) for group in groups], require_stable=require_stable
+            )
+            answer: ApiResult[str, GroupOffsets] = ApiResult()
             try:
                 response: OffsetFetchResponse = await self._calls.send(call, node_id, request, at_most=_BY_NAME)
             except UnsupportedVersion:
                 for group in groups:
-                    single = OffsetFetchRequest(group, _old_topics(wanted[group]), require_stable=require_stable)
+                    single = OffsetFetchRequest(group, _old_topics(partitions_by_group[group]), require_stable=require_stable)
                     alone: OffsetFetchResponse = await self._calls.send(call, node_id, single, at_most=_BY_NAME)
                     _take(answer, group, alone.error_code, alone.topics)
                 return answer
-            for told in response.groups:
-                _take(answer, told.group_id, told.error_code, told.topics)
+            for group_result in response.groups:
+                _take(answer, group_result.group_id, group_result.error_code, group_result.topics)
             return answer
 
-        return await self._calls.ask_each(call, wanted, coordinators(self._calls), ask)
+        return await self._calls.request_by_node(call, partitions_by_group, coordinators(self._calls), request_from_node)
 
     async def list_streams_group_offsets(
         self,
@@ -94,13 +96,13 @@ class GroupOffsetCalls:
         require_stable: bool = False,
         timeout_ms: int | None = None,
     ) -> Outcomes[str, GroupOffsets]:
-        """The same for streams groups."""
+        """Like `list_consumer_group_offsets`, for streams groups."""
         return await self.list_consumer_group_offsets(group_specs, require_stable=require_stable, timeout_ms=timeout_ms)
 
     async def alter_consumer_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata], *, timeout_ms: int | None = None
     ) -> Outcomes[TopicPartition, None]:
-        """Sets offsets of a group that has no members (of one that has, only those of topics that nobody has subscribed to)."""
+        """Sets offsets of a group without members. If the group has members, only topics that no member subscribes to can be changed."""
         call = self._calls.begin("alter_consumer_group_offsets", timeout_ms)
         topics: dict[str, list[OffsetCommitRequestPartition]] = {}
         for partition, offset in offsets.items():
@@ -109,37 +111,37 @@ class GroupOffsetCalls:
             topics.setdefault(partition.topic, []).append(row)
         request = OffsetCommitRequest(group_id, topics=[OffsetCommitRequestTopic(name, partitions=rows) for name, rows in topics.items()])
 
-        async def ask(call: Call, node_id: int, _: object) -> Answer[str, dict[TopicPartition, int]]:
+        async def request_from_node(call: Call, node_id: int, _: object) -> ApiResult[str, dict[TopicPartition, int]]:
             response: OffsetCommitResponse = await self._calls.send(call, node_id, request, at_most=_BY_NAME)
-            told = {
+            codes = {
                 TopicPartition(topic.name, row.partition_index): row.error_code for topic in response.topics for row in topic.partitions
             }
-            if any(code in (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR) for code in told.values()):
-                return Answer(moved={group_id})
-            return Answer() if any(code in _RETRIED for code in told.values()) else Answer({group_id: told})
+            if any(code in (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR) for code in codes.values()):
+                return ApiResult(moved={group_id})
+            return ApiResult() if any(code in _RETRIED for code in codes.values()) else ApiResult({group_id: codes})
 
-        return per_key(offsets, await self._calls.ask_each(call, [group_id], coordinators(self._calls), ask), group_id)
+        return per_key(offsets, await self._calls.request_by_node(call, [group_id], coordinators(self._calls), request_from_node), group_id)
 
     async def alter_streams_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata], *, timeout_ms: int | None = None
     ) -> Outcomes[TopicPartition, None]:
-        """The same for a streams group."""
+        """Like `alter_consumer_group_offsets`, for a streams group."""
         return await self.alter_consumer_group_offsets(group_id, offsets, timeout_ms=timeout_ms)
 
     async def delete_consumer_group_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None
     ) -> Outcomes[TopicPartition, None]:
-        """Deletes offsets of a group, of topics that none of its members has subscribed to."""
+        """Deletes offsets of a group, for topics that no member subscribes to."""
         call = self._calls.begin("delete_consumer_group_offsets", timeout_ms)
-        wanted = list(dict.fromkeys(partitions))
+        distinct_partitions = list(dict.fromkeys(partitions))
         topics: dict[str, list[OffsetDeleteRequestPartition]] = {}
-        for partition in wanted:
+        for partition in distinct_partitions:
             topics.setdefault(partition.topic, []).append(OffsetDeleteRequestPartition(partition.partition))
         request = OffsetDeleteRequest(group_id, [OffsetDeleteRequestTopic(name, rows) for name, rows in topics.items()])
 
-        async def ask(call: Call, node_id: int, _: object) -> Answer[str, dict[TopicPartition, int]]:
+        async def request_from_node(call: Call, node_id: int, _: object) -> ApiResult[str, dict[TopicPartition, int]]:
             response: OffsetDeleteResponse = await self._calls.send(call, node_id, request)
-            answer: Answer[str, dict[TopicPartition, int]] = Answer()
+            answer: ApiResult[str, dict[TopicPartition, int]] = ApiResult()
             if response.error_code:
                 settle(answer, group_id, response.error_code)
             else:
@@ -148,12 +150,14 @@ class GroupOffsetCalls:
                 }
             return answer
 
-        return per_key(wanted, await self._calls.ask_each(call, [group_id], coordinators(self._calls), ask), group_id)
+        return per_key(
+            distinct_partitions, await self._calls.request_by_node(call, [group_id], coordinators(self._calls), request_from_node), group_id
+        )
 
     async def delete_streams_group_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None
     ) -> Outcomes[TopicPartition, None]:
-        """The same for a streams group."""
+        """Like `delete_consumer_group_offsets`, for a streams group."""
         return await self.delete_consumer_group_offsets(group_id, partitions, timeout_ms=timeout_ms)
 
 
@@ -182,12 +186,12 @@ def _old_topics(partitions: list[TopicPartition] | None) -> list[OffsetFetchRequ
 
 
 def _take(
-    answer: Answer[str, GroupOffsets], group_id: str, code: int, topics: Sequence[OffsetFetchResponseTopic | OffsetFetchResponseTopics]
+    answer: ApiResult[str, GroupOffsets], group_id: str, code: int, topics: Sequence[OffsetFetchResponseTopic | OffsetFetchResponseTopics]
 ) -> None:
     rows = [(topic.name, row) for topic in topics for row in topic.partitions]
     if not code:
-        # The oldest versions have no error of the group: it stands with its partitions.
-        code = next((row.error_code for _, row in rows if row.error_code in _OF_THE_GROUP), 0)
+        # The oldest versions have no error field for the group: each partition carries the group's error.
+        code = next((row.error_code for _, row in rows if row.error_code in _GROUP_ERRORS), 0)
     if code:
         settle(answer, group_id, code)
         return
@@ -202,7 +206,7 @@ def _take(
     }
 
 
-_OF_THE_GROUP: Final = (
+_GROUP_ERRORS: Final = (
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_COORDINATOR,

@@ -1,4 +1,4 @@
-"""Groups: listed by all brokers, described and deleted by their coordinators, freed of members that are gone."""
+"""Groups: list them at all brokers, describe and delete them at their coordinators, and remove members."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from barnabas.client.admin.access.operations import authorized_operations
-from barnabas.client.admin.call import Answer, Call
+from barnabas.client.admin.call import ApiResult, Call
 from barnabas.client.admin.calls import Calls
 from barnabas.client.admin.groups.group_descriptions import (
     CONSUMER_PROTOCOL_TYPE,
@@ -39,7 +39,7 @@ from barnabas.protocol.messages.list_groups_response import ListedGroup, ListGro
 from barnabas.topic_partition import TopicPartition
 
 K = TypeVar("K", bound=Hashable)
-Ask = Callable[[Call, int, Sequence[str]], Awaitable[Answer[str, ConsumerGroupDescription]]]
+Ask = Callable[[Call, int, Sequence[str]], Awaitable[ApiResult[str, ConsumerGroupDescription]]]
 
 _REMOVED: Final = "member was removed by an admin"
 _REASON_SIZE_MAX: Final = 255
@@ -66,56 +66,56 @@ class GroupCalls:
         types: Iterable[GroupType] = (),
         timeout_ms: int | None = None,
     ) -> Listing[GroupListing]:
-        """All groups of all types, or those in some states, of some types, of some protocols (`""` is that of simple consumers)."""
+        """The groups of all brokers, filtered by state, type and protocol type. The protocol type `""` is that of simple consumers."""
         call = self._calls.begin("list_groups", timeout_ms)
         request = ListGroupsRequest([str(state) for state in group_states], [str(kind) for kind in types])
         protocols = frozenset(protocol_types)
 
-        async def ask(call: Call, node_id: int, _: object) -> Answer[int, list[GroupListing]]:
+        async def request_from_node(call: Call, node_id: int, _: object) -> ApiResult[int, list[GroupListing]]:
             response: ListGroupsResponse = await self._calls.send(call, node_id, request)
             if response.error_code in (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE):
-                return Answer()
+                return ApiResult()
             if response.error_code:
-                return Answer(failed={node_id: error_for(response.error_code)})
-            return Answer({node_id: [_listing(group) for group in response.groups if not protocols or group.protocol_type in protocols]})
+                return ApiResult(failed={node_id: error_for(response.error_code)})
+            return ApiResult({node_id: [_listing(group) for group in response.groups if not protocols or group.protocol_type in protocols]})
 
-        by_broker = await self._calls.ask_each(call, await self._calls.brokers(call), self._calls.each_at_itself, ask)
+        by_broker = await self._calls.request_by_node(call, await self._calls.brokers(call), self._calls.locate_brokers, request_from_node)
         unique = {listing.group_id: listing for listings in by_broker.successes.values() for listing in listings}
         return Listing(unique.values(), by_broker.errors.values())
 
     async def list_consumer_groups(
         self, *, group_states: Iterable[GroupState] = (), types: Iterable[GroupType] = (), timeout_ms: int | None = None
     ) -> Listing[GroupListing]:
-        """The groups of consumers alone, of both protocols. Deprecated in Java since 4.1 in favour of `list_groups`."""
-        found = await self.list_groups(group_states=group_states, types=types, timeout_ms=timeout_ms)
-        return Listing([listing for listing in found.valid if listing.is_consumer_group], found.errors)
+        """Consumer groups of both protocols. Deprecated in Java since 4.1 in favour of `list_groups`."""
+        listings = await self.list_groups(group_states=group_states, types=types, timeout_ms=timeout_ms)
+        return Listing([listing for listing in listings.valid if listing.is_consumer_group], listings.errors)
 
     async def describe_consumer_groups(
         self, group_ids: Iterable[str], *, include_authorized_operations: bool = False, timeout_ms: int | None = None
     ) -> Outcomes[str, ConsumerGroupDescription]:
-        """Groups of consumers, of either protocol, with their members and what is assigned to them."""
+        """Consumer groups of either protocol, with their members and assignments."""
         call = self._calls.begin("describe_consumer_groups", timeout_ms)
         classic: set[str] = set()
 
-        async def ask(call: Call, node_id: int, groups: Sequence[str]) -> Answer[str, ConsumerGroupDescription]:
+        async def request_from_node(call: Call, node_id: int, groups: Sequence[str]) -> ApiResult[str, ConsumerGroupDescription]:
             newer = [group for group in groups if group not in classic]
             if newer:
                 return await self._describe_newer(call, node_id, newer, include_authorized_operations, classic)
             return await self._describe_older(call, node_id, groups, include_authorized_operations)
 
-        return await self._calls.ask_each(call, group_ids, coordinators(self._calls), _at_once(ask, classic))
+        return await self._calls.request_by_node(call, group_ids, coordinators(self._calls), _at_once(request_from_node, classic))
 
     async def describe_classic_groups(
         self, group_ids: Iterable[str], *, include_authorized_operations: bool = False, timeout_ms: int | None = None
     ) -> Outcomes[str, ClassicGroupDescription]:
-        """Groups of the classic protocol, also those that are not of consumers (Connect's workers, for instance)."""
+        """Groups of the classic protocol, also groups that are not consumer groups (Connect workers, for instance)."""
         call = self._calls.begin("describe_classic_groups", timeout_ms)
 
-        async def ask(call: Call, node_id: int, groups: Sequence[str]) -> Answer[str, ClassicGroupDescription]:
+        async def request_from_node(call: Call, node_id: int, groups: Sequence[str]) -> ApiResult[str, ClassicGroupDescription]:
             request = DescribeGroupsRequest(list(groups), include_authorized_operations)
             response: DescribeGroupsResponse = await self._calls.send(call, node_id, request)
             coordinator = self._calls.directory.node(node_id)
-            answer: Answer[str, ClassicGroupDescription] = Answer()
+            answer: ApiResult[str, ClassicGroupDescription] = ApiResult()
             for group in response.groups:
                 if group.error_code:
                     settle(answer, group.group_id, group.error_code)
@@ -123,10 +123,10 @@ class GroupCalls:
                     answer.done[group.group_id] = _classic(group, coordinator)
             return answer
 
-        return await self._calls.ask_each(call, group_ids, coordinators(self._calls), ask)
+        return await self._calls.request_by_node(call, group_ids, coordinators(self._calls), request_from_node)
 
     async def delete_consumer_groups(self, group_ids: Iterable[str], *, timeout_ms: int | None = None) -> Outcomes[str, None]:
-        """Deletes groups that have no members, and their offsets with them."""
+        """Deletes groups without members, with their offsets."""
         return await self._delete_groups("delete_consumer_groups", group_ids, timeout_ms)
 
     async def delete_share_groups(self, group_ids: Iterable[str], *, timeout_ms: int | None = None) -> Outcomes[str, None]:
@@ -145,36 +145,39 @@ class GroupCalls:
         reason: str | None = None,
         timeout_ms: int | None = None,
     ) -> Outcomes[str, None]:
-        """Takes static members out of a group without waiting for their sessions to end; all members, also dynamic ones, unless some are
-        named. The outcomes are by group.instance.id, or by member id for members without one."""
+        """Removes static members from a group without waiting for their session timeouts. Without `members`, removes all members, also
+        dynamic ones. The outcomes are by group.instance.id, or by member id for members without one."""
         call = self._calls.begin("remove_members_from_consumer_group", timeout_ms)
-        given = reason[:_REASON_SIZE_MAX] if reason else _REMOVED
+        sent_reason = reason[:_REASON_SIZE_MAX] if reason else _REMOVED
         if members is None:
-            identities = await self._all_members(group_id, given, timeout_ms)
+            identities = await self._all_members(group_id, sent_reason, timeout_ms)
         else:
-            identities = [MemberIdentity("", member.group_instance_id, given) for member in members]
+            identities = [MemberIdentity("", member.group_instance_id, sent_reason) for member in members]
             if not identities:
                 raise IllegalArgument("Invalid empty members has been provided")
         keys = [identity.group_instance_id or identity.member_id for identity in identities]
 
-        async def ask(call: Call, node_id: int, _: object) -> Answer[str, dict[str, int]]:
+        async def request_from_node(call: Call, node_id: int, _: object) -> ApiResult[str, dict[str, int]]:
             response: LeaveGroupResponse = await self._calls.send(call, node_id, LeaveGroupRequest(group_id, members=identities))
-            answer: Answer[str, dict[str, int]] = Answer()
+            answer: ApiResult[str, dict[str, int]] = ApiResult()
             if response.error_code:
                 settle(answer, group_id, response.error_code)
             else:
-                answer.done[group_id] = {one.group_instance_id or one.member_id: one.error_code for one in response.members}
+                answer.done[group_id] = {
+                    member_response.group_instance_id or member_response.member_id: member_response.error_code
+                    for member_response in response.members
+                }
             return answer
 
-        left = await self._calls.ask_each(call, [group_id], coordinators(self._calls), ask)
-        return per_key(keys, left, group_id)
+        codes = await self._calls.request_by_node(call, [group_id], coordinators(self._calls), request_from_node)
+        return per_key(keys, codes, group_id)
 
     async def _delete_groups(self, name: str, group_ids: Iterable[str], timeout_ms: int | None) -> Outcomes[str, None]:
         call = self._calls.begin(name, timeout_ms)
 
-        async def ask(call: Call, node_id: int, groups: Sequence[str]) -> Answer[str, None]:
+        async def request_from_node(call: Call, node_id: int, groups: Sequence[str]) -> ApiResult[str, None]:
             response: DeleteGroupsResponse = await self._calls.send(call, node_id, DeleteGroupsRequest(list(groups)))
-            answer: Answer[str, None] = Answer()
+            answer: ApiResult[str, None] = ApiResult()
             for result in response.results:
                 if result.error_code:
                     settle(answer, result.group_id, result.error_code)
@@ -182,7 +185,7 @@ class GroupCalls:
                     answer.done[result.group_id] = None
             return answer
 
-        return await self._calls.ask_each(call, group_ids, coordinators(self._calls), ask)
+        return await self._calls.request_by_node(call, group_ids, coordinators(self._calls), request_from_node)
 
     async def _all_members(self, group_id: str, reason: str, timeout_ms: int | None) -> list[MemberIdentity]:
         group = (await self.describe_consumer_groups([group_id], timeout_ms=timeout_ms))[group_id]
@@ -195,8 +198,8 @@ class GroupCalls:
 
     async def _describe_newer(
         self, call: Call, node_id: int, groups: list[str], with_operations: bool, classic: set[str]
-    ) -> Answer[str, ConsumerGroupDescription]:
-        answer: Answer[str, ConsumerGroupDescription] = Answer()
+    ) -> ApiResult[str, ConsumerGroupDescription]:
+        answer: ApiResult[str, ConsumerGroupDescription] = ApiResult()
         try:
             response: modern.ConsumerGroupDescribeResponse = await self._calls.send(
                 call, node_id, ConsumerGroupDescribeRequest(groups, with_operations)
@@ -216,10 +219,10 @@ class GroupCalls:
 
     async def _describe_older(
         self, call: Call, node_id: int, groups: Sequence[str], with_operations: bool
-    ) -> Answer[str, ConsumerGroupDescription]:
+    ) -> ApiResult[str, ConsumerGroupDescription]:
         response: DescribeGroupsResponse = await self._calls.send(call, node_id, DescribeGroupsRequest(list(groups), with_operations))
         coordinator = self._calls.directory.node(node_id)
-        answer: Answer[str, ConsumerGroupDescription] = Answer()
+        answer: ApiResult[str, ConsumerGroupDescription] = ApiResult()
         for group in response.groups:
             if group.error_code:
                 settle(answer, group.group_id, group.error_code, group.error_message)
@@ -232,14 +235,14 @@ class GroupCalls:
         return answer
 
 
-def _at_once(ask: Ask, classic: set[str]) -> Ask:
-    """Turns to the classic protocol in the same attempt for the groups that have just been found to be of it."""
+def _at_once(request_from_node: Ask, classic: set[str]) -> Ask:
+    """Uses the classic protocol in the same attempt for groups that turned out to be classic groups."""
 
-    async def both(call: Call, node_id: int, groups: Sequence[str]) -> Answer[str, ConsumerGroupDescription]:
-        answer = await ask(call, node_id, groups)
-        left = [group for group in groups if group in classic and not answer.names(group)]
-        if left:
-            older = await ask(call, node_id, left)
+    async def both(call: Call, node_id: int, groups: Sequence[str]) -> ApiResult[str, ConsumerGroupDescription]:
+        answer = await request_from_node(call, node_id, groups)
+        classic_groups = [group for group in groups if group in classic and not answer.names(group)]
+        if classic_groups:
+            older = await request_from_node(call, node_id, classic_groups)
             answer.done.update(older.done)
             answer.failed.update(older.failed)
             answer.moved |= older.moved
@@ -249,14 +252,14 @@ def _at_once(ask: Ask, classic: set[str]) -> Ask:
 
 
 def per_key(keys: Iterable[K], codes: Outcomes[str, dict[K, int]], group_id: str) -> Outcomes[K, None]:
-    """The outcome of each key of one group: the group's error, if it has one, is that of all of them."""
-    wanted = list(dict.fromkeys(keys))
+    """The outcome of each key of one group. An error of the group is the error of each key."""
+    distinct_keys = list(dict.fromkeys(keys))
     try:
-        told = codes[group_id]
+        code_by_key = codes[group_id]
     except KafkaError as error:
-        return Outcomes(wanted, {}, failed(wanted, error))
-    errors = {key: error_for(told.get(key, ErrorCode.UNKNOWN_SERVER_ERROR)) for key in wanted if told.get(key, -1)}
-    return Outcomes(wanted, {key: None for key in wanted if key not in errors}, errors)
+        return Outcomes(distinct_keys, {}, failed(distinct_keys, error))
+    errors = {key: error_for(code_by_key.get(key, ErrorCode.UNKNOWN_SERVER_ERROR)) for key in distinct_keys if code_by_key.get(key, -1)}
+    return Outcomes(distinct_keys, {key: None for key in distinct_keys if key not in errors}, errors)
 
 
 def _listing(group: ListedGroup) -> GroupListing:
@@ -331,7 +334,7 @@ def _classic(group: DescribedGroup, coordinator: Node) -> ClassicGroupDescriptio
 def _member(member: DescribedGroupMember, *, decode: bool) -> MemberDescription:
     partitions: frozenset[TopicPartition] = frozenset()
     if decode and member.member_assignment:
-        # Brings all assignors with it, which few admin clients need.
+        # This import loads all assignors, which few admin clients need.
         from barnabas.client.consumer.assignors.protocol import deserialize_assignment
 
         partitions = frozenset(deserialize_assignment(bytes(member.member_assignment)).partitions)

@@ -1,4 +1,4 @@
-"""Share groups (KIP-932): described, and the offsets from which they read listed, set and deleted."""
+"""Share groups (KIP-932): describe them, and list, alter and delete their start offsets."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from barnabas.client.admin.access.operations import AclOperation, authorized_operations
-from barnabas.client.admin.call import Answer, Call
+from barnabas.client.admin.call import ApiResult, Call
 from barnabas.client.admin.calls import Calls
 from barnabas.client.admin.groups.group_descriptions import GroupState, MemberAssignment
-from barnabas.client.admin.keys import each_of
+from barnabas.client.admin.keys import distinct
 from barnabas.client.admin.locators import coordinators, settle
 from barnabas.client.admin.outcomes import Outcomes, failed
 from barnabas.client.cluster import Node
@@ -59,7 +59,7 @@ class ShareGroupDescription:
 
 @dataclass(frozen=True, slots=True)
 class SharePartitionOffsetInfo:
-    """The first offset that is not done with; the lag is None where the broker does not tell it."""
+    """The start offset of a share partition; the lag is None where the broker does not return it."""
 
     start_offset: int
     leader_epoch: int | None
@@ -68,7 +68,7 @@ class SharePartitionOffsetInfo:
 
 @dataclass(frozen=True, slots=True)
 class ListShareGroupOffsetsSpec:
-    """Of which partitions; None for all that the group has an offset of."""
+    """The partitions to list; None for all partitions with an offset in the group."""
 
     topic_partitions: Sequence[TopicPartition] | None = None
 
@@ -77,7 +77,7 @@ ShareGroupOffsets = dict[TopicPartition, SharePartitionOffsetInfo | None]
 
 
 class ShareGroupCalls:
-    """Describes share groups and changes their offsets."""
+    """Describes share groups and alters their offsets."""
 
     _calls: Calls
 
@@ -87,11 +87,11 @@ class ShareGroupCalls:
         """Share groups with their members."""
         call = self._calls.begin("describe_share_groups", timeout_ms)
 
-        async def ask(call: Call, node_id: int, groups: Sequence[str]) -> Answer[str, ShareGroupDescription]:
+        async def request_from_node(call: Call, node_id: int, groups: Sequence[str]) -> ApiResult[str, ShareGroupDescription]:
             request = ShareGroupDescribeRequest(list(groups), include_authorized_operations)
             response: described.ShareGroupDescribeResponse = await self._calls.send(call, node_id, request)
             coordinator = self._calls.directory.node(node_id)
-            answer: Answer[str, ShareGroupDescription] = Answer()
+            answer: ApiResult[str, ShareGroupDescription] = ApiResult()
             for group in response.groups:
                 if group.error_code:
                     settle(answer, group.group_id, group.error_code, group.error_message)
@@ -99,7 +99,7 @@ class ShareGroupCalls:
                     answer.done[group.group_id] = _description(group, coordinator)
             return answer
 
-        return await self._calls.ask_each(call, group_ids, coordinators(self._calls), ask)
+        return await self._calls.request_by_node(call, group_ids, coordinators(self._calls), request_from_node)
 
     async def list_share_group_offsets(
         self,
@@ -107,14 +107,14 @@ class ShareGroupCalls:
         *,
         timeout_ms: int | None = None,
     ) -> Outcomes[str, ShareGroupOffsets]:
-        """From where share groups read, by group and partition; None for a partition that was asked for and has no offset yet."""
+        """The start offsets of share groups, by group and partition; None for a requested partition without an offset."""
         call = self._calls.begin("list_share_group_offsets", timeout_ms)
-        wanted = {group: _partitions(spec) for group, spec in group_specs.items()}
+        partitions_by_group = {group: _partitions(spec) for group, spec in group_specs.items()}
 
-        async def ask(call: Call, node_id: int, groups: Sequence[str]) -> Answer[str, ShareGroupOffsets]:
-            request = listing.DescribeShareGroupOffsetsRequest([_listed(group, wanted[group]) for group in groups])
+        async def request_from_node(call: Call, node_id: int, groups: Sequence[str]) -> ApiResult[str, ShareGroupOffsets]:
+            request = listing.DescribeShareGroupOffsetsRequest([_listed(group, partitions_by_group[group]) for group in groups])
             response: DescribeShareGroupOffsetsResponse = await self._calls.send(call, node_id, request)
-            answer: Answer[str, ShareGroupOffsets] = Answer()
+            answer: ApiResult[str, ShareGroupOffsets] = ApiResult()
             for group in response.groups:
                 if group.error_code:
                     settle(answer, group.group_id, group.error_code, group.error_message)
@@ -127,12 +127,12 @@ class ShareGroupCalls:
                 }
             return answer
 
-        return await self._calls.ask_each(call, wanted, coordinators(self._calls), ask)
+        return await self._calls.request_by_node(call, partitions_by_group, coordinators(self._calls), request_from_node)
 
     async def alter_share_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, int], *, timeout_ms: int | None = None
     ) -> Outcomes[TopicPartition, None]:
-        """Sets from where a share group without members reads."""
+        """Sets the start offsets of a share group without members."""
         call = self._calls.begin("alter_share_group_offsets", timeout_ms)
         topics: dict[str, list[altering.AlterShareGroupOffsetsRequestPartition]] = {}
         for partition, offset in offsets.items():
@@ -142,9 +142,9 @@ class ShareGroupCalls:
             group_id, [altering.AlterShareGroupOffsetsRequestTopic(name, rows) for name, rows in topics.items()]
         )
 
-        async def ask(call: Call, node_id: int, _: object) -> Answer[str, dict[TopicPartition, KafkaError | None]]:
+        async def request_from_node(call: Call, node_id: int, _: object) -> ApiResult[str, dict[TopicPartition, KafkaError | None]]:
             response: AlterShareGroupOffsetsResponse = await self._calls.send(call, node_id, request)
-            answer: Answer[str, dict[TopicPartition, KafkaError | None]] = Answer()
+            answer: ApiResult[str, dict[TopicPartition, KafkaError | None]] = ApiResult()
             if response.error_code:
                 settle(answer, group_id, response.error_code, response.error_message)
             else:
@@ -157,20 +157,20 @@ class ShareGroupCalls:
                 }
             return answer
 
-        told = await self._calls.ask_each(call, [group_id], coordinators(self._calls), ask)
-        return _apart(list(offsets), told, group_id)
+        errors = await self._calls.request_by_node(call, [group_id], coordinators(self._calls), request_from_node)
+        return _outcomes_per_key(list(offsets), errors, group_id)
 
     async def delete_share_group_offsets(
         self, group_id: str, topics: Iterable[str], *, timeout_ms: int | None = None
     ) -> Outcomes[str, None]:
-        """Makes a share group without members forget topics."""
+        """Deletes the offsets of topics in a share group without members."""
         call = self._calls.begin("delete_share_group_offsets", timeout_ms)
-        wanted = each_of(topics)
-        request = DeleteShareGroupOffsetsRequest(group_id, [DeleteShareGroupOffsetsRequestTopic(topic) for topic in wanted])
+        topic_names = distinct(topics)
+        request = DeleteShareGroupOffsetsRequest(group_id, [DeleteShareGroupOffsetsRequestTopic(topic) for topic in topic_names])
 
-        async def ask(call: Call, node_id: int, _: object) -> Answer[str, dict[str, KafkaError | None]]:
+        async def request_from_node(call: Call, node_id: int, _: object) -> ApiResult[str, dict[str, KafkaError | None]]:
             response: DeleteShareGroupOffsetsResponse = await self._calls.send(call, node_id, request)
-            answer: Answer[str, dict[str, KafkaError | None]] = Answer()
+            answer: ApiResult[str, dict[str, KafkaError | None]] = ApiResult()
             if response.error_code:
                 settle(answer, group_id, response.error_code, response.error_message)
             else:
@@ -180,7 +180,9 @@ class ShareGroupCalls:
                 }
             return answer
 
-        return _apart(wanted, await self._calls.ask_each(call, [group_id], coordinators(self._calls), ask), group_id)
+        return _outcomes_per_key(
+            topic_names, await self._calls.request_by_node(call, [group_id], coordinators(self._calls), request_from_node), group_id
+        )
 
 
 def _description(group: described.DescribedGroup, coordinator: Node) -> ShareGroupDescription:
@@ -228,12 +230,12 @@ def _info(start_offset: int, leader_epoch: int, lag: int) -> SharePartitionOffse
     return SharePartitionOffsetInfo(start_offset, None if leader_epoch < 0 else leader_epoch, None if lag < 0 else lag)
 
 
-def _apart(keys: list[K], told: Outcomes[str, dict[K, KafkaError | None]], group_id: str) -> Outcomes[K, None]:
-    """The outcome of each key of one group: the group's error, if it has one, is that of all of them."""
+def _outcomes_per_key(keys: list[K], errors_by_group: Outcomes[str, dict[K, KafkaError | None]], group_id: str) -> Outcomes[K, None]:
+    """The outcome of each key of one group. An error of the group is the error of each key."""
     try:
-        errors = told[group_id]
+        errors = errors_by_group[group_id]
     except KafkaError as error:
         return Outcomes(keys, {}, failed(keys, error))
     missing = UnknownServerError("The response left it out")
-    wrong = {key: told_of for key in keys if (told_of := errors.get(key, missing)) is not None}
-    return Outcomes(keys, {key: None for key in keys if key not in wrong}, wrong)
+    failures = {key: key_error for key in keys if (key_error := errors.get(key, missing)) is not None}
+    return Outcomes(keys, {key: None for key in keys if key not in failures}, failures)

@@ -1,4 +1,4 @@
-"""Streams groups (KIP-1071): described with their topology, members and tasks."""
+"""Streams groups (KIP-1071) with their topology, members and tasks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from barnabas.client.admin.access.operations import AclOperation, authorized_operations
-from barnabas.client.admin.call import Answer, Call
+from barnabas.client.admin.call import ApiResult, Call
 from barnabas.client.admin.calls import Calls
 from barnabas.client.admin.groups.group_descriptions import GroupState
 from barnabas.client.admin.locators import coordinators, settle
@@ -19,7 +19,7 @@ from barnabas.protocol.messages.streams_group_describe_request import StreamsGro
 
 @dataclass(frozen=True, slots=True)
 class StreamsTopicInfo:
-    """An internal topic that a topology needs."""
+    """An internal topic of a topology."""
 
     name: str
     partitions: int
@@ -39,7 +39,7 @@ class StreamsGroupSubtopologyDescription:
 
 
 class TaskIds(NamedTuple):
-    """Tasks of one subtopology, by the numbers of their partitions."""
+    """Tasks of one subtopology, by partition number."""
 
     subtopology_id: str
     partitions: tuple[int, ...]
@@ -64,7 +64,7 @@ class StreamsGroupMemberAssignment:
 
 @dataclass(frozen=True, slots=True)
 class StreamsGroupMemberDescription:
-    """`user_endpoint` is the address at which the member answers queries, if it does."""
+    """`user_endpoint` is the address at which the member serves interactive queries; None if it serves none."""
 
     member_id: str
     member_epoch: int
@@ -109,11 +109,11 @@ class StreamsGroupCalls:
         """Streams groups with their topology and members."""
         call = self._calls.begin("describe_streams_groups", timeout_ms)
 
-        async def ask(call: Call, node_id: int, groups: Sequence[str]) -> Answer[str, StreamsGroupDescription]:
+        async def request_from_node(call: Call, node_id: int, groups: Sequence[str]) -> ApiResult[str, StreamsGroupDescription]:
             request = StreamsGroupDescribeRequest(list(groups), include_authorized_operations)
             response: described.StreamsGroupDescribeResponse = await self._calls.send(call, node_id, request)
             coordinator = self._calls.directory.node(node_id)
-            answer: Answer[str, StreamsGroupDescription] = Answer()
+            answer: ApiResult[str, StreamsGroupDescription] = ApiResult()
             for group in response.groups:
                 if group.error_code:
                     settle(answer, group.group_id, group.error_code, group.error_message)
@@ -121,7 +121,7 @@ class StreamsGroupCalls:
                     answer.done[group.group_id] = _description(group, coordinator)
             return answer
 
-        return await self._calls.ask_each(call, group_ids, coordinators(self._calls), ask)
+        return await self._calls.request_by_node(call, group_ids, coordinators(self._calls), request_from_node)
 
 
 def _description(group: described.DescribedGroup, coordinator: Node) -> StreamsGroupDescription:
@@ -139,13 +139,13 @@ def _description(group: described.DescribedGroup, coordinator: Node) -> StreamsG
     )
 
 
-def _subtopology(one: described.Subtopology) -> StreamsGroupSubtopologyDescription:
+def _subtopology(subtopology: described.Subtopology) -> StreamsGroupSubtopologyDescription:
     return StreamsGroupSubtopologyDescription(
-        one.subtopology_id,
-        tuple(one.source_topics),
-        tuple(one.repartition_sink_topics),
-        {info.name: _topic(info) for info in one.state_changelog_topics},
-        {info.name: _topic(info) for info in one.repartition_source_topics},
+        subtopology.subtopology_id,
+        tuple(subtopology.source_topics),
+        tuple(subtopology.repartition_sink_topics),
+        {info.name: _topic(info) for info in subtopology.state_changelog_topics},
+        {info.name: _topic(info) for info in subtopology.repartition_source_topics},
     )
 
 
@@ -166,8 +166,8 @@ def _member(member: described.Member) -> StreamsGroupMemberDescription:
         member.process_id,
         None if endpoint is None else (endpoint.host, endpoint.port),
         {tag.key: tag.value for tag in member.client_tags},
-        tuple(TaskOffset(one.subtopology_id, one.partition, one.offset) for one in member.task_offsets),
-        tuple(TaskOffset(one.subtopology_id, one.partition, one.offset) for one in member.task_end_offsets),
+        tuple(TaskOffset(task.subtopology_id, task.partition, task.offset) for task in member.task_offsets),
+        tuple(TaskOffset(task.subtopology_id, task.partition, task.offset) for task in member.task_end_offsets),
         _assignment(member.assignment),
         _assignment(member.target_assignment),
         member.is_classic,
@@ -181,4 +181,4 @@ def _assignment(assignment: described.Assignment | None) -> StreamsGroupMemberAs
 
 
 def _tasks(tasks: Iterable[described.TaskIds]) -> tuple[TaskIds, ...]:
-    return tuple(TaskIds(one.subtopology_id, tuple(one.partitions)) for one in tasks)
+    return tuple(TaskIds(task.subtopology_id, tuple(task.partitions)) for task in tasks)

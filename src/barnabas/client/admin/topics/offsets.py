@@ -1,4 +1,4 @@
-"""Offsets of partitions: the first, the last, those of a time."""
+"""Offsets of partitions: the earliest, the latest, or by timestamp."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import ClassVar, Final
 
-from barnabas.client.admin.call import Answer, Call
+from barnabas.client.admin.call import ApiResult, Call
 from barnabas.client.admin.calls import Calls
 from barnabas.client.admin.locators import leaders
 from barnabas.client.admin.outcomes import Outcomes, failed
@@ -18,7 +18,7 @@ from barnabas.protocol.messages.list_offsets_response import ListOffsetsResponse
 from barnabas.topic_partition import TopicPartition
 
 _CONSUMER: Final = -1
-_SINCE: Final = {-3: 7, -4: 8, -5: 9, -6: 11}  # the version of ListOffsets that each came with
+_SINCE: Final = {-3: 7, -4: 8, -5: 9, -6: 11}  # the version of ListOffsets that introduced each special timestamp
 
 
 class IsolationLevel(IntEnum):
@@ -30,7 +30,7 @@ class IsolationLevel(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class OffsetSpec:
-    """Which offset: one of the constants' methods, or `for_timestamp`."""
+    """Selects an offset: by one of the class methods for special offsets, or by `for_timestamp`."""
 
     timestamp: int
 
@@ -43,7 +43,7 @@ class OffsetSpec:
 
     @classmethod
     def latest(cls) -> OffsetSpec:
-        """The offset that the next record will get; with READ_COMMITTED the end of what is decided."""
+        """The offset of the next record; with READ_COMMITTED the last stable offset."""
         return cls(cls.LATEST)
 
     @classmethod
@@ -53,33 +53,33 @@ class OffsetSpec:
 
     @classmethod
     def for_timestamp(cls, timestamp: int) -> OffsetSpec:
-        """The first record whose time is not before this one (in ms)."""
+        """The first record whose timestamp (in ms) is at or after this one."""
         return cls(timestamp)
 
     @classmethod
     def max_timestamp(cls) -> OffsetSpec:
-        """The record with the latest time, wherever it is."""
+        """The record with the highest timestamp."""
         return cls(cls.MAX_TIMESTAMP)
 
     @classmethod
     def earliest_local(cls) -> OffsetSpec:
-        """The first offset that is on the leader's own disk."""
+        """The first offset on the leader's own disk."""
         return cls(cls.EARLIEST_LOCAL)
 
     @classmethod
     def latest_tiered(cls) -> OffsetSpec:
-        """The last offset that is in remote storage."""
+        """The last offset in remote storage."""
         return cls(cls.LATEST_TIERED)
 
     @classmethod
     def earliest_pending_upload(cls) -> OffsetSpec:
-        """The first offset that is still to be copied to remote storage."""
+        """The first offset that is not yet copied to remote storage."""
         return cls(cls.EARLIEST_PENDING_UPLOAD)
 
 
 @dataclass(frozen=True, slots=True)
 class ListOffsetsResultInfo:
-    """`offset` is -1 where there is no such record; `leader_epoch` is None where the broker does not know it."""
+    """`offset` is -1 if there is no such record; `leader_epoch` is None if the broker does not return it."""
 
     offset: int
     timestamp: int
@@ -98,34 +98,36 @@ class OffsetCalls:
         isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
         timeout_ms: int | None = None,
     ) -> Outcomes[TopicPartition, ListOffsetsResultInfo]:
-        """The offset that each partition's OffsetSpec asks for, with the time of its record. A topic that is not there fails at once."""
+        """The offset of each partition's OffsetSpec, with the timestamp of its record. An unknown topic fails at once."""
         call = self._calls.begin("list_offsets", timeout_ms)
         total_ms = call.remaining_ms()
         specs = dict(topic_partition_offsets)
 
-        async def ask(call: Call, node_id: int, partitions: Sequence[TopicPartition]) -> Answer[TopicPartition, ListOffsetsResultInfo]:
+        async def request_from_node(
+            call: Call, node_id: int, partitions: Sequence[TopicPartition]
+        ) -> ApiResult[TopicPartition, ListOffsetsResultInfo]:
             topics: dict[str, list[ListOffsetsPartition]] = {}
             for partition in partitions:
-                asked = ListOffsetsPartition(partition.partition, timestamp=specs[partition].timestamp)
-                topics.setdefault(partition.topic, []).append(asked)
-            listed = [ListOffsetsTopic(name, held) for name, held in topics.items()]
+                listed_partition = ListOffsetsPartition(partition.partition, timestamp=specs[partition].timestamp)
+                topics.setdefault(partition.topic, []).append(listed_partition)
+            listed = [ListOffsetsTopic(name, rows) for name, rows in topics.items()]
             request = ListOffsetsRequest(_CONSUMER, isolation_level, listed, total_ms)
             since = max(_SINCE.get(specs[partition].timestamp, 0) for partition in partitions)
             try:
                 response: ListOffsetsResponse = await self._calls.send(call, node_id, request, at_least=since)
             except UnsupportedVersion as error:
-                # Only those are lost that need more than this broker can; the others are asked for again, without them.
+                # Only partitions with a special timestamp fail: this broker does not support it. The other partitions are requested again.
                 special = [partition for partition in partitions if specs[partition].timestamp in _SINCE]
-                return Answer(failed=failed(special or partitions, error))
+                return ApiResult(failed=failed(special or partitions, error))
             return _read(response, node_id, partitions)
 
-        return await self._calls.ask_each(call, specs, leaders(self._calls, tolerate_unknown_topics=False), ask)
+        return await self._calls.request_by_node(call, specs, leaders(self._calls, tolerate_unknown_topics=False), request_from_node)
 
 
 def _read(
     response: ListOffsetsResponse, node_id: int, partitions: Sequence[TopicPartition]
-) -> Answer[TopicPartition, ListOffsetsResultInfo]:
-    answer: Answer[TopicPartition, ListOffsetsResultInfo] = Answer()
+) -> ApiResult[TopicPartition, ListOffsetsResultInfo]:
+    answer: ApiResult[TopicPartition, ListOffsetsResultInfo] = ApiResult()
     for topic in response.topics:
         for result in topic.partitions:
             partition = TopicPartition(topic.name, result.partition_index)

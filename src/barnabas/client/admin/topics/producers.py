@@ -1,11 +1,11 @@
-"""Producers of a partition: those whose sequence numbers, and whose open transactions, its leader remembers."""
+"""Producers of a partition: the producer states that its leader keeps, with sequence numbers and open transactions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from barnabas.client.admin.call import Answer, Call, Located
+from barnabas.client.admin.call import ApiResult, Call, LookupResult
 from barnabas.client.admin.calls import Calls
 from barnabas.client.admin.locators import leaders
 from barnabas.client.admin.outcomes import Outcomes
@@ -19,7 +19,8 @@ from barnabas.topic_partition import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class ProducerState:
-    """The last two are None for a producer without transactions, and without one that is open."""
+    """`coordinator_epoch` is None for a producer without transactions, `current_transaction_start_offset` for one without an open
+    transaction."""
 
     producer_id: int
     producer_epoch: int
@@ -37,27 +38,29 @@ class ProducerCalls:
     async def describe_producers(
         self, partitions: Iterable[TopicPartition], *, broker_id: int | None = None, timeout_ms: int | None = None
     ) -> Outcomes[TopicPartition, list[ProducerState]]:
-        """The producers that are active in partitions, as their leaders know them, or this broker."""
+        """The active producers of partitions, from the leaders or from `broker_id`."""
         call = self._calls.begin("describe_producers", timeout_ms)
 
-        async def there(call: Call, wanted: Sequence[TopicPartition]) -> Located[TopicPartition]:
+        async def there(call: Call, keys: Sequence[TopicPartition]) -> LookupResult[TopicPartition]:
             assert broker_id is not None
-            await self._calls.each_at_itself(call, [broker_id])
-            return Located(dict.fromkeys(wanted, broker_id))
+            await self._calls.locate_brokers(call, [broker_id])
+            return LookupResult(dict.fromkeys(keys, broker_id))
 
-        async def ask(call: Call, node_id: int, asked: Sequence[TopicPartition]) -> Answer[TopicPartition, list[ProducerState]]:
+        async def request_from_node(
+            call: Call, node_id: int, keys: Sequence[TopicPartition]
+        ) -> ApiResult[TopicPartition, list[ProducerState]]:
             topics: dict[str, list[int]] = {}
-            for partition in asked:
+            for partition in keys:
                 topics.setdefault(partition.topic, []).append(partition.partition)
             request = DescribeProducersRequest([TopicRequest(name, numbers) for name, numbers in topics.items()])
             response: DescribeProducersResponse = await self._calls.send(call, node_id, request)
             return _read(response, broker_id)
 
-        return await self._calls.ask_each(call, partitions, leaders(self._calls) if broker_id is None else there, ask)
+        return await self._calls.request_by_node(call, partitions, leaders(self._calls) if broker_id is None else there, request_from_node)
 
 
-def _read(response: DescribeProducersResponse, broker_id: int | None) -> Answer[TopicPartition, list[ProducerState]]:
-    answer: Answer[TopicPartition, list[ProducerState]] = Answer()
+def _read(response: DescribeProducersResponse, broker_id: int | None) -> ApiResult[TopicPartition, list[ProducerState]]:
+    answer: ApiResult[TopicPartition, list[ProducerState]] = ApiResult()
     for topic in response.topics:
         for row in topic.partitions:
             partition = TopicPartition(topic.name, row.partition_index)
@@ -75,8 +78,8 @@ def _error(partition: TopicPartition, row: PartitionResponse, broker_id: int | N
     if row.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
         return error_for(row.error_code, f"{start} on brokerId {broker_id}")
     if row.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION:
-        told = row.error_message or ErrorCode.INVALID_TOPIC_EXCEPTION.message
-        return InvalidTopic(f"Failed to fetch metadata for partition {partition} due to invalid topic error: {told}")
+        message = row.error_message or ErrorCode.INVALID_TOPIC_EXCEPTION.message
+        return InvalidTopic(f"Failed to fetch metadata for partition {partition} due to invalid topic error: {message}")
     if row.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
         return TopicAuthorization(f"{start} due to authorization failure on topic `{partition.topic}`", [partition.topic])
     return error_for(row.error_code, f"{start} due to unexpected error")
@@ -85,12 +88,12 @@ def _error(partition: TopicPartition, row: PartitionResponse, broker_id: int | N
 def _states(row: PartitionResponse) -> list[ProducerState]:
     return [
         ProducerState(
-            one.producer_id,
-            one.producer_epoch,
-            one.last_sequence,
-            one.last_timestamp,
-            None if one.coordinator_epoch < 0 else one.coordinator_epoch,
-            None if one.current_txn_start_offset < 0 else one.current_txn_start_offset,
+            producer.producer_id,
+            producer.producer_epoch,
+            producer.last_sequence,
+            producer.last_timestamp,
+            None if producer.coordinator_epoch < 0 else producer.coordinator_epoch,
+            None if producer.current_txn_start_offset < 0 else producer.current_txn_start_offset,
         )
-        for one in row.active_producers
+        for producer in row.active_producers
     ]

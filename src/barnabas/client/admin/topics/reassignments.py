@@ -1,11 +1,11 @@
-"""Reassignments: partitions that get other replicas, and those that are on their way."""
+"""Reassignments of partitions to other replicas: start, cancel and list them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from barnabas.client.admin.call import Answer
+from barnabas.client.admin.call import ApiResult
 from barnabas.client.admin.calls import Calls, check_controller
 from barnabas.client.admin.outcomes import Outcomes, failed
 from barnabas.client.errors import IllegalArgument, error_for
@@ -27,7 +27,7 @@ from barnabas.topic_partition import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class NewPartitionReassignment:
-    """The replicas that a partition is to have, the preferred leader first."""
+    """The replicas that a partition will have, the preferred leader first."""
 
     target_replicas: Sequence[int]
 
@@ -38,7 +38,7 @@ class NewPartitionReassignment:
 
 @dataclass(frozen=True, slots=True)
 class PartitionReassignment:
-    """One that is under way: all replicas, those that are new, and those that will go."""
+    """A reassignment in progress: all replicas, the replicas being added and the replicas being removed."""
 
     replicas: tuple[int, ...]
     adding_replicas: tuple[int, ...]
@@ -57,7 +57,7 @@ class ReassignmentCalls:
         allow_replication_factor_change: bool = True,
         timeout_ms: int | None = None,
     ) -> Outcomes[TopicPartition, None]:
-        """Begins to move partitions to other replicas; None instead of replicas cancels what is under way."""
+        """Starts to move partitions to other replicas; None instead of replicas cancels a reassignment in progress."""
         targets = {partition: _target(target) for partition, target in reassignments.items()}
 
         def build(timeout: int, partitions: Sequence[TopicPartition]) -> Message:
@@ -68,11 +68,11 @@ class ReassignmentCalls:
                 timeout, allow_replication_factor_change, [ReassignableTopic(name, rows) for name, rows in topics.items()]
             )
 
-        def read(response: AlterPartitionReassignmentsResponse) -> Answer[TopicPartition, None]:
+        def read(response: AlterPartitionReassignmentsResponse) -> ApiResult[TopicPartition, None]:
             check_controller(response.error_code, response.error_message)
             if response.error_code:
-                return Answer(failed=failed(targets, error_for(response.error_code, response.error_message)))
-            answer: Answer[TopicPartition, None] = Answer()
+                return ApiResult(failed=failed(targets, error_for(response.error_code, response.error_message)))
+            answer: ApiResult[TopicPartition, None] = ApiResult()
             for topic in response.responses:
                 for result in topic.partitions:
                     partition = TopicPartition(topic.name, result.partition_index)
@@ -83,19 +83,19 @@ class ReassignmentCalls:
             return answer
 
         call = self._calls.begin("alter_partition_reassignments", timeout_ms)
-        return await self._calls.ask_about(call, targets, self._calls.controller, build, read, _refused(targets))
+        return await self._calls.request_keys(call, targets, self._calls.controller, build, read, _refused(targets))
 
     async def list_partition_reassignments(
         self, partitions: Iterable[TopicPartition] | None = None, *, timeout_ms: int | None = None
     ) -> dict[TopicPartition, PartitionReassignment]:
-        """The reassignments that are under way: of all partitions, or of some."""
-        wanted = None if partitions is None else list(partitions)
-        for error in _refused(wanted or ()).values():
+        """The reassignments in progress, of the given partitions or of all partitions."""
+        partition_list = None if partitions is None else list(partitions)
+        for error in _refused(partition_list or ()).values():
             raise error
         topics: list[ListPartitionReassignmentsTopics] | None = None
-        if wanted is not None:
+        if partition_list is not None:
             by_topic: dict[str, list[int]] = {}
-            for partition in wanted:
+            for partition in partition_list:
                 by_topic.setdefault(partition.topic, []).append(partition.partition)
             topics = [ListPartitionReassignmentsTopics(name, numbers) for name, numbers in by_topic.items()]
 
@@ -111,7 +111,9 @@ class ReassignmentCalls:
             }
 
         call = self._calls.begin("list_partition_reassignments", timeout_ms)
-        return await self._calls.ask(call, self._calls.controller, lambda timeout: ListPartitionReassignmentsRequest(timeout, topics), read)
+        return await self._calls.request_from_node(
+            call, self._calls.controller, lambda timeout: ListPartitionReassignmentsRequest(timeout, topics), read
+        )
 
 
 def _target(target: NewPartitionReassignment | Sequence[int] | None) -> list[int] | None:

@@ -1,11 +1,11 @@
-"""Records: those before an offset are deleted, which moves the beginning of a partition."""
+"""Deletion of the records before an offset, which advances the log start offset of a partition."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from barnabas.client.admin.call import Answer, Call
+from barnabas.client.admin.call import ApiResult, Call
 from barnabas.client.admin.calls import Calls
 from barnabas.client.admin.locators import leaders
 from barnabas.client.admin.outcomes import Outcomes
@@ -29,37 +29,39 @@ class RecordsToDelete:
 
 @dataclass(frozen=True, slots=True)
 class DeletedRecords:
-    """The first offset that is left."""
+    """The first offset that remains."""
 
     low_watermark: int
 
 
 class RecordCalls:
-    """Deletes records at the partitions' leaders."""
+    """Deletes records at the leaders of partitions."""
 
     _calls: Calls
 
     async def delete_records(
         self, records_to_delete: Mapping[TopicPartition, RecordsToDelete], *, timeout_ms: int | None = None
     ) -> Outcomes[TopicPartition, DeletedRecords]:
-        """Deletes all records before an offset of each partition; done when all replicas that are alive have moved their beginning."""
+        """Deletes all records before an offset of each partition. Completes when all live replicas have advanced their log start offset."""
         call = self._calls.begin("delete_records", timeout_ms)
         total_ms = call.remaining_ms()
 
-        async def ask(call: Call, node_id: int, partitions: Sequence[TopicPartition]) -> Answer[TopicPartition, DeletedRecords]:
+        async def request_from_node(
+            call: Call, node_id: int, partitions: Sequence[TopicPartition]
+        ) -> ApiResult[TopicPartition, DeletedRecords]:
             topics: dict[str, list[DeleteRecordsPartition]] = {}
             for partition in partitions:
-                wanted = DeleteRecordsPartition(partition.partition, records_to_delete[partition].offset)
-                topics.setdefault(partition.topic, []).append(wanted)
-            request = DeleteRecordsRequest([DeleteRecordsTopic(name, held) for name, held in topics.items()], total_ms)
+                deletion = DeleteRecordsPartition(partition.partition, records_to_delete[partition].offset)
+                topics.setdefault(partition.topic, []).append(deletion)
+            request = DeleteRecordsRequest([DeleteRecordsTopic(name, rows) for name, rows in topics.items()], total_ms)
             response: DeleteRecordsResponse = await self._calls.send(call, node_id, request)
             return _read(response)
 
-        return await self._calls.ask_each(call, records_to_delete, leaders(self._calls), ask)
+        return await self._calls.request_by_node(call, records_to_delete, leaders(self._calls), request_from_node)
 
 
-def _read(response: DeleteRecordsResponse) -> Answer[TopicPartition, DeletedRecords]:
-    answer: Answer[TopicPartition, DeletedRecords] = Answer()
+def _read(response: DeleteRecordsResponse) -> ApiResult[TopicPartition, DeletedRecords]:
+    answer: ApiResult[TopicPartition, DeletedRecords] = ApiResult()
     for topic in response.topics:
         for result in topic.partitions:
             partition = TopicPartition(topic.name, result.partition_index)

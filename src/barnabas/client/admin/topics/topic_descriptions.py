@@ -1,4 +1,5 @@
-"""What a topic looks like: partitions, leaders, replicas. DescribeTopicPartitions tells it in pages; older brokers know only Metadata."""
+"""Descriptions of topics: partitions, leaders, replicas. DescribeTopicPartitions returns them in pages; older brokers support only
+Metadata."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from barnabas.client.admin.access.operations import AclOperation, authorized_operations
-from barnabas.client.admin.call import Answer, Call
+from barnabas.client.admin.call import ApiResult, Call
 from barnabas.client.admin.calls import Calls
 from barnabas.client.admin.cluster.cluster import ClusterDescription, fetch_cluster
 from barnabas.client.admin.outcomes import Outcomes, failed
@@ -30,7 +31,7 @@ Topic = TypeVar("Topic", bound=str | Uuid)
 
 @dataclass(frozen=True, slots=True)
 class TopicPartitionInfo:
-    """A partition. `leader` is None while there is none; `elr` and `last_known_elr` are None where the broker does not tell them."""
+    """A partition. `leader` is None while there is none; `elr` and `last_known_elr` are None if the broker does not return them."""
 
     partition: int
     leader: Node | None
@@ -43,7 +44,7 @@ class TopicPartitionInfo:
 
 @dataclass(frozen=True, slots=True)
 class TopicDescription:
-    """`partitions` are in the order of their numbers; `authorized_operations` is None unless asked for."""
+    """`partitions` are sorted by number; `authorized_operations` is None unless it was requested."""
 
     name: str
     is_internal: bool
@@ -53,19 +54,19 @@ class TopicDescription:
 
 
 class TopicDescriptions:
-    """Both ways of asking; which one a broker knows is found out by asking."""
+    """Describes topics with DescribeTopicPartitions, and with Metadata where a broker does not support it."""
 
     _calls: Calls
 
     async def _describe(
-        self, wanted: Sequence[Topic], refused: Mapping[Topic, KafkaError], with_operations: bool, limit: int, timeout_ms: int | None
+        self, topics: Sequence[Topic], refused: Mapping[Topic, KafkaError], with_operations: bool, limit: int, timeout_ms: int | None
     ) -> Outcomes[Topic, TopicDescription]:
-        pending = [topic for topic in wanted if topic not in refused]
+        pending = [topic for topic in topics if topic not in refused]
         call = self._calls.begin("describe_topics", timeout_ms)
-        total: Answer[Topic, TopicDescription] = Answer(failed=dict(refused))
+        total: ApiResult[Topic, TopicDescription] = ApiResult(failed=dict(refused))
         names: list[str] = [topic for topic in pending if isinstance(topic, str)]
         try:
-            pages = await self._paged(call, names, with_operations, limit) if names else Answer[str, TopicDescription]()
+            pages = await self._paged(call, names, with_operations, limit) if names else ApiResult[str, TopicDescription]()
             total.done.update((topic, pages.done[topic]) for topic in pending if isinstance(topic, str) and topic in pages.done)
             total.failed.update((topic, pages.failed[topic]) for topic in pending if isinstance(topic, str) and topic in pages.failed)
             pending = [topic for topic in pending if not isinstance(topic, str)]
@@ -76,19 +77,19 @@ class TopicDescriptions:
             pending = []
         if pending:
 
-            def read(response: MetadataResponse) -> Answer[Topic, TopicDescription]:
+            def read(response: MetadataResponse) -> ApiResult[Topic, TopicDescription]:
                 return _read(response, pending)
 
-            answer = await self._calls.ask_about(
+            answer = await self._calls.request_keys(
                 call, pending, self._calls.any_node, lambda _, keys: _metadata(keys, with_operations), read
             )
             total.done.update(answer.successes)
             total.failed.update(answer.errors)
-        return Outcomes(wanted, total.done, total.failed)
+        return Outcomes(topics, total.done, total.failed)
 
-    async def _paged(self, call: Call, names: list[str], with_operations: bool, limit: int) -> Answer[str, TopicDescription]:
+    async def _paged(self, call: Call, names: list[str], with_operations: bool, limit: int) -> ApiResult[str, TopicDescription]:
         cluster = await fetch_cluster(self._calls, call, self._calls.any_node)
-        answer: Answer[str, TopicDescription] = Answer()
+        answer: ApiResult[str, TopicDescription] = ApiResult()
         pages: dict[str, list[DescribeTopicPartitionsResponseTopic]] = {}
         pending = sorted(names)
         cursor: Cursor | None = None
@@ -118,7 +119,7 @@ class TopicDescriptions:
         def read(response: DescribeTopicPartitionsResponse) -> DescribeTopicPartitionsResponse:
             return response
 
-        return await self._calls.ask(call, self._calls.any_node, build, read)
+        return await self._calls.request_from_node(call, self._calls.any_node, build, read)
 
 
 def _joined(pages: list[DescribeTopicPartitionsResponseTopic], cluster: ClusterDescription, with_operations: bool) -> TopicDescription:
@@ -145,22 +146,22 @@ def _joined(pages: list[DescribeTopicPartitionsResponseTopic], cluster: ClusterD
 
 
 def _metadata(topics: Iterable[str | Uuid], with_operations: bool) -> MetadataRequest:
-    wanted = [MetadataRequestTopic(name=topic) if isinstance(topic, str) else MetadataRequestTopic(topic, None) for topic in topics]
-    return MetadataRequest(wanted, allow_auto_topic_creation=False, include_topic_authorized_operations=with_operations)
+    requested = [MetadataRequestTopic(name=topic) if isinstance(topic, str) else MetadataRequestTopic(topic, None) for topic in topics]
+    return MetadataRequest(requested, allow_auto_topic_creation=False, include_topic_authorized_operations=with_operations)
 
 
-def _read(response: MetadataResponse, wanted: Sequence[Topic]) -> Answer[Topic, TopicDescription]:
-    answer: Answer[Topic, TopicDescription] = Answer()
+def _read(response: MetadataResponse, topics: Sequence[Topic]) -> ApiResult[Topic, TopicDescription]:
+    answer: ApiResult[Topic, TopicDescription] = ApiResult()
     nodes = {broker.node_id: Node(broker.node_id, broker.host, broker.port, broker.rack) for broker in response.brokers}
-    for topic in wanted:
-        found = next((told for told in response.topics if (told.name if isinstance(topic, str) else told.topic_id) == topic), None)
-        if found is None or (found.name is None and found.error_code in (UnknownTopicId.code, 0)):
+    for topic in topics:
+        described = next((row for row in response.topics if (row.name if isinstance(topic, str) else row.topic_id) == topic), None)
+        if described is None or (described.name is None and described.error_code in (UnknownTopicId.code, 0)):
             absent = f"Topic {topic} not found." if isinstance(topic, str) else f"TopicId {topic} not found."
             answer.failed[topic] = UnknownTopicOrPartition(absent) if isinstance(topic, str) else UnknownTopicId(absent)
-        elif found.error_code:
-            answer.failed[topic] = error_for(found.error_code)
+        elif described.error_code:
+            answer.failed[topic] = error_for(described.error_code)
         else:
-            answer.done[topic] = _described(found, nodes)
+            answer.done[topic] = _described(described, nodes)
     return answer
 
 

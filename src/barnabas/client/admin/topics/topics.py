@@ -1,4 +1,4 @@
-"""Topics: made, deleted, listed, described, and given more partitions."""
+"""Topics: create, delete, list and describe them, and add partitions."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from barnabas.client.admin.call import Answer
+from barnabas.client.admin.call import ApiResult
 from barnabas.client.admin.calls import Calls, check_controller
 from barnabas.client.admin.cluster.config_entries import Config, ConfigEntry, ConfigSource
-from barnabas.client.admin.keys import each_of
+from barnabas.client.admin.keys import distinct
 from barnabas.client.admin.outcomes import Outcomes
 from barnabas.client.admin.topics.topic_descriptions import TopicDescription, TopicDescriptions
 from barnabas.client.errors import ThrottlingQuotaExceeded, error_for
@@ -44,7 +44,7 @@ Topic = TypeVar("Topic", bound=str | Uuid)
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
-    """A topic to be made: with numbers (None takes the broker's default), or with the replicas of each partition."""
+    """A topic to create: with counts (None is the broker's default), or with the replicas of each partition."""
 
     name: str
     num_partitions: int | None = None
@@ -55,7 +55,7 @@ class NewTopic:
 
 @dataclass(frozen=True, slots=True)
 class NewPartitions:
-    """How many partitions a topic is to have, all told; and the replicas of each of the new ones, where the broker is not to choose."""
+    """The total number of partitions that a topic will have, and optionally the replicas of each new partition."""
 
     total_count: int
     assignments: Sequence[Sequence[int]] | None = None
@@ -68,7 +68,8 @@ class NewPartitions:
 
 @dataclass(frozen=True, slots=True)
 class TopicMetadataAndConfig:
-    """A topic as it was made. `error` says why the rest is not known: the caller may not see it, or the broker is too old to tell."""
+    """A created topic. `error` says why the other fields are unknown: the caller may not see them, or the broker is too old to return
+    them."""
 
     topic_id: Uuid = Uuid.ZERO
     num_partitions: int = UNKNOWN
@@ -90,7 +91,7 @@ class TopicListing:
 
 
 class TopicCalls(TopicDescriptions):
-    """Makes, deletes, lists and describes topics."""
+    """Creates, deletes, lists and describes topics."""
 
     _calls: Calls
 
@@ -102,7 +103,7 @@ class TopicCalls(TopicDescriptions):
         retry_on_quota_violation: bool = True,
         timeout_ms: int | None = None,
     ) -> Outcomes[str, TopicMetadataAndConfig]:
-        """Makes topics; each succeeds or fails by itself. With `validate_only` nothing is made, but everything is checked."""
+        """Creates topics; each succeeds or fails on its own. With `validate_only` everything is validated and nothing is created."""
         topics: dict[str, NewTopic] = {}
         for topic in new_topics:
             topics.setdefault(topic.name, topic)
@@ -110,8 +111,8 @@ class TopicCalls(TopicDescriptions):
         def build(timeout: int, names: Sequence[str]) -> Message:
             return CreateTopicsRequest([_creatable(topics[name]) for name in names], timeout, validate_only)
 
-        def read(response: CreateTopicsResponse) -> Answer[str, TopicMetadataAndConfig]:
-            answer: Answer[str, TopicMetadataAndConfig] = Answer(throttle_time_ms=response.throttle_time_ms)
+        def read(response: CreateTopicsResponse) -> ApiResult[str, TopicMetadataAndConfig]:
+            answer: ApiResult[str, TopicMetadataAndConfig] = ApiResult(throttle_time_ms=response.throttle_time_ms)
             for result in response.topics:
                 check_controller(result.error_code, result.error_message)
                 if result.error_code:
@@ -121,13 +122,13 @@ class TopicCalls(TopicDescriptions):
             return answer
 
         call = self._calls.begin("create_topics", timeout_ms)
-        return await self._calls.ask_about(call, topics, self._calls.controller, build, read, unrepresentable(topics))
+        return await self._calls.request_keys(call, topics, self._calls.controller, build, read, unrepresentable(topics))
 
     async def delete_topics(
         self, topics: Iterable[Topic], *, retry_on_quota_violation: bool = True, timeout_ms: int | None = None
     ) -> Outcomes[Topic, None]:
-        """Deletes topics, all given by their names or all by their ids."""
-        wanted = each_of(topics)
+        """Deletes topics, all given by name or all by id."""
+        distinct_topics = distinct(topics)
 
         def build(timeout: int, keys: Sequence[Topic]) -> Message:
             states = [DeleteTopicState(key) if isinstance(key, str) else DeleteTopicState(None, key) for key in keys]
@@ -136,13 +137,13 @@ class TopicCalls(TopicDescriptions):
         def older(timeout: int, keys: Sequence[Topic]) -> Message | None:
             names: list[str] = [key for key in keys if isinstance(key, str)]
             if len(names) < len(keys):
-                return None  # there were no ids
+                return None  # older brokers do not support topic ids
             return DeleteTopicsRequest(topic_names=names, timeout_ms=timeout)
 
-        by_key: dict[str | Uuid, Topic] = {topic: topic for topic in wanted}
+        by_key: dict[str | Uuid, Topic] = {topic: topic for topic in distinct_topics}
 
-        def read(response: DeleteTopicsResponse) -> Answer[Topic, None]:
-            answer: Answer[Topic, None] = Answer(throttle_time_ms=response.throttle_time_ms)
+        def read(response: DeleteTopicsResponse) -> ApiResult[Topic, None]:
+            answer: ApiResult[Topic, None] = ApiResult(throttle_time_ms=response.throttle_time_ms)
             for result in response.responses:
                 check_controller(result.error_code, result.error_message)
                 named: str | Uuid = result.name if result.name in by_key else result.topic_id
@@ -156,10 +157,12 @@ class TopicCalls(TopicDescriptions):
             return answer
 
         call = self._calls.begin("delete_topics", timeout_ms)
-        return await self._calls.ask_about(call, wanted, self._calls.controller, build, read, unrepresentable(wanted), older)
+        return await self._calls.request_keys(
+            call, distinct_topics, self._calls.controller, build, read, unrepresentable(distinct_topics), older
+        )
 
     async def list_topics(self, *, list_internal: bool = False, timeout_ms: int | None = None) -> dict[str, TopicListing]:
-        """All topics that the caller may see by their names; Kafka's own (`__consumer_offsets`, …) only if wanted."""
+        """All topics that the caller may see, by name; internal topics (`__consumer_offsets`, …) only with `list_internal`."""
 
         def read(response: MetadataResponse) -> dict[str, TopicListing]:
             return {
@@ -169,7 +172,9 @@ class TopicCalls(TopicDescriptions):
             }
 
         call = self._calls.begin("list_topics", timeout_ms)
-        return await self._calls.ask(call, self._calls.any_node, lambda _: MetadataRequest(None, allow_auto_topic_creation=True), read)
+        return await self._calls.request_from_node(
+            call, self._calls.any_node, lambda _: MetadataRequest(None, allow_auto_topic_creation=True), read
+        )
 
     async def describe_topics(
         self,
@@ -179,10 +184,10 @@ class TopicCalls(TopicDescriptions):
         partition_size_limit_per_response: int = 2000,
         timeout_ms: int | None = None,
     ) -> Outcomes[Topic, TopicDescription]:
-        """Partitions, leaders, replicas and in-sync replicas of topics, all given by their names or all by their ids."""
-        wanted = each_of(topics)
-        refused = unrepresentable(wanted)
-        return await self._describe(wanted, refused, include_authorized_operations, partition_size_limit_per_response, timeout_ms)
+        """Partitions, leaders, replicas and in-sync replicas of topics, all given by name or all by id."""
+        distinct_topics = distinct(topics)
+        refused = unrepresentable(distinct_topics)
+        return await self._describe(distinct_topics, refused, include_authorized_operations, partition_size_limit_per_response, timeout_ms)
 
     async def create_partitions(
         self,
@@ -192,13 +197,13 @@ class TopicCalls(TopicDescriptions):
         retry_on_quota_violation: bool = True,
         timeout_ms: int | None = None,
     ) -> Outcomes[str, None]:
-        """Gives topics more partitions; a plain number is the total count. Records that are there stay where they are."""
+        """Adds partitions to topics; a plain number is the total count. Existing records stay in their partitions."""
 
         def build(timeout: int, names: Sequence[str]) -> Message:
             return CreatePartitionsRequest([_partitions(name, new_partitions[name]) for name in names], timeout, validate_only)
 
-        def read(response: CreatePartitionsResponse) -> Answer[str, None]:
-            answer: Answer[str, None] = Answer(throttle_time_ms=response.throttle_time_ms)
+        def read(response: CreatePartitionsResponse) -> ApiResult[str, None]:
+            answer: ApiResult[str, None] = ApiResult(throttle_time_ms=response.throttle_time_ms)
             for result in response.results:
                 check_controller(result.error_code, result.error_message)
                 if result.error_code:
@@ -208,11 +213,11 @@ class TopicCalls(TopicDescriptions):
             return answer
 
         call = self._calls.begin("create_partitions", timeout_ms)
-        return await self._calls.ask_about(call, new_partitions, self._calls.controller, build, read, unrepresentable(new_partitions))
+        return await self._calls.request_keys(call, new_partitions, self._calls.controller, build, read, unrepresentable(new_partitions))
 
 
 def unrepresentable(topics: Iterable[Topic]) -> dict[Topic, KafkaError]:
-    """Those that no request can name."""
+    """Errors for topics that no request can name."""
     return {
         topic: InvalidTopic(f"The given topic {'name' if isinstance(topic, str) else 'id'} '{topic}' cannot be represented in a request.")
         for topic in topics
@@ -220,7 +225,7 @@ def unrepresentable(topics: Iterable[Topic]) -> dict[Topic, KafkaError]:
     }
 
 
-def _refuse(answer: Answer[Topic, V], topic: Topic, code: int, message: str | None, retry_on_quota_violation: bool) -> None:
+def _refuse(answer: ApiResult[Topic, V], topic: Topic, code: int, message: str | None, retry_on_quota_violation: bool) -> None:
     error = error_for(code, message)
     if isinstance(error, ThrottlingQuotaExceeded) and retry_on_quota_violation:
         answer.throttled[topic] = error
@@ -254,7 +259,7 @@ def _created(result: CreatableTopicResult) -> TopicMetadataAndConfig:
     return TopicMetadataAndConfig(result.topic_id, result.num_partitions, result.replication_factor, config)
 
 
-def _partitions(name: str, wanted: NewPartitions | int) -> CreatePartitionsTopic:
-    new = NewPartitions(wanted) if isinstance(wanted, int) else wanted
+def _partitions(name: str, count: NewPartitions | int) -> CreatePartitionsTopic:
+    new = NewPartitions(count) if isinstance(count, int) else count
     assignments = None if new.assignments is None else [CreatePartitionsAssignment(list(brokers)) for brokers in new.assignments]
     return CreatePartitionsTopic(name, new.total_count, assignments)

@@ -1,4 +1,4 @@
-"""Transactions: listed and described by their coordinators, aborted where they hang, and their producers fenced."""
+"""Transactions: list and describe them at their coordinators, abort hanging transactions, and fence producers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, TypeVar
 
-from barnabas.client.admin.call import Answer, Call
+from barnabas.client.admin.call import ApiResult, Call
 from barnabas.client.admin.calls import Calls
 from barnabas.client.admin.locators import TRANSACTION, coordinators, leaders, settle
 from barnabas.client.admin.outcomes import Outcomes
@@ -28,7 +28,7 @@ V = TypeVar("V")
 
 
 class TransactionState(Enum):
-    """The values are the names on the wire and in tools."""
+    """The state of a transaction. The values are the names on the wire and in tools."""
 
     ONGOING = "Ongoing"
     PREPARE_ABORT = "PrepareAbort"
@@ -59,7 +59,7 @@ class TransactionListing:
 
 @dataclass(frozen=True, slots=True)
 class TransactionDescription:
-    """`transaction_start_time_ms` is None while none is open."""
+    """`transaction_start_time_ms` is None while no transaction is open."""
 
     coordinator_id: int
     state: TransactionState
@@ -72,7 +72,7 @@ class TransactionDescription:
 
 @dataclass(frozen=True, slots=True)
 class AbortTransactionSpec:
-    """A transaction that hangs in a partition; `describe_producers` tells the numbers."""
+    """A hanging transaction in a partition; `describe_producers` returns these numbers."""
 
     topic_partition: TopicPartition
     producer_id: int
@@ -94,7 +94,7 @@ class ProducerIdAndEpoch(NamedTuple):
 
 
 class TransactionCalls:
-    """Lists, describes, aborts and fences."""
+    """Lists, describes and aborts transactions, and fences producers."""
 
     _calls: Calls
 
@@ -107,17 +107,17 @@ class TransactionCalls:
         transactional_id_pattern: str | None = None,
         timeout_ms: int | None = None,
     ) -> Outcomes[int, list[TransactionListing]]:
-        """The transactional ids that each broker coordinates, by broker; filtered by state, producer id, for how long a transaction has
-        been open, and by a regular expression (RE2/J's) on the id."""
+        """The transactional ids that each broker coordinates, by broker; filtered by state, producer id, minimum duration of the
+        transaction, and a regular expression (RE2/J's) on the id."""
         call = self._calls.begin("list_transactions", timeout_ms)
         request = ListTransactionsRequest(
             [str(state) for state in states], list(producer_ids), duration_ms, transactional_id_pattern or None
         )
 
-        async def ask(call: Call, node_id: int, _: object) -> Answer[int, list[TransactionListing]]:
+        async def request_from_node(call: Call, node_id: int, _: object) -> ApiResult[int, list[TransactionListing]]:
             response: ListTransactionsResponse = await self._calls.send(call, node_id, request)
             if response.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-                return Answer()
+                return ApiResult()
             if response.error_code:
                 why = (
                     "because the coordinator is shutting down"
@@ -125,14 +125,16 @@ class TransactionCalls:
                     else "with an unexpected exception"
                 )
                 error = error_for(response.error_code, f"ListTransactions request sent to broker {node_id} failed {why}")
-                return Answer(failed={node_id: error})
+                return ApiResult(failed={node_id: error})
             listed = [
-                TransactionListing(one.transactional_id, one.producer_id, TransactionState.parse(one.transaction_state))
-                for one in response.transaction_states
+                TransactionListing(
+                    transaction.transactional_id, transaction.producer_id, TransactionState.parse(transaction.transaction_state)
+                )
+                for transaction in response.transaction_states
             ]
-            return Answer({node_id: listed})
+            return ApiResult({node_id: listed})
 
-        return await self._calls.ask_each(call, await self._calls.brokers(call), self._calls.each_at_itself, ask)
+        return await self._calls.request_by_node(call, await self._calls.brokers(call), self._calls.locate_brokers, request_from_node)
 
     async def describe_transactions(
         self, transactional_ids: Iterable[str], *, timeout_ms: int | None = None
@@ -140,21 +142,22 @@ class TransactionCalls:
         """State, producer and partitions of transactional ids."""
         call = self._calls.begin("describe_transactions", timeout_ms)
 
-        async def ask(call: Call, node_id: int, ids: Sequence[str]) -> Answer[str, TransactionDescription]:
+        async def request_from_node(call: Call, node_id: int, ids: Sequence[str]) -> ApiResult[str, TransactionDescription]:
             response: described.DescribeTransactionsResponse = await self._calls.send(call, node_id, DescribeTransactionsRequest(list(ids)))
-            answer: Answer[str, TransactionDescription] = Answer()
-            for one in response.transaction_states:
-                if one.error_code:
-                    settle(answer, one.transactional_id, one.error_code)
-                    _explain(answer, "DescribeTransactions", one.transactional_id)
+            answer: ApiResult[str, TransactionDescription] = ApiResult()
+            for transaction in response.transaction_states:
+                if transaction.error_code:
+                    settle(answer, transaction.transactional_id, transaction.error_code)
+                    _explain(answer, "DescribeTransactions", transaction.transactional_id)
                 else:
-                    answer.done[one.transactional_id] = _description(one, node_id)
+                    answer.done[transaction.transactional_id] = _description(transaction, node_id)
             return answer
 
-        return await self._calls.ask_each(call, transactional_ids, coordinators(self._calls, TRANSACTION), ask)
+        return await self._calls.request_by_node(call, transactional_ids, coordinators(self._calls, TRANSACTION), request_from_node)
 
     async def abort_transaction(self, spec: AbortTransactionSpec, *, timeout_ms: int | None = None) -> None:
-        """Writes an abort marker where a transaction hangs that its coordinator knows nothing of. Dangerous for any other."""
+        """Writes an abort marker for a hanging transaction that its coordinator does not know. Using it for another transaction is
+        dangerous."""
         call = self._calls.begin("abort_transaction", timeout_ms)
         partition = spec.topic_partition
         marker = WritableTxnMarker(
@@ -165,46 +168,48 @@ class TransactionCalls:
             spec.coordinator_epoch,
         )
 
-        async def ask(call: Call, node_id: int, _: object) -> Answer[TopicPartition, None]:
+        async def request_from_node(call: Call, node_id: int, _: object) -> ApiResult[TopicPartition, None]:
             response: WriteTxnMarkersResponse = await self._calls.send(call, node_id, WriteTxnMarkersRequest([marker]))
             codes = [
                 row.error_code
-                for told in response.markers
-                for topic in told.topics
+                for marker_result in response.markers
+                for topic in marker_result.topics
                 for row in topic.partitions
-                if told.producer_id == spec.producer_id and TopicPartition(topic.name, row.partition_index) == partition
+                if marker_result.producer_id == spec.producer_id and TopicPartition(topic.name, row.partition_index) == partition
             ]
             if len(codes) != 1:
-                return Answer(failed={partition: KafkaError(f"WriteTxnMarkers response included unexpected entries: {response.markers}")})
+                return ApiResult(
+                    failed={partition: KafkaError(f"WriteTxnMarkers response included unexpected entries: {response.markers}")}
+                )
             if not codes[0]:
-                return Answer({partition: None})
-            return Answer(moved={partition}) if codes[0] in _MOVED else Answer(failed={partition: _abort_error(spec, codes[0])})
+                return ApiResult({partition: None})
+            return ApiResult(moved={partition}) if codes[0] in _MOVED else ApiResult(failed={partition: _abort_error(spec, codes[0])})
 
-        (await self._calls.ask_each(call, [partition], leaders(self._calls), ask)).all()
+        (await self._calls.request_by_node(call, [partition], leaders(self._calls), request_from_node)).all()
 
     async def fence_producers(
         self, transactional_ids: Iterable[str], *, timeout_ms: int | None = None
     ) -> Outcomes[str, ProducerIdAndEpoch]:
-        """Makes the producers with these transactional ids unable to go on, and aborts what they had open."""
+        """Fences the producers with these transactional ids, and aborts their open transactions."""
         call = self._calls.begin("fence_producers", timeout_ms)
         transaction_timeout_ms = self._calls.request_timeout_ms if timeout_ms is None else timeout_ms
 
-        async def ask(call: Call, node_id: int, ids: Sequence[str]) -> Answer[str, ProducerIdAndEpoch]:
-            answer: Answer[str, ProducerIdAndEpoch] = Answer()
-            for one in ids:
-                request = InitProducerIdRequest(one, transaction_timeout_ms)
+        async def request_from_node(call: Call, node_id: int, ids: Sequence[str]) -> ApiResult[str, ProducerIdAndEpoch]:
+            answer: ApiResult[str, ProducerIdAndEpoch] = ApiResult()
+            for transactional_id in ids:
+                request = InitProducerIdRequest(transactional_id, transaction_timeout_ms)
                 response: InitProducerIdResponse = await self._calls.send(call, node_id, request)
                 if not response.error_code:
-                    answer.done[one] = ProducerIdAndEpoch(response.producer_id, response.producer_epoch)
+                    answer.done[transactional_id] = ProducerIdAndEpoch(response.producer_id, response.producer_epoch)
                 elif response.error_code != ErrorCode.CONCURRENT_TRANSACTIONS:
-                    settle(answer, one, response.error_code)
-                    _explain(answer, "InitProducerId", one)
+                    settle(answer, transactional_id, response.error_code)
+                    _explain(answer, "InitProducerId", transactional_id)
             return answer
 
-        return await self._calls.ask_each(call, transactional_ids, coordinators(self._calls, TRANSACTION), ask)
+        return await self._calls.request_by_node(call, transactional_ids, coordinators(self._calls, TRANSACTION), request_from_node)
 
     async def force_terminate_transaction(self, transactional_id: str, *, timeout_ms: int | None = None) -> None:
-        """Ends the open transaction of a transactional id, also one that was prepared for two-phase commit, by fencing its producer."""
+        """Ends the open transaction of a transactional id, also one prepared for two-phase commit, by fencing its producer."""
         (await self.fence_producers([transactional_id], timeout_ms=timeout_ms)).all()
 
 
@@ -216,20 +221,20 @@ _MOVED = (
 )
 
 
-def _description(one: described.TransactionState, node_id: int) -> TransactionDescription:
+def _description(transaction: described.TransactionState, node_id: int) -> TransactionDescription:
     return TransactionDescription(
         node_id,
-        TransactionState.parse(one.transaction_state),
-        one.producer_id,
-        one.producer_epoch,
-        one.transaction_timeout_ms,
-        None if one.transaction_start_time_ms < 0 else one.transaction_start_time_ms,
-        frozenset(TopicPartition(topic.topic, partition) for topic in one.topics for partition in topic.partitions),
+        TransactionState.parse(transaction.transaction_state),
+        transaction.producer_id,
+        transaction.producer_epoch,
+        transaction.transaction_timeout_ms,
+        None if transaction.transaction_start_time_ms < 0 else transaction.transaction_start_time_ms,
+        frozenset(TopicPartition(topic.topic, partition) for topic in transaction.topics for partition in topic.partitions),
     )
 
 
-def _explain(answer: Answer[str, V], request: str, transactional_id: str) -> None:
-    """Says of which id an error is, in Kafka's words."""
+def _explain(answer: ApiResult[str, V], request: str, transactional_id: str) -> None:
+    """Adds the transactional id to an error, in Kafka's words."""
     error = answer.failed.get(transactional_id)
     start = f"{request} request for transactionalId `{transactional_id}` failed"
     if isinstance(error, TransactionalIdAuthorization):

@@ -1,4 +1,4 @@
-"""Kafka's assignors, and what an application needs to write one of its own."""
+"""Kafka's assignors, and the base classes for assignors of applications."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ _JAVA_PACKAGE: Final = "org.apache.kafka.clients.consumer."
 
 
 def make_assignors(strategies: Iterable[object], configs: Mapping[str, object]) -> list[ConsumerPartitionAssignor]:
-    """What `partition.assignment.strategy` lists.
+    """The assignors of `partition.assignment.strategy`.
 
-    Each is an assignor, a class of one, its name on the wire (`range`), the name of Kafka's class, or that of a Python class
-    (`package.module.Class`). One that has a method `configure` is given the configs.
+    Each strategy is an assignor, a class of one, its name on the wire (`range`), the name of Kafka's class, or the name of a Python class
+    (`package.module.Class`). The method `configure` of an assignor, if it has one, receives the configs.
     """
     assignors: list[ConsumerPartitionAssignor] = []
     for strategy in strategies:
@@ -55,24 +55,24 @@ def make_assignors(strategies: Iterable[object], configs: Mapping[str, object]) 
         configure = getattr(assignor, "configure", None)
         if callable(configure):
             configure(configs)
-        for other in assignors:
-            if other.name == assignor.name:
+        for earlier in assignors:
+            if earlier.name == assignor.name:
                 raise KafkaError(
                     f"The assignor name: '{assignor.name}' is used in more than one assignor: "
-                    f"{type(other).__qualname__}, {type(assignor).__qualname__}"
+                    f"{type(earlier).__qualname__}, {type(assignor).__qualname__}"
                 )
         assignors.append(assignor)
     return assignors
 
 
 def common_protocol(assignors: Iterable[ConsumerPartitionAssignor]) -> RebalanceProtocol | None:
-    """The most advanced protocol that all of them can do; None if there are none of them."""
+    """The most advanced protocol that all assignors support; None if there are no assignors."""
     every = list(assignors)
     if not every:
         return None
-    common = set(every[0].supported_protocols).intersection(*(one.supported_protocols for one in every))
+    common = set(every[0].supported_protocols).intersection(*(assignor.supported_protocols for assignor in every))
     if not common:
-        names = ", ".join(one.name for one in every)
+        names = ", ".join(assignor.name for assignor in every)
         raise IllegalArgument(f"Specified assignors [{names}] do not have commonly supported rebalance protocol")
     return max(common)
 
@@ -87,9 +87,9 @@ def _make(strategy: object) -> ConsumerPartitionAssignor:
 
 
 def _find(name: str) -> object:
-    known = _BY_NAME.get(name) or _OWN.get(name.removeprefix(_JAVA_PACKAGE))
-    if known is not None:
-        return known
+    builtin = _BY_NAME.get(name) or _OWN.get(name.removeprefix(_JAVA_PACKAGE))
+    if builtin is not None:
+        return builtin
     module, _, kind = name.replace(":", ".").rpartition(".")
     try:
         return getattr(import_module(module), kind)

@@ -1,8 +1,8 @@
-"""What an assignor is: it divides the partitions of all subscribed topics among the members of a group.
+"""The interface of assignors: an assignor divides the partitions of all subscribed topics among the members of a group.
 
-The leader of a classic group runs the assignor that all members have in common; the broker only carries the bytes. An assignor is a plain
-object: no clock, no network. An application brings its own by deriving from `ConsumerPartitionAssignor`, or, if it needs no user data, from
-`AbstractPartitionAssignor`.
+The leader of a classic group runs the assignor that all members have in common; the broker only forwards the bytes. An assignor is a plain
+object without a clock or a network. An application defines its own by deriving from `ConsumerPartitionAssignor`, or, if it needs no user
+data, from `AbstractPartitionAssignor`.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ log = logging.getLogger(__name__)
 NO_GENERATION = -1
 
 TopicRacks = Mapping[str, Sequence[frozenset[str]]]
-"""By topic, for each of its partitions, the racks that have a replica of it; offline ones count, for they come back."""
+"""By topic, for each of its partitions, the racks of its replicas. Offline replicas count, because they return."""
 
 
 class RebalanceProtocol(enum.IntEnum):
-    """Whether a member gives up all its partitions before it joins, or only those that move to another member."""
+    """Whether a member revokes all its partitions before it joins (EAGER), or only those that move to another member (COOPERATIVE)."""
 
     EAGER = 0
     COOPERATIVE = 1
@@ -37,7 +37,7 @@ class RebalanceProtocol(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What a member asks for, as the leader sees it."""
+    """The subscription of a member, as the leader receives it."""
 
     topics: tuple[str, ...]
     user_data: bytes | None = None
@@ -54,23 +54,23 @@ class Assignment:
 
 
 class ConsumerPartitionAssignor(ABC):
-    """An assignor that sees and sends user data of its own."""
+    """An assignor that may exchange user data."""
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """Under which the members agree on it; must not be the name of another assignor."""
+        """The name by which the members agree on the assignor; must differ from the names of other assignors."""
 
     @abstractmethod
     def assign(self, cluster: Cluster, subscriptions: Mapping[str, Subscription]) -> dict[str, Assignment]:
-        """By member id. Runs on the leader only."""
+        """The assignments by member id. Runs only on the leader."""
 
     def subscription_user_data(self, topics: Collection[str]) -> bytes | None:
-        """Sent with this member's subscription."""
+        """The user data that is sent with this member's subscription."""
         return None
 
     def on_assignment(self, assignment: Assignment, metadata: ConsumerGroupMetadata) -> None:
-        """What this member was given."""
+        """Called with the assignment of this member."""
         return
 
     @property
@@ -79,27 +79,31 @@ class ConsumerPartitionAssignor(ABC):
 
 
 class AbstractPartitionAssignor(ConsumerPartitionAssignor):
-    """An assignor that needs no more than the partitions of each topic, and sends no user data with assignments."""
+    """An assignor that needs only the partitions of each topic, and sends no user data with assignments."""
 
     def assign(self, cluster: Cluster, subscriptions: Mapping[str, Subscription]) -> dict[str, Assignment]:
         topics = sorted({topic for subscription in subscriptions.values() for topic in subscription.topics})
-        known: dict[str, Sequence[frozenset[str]]] = {}
+        racks_by_topic: dict[str, Sequence[frozenset[str]]] = {}
         for topic in topics:
             infos = sorted(cluster.partitions_for_topic(topic), key=lambda info: info.partition)
             if infos:
-                known[topic] = [frozenset(node.rack for node in info.replicas if node.rack is not None) for info in infos]
+                racks_by_topic[topic] = [frozenset(node.rack for node in info.replicas if node.rack is not None) for info in infos]
             else:
                 log.debug("Skipping assignment for topic %s since no metadata is available", topic)
-        return {member: Assignment(tuple(given)) for member, given in self.assign_partitions(known, subscriptions).items()}
+        return {
+            member: Assignment(tuple(partitions)) for member, partitions in self.assign_partitions(racks_by_topic, subscriptions).items()
+        }
 
     @abstractmethod
     def assign_partitions(self, topics: TopicRacks, subscriptions: Mapping[str, Subscription]) -> dict[str, list[TopicPartition]]:
-        """`topics` has every subscribed topic that exists; the partitions of each, from 0 on, with the racks of their replicas."""
+        """The partitions for each member. `topics` has every subscribed topic that exists, with the racks of the replicas of each partition
+        from 0 on."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class MemberOrder:
-    """Members in the order of assignment: static ones by instance id, so that a restart changes nothing, then the others by member id."""
+    """The order of members in an assignment: static members by instance id, so that a restart changes nothing, then dynamic members by
+    member id."""
 
     dynamic: bool
     key: str
@@ -107,7 +111,7 @@ class MemberOrder:
 
 
 def members_in_order(subscriptions: Mapping[str, Subscription], members: Iterable[str]) -> list[str]:
-    return [one.member_id for one in sorted(_order(member, subscriptions[member].group_instance_id) for member in members)]
+    return [order.member_id for order in sorted(_order(member, subscriptions[member].group_instance_id) for member in members)]
 
 
 def _order(member: str, instance: str | None) -> MemberOrder:
@@ -115,7 +119,7 @@ def _order(member: str, instance: str | None) -> MemberOrder:
 
 
 def racks_matter(consumer_racks: Collection[str], partition_racks: Iterable[frozenset[str]]) -> bool:
-    """Whether any assignment is nearer than another: not if nobody tells its rack, nor if every partition is in all racks."""
-    each = list(partition_racks)
-    everywhere = frozenset().union(*each)
-    return not everywhere.isdisjoint(consumer_racks) and any(racks != everywhere for racks in each)
+    """Whether racks make a difference: not if no consumer has a rack, nor if every partition is in all racks."""
+    all_racks = list(partition_racks)
+    everywhere = frozenset().union(*all_racks)
+    return not everywhere.isdisjoint(consumer_racks) and any(racks != everywhere for racks in all_racks)

@@ -1,4 +1,4 @@
-"""The sticky assignor of the cooperative protocol: a partition that moves is first taken from its owner, and given away in the next."""
+"""The sticky assignor of the cooperative protocol: one rebalance revokes a moving partition from its owner, the next one assigns it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class CooperativeStickyAssignor(AbstractStickyAssignor):
         return writer.out.getvalue()
 
     def member_data(self, subscription: Subscription) -> MemberData:
-        """The generation is in the user data for members whose subscription has no place for it."""
+        """For members whose subscription version has no generation field, the generation is in the user data."""
         if subscription.generation_id >= 0:
             return MemberData(subscription.owned_partitions, subscription.generation_id)
         if subscription.user_data is None:
@@ -56,11 +56,13 @@ class CooperativeStickyAssignor(AbstractStickyAssignor):
 
 
 def _changing_hands(subscriptions: Mapping[str, Subscription], result: Mapping[str, list[TopicPartition]]) -> dict[TopicPartition, str]:
-    """What one member gets and another still owns, by the one who gets it."""
-    revoked = {partition for member, given in result.items() for partition in set(subscriptions[member].owned_partitions) - set(given)}
+    """The partitions that one member gets and another still owns, with the member that gets them."""
+    revoked = {
+        partition for member, assigned in result.items() for partition in set(subscriptions[member].owned_partitions) - set(assigned)
+    }
     return {
         partition: member
-        for member, given in result.items()
-        for partition in given
+        for member, assigned in result.items()
+        for partition in assigned
         if partition in revoked and partition not in subscriptions[member].owned_partitions
     }

@@ -1,6 +1,6 @@
-"""The bytes in which consumers of the classic protocol tell their subscription and are told their assignment.
+"""Serialization of subscriptions and assignments of the classic protocol.
 
-To the broker they are opaque. A version from the future is read as the newest known one, as Kafka does; whatever cannot be read raises
+The bytes are opaque to the broker. A newer version is read as the newest known version, as Kafka does; bytes that cannot be read raise
 MalformedMessage.
 """
 
@@ -46,7 +46,9 @@ def deserialize_subscription(data: bytes, group_instance_id: str | None = None) 
     return Subscription(
         topics=tuple(message.topics),
         user_data=message.user_data,
-        owned_partitions=tuple(TopicPartition(one.topic, number) for one in message.owned_partitions for number in one.partitions),
+        owned_partitions=tuple(
+            TopicPartition(owned_topic.topic, number) for owned_topic in message.owned_partitions for number in owned_topic.partitions
+        ),
         generation_id=message.generation_id,
         rack_id=message.rack_id or None,
         group_instance_id=group_instance_id,
@@ -54,16 +56,20 @@ def deserialize_subscription(data: bytes, group_instance_id: str | None = None) 
 
 
 def serialize_assignment(assignment: Assignment, version: int = VERSION) -> bytes:
-    given: dict[str, list[int]] = {}
+    by_topic: dict[str, list[int]] = {}
     for topic, partition in assignment.partitions:
-        given.setdefault(topic, []).append(partition)
-    topics = [AssignedTopic(topic, numbers) for topic, numbers in given.items()]
+        by_topic.setdefault(topic, []).append(partition)
+    topics = [AssignedTopic(topic, numbers) for topic, numbers in by_topic.items()]
     return _write(ConsumerProtocolAssignment(assigned_partitions=topics, user_data=assignment.user_data), min(version, VERSION))
 
 
 def deserialize_assignment(data: bytes) -> Assignment:
     message = _read(ConsumerProtocolAssignment, data)
-    partitions = tuple(TopicPartition(one.topic, number) for one in message.assigned_partitions for number in one.partitions)
+    partitions = tuple(
+        TopicPartition(assigned_topic.topic, number)
+        for assigned_topic in message.assigned_partitions
+        for number in assigned_topic.partitions
+    )
     return Assignment(partitions, message.user_data)
 
 

@@ -1,7 +1,8 @@
-"""The range assignor: topic by topic, each member gets a run of partitions, the first members one more where it does not come out even.
+"""The range assignor: topic by topic, each member gets a contiguous range of partitions. The first members get one more if it does not
+divide.
 
-Topics of as many partitions and the same members are divided alike, so that partition n of one lies with partition n of the other. Where
-racks matter, partitions go to members of a rack that has a replica first, within the same bounds.
+Topics with the same number of partitions and the same members are divided alike, so that partition n of all of them has the same member
+(co-partitioning). Where racks matter, partitions go first to members in a rack of a replica, within the same bounds.
 """
 
 from __future__ import annotations
@@ -46,30 +47,30 @@ class RangeAssignor(AbstractPartitionAssignor):
 
 
 class _Share:
-    """One topic on its way to its members."""
+    """The partitions of one topic while they are assigned to its members."""
 
     def __init__(self, topic: str, racks: Sequence[frozenset[str]], members: dict[str, str | None], result: Result) -> None:
         self.topic = topic
-        self.members = members  # in order, with their racks
+        self.members = members  # in assignment order, with their racks
         self.racks = racks
         self.rack_aware = racks_matter({rack for rack in self.members.values() if rack}, racks)
         self._result = result
-        self._left = dict.fromkeys(range(len(racks)))
+        self._unassigned = dict.fromkeys(range(len(racks)))
         self._given = dict.fromkeys(members, 0)
         self._each, self._extra = divmod(len(racks), len(members)) if members else (0, 0)
 
     def assign_ranges(self, may_have: Callable[[str, int], bool]) -> None:
         for member in self.members:
-            if not self._left:
+            if not self._unassigned:
                 break
-            self.give(member, list(islice((one for one in self._left if may_have(member, one)), self.room(member))))
+            self.give(member, list(islice((number for number in self._unassigned if may_have(member, number)), self.room(member))))
 
     def give(self, member: str, partitions: Sequence[int]) -> None:
         if not partitions:
             return
         for partition in partitions:
             self._result[member].append(TopicPartition(self.topic, partition))
-            del self._left[partition]
+            del self._unassigned[partition]
         self._given[member] += len(partitions)
         if self._given[member] > self._each:
             self._extra -= 1
@@ -86,7 +87,7 @@ def _assign_by_rack(shares: Sequence[_Share]) -> None:
     alike: dict[tuple[tuple[tuple[str, str | None], ...], int], list[_Share]] = {}
     for share in shares:
         if not any(share.members.values()):
-            continue  # nobody has told its rack
+            continue  # no member has a rack
         alike.setdefault((tuple(share.members.items()), len(share.racks)), []).append(share)
     for group in alike.values():
         if len(group) > 1:
@@ -96,7 +97,7 @@ def _assign_by_rack(shares: Sequence[_Share]) -> None:
 
 
 def _assign_alike(shares: Sequence[_Share]) -> None:
-    """Partition n of all these topics to one member that is near to all of them, if there is one."""
+    """Assigns partition n of all these topics to one member that is in a rack of a replica of each, if there is one."""
     members = list(shares[0].members)
     for partition in range(len(shares[0].racks)):
         for member in members:

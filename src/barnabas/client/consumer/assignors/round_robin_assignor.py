@@ -1,4 +1,5 @@
-"""The round-robin assignor: all partitions of all topics are dealt to the members in turn, past those that do not read the topic."""
+"""The round-robin assignor: assigns all partitions of all topics to the members in turn, skipping members without a subscription to the
+topic."""
 
 from __future__ import annotations
 

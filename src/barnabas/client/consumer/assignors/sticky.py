@@ -1,7 +1,7 @@
-"""What both sticky assignors share: as even as can be first, and then as much as can be where it was.
+"""The common part of both sticky assignors: first as balanced as possible, then with as few moves as possible.
 
-Who owned what is told by the members themselves. Of two that claim a partition the one of the newer generation is believed, and of two of
-the same generation neither. Members that all subscribe to the same topics are served by `sticky_constrained`, others by `sticky_general`.
+The members themselves report the partitions that they owned. If two members claim a partition, the claim of the newer generation counts; in
+the same generation neither counts. `sticky_constrained` serves members that all subscribe to the same topics, `sticky_general` the others.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class MemberData:
-    """What a member says it owned, and since which generation."""
+    """The partitions that a member claims to have owned, and the generation of the claim."""
 
     partitions: tuple[TopicPartition, ...]
     generation: int | None = None
@@ -30,10 +30,10 @@ class MemberData:
 
 @dataclass(slots=True)
 class _Claims:
-    """Every member's claims, once they are settled among the members."""
+    """The claims of all members after conflicts are resolved."""
 
     owned: dict[str, list[TopicPartition]] = field(default_factory=dict)
-    disputed: set[TopicPartition] = field(default_factory=set)  # claimed by several members of one generation
+    disputed: set[TopicPartition] = field(default_factory=set)  # claimed by several members of the same generation
     all_equal: bool = True  # all members subscribe to the same topics
 
 
@@ -50,7 +50,7 @@ class AbstractStickyAssignor(AbstractPartitionAssignor):
     def _assign(
         self, topics: TopicRacks, subscriptions: Mapping[str, Subscription]
     ) -> tuple[dict[str, list[TopicPartition]], dict[TopicPartition, str] | None]:
-        """The assignment, and which partitions go from one member to another, by the new one, if that came out on the way."""
+        """The assignment, and the partitions that change their owner with the new owner, if they were computed."""
         data = {member: self.member_data(subscription) for member, subscription in subscriptions.items()}
         claims = self._settle(topics, subscriptions, data)
         racks = Racks(topics, subscriptions)
@@ -58,8 +58,8 @@ class AbstractStickyAssignor(AbstractPartitionAssignor):
             constrained = ConstrainedAssignment(topics, racks, claims.owned, claims.disputed)
             return constrained.build(), constrained.changing_hands
         older = self._older(data)
-        wanted = {member: subscription.topics for member, subscription in subscriptions.items()}
-        return GeneralAssignment(topics, racks, claims.owned, wanted, older).build(), None
+        topics_by_member = {member: subscription.topics for member, subscription in subscriptions.items()}
+        return GeneralAssignment(topics, racks, claims.owned, topics_by_member, older).build(), None
 
     def _settle(self, topics: TopicRacks, subscriptions: Mapping[str, Subscription], data: Mapping[str, MemberData]) -> _Claims:
         claims = _Claims()
@@ -85,30 +85,37 @@ class AbstractStickyAssignor(AbstractPartitionAssignor):
         member: str,
         generation: int,
     ) -> None:
-        other = owners.get(partition)
-        if other is None:
+        earlier_claimant = owners.get(partition)
+        if earlier_claimant is None:
             claims.owned[member].append(partition)
             owners[partition] = member
             return
-        others = subscriptions[other].generation_id
-        log.warning("Members %s of generation %d and %s of generation %d both claim %s", member, generation, other, others, partition)
-        if generation < others:
+        earlier_generation = subscriptions[earlier_claimant].generation_id
+        log.warning(
+            "Members %s of generation %d and %s of generation %d both claim %s",
+            member,
+            generation,
+            earlier_claimant,
+            earlier_generation,
+            partition,
+        )
+        if generation < earlier_generation:
             return
-        if partition in claims.owned[other]:
-            claims.owned[other].remove(partition)
+        if partition in claims.owned[earlier_claimant]:
+            claims.owned[earlier_claimant].remove(partition)
         owners[partition] = member
-        if generation == others:
+        if generation == earlier_generation:
             claims.disputed.add(partition)
         else:
             claims.owned[member].append(partition)
 
     def _older(self, data: Mapping[str, MemberData]) -> dict[TopicPartition, str]:
-        """Who owned what in a generation before the newest one: a second best place."""
+        """The owners of partitions in an older generation: the second choice for a partition."""
         older: dict[TopicPartition, tuple[int, str]] = {}
-        for member, one in data.items():
-            generation = _or_none(one.generation)
+        for member, claim in data.items():
+            generation = _or_none(claim.generation)
             if generation < self._generation_max:
-                for partition in one.partitions:
+                for partition in claim.partitions:
                     if partition not in older or generation > older[partition][0]:
                         older[partition] = (generation, member)
         return {partition: member for partition, (_, member) in older.items()}

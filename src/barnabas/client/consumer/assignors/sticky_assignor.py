@@ -1,4 +1,4 @@
-"""The sticky assignor of the eager protocol: members remember what they had and tell the leader in their user data."""
+"""The sticky assignor of the eager protocol: members store their assignment and send it to the leader in their user data."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class StickyAssignor(AbstractStickyAssignor):
         return None if self._owned is None else write_user_data(self._owned, self._generation)
 
     def member_data(self, subscription: Subscription) -> MemberData:
-        """Only from the user data: an eager member has given up all it owned by the time it joins."""
+        """Reads only the user data, because an eager member has revoked all its partitions before it joins."""
         return read_user_data(subscription.user_data) if subscription.user_data else MemberData(())
 
 
@@ -53,7 +53,7 @@ def write_user_data(partitions: Collection[TopicPartition], generation: int) -> 
 
 
 def read_user_data(data: bytes) -> MemberData:
-    """Of the first version too, which had no generation. What cannot be read counts as nothing owned."""
+    """Also reads the first version, which had no generation. Data that cannot be read counts as no owned partitions."""
     reader = Reader(data)
     partitions: list[TopicPartition] = []
     try:

@@ -1,7 +1,7 @@
-"""The sticky assignment of members that all subscribe to the same topics: linear, for then a share is known beforehand.
+"""The sticky assignment of members that all subscribe to the same topics. It runs in linear time, because each quota is known in advance.
 
-Of P partitions and C members, P % C members get one more than P // C. Everyone keeps what it owned up to its share; what is left goes to
-those below theirs, round by round, near ones first where racks matter.
+Of P partitions and C members, P % C members get one more than P // C. Each member keeps its partitions up to its quota; the rest goes round
+by round to members below their quota, first to members in a rack of a replica where racks matter.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from barnabas.topic_partition import TopicPartition
 
 class ConstrainedAssignment:
     def __init__(self, topics: TopicRacks, racks: Racks, owned: Mapping[str, list[TopicPartition]], disputed: Set[TopicPartition]) -> None:
-        total = sum(len(each) for each in topics.values())
+        total = sum(len(partitions) for partitions in topics.values())
         self.changing_hands: dict[TopicPartition, str] = {}
         self._topics = topics
         self._racks = racks
@@ -24,49 +24,49 @@ class ConstrainedAssignment:
         self._disputed = disputed
         self._share, self._larger_shares = divmod(total, len(owned))
         self._share_max = self._share + (self._larger_shares > 0)
-        self._larger = 0  # members that have share_max, where that is more than share
+        self._larger = 0  # members with share_max partitions, where that is more than share
         self._result: dict[str, list[TopicPartition]] = {member: [] for member in owned}
         self._given_up: dict[TopicPartition, str] = {}
         self._below: list[str] = []  # members below their share
-        self._at_share: list[str] = []  # members that may get one more
+        self._at_share: list[str] = []  # members that may get one more partition
 
     def build(self) -> dict[str, list[TopicPartition]]:
         for member in self._owned:
             self._keep(member)
-        taken = {partition for partitions in self._result.values() for partition in partitions}
+        kept = {partition for partitions in self._result.values() for partition in partitions}
         every = (TopicPartition(topic, number) for topic in sorted(self._topics) for number in range(len(self._topics[topic])))
-        left = self._racks.rarest_first(partition for partition in every if partition not in taken)
+        unassigned = self._racks.rarest_first(partition for partition in every if partition not in kept)
         self._below.sort()
         self._at_share.sort()
         if self._racks.matter:
-            left = self._deal_near(left)
-        self._deal(left)
+            unassigned = self._deal_near(unassigned)
+        self._deal(unassigned)
         return self._result
 
     def _keep(self, member: str) -> None:
-        mine: list[TopicPartition] = []
+        owned: list[TopicPartition] = []
         for partition in self._owned[member]:
             if self._racks.mismatch(member, partition):
                 self._given_up[partition] = member
             elif partition not in self._disputed:
-                mine.append(partition)
-        mine.sort(key=lambda one: (one.partition, one.topic))
-        if len(mine) < self._share:
-            kept = len(mine)
+                owned.append(partition)
+        owned.sort(key=lambda candidate: (candidate.partition, candidate.topic))
+        if len(owned) < self._share:
+            quota = len(owned)
             self._below.append(member)
-        elif len(mine) >= self._share_max and self._larger < self._larger_shares:
-            kept = self._share_max
+        elif len(owned) >= self._share_max and self._larger < self._larger_shares:
+            quota = self._share_max
             self._count_larger()
         else:
-            kept = self._share
+            quota = self._share
             if self._larger < self._larger_shares:
                 self._at_share.append(member)
-        self._result[member] += mine[:kept]
-        self._given_up |= dict.fromkeys(mine[kept:], member)
+        self._result[member] += owned[:quota]
+        self._given_up |= dict.fromkeys(owned[quota:], member)
 
     def _deal_near(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        """Gives partitions to members that are near and have room; what is left is returned."""
-        left = []
+        """Assigns partitions to members in a rack of a replica that have room; returns the other partitions."""
+        remaining = []
         turn = 0
         for partition in partitions:
             index = self._racks.next_near(partition, self._below, turn)
@@ -81,11 +81,11 @@ class ConstrainedAssignment:
                     self._count_larger()
                 self._give(partition, member)
             else:
-                left.append(partition)
-        return left
+                remaining.append(partition)
+        return remaining
 
     def _turn_after(self, index: int) -> int:
-        """Whose turn it is when the member at `index` of those below their share gets one."""
+        """The next turn after the member at `index` of `_below` gets a partition."""
         member = self._below[index]
         count = len(self._result[member]) + 1
         if count >= self._share:

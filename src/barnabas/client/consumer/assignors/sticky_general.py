@@ -1,7 +1,7 @@
-"""The sticky assignment of members whose subscriptions differ: partitions are moved, one at a time, until no move makes it more even.
+"""The sticky assignment of members whose subscriptions differ: moves partitions one at a time until no move improves the balance.
 
-Everyone keeps what it owned and may still have; what nobody has goes to the member with the fewest that may have it. A result that came
-out no more even than it was before is thrown away.
+Each member keeps the partitions that it owned and may still have. A partition without an owner goes to the member with the fewest
+partitions that may have it. A result that is no more balanced than the previous assignment is discarded.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from barnabas.client.consumer.assignors.assignor import TopicRacks
 from barnabas.client.consumer.assignors.sticky_racks import Racks
 from barnabas.topic_partition import TopicPartition
 
-Owned = dict[str, dict[TopicPartition, None]]  # by member, in the order in which it got them
+Owned = dict[str, dict[TopicPartition, None]]  # by member, in the order of assignment
 
 
 class GeneralAssignment:
@@ -22,7 +22,7 @@ class GeneralAssignment:
         topics: TopicRacks,
         racks: Racks,
         owned: Mapping[str, Iterable[TopicPartition]],
-        wanted: Mapping[str, Sequence[str]],
+        topics_by_member: Mapping[str, Sequence[str]],
         older: Mapping[TopicPartition, str],
     ) -> None:
         self._topics = topics
@@ -30,28 +30,28 @@ class GeneralAssignment:
         self._older = older
         self._members_of: dict[str, list[str]] = {topic: [] for topic in topics}
         self._topics_of: dict[str, frozenset[str]] = {}
-        for member, subscribed in wanted.items():
+        for member, subscribed in topics_by_member.items():
             self._topics_of[member] = frozenset(topic for topic in subscribed if topic in topics)
             for topic in self._topics_of[member]:
                 self._members_of[topic].append(member)
-        self._room = {member: sum(len(topics[topic]) for topic in of) for member, of in self._topics_of.items()}
+        self._room = {member: sum(len(topics[topic]) for topic in topic_names) for member, topic_names in self._topics_of.items()}
         self._owned: Owned = {member: dict.fromkeys(partitions) for member, partitions in owned.items()}
         self._owner = {partition: member for member, partitions in self._owned.items() for partition in partitions}
-        self._order: list[tuple[int, str]] = []  # members that take part, those with the fewest first
+        self._order: list[tuple[int, str]] = []  # members that take part, those with the fewest partitions first
         self._moves = _Moves()
 
     def build(self) -> dict[str, list[TopicPartition]]:
-        must_revoke = self._drop_what_is_not_wanted()
-        held = {partition for partitions in self._owned.values() for partition in partitions}
+        must_revoke = self._drop_unsubscribed()
+        assigned = {partition for partitions in self._owned.values() for partition in partitions}
         names = sorted(self._topics, key=lambda topic: (len(self._members_of[topic]), topic))
         every = [TopicPartition(topic, number) for topic in names for number in range(len(self._topics[topic]))]
-        unassigned = [partition for partition in every if partition not in held]
+        unassigned = [partition for partition in every if partition not in assigned]
         self._order = sorted((len(partitions), member) for member, partitions in self._owned.items())
         self._balance(every, unassigned, must_revoke)
         return {member: list(partitions) for member, partitions in self._owned.items()}
 
-    def _drop_what_is_not_wanted(self) -> bool:
-        """True if a member has to give up a partition that another may have."""
+    def _drop_unsubscribed(self) -> bool:
+        """Drops owned partitions that the member may no longer have; True if there were any."""
         dropped = False
         for member, partitions in self._owned.items():
             for partition in list(partitions):
@@ -70,17 +70,17 @@ class GeneralAssignment:
         set_aside = {member: self._owned.pop(member) for member in fixed}
         before = {member: dict(partitions) for member, partitions in self._owned.items()}
         if not must_revoke:
-            self._improve(new)  # what has no owner yet costs nothing to move
+            self._improve(new)  # a partition without an owner costs nothing to move
         moved = self._improve(movable)
         if not initial and moved and _unevenness(self._owned) >= _unevenness(before):
             self._owned = before
         self._owned |= set_aside
 
     def _assign(self, partitions: Iterable[TopicPartition]) -> None:
-        left = [one for one in partitions if self._members_of[one.topic]]
+        assignable = [partition_to_assign for partition_to_assign in partitions if self._members_of[partition_to_assign.topic]]
         if self._racks.matter:
-            left = [one for one in left if not self._assign_one(one, near=True)]
-        for partition in left:
+            assignable = [partition_to_assign for partition_to_assign in assignable if not self._assign_one(partition_to_assign, near=True)]
+        for partition in assignable:
             self._assign_one(partition, near=False)
 
     def _assign_one(self, partition: TopicPartition, near: bool) -> bool:
@@ -92,9 +92,9 @@ class GeneralAssignment:
         return False
 
     def _takes_part(self, member: str) -> bool:
-        """A member that has all it may have, and shares none of it with others, is settled."""
-        held = self._owned[member]
-        return len(held) < self._room[member] or any(len(self._members_of[one.topic]) > 1 for one in held)
+        """Whether a member can gain or lose partitions: not if it has all it may have and no other member may have any of them."""
+        owned = self._owned[member]
+        return len(owned) < self._room[member] or any(len(self._members_of[partition.topic]) > 1 for partition in owned)
 
     def _improve(self, partitions: Sequence[TopicPartition]) -> bool:
         moved = False
@@ -115,7 +115,7 @@ class GeneralAssignment:
         if previous in self._owned and count > len(self._owned[previous]) + 1:
             self._move(partition, previous)
             return True
-        if any(count > len(self._owned[other]) + 1 for other in self._members_of[partition.topic]):
+        if any(count > len(self._owned[candidate]) + 1 for candidate in self._members_of[partition.topic]):
             self._move(partition, next(member for _, member in self._order if partition.topic in self._topics_of[member]))
             return True
         return False
@@ -129,7 +129,7 @@ class GeneralAssignment:
         self._owner[partition] = to
 
     def _balanced(self) -> bool:
-        """Whether no member could take a partition from one that has at least two more."""
+        """Whether no member could take a partition from a member that has at least two more."""
         if not self._order or self._order[0][0] >= self._order[-1][0] - 1:
             return True
         for count, member in self._order:
@@ -149,7 +149,8 @@ class GeneralAssignment:
 
 
 class _Moves:
-    """Which partitions have moved between whom, so that none of a topic goes back where another of it came from."""
+    """The moves of partitions between members. It prevents two partitions of a topic from moving in opposite directions between two
+    members."""
 
     def __init__(self) -> None:
         self._moved: dict[TopicPartition, tuple[str, str]] = {}
@@ -165,7 +166,7 @@ class _Moves:
             self._by_pair.setdefault((partition.topic, source, to), {})[partition] = None
 
     def instead_of(self, partition: TopicPartition, source: str, to: str) -> TopicPartition:
-        """The partition to move: rather one that would go back to where it was."""
+        """The partition to move: preferably one that returns to its previous member."""
         if partition in self._moved:
             source = self._moved[partition][0]
         return next(iter(self._by_pair.get((partition.topic, to, source), ())), partition)

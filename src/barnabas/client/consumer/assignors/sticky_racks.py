@@ -1,4 +1,4 @@
-"""Who is near to what, for the sticky assignors; says nothing where racks make no difference."""
+"""The racks of members and partitions for the sticky assignors; empty where racks make no difference."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ class Racks:
     def __init__(self, topics: TopicRacks, subscriptions: Mapping[str, Subscription]) -> None:
         members = {member: subscription.rack_id for member, subscription in subscriptions.items() if subscription.rack_id}
         consumers = Counter(members.values())
-        # Even where racks do not matter, partitions that few members are near to go first.
+        # Also where racks do not matter, partitions with few members in their racks are assigned first.
         self._consumers_near: dict[TopicPartition, int] = {}
         partitions: dict[TopicPartition, frozenset[str]] = {}
         if members:
-            for topic, each in topics.items():
-                for number, racks in enumerate(each):
+            for topic, racks_by_partition in topics.items():
+                for number, racks in enumerate(racks_by_partition):
                     partitions[TopicPartition(topic, number)] = racks
-            self._consumers_near = {one: sum(consumers[rack] for rack in racks) for one, racks in partitions.items()}
+            self._consumers_near = {partition: sum(consumers[rack] for rack in racks) for partition, racks in partitions.items()}
         matter = racks_matter(consumers, partitions.values())
         self.of_member: dict[str, str] = members if matter else {}
         self.of_partition: dict[TopicPartition, frozenset[str]] = partitions if matter else {}
@@ -34,10 +34,10 @@ class Racks:
         return rack is not None and rack not in self.of_partition.get(partition, ())
 
     def rarest_first(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-        return sorted(partitions, key=lambda one: self._consumers_near.get(one, 0))
+        return sorted(partitions, key=lambda partition: self._consumers_near.get(partition, 0))
 
     def next_near(self, partition: TopicPartition, members: Sequence[str], first: int) -> int | None:
-        """The index of the next member that is near, from `first` on and round."""
+        """The index of the next member in a rack of a replica, starting at `first` and wrapping around."""
         racks = self.of_partition.get(partition, frozenset())
         for step in range(len(members)):
             index = (first + step) % len(members)

@@ -1,1 +1,1 @@
-"""Fetching: from the request for records to what a poll returns."""
+"""Fetching: from the Fetch request to the records that a poll returns."""

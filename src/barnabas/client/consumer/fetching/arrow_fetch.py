@@ -1,6 +1,6 @@
-"""Fetched batches as Arrow record batches, for `poll_arrow`: no Python object per record, and no deserializer.
+"""Fetched batches as Arrow record batches, for `poll_arrow`: without a Python object per record and without a deserializer.
 
-Needs pyarrow and numpy, which nothing else of the clients does; so this module is imported when it is first asked for.
+Needs pyarrow and numpy, which the rest of the clients does not need. So this module is imported at its first use.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ except ImportError as missing:
 from barnabas.client.consumer.fetching.completed_fetch import CompletedFetch
 from barnabas.records.columns.columns import HEADERS_TYPE, TIMESTAMP_TYPE, decode
 
-# What poll_arrow gives: the names and types of Spark's Kafka source, and the leader epoch.
+# The schema of poll_arrow: the names and types of Spark's Kafka source, and the leader epoch.
 ARROW_SCHEMA: Final = pa.schema(
     [
         pa.field("topic", pa.dictionary(pa.int32(), pa.string())),
@@ -33,7 +33,7 @@ ARROW_SCHEMA: Final = pa.schema(
 
 
 class ArrowTaker:
-    """Takes what is left of a fetch as one Arrow batch."""
+    """Takes the remaining records of a fetch as one Arrow batch."""
 
     def __init__(self, *, check_crcs: bool, read_committed: bool) -> None:
         self._check_crcs = check_crcs

@@ -1,9 +1,10 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""What one fetch brought of one partition, and how records are made of it.
+"""The fetched data of one partition, and its decoding into records.
 
-The fetcher keeps it until a poll asks for records; then `take` decodes as many as the poll wants, in the thread that polls, and stands
-where it stopped. Batches are checked, those of aborted transactions and control batches passed over. This is the innermost loop of a
-consumer: one object per record, varints read in place. Nothing here knows of positions of the consumer, of time or of the network.
+The fetcher buffers it until a poll needs records. Then `take` decodes as many records as the poll may return, in the polling thread, and
+continues there at the next call. Batches are validated; control batches and batches of aborted transactions are skipped. This is the
+innermost loop of a consumer: one object per record, varints read in place. The module does not depend on consumer positions, time or the
+network.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from barnabas.topic_partition import TopicPartition
 
 Deserialize = Callable[[str, bytes | None, list[Header] | None], Any]
 
-# How a key or value is made of its bytes; the first two need no call.
+# How a key or value is made of its bytes. The first two need no call of a deserializer.
 AS_BYTES: Final = 0
 AS_UTF8: Final = 1
 BY_CALL: Final = 2
@@ -39,7 +40,7 @@ _TIMESTAMP_TYPES: Final = {kind.value: kind for kind in TimestampType}
 
 
 class Decoding:
-    """How records are read: the same for all fetches of a consumer."""
+    """How records are decoded; the same for all fetches of a consumer."""
 
     def __init__(
         self,
@@ -59,7 +60,7 @@ class Decoding:
 
 
 class CompletedFetch:
-    """`error_code` is that of the partition in the response; where it is not 0 there is nothing to take."""
+    """`error_code` is the partition's error code in the response. If it is not 0 there are no records."""
 
     def __init__(
         self,
@@ -85,7 +86,7 @@ class CompletedFetch:
         self.records_read: int = 0
         self.bytes_read: int = 0
         self._batches, self._damage = read_intact_batches(self.data, self.start, self.end)
-        self.end_offset: int = fetch_offset  # where the fetch after this one begins
+        self.end_offset: int = fetch_offset  # the offset at which the next fetch begins
         if len(self._batches) > 0:
             self.end_offset = max(fetch_offset, int(self._batches[-1].last_offset) + 1)
         self._next_batch: int = 0
@@ -93,9 +94,9 @@ class CompletedFetch:
         self._body: bytes = b""
         self._at: int = 0
         self._body_end: int = 0
-        self._left: int = 0  # records of the batch not yet looked at
+        self._left: int = 0  # records of the batch that are not decoded yet
         self._legacy: list[Record] = []
-        self._waiting: list[tuple[int, int]] = list(self.aborted)  # aborted transactions: the one that begins first stands last
+        self._waiting: list[tuple[int, int]] = list(self.aborted)  # aborted transactions, the one that begins first at the end of the list
         self._aborted_producers: set[int] = set()
 
     @property
@@ -104,7 +105,7 @@ class CompletedFetch:
 
     @property
     def has_no_whole_batch(self) -> bool:
-        """Bytes came, but not enough for one batch: nothing that Kafka's brokers do."""
+        """Whether there are bytes but no complete batch. Kafka's brokers never send this."""
         return self.size > 0 and len(self._batches) == 0 and self._damage is None
 
     @property
@@ -112,7 +113,7 @@ class CompletedFetch:
         return self._damage is not None
 
     def drain(self) -> None:
-        """The rest is not wanted any more."""
+        """Discards the remaining records."""
         self.is_consumed = True
         self._left = 0
         self._legacy = []
@@ -123,7 +124,7 @@ class CompletedFetch:
         self._next_batch = 0
 
     def take(self, most: int, decoding: Decoding) -> list[ConsumerRecord[Any, Any]]:
-        """The next records, `most` at most. What is wrong with one is raised when no good one stands before it, and each time again."""
+        """The next records, at most `most`. An invalid record raises its error if no valid record precedes it, and again at each call."""
         taken: list[ConsumerRecord[Any, Any]] = []
         if self.is_consumed:
             return taken
@@ -153,7 +154,7 @@ class CompletedFetch:
         return taken
 
     def take_all_offsets(self, next_offset: int) -> None:
-        """Somebody else has decoded everything up to `next_offset`."""
+        """Skips the records below `next_offset`, which the caller has decoded."""
         for batch in self._batches:
             if batch.base_offset < next_offset:
                 self.last_epoch = int(batch.leader_epoch)
@@ -165,7 +166,7 @@ class CompletedFetch:
             self._rewind()
 
     def _rewind(self) -> None:
-        """To before the first batch: what is below the next offset is passed over when it is met again."""
+        """Moves back before the first batch. Records below the next offset are skipped when they are read again."""
         self._next_batch = 0
         self._left = 0
         self._legacy = []
@@ -173,13 +174,14 @@ class CompletedFetch:
         self._aborted_producers = set()
 
     def _finish(self) -> None:
-        """Compaction may have removed the last records of the last batch: what follows it is next all the same."""
+        """Advances past the last batch. Compaction may have removed its last records, but the next offset is still the one after the
+        batch."""
         if self._batch is not None:
             self.next_fetch_offset = max(self.next_fetch_offset, int(self._batch.last_offset) + 1)
         self.drain()
 
     def _open_batch(self, decoding: Decoding) -> bool:
-        """Go to the next batch that may be shown; False at the end."""
+        """Moves to the next visible batch; False at the end."""
         if self._next_batch == len(self._batches):
             if self._damage is not None:
                 raise self._damage
@@ -202,7 +204,7 @@ class CompletedFetch:
         return True
 
     def _is_hidden(self, batch: Batch) -> bool:
-        """Whether a read_committed consumer passes the batch over, decided batch by batch in the order of the log."""
+        """Whether a read_committed consumer skips the batch. Called for each batch in log order."""
         while len(self._waiting) > 0 and self._waiting[-1][0] <= batch.last_offset:
             self._aborted_producers.add(self._waiting.pop()[1])
         if batch.is_control:
@@ -224,14 +226,15 @@ class CompletedFetch:
         self._left = int(batch.count)
 
     def _walk(self, taken: list[ConsumerRecord[Any, Any]], most: i64, decoding: Decoding) -> None:
-        """Varints of one and two bytes, nearly all there are, are read in place: calls would take half the time of the walk."""
+        """Decodes records. Varints of one and two bytes, which are nearly all, are read in place: calls would take half the time of this
+        loop."""
         batch = self._batch
         assert batch is not None
         body = self._body
         end: i64 = self._body_end
         topic = self.topic
         partition = self.partition
-        first_wanted: i64 = self.next_fetch_offset
+        first_offset: i64 = self.next_fetch_offset
         base_offset: i64 = batch.base_offset
         base_timestamp: i64 = batch.base_timestamp
         timestamp_type = _TIMESTAMP_TYPES[int(batch.timestamp_type)]
@@ -242,10 +245,10 @@ class CompletedFetch:
         value_how = decoding.value_how
         start: i64 = self._at
         at: i64 = start
-        done: i64 = start  # behind the last record that was made, or passed over
+        done: i64 = start  # the end of the last record that was decoded or skipped
         left: i64 = self._left
         room: i64 = most
-        next_offset: i64 = first_wanted
+        next_offset: i64 = first_offset
         byte: i64 = 0
         size: i64 = 0
         timestamp_delta: i64 = 0
@@ -266,7 +269,7 @@ class CompletedFetch:
                 record_end: i64 = at + size
                 if size < 0 or record_end > end:
                     raise InvalidRecord("Incorrect declared batch size, premature EOF reached")
-                at += 1  # the attributes, none of which has a meaning yet
+                at += 1  # the attributes, which have no meaning yet
 
                 byte = body[at]
                 if byte < 0x80:
@@ -289,7 +292,7 @@ class CompletedFetch:
                 else:
                     offset_delta, at = read_varint(body, at)
                 offset: i64 = base_offset + offset_delta
-                if offset < first_wanted:
+                if offset < first_offset:
                     at = record_end
                     done = at
                     left -= 1
@@ -351,7 +354,7 @@ class CompletedFetch:
             self.next_fetch_offset = int(next_offset)
 
     def _take_legacy(self, taken: list[ConsumerRecord[Any, Any]], most: int, decoding: Decoding) -> None:
-        """Formats v0 and v1 are rare enough to go record by record."""
+        """Decodes record by record, because the formats v0 and v1 are rare."""
         while len(self._legacy) > 0 and most > 0:
             record = self._legacy[0]
             key_bytes = record.key
@@ -387,12 +390,12 @@ class CompletedFetch:
         timestamp: int,
         timestamp_type: TimestampType,
     ) -> Any:
-        given = key if is_key else value
+        data = key if is_key else value
         how = decoding.key_how if is_key else decoding.value_how
-        if given is None or how == AS_BYTES:
-            return given
+        if data is None or how == AS_BYTES:
+            return data
         if how == AS_UTF8:
-            return given.decode("utf-8", "replace")
+            return data.decode("utf-8", "replace")
         return self._deserialized(decoding, is_key, key, value, _NO_HEADERS, offset, timestamp, timestamp_type)
 
     def _deserialized(
@@ -428,7 +431,7 @@ class CompletedFetch:
 
 
 def _caused(error: KafkaError, cause: Exception) -> KafkaError:
-    """The error with its cause set by hand: compiled code does not set it where it raises `from`."""
+    """Sets the cause of an error explicitly: compiled code does not set it for `raise … from`."""
     error.__cause__ = cause
     return error
 
@@ -439,7 +442,7 @@ def _is_abort_marker(data: bytes, batch: Batch) -> bool:
 
 
 def _read_field(body: bytes, start: i64, record_end: i64) -> tuple[bytes | None, i64]:
-    """A key or a value, which has its length before it (null if that is below 0), and where it ends."""
+    """A key or a value, and the position after it. The length precedes the bytes; a negative length means null."""
     at: i64 = start
     size: i64 = 0
     byte: i64 = body[at]
@@ -466,7 +469,7 @@ def _read_headers(body: bytes, start: i64, count: i64, record_end: i64) -> tuple
     if count > record_end - start:
         raise InvalidRecord(f"Found invalid number of record headers. {count} is larger than the remaining size of the buffer")
     skip_headers(body, start, count, record_end)
-    found: list[Header] = []
+    headers: list[Header] = []
     at: i64 = start
     left: i64 = count
     while left > 0:
@@ -475,9 +478,9 @@ def _read_headers(body: bytes, start: i64, count: i64, record_end: i64) -> tuple
         at += size
         size, at = read_varint(body, at)
         if size < 0:
-            found.append((name, None))
+            headers.append((name, None))
         else:
-            found.append((name, body[at : at + size]))
+            headers.append((name, body[at : at + size]))
             at += size
         left -= 1
-    return tuple(found), at
+    return tuple(headers), at

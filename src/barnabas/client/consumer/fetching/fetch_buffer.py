@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""What has been fetched and not yet been returned by a poll, in the order it came.
+"""Fetched data that no poll has returned yet, in arrival order.
 
-The loop puts fetches in, the thread that polls takes records out of them; both hold the lock of the SubscriptionState while they touch
-this. It is bounded: the fetcher asks `size_bytes` and `may_fetch` before it asks a broker for more.
+The event loop adds fetches, and the polling thread takes records out of them; both hold the lock of the SubscriptionState meanwhile. The
+buffer is bounded: the fetcher checks `size_bytes` and `is_full_for` before it sends another fetch.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 from barnabas.client.consumer.fetching.completed_fetch import CompletedFetch
 from barnabas.topic_partition import TopicPartition
 
-# One fetch that is being read, and one behind it so that the next poll need not wait.
+# One fetch that is being read, and one after it so that the next poll does not wait.
 FETCHES_PER_PARTITION_MAX: Final = 2
 
 
@@ -33,54 +33,54 @@ class FetchBuffer:
         self.size_bytes += fetch.size
 
     def first(self, passing_over: Collection[CompletedFetch] = ()) -> CompletedFetch | None:
-        """The next to be read; those to be passed over are of paused partitions."""
+        """The next fetch to read; `passing_over` are fetches of paused partitions."""
         for fetch in self._queue:
             if fetch not in passing_over:
                 return fetch
         return None
 
     def to_end(self, fetches: Iterable[CompletedFetch]) -> None:
-        """Those of them that are still here, in the order they were in."""
+        """Moves the given fetches that are still buffered to the end, in their order."""
         for fetch in fetches:
             if fetch in self._queue:
                 self._queue.remove(fetch)
                 self._queue.append(fetch)
 
     def remove(self, partition: TopicPartition, fetch: CompletedFetch) -> None:
-        """It is used up, or of no use; the partition may be gone already."""
-        mine = self._of_partition.get(partition)
-        if mine is None or fetch not in mine:
+        """Removes a fetch that is consumed or useless. The partition may be removed already."""
+        fetches = self._of_partition.get(partition)
+        if fetches is None or fetch not in fetches:
             return
-        mine.remove(fetch)
-        if not mine:
+        fetches.remove(fetch)
+        if not fetches:
             del self._of_partition[partition]
         self._queue.remove(fetch)
         self.size_bytes -= fetch.size
 
     def is_full_for(self, partition: TopicPartition) -> bool:
-        """Whether there is enough of a partition for now, or something in its way that a poll has to settle."""
-        mine = self._of_partition.get(partition)
-        return mine is not None and (len(mine) >= FETCHES_PER_PARTITION_MAX or mine[-1].error_code != 0 or mine[-1].is_damaged)
+        """Whether enough is buffered of a partition, or its last fetch has an error that a poll must handle first."""
+        fetches = self._of_partition.get(partition)
+        return fetches is not None and (len(fetches) >= FETCHES_PER_PARTITION_MAX or fetches[-1].error_code != 0 or fetches[-1].is_damaged)
 
     def next_offset(self, partition: TopicPartition, position: int) -> int:
-        """Where to fetch from, given the position: behind what is here already, if that goes on from the position."""
-        mine = self._of_partition.get(partition)
-        if mine is None or not mine[0].fetch_offset <= position <= mine[0].end_offset:
+        """The offset of the next fetch: after the buffered data if that continues from the position, otherwise the position."""
+        fetches = self._of_partition.get(partition)
+        if fetches is None or not fetches[0].fetch_offset <= position <= fetches[0].end_offset:
             return position
-        expected = mine[0].fetch_offset
-        for fetch in mine:
+        expected = fetches[0].fetch_offset
+        for fetch in fetches:
             if fetch.fetch_offset != expected:
                 return position
             expected = fetch.end_offset
         return expected
 
-    def has_any(self, wanted: Callable[[TopicPartition], bool]) -> bool:
-        return any(wanted(partition) for partition in self._of_partition)
+    def has_any(self, predicate: Callable[[TopicPartition], bool]) -> bool:
+        return any(predicate(partition) for partition in self._of_partition)
 
     def retain(self, partitions: Iterable[TopicPartition]) -> None:
-        """Drops what is of other partitions."""
-        kept = set(partitions)
-        for partition in [partition for partition in self._of_partition if partition not in kept]:
+        """Drops the fetches of all other partitions."""
+        retained = set(partitions)
+        for partition in [partition for partition in self._of_partition if partition not in retained]:
             self.drop(partition)
 
     def drop(self, partition: TopicPartition) -> None:

@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""From what was fetched to what a poll returns: `max.poll.records` at most, and positions moved accordingly.
+"""Collects the records that a poll returns from the fetched data, at most `max.poll.records`, and advances the positions.
 
-Runs in the thread that polls. Errors of partitions that only the application can settle are raised here, but never in place of records
-that were found before. What no longer fits the position, since somebody has sought elsewhere or the partition is gone, is dropped.
+Runs in the polling thread. Partition errors that only the application can handle are raised here, but records before the error are returned
+first. Data that no longer matches the position, because of a seek or a revocation, is discarded.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from barnabas.topic_partition import TopicPartition
 
 _log: Final = logging.getLogger(__name__)
 
-# Takes what it wants of a fetch, `most` records at most: a list of records, or an Arrow batch. Gives it and how many records it has.
+# Takes at most `most` records of a fetch: a list of records, or an Arrow batch. Returns it and its number of records.
 Take = Callable[[CompletedFetch, int], tuple[Any, int]]
 
 
 class Collected:
-    """What one poll found, by partition; `advanced`: a position moved, even if there was nothing to show."""
+    """The records of one poll, by partition. `advanced` means that a position moved, possibly without a visible record."""
 
     __slots__ = ("advanced", "by_partition", "count", "finished", "next_offsets")
 
@@ -39,7 +39,7 @@ class Collected:
         self.next_offsets: dict[TopicPartition, OffsetAndMetadata] = {}
         self.count = 0
         self.advanced = False
-        self.finished = False  # a fetch was used up: there is room for another
+        self.finished = False  # a fetch was consumed: there is room for another
 
     @property
     def is_empty(self) -> bool:
@@ -64,11 +64,11 @@ class FetchCollector:
         self._max_poll_records = max_poll_records
 
     def collect(self, most: int | None = None) -> Collected:
-        """Records for a poll."""
+        """The records for a poll."""
         return self._collect(most or self._max_poll_records, self._records)
 
     def collect_by(self, take: Take, most: int) -> Collected:
-        """The same with another way of taking."""
+        """Like `collect`, with another way of taking records."""
         return self._collect(most, take)
 
     def _records(self, fetch: CompletedFetch, most: int) -> tuple[list[ConsumerRecord[Any, Any]], int]:
@@ -76,12 +76,12 @@ class FetchCollector:
         return records, len(records)
 
     def _collect(self, most: int, take: Take) -> Collected:
-        found = Collected()
+        collected = Collected()
         paused: list[CompletedFetch] = []
         moved: list[TopicPartition] = []
         buffer = self._buffer
         try:
-            while found.count < most:
+            while collected.count < most:
                 with self._lock:
                     fetch = buffer.first(paused)
                 if fetch is None:
@@ -90,15 +90,15 @@ class FetchCollector:
                 if self._subscriptions.is_paused(partition):
                     paused.append(fetch)
                     continue
-                if not fetch.is_initialized and not self._initialize(fetch, partition, found):
+                if not fetch.is_initialized and not self._initialize(fetch, partition, collected):
                     continue
-                self._take(fetch, partition, most - found.count, take, found)
+                self._take(fetch, partition, most - collected.count, take, collected)
                 if fetch.is_consumed:
                     if fetch.bytes_read > 0:
                         moved.append(partition)
-                    self._finish(partition, fetch, found)
+                    self._finish(partition, fetch, collected)
         except KafkaError:
-            if found.is_empty:
+            if collected.is_empty:
                 raise
         finally:
             if paused:
@@ -106,9 +106,9 @@ class FetchCollector:
                     buffer.to_end(paused)
             if moved:
                 self._subscriptions.move_to_end(moved)
-        return found
+        return collected
 
-    def _take(self, fetch: CompletedFetch, partition: TopicPartition, most: int, take: Take, found: Collected) -> None:
+    def _take(self, fetch: CompletedFetch, partition: TopicPartition, most: int, take: Take, collected: Collected) -> None:
         state = self._subscriptions.state_or_none(partition)
         before = None if state is None or not state.is_fetchable else state.position
         if state is None or before is None or before.offset != fetch.next_fetch_offset:
@@ -117,41 +117,41 @@ class FetchCollector:
             return
         taken, count = take(fetch, most)
         with self._lock:
-            # The loop may have seen another leader, or a revocation, in the meantime.
+            # The event loop may have processed a new leader or a revocation in the meantime.
             now = state.position
             if now is None or now.offset != before.offset or not state.is_fetchable:
                 fetch.drain()
                 return
             if fetch.next_fetch_offset > now.offset:
                 state.position = FetchPosition(fetch.next_fetch_offset, fetch.last_epoch, now.leader_id, now.leader_epoch)
-                found.advanced = True
-                found.next_offsets[partition] = OffsetAndMetadata(fetch.next_fetch_offset, "", epoch_or_none(fetch.last_epoch))
+                collected.advanced = True
+                collected.next_offsets[partition] = OffsetAndMetadata(fetch.next_fetch_offset, "", epoch_or_none(fetch.last_epoch))
         if count > 0:
-            known = found.by_partition.get(partition)
-            if known is None:
-                found.by_partition[partition] = taken
+            previous = collected.by_partition.get(partition)
+            if previous is None:
+                collected.by_partition[partition] = taken
             else:
-                known.extend(taken)
-            found.count += count
+                previous.extend(taken)
+            collected.count += count
 
-    def _finish(self, partition: TopicPartition, fetch: CompletedFetch, found: Collected) -> None:
+    def _finish(self, partition: TopicPartition, fetch: CompletedFetch, collected: Collected) -> None:
         with self._lock:
             self._buffer.remove(partition, fetch)
         if fetch.records_read > 0:
             self._metrics.consumed(partition, fetch.records_read, fetch.bytes_read)
-        found.finished = True
+        collected.finished = True
 
-    def _initialize(self, fetch: CompletedFetch, partition: TopicPartition, found: Collected) -> bool:
-        """Whether the fetch is one to take records of; otherwise it is dropped."""
+    def _initialize(self, fetch: CompletedFetch, partition: TopicPartition, collected: Collected) -> bool:
+        """Whether records can be taken of the fetch; otherwise it is dropped."""
         position = self._subscriptions.valid_position(partition) if self._subscriptions.is_assigned(partition) else None
         if position is None or position.offset != fetch.fetch_offset:
             _log.debug("Discarding stale fetch response for partition %s since its offset is not the expected one", partition)
-            self._finish(partition, fetch, found)
+            self._finish(partition, fetch, collected)
             return False
         try:
             if fetch.error_code != 0:
                 self._settle_error(fetch, partition, position)
-                self._finish(partition, fetch, found)
+                self._finish(partition, fetch, collected)
                 self._subscriptions.move_to_end([partition])
                 return False
             if fetch.has_no_whole_batch:
@@ -160,9 +160,9 @@ class FetchCollector:
                     "from the server, but no complete records were found."
                 )
         except KafkaError:
-            # What stands before it is returned first; then it is raised, and once only if it holds no data.
-            if found.is_empty and fetch.size == 0:
-                self._finish(partition, fetch, found)
+            # Records before the error are returned first; then it is raised. It is raised only once if the fetch holds no data.
+            if collected.is_empty and fetch.size == 0:
+                self._finish(partition, fetch, collected)
             raise
         fetch.is_initialized = True
         return True

@@ -1,6 +1,6 @@
-"""What a consumer measures of its fetches, under Kafka's names (group consumer-fetch-manager-metrics).
+"""The fetch metrics of a consumer under Kafka's names (group consumer-fetch-manager-metrics).
 
-Recorded once for each fetch, when it has been used up, and not for each poll; what a partition lags is worked out when it is looked at.
+Values are recorded once per fetch, when it is consumed, and not once per poll. The lag of a partition is computed when the metric is read.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ Distance = Callable[[TopicPartition], int | None]
 
 
 class FetchMetrics:
-    """`lag_of` and `lead_of` tell how far a position is from the end and from the beginning of the log, as far as that is known;
-    `replica_of` which replica is read from, where that is not the leader."""
+    """`lag_of` and `lead_of` return the distance of a position to the end and to the start of the log, or None; `replica_of` returns the
+    replica that is fetched from if it is not the leader."""
 
     def __init__(self, metrics: Metrics, lag_of: Distance, lead_of: Distance, replica_of: Distance) -> None:
         self._metrics = metrics
@@ -46,7 +46,7 @@ class FetchMetrics:
         self._of_topic: dict[str, _TopicSensors] = {}
 
     def fetched(self, sizes: Mapping[str, int], latency_ms: float, throttle_ms: int) -> None:
-        """A response came, with so many bytes of each topic."""
+        """Records a response with the given number of bytes of each topic."""
         now_ms = self._clock.monotonic_ms()
         self._fetches.record(1, now_ms)
         self._sizes.record(sum(sizes.values()), now_ms)
@@ -56,7 +56,7 @@ class FetchMetrics:
         self._throttle.record(throttle_ms, now_ms)
 
     def consumed(self, partition: TopicPartition, records: int, size: int) -> None:
-        """What a fetch brought of a partition has been used up."""
+        """Records that the fetched data of a partition is consumed."""
         now_ms = self._clock.monotonic_ms()
         self._records.record(records, now_ms)
         self._per_request.record(records, now_ms)
@@ -75,12 +75,12 @@ class FetchMetrics:
             lead_sensor.record(lead, now_ms)
 
     def retain(self, partitions: set[TopicPartition]) -> None:
-        """Partitions that are not assigned any more are not measured any more."""
+        """Removes the metrics of partitions that are no longer assigned."""
         for partition in [partition for partition in list(self._of_partition) if partition not in partitions]:
             del self._of_partition[partition]
-            for what in ("records-lag", "records-lead"):
-                self._metrics.remove_sensor(f"{partition}.{what}")
-                self._metrics.remove(self._metrics.metric_name(what, GROUP, **_tags(partition)))
+            for metric in ("records-lag", "records-lead"):
+                self._metrics.remove_sensor(f"{partition}.{metric}")
+                self._metrics.remove(self._metrics.metric_name(metric, GROUP, **_tags(partition)))
             self._metrics.remove(self._metrics.metric_name("preferred-read-replica", GROUP, **_tags(partition)))
         for partition in partitions:
             self._sensors(partition)
@@ -88,39 +88,39 @@ class FetchMetrics:
             self._of_topic.pop(topic).remove(self._metrics)
 
     def _topic(self, topic: str) -> _TopicSensors:
-        found = self._of_topic.get(topic)
-        if found is None:
-            found = self._of_topic[topic] = _TopicSensors(self._metrics, topic)
-        return found
+        sensors = self._of_topic.get(topic)
+        if sensors is None:
+            sensors = self._of_topic[topic] = _TopicSensors(self._metrics, topic)
+        return sensors
 
     def _sensors(self, partition: TopicPartition) -> tuple[Sensor, Sensor]:
-        found = self._of_partition.get(partition)
-        if found is None:
+        sensors = self._of_partition.get(partition)
+        if sensors is None:
             window = (self._metrics.samples, self._metrics.window_ms)
             replica_name = self._metrics.metric_name("preferred-read-replica", GROUP, **_tags(partition))
             self._metrics.gauge(replica_name, lambda: -1 if (replica := self._replica_of(partition)) is None else replica)
-            found = self._of_partition[partition] = (
+            sensors = self._of_partition[partition] = (
                 self._partition_sensor(partition, "records-lag", "max", Max(*window), self._lag_of),
                 self._partition_sensor(partition, "records-lead", "min", Min(*window), self._lead_of),
             )
-        return found
+        return sensors
 
-    def _partition_sensor(self, partition: TopicPartition, what: str, extreme: str, stat: Stat, now: Distance) -> Sensor:
-        metrics, sensor, tags = self._metrics, f"{partition}.{what}", _tags(partition)
-        metrics.gauge(metrics.metric_name(what, GROUP, **tags), lambda: nan if (distance := now(partition)) is None else float(distance))
-        metrics.add(sensor, metrics.metric_name(f"{what}-avg", GROUP, **tags), Avg(metrics.samples, metrics.window_ms))
-        metrics.add(sensor, metrics.metric_name(f"{what}-{extreme}", GROUP, **tags), stat)
+    def _partition_sensor(self, partition: TopicPartition, metric: str, extreme: str, stat: Stat, now: Distance) -> Sensor:
+        metrics, sensor, tags = self._metrics, f"{partition}.{metric}", _tags(partition)
+        metrics.gauge(metrics.metric_name(metric, GROUP, **tags), lambda: nan if (distance := now(partition)) is None else float(distance))
+        metrics.add(sensor, metrics.metric_name(f"{metric}-avg", GROUP, **tags), Avg(metrics.samples, metrics.window_ms))
+        metrics.add(sensor, metrics.metric_name(f"{metric}-{extreme}", GROUP, **tags), stat)
         return metrics.sensor(sensor)
 
 
 class _TopicSensors:
-    """What is measured of one topic."""
+    """The sensors of one topic."""
 
     def __init__(self, metrics: Metrics, topic: str) -> None:
         def name(metric: str) -> MetricName:
             return metrics.metric_name(metric, GROUP, topic=topic)
 
-        self._names = tuple(f"topic.{topic}.{what}" for what in ("records", "bytes", "sizes", "per-request"))
+        self._names = tuple(f"topic.{topic}.{quantity}" for quantity in ("records", "bytes", "sizes", "per-request"))
         records, size, sizes, per_request = self._names
         self.records = metrics.meter(records, name("records-consumed-rate"), name("records-consumed-total"))
         self.bytes = metrics.meter(size, name("bytes-consumed-rate"), name("bytes-consumed-total"))

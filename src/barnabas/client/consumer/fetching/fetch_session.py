@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""A consumer's side of incremental fetches (KIP-227): what a broker knows already is not said again.
+"""The consumer's side of incremental fetch sessions (KIP-227): a request names only partitions that changed since the last one.
 
-One `FetchSession` per broker. `build` tells what to put into the next request, given all partitions that are wanted; `handle_response`
-whether the answer may be believed. One request at a time: the session's epoch counts them. Decides only, sends nothing.
+There is one `FetchSessionHandler` per broker. `build` computes the next request from all partitions to fetch; `handle_response` validates
+the response. There is one request at a time, and the session's epoch counts them. This class computes only; it sends nothing.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from barnabas.uuid import Uuid
 _log: Final = logging.getLogger(__name__)
 
 INVALID_SESSION_ID: Final = 0
-INITIAL_EPOCH: Final = 0  # asks for a new session
-FINAL_EPOCH: Final = -1  # closes one
+INITIAL_EPOCH: Final = 0  # requests a new session
+FINAL_EPOCH: Final = -1  # closes a session
 EPOCH_MAX: Final = 2**31 - 1
-VERSION_MAX_BY_NAME: Final = 12  # later ones name topics by id alone
+VERSION_MAX_BY_NAME: Final = 12  # later versions name topics by id only
 
 
-class Wanted(NamedTuple):
-    """What is asked of one partition; a change of any of it is told to the broker."""
+class PartitionToFetch(NamedTuple):
+    """The requested values of one partition. A change of any of them is sent to the broker."""
 
     topic_id: Uuid
     fetch_offset: int
@@ -35,11 +35,11 @@ class Wanted(NamedTuple):
 
 
 class FetchPlan(NamedTuple):
-    """What goes into a request, and what the session knows once it is answered."""
+    """The content of a request, and the session's partitions after it."""
 
-    to_send: dict[TopicPartition, Wanted]
+    to_send: dict[TopicPartition, PartitionToFetch]
     to_forget: list[tuple[Uuid, TopicPartition]]
-    session_partitions: dict[TopicPartition, Wanted]
+    session_partitions: dict[TopicPartition, PartitionToFetch]
     session_id: int
     epoch: int
     can_use_topic_ids: bool
@@ -52,45 +52,45 @@ class FetchPlan(NamedTuple):
         return request
 
 
-class FetchSession:
+class FetchSessionHandler:
     def __init__(self, node_id: int) -> None:
         self.node_id = node_id
         self.session_id = INVALID_SESSION_ID
         self.epoch = INITIAL_EPOCH
-        self.partitions: dict[TopicPartition, Wanted] = {}
+        self.partitions: dict[TopicPartition, PartitionToFetch] = {}
         self.topic_names: dict[Uuid, str] = {}
 
     @property
     def is_full(self) -> bool:
-        """Whether the next request says everything."""
+        """Whether the next request names all partitions."""
         return self.epoch in (INITIAL_EPOCH, FINAL_EPOCH)
 
-    def build(self, wanted: dict[TopicPartition, Wanted]) -> FetchPlan:
-        by_id = all(want.topic_id != Uuid.ZERO for want in wanted.values())
+    def build(self, requested: dict[TopicPartition, PartitionToFetch]) -> FetchPlan:
+        by_id = all(want.topic_id != Uuid.ZERO for want in requested.values())
         if self.is_full:
-            self.partitions = dict(wanted)
-            self.topic_names = _names(wanted) if by_id else {}
-            return FetchPlan(dict(wanted), [], dict(wanted), self.session_id, self.epoch, by_id)
-        changed: dict[TopicPartition, Wanted] = {}
+            self.partitions = dict(requested)
+            self.topic_names = _names(requested) if by_id else {}
+            return FetchPlan(dict(requested), [], dict(requested), self.session_id, self.epoch, by_id)
+        changed: dict[TopicPartition, PartitionToFetch] = {}
         forgotten: list[tuple[Uuid, TopicPartition]] = []
-        for partition, known in list(self.partitions.items()):
-            now = wanted.get(partition)
+        for partition, previous in list(self.partitions.items()):
+            now = requested.get(partition)
             if now is None:
                 del self.partitions[partition]
-                forgotten.append((known.topic_id, partition))
-                by_id = by_id and known.topic_id != Uuid.ZERO
-            elif now != known:
-                if known.topic_id != now.topic_id and Uuid.ZERO not in (known.topic_id, now.topic_id):
-                    forgotten.append((known.topic_id, partition))  # another topic of the same name
+                forgotten.append((previous.topic_id, partition))
+                by_id = by_id and previous.topic_id != Uuid.ZERO
+            elif now != previous:
+                if previous.topic_id != now.topic_id and Uuid.ZERO not in (previous.topic_id, now.topic_id):
+                    forgotten.append((previous.topic_id, partition))  # another topic with the same name
                 self.partitions[partition] = now
                 changed[partition] = now
-        added = {partition: want for partition, want in wanted.items() if partition not in self.partitions}
+        added = {partition: want for partition, want in requested.items() if partition not in self.partitions}
         self.partitions |= added
-        self.topic_names = _names(wanted) if by_id else {}
+        self.topic_names = _names(requested) if by_id else {}
         return FetchPlan(added | changed, forgotten, dict(self.partitions), self.session_id, self.epoch, by_id)
 
     def handle_response(self, response: FetchResponse, version: int) -> bool:
-        """Whether the partitions in the response are those that were asked for. Otherwise the next request starts over."""
+        """Whether the partitions in the response are the requested ones. If not, the next request starts a new session."""
         if response.error_code != ErrorCode.NONE:
             _log.info(
                 "Node %s was unable to process the fetch request of session %s: %s", self.node_id, self.session_id, response.error_code
@@ -125,22 +125,22 @@ class FetchSession:
         return True
 
     def answered_partitions(self, response: FetchResponse, version: int) -> dict[TopicPartition, PartitionData] | None:
-        """The partitions of a response by name; None if it names a topic that was not asked for."""
-        found: dict[TopicPartition, PartitionData] = {}
+        """The partitions of a response by name; None if it names a topic that was not requested."""
+        partitions: dict[TopicPartition, PartitionData] = {}
         for topic in response.responses:
             name = topic.topic if version <= VERSION_MAX_BY_NAME else self.topic_names.get(topic.topic_id)
             if name is None:
                 return None
             for data in topic.partitions:
-                found[TopicPartition(name, data.partition_index)] = data
-        return found
+                partitions[TopicPartition(name, data.partition_index)] = data
+        return partitions
 
     def handle_error(self) -> None:
-        """The request failed: whether the broker saw it is not known."""
+        """Handles a failed request. It is unknown whether the broker received it."""
         self._close_and_start_over()
 
     def close(self) -> None:
-        """The next plan closes the session."""
+        """Makes the next plan close the session."""
         self.epoch = FINAL_EPOCH
 
     def _start_over(self) -> None:
@@ -148,15 +148,15 @@ class FetchSession:
         self.epoch = INITIAL_EPOCH
 
     def _close_and_start_over(self) -> None:
-        """A known session id with the initial epoch makes the broker drop the session and open another."""
+        """Starts over with the known session id: with the initial epoch, the broker drops that session and opens another."""
         self.epoch = INITIAL_EPOCH
 
 
-def _names(wanted: dict[TopicPartition, Wanted]) -> dict[Uuid, str]:
-    return {want.topic_id: partition.topic for partition, want in wanted.items()}
+def _names(requested: dict[TopicPartition, PartitionToFetch]) -> dict[Uuid, str]:
+    return {want.topic_id: partition.topic for partition, want in requested.items()}
 
 
-def _topics(to_send: dict[TopicPartition, Wanted]) -> list[FetchTopic]:
+def _topics(to_send: dict[TopicPartition, PartitionToFetch]) -> list[FetchTopic]:
     topics: list[FetchTopic] = []
     for partition, want in to_send.items():
         if not topics or topics[-1].topic != partition.topic or topics[-1].topic_id != want.topic_id:

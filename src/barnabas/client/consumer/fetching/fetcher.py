@@ -1,8 +1,9 @@
-"""Asks brokers for records of the assigned partitions, and keeps what they send until a poll takes it.
+"""Fetches records of the assigned partitions and buffers them until a poll takes them.
 
-Everything here runs on the loop. At most one fetch is under way to each broker. A new one is sent as soon as there is room for what it may
-bring, so that records are there before they are asked for: while a poll waits, or after one has emptied a fetch. Nothing is asked of a
-broker while it would have to leave out a partition that has enough buffered: a fetch that waits for others would hold that one up.
+Everything here runs on the event loop. There is at most one fetch in flight to each broker. The next one is sent as soon as the buffer has
+room for it, so that records are available before a poll needs them: while a poll waits, or after a poll has consumed a fetch. No fetch is
+sent to a broker while a partition of it has enough buffered: that partition would have to be left out, and a fetch that waits for records
+of the others would delay it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from barnabas.client.consumer.config import FetchConfig
 from barnabas.client.consumer.fetching.completed_fetch import CompletedFetch
 from barnabas.client.consumer.fetching.fetch_buffer import FetchBuffer
 from barnabas.client.consumer.fetching.fetch_metrics import FetchMetrics
-from barnabas.client.consumer.fetching.fetch_session import VERSION_MAX_BY_NAME, FetchPlan, FetchSession, Wanted
+from barnabas.client.consumer.fetching.fetch_session import VERSION_MAX_BY_NAME, FetchPlan, FetchSessionHandler, PartitionToFetch
 from barnabas.client.consumer.offsets.partition_state import FetchPosition
 from barnabas.client.consumer.offsets.subscription_state import SubscriptionState
 from barnabas.client.errors import AuthenticationError, error_for
@@ -34,7 +35,7 @@ from barnabas.topic_partition import TopicPartition
 
 _log: Final = logging.getLogger(__name__)
 
-# The leader or what we know of it has changed: it is asked for anew, and the partition waits a moment.
+# The leader or the known metadata has changed: metadata is requested again, and the partition is retried after the back-off.
 _REFRESH: Final = frozenset(
     {
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -47,9 +48,9 @@ _REFRESH: Final = frozenset(
         ErrorCode.INCONSISTENT_TOPIC_ID,
     }
 )
-# Passes by itself.
+# Temporary errors that need no action.
 _WAIT: Final = frozenset({ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.UNKNOWN_SERVER_ERROR})
-# The next fetch opens another session, and may do so at once.
+# The next fetch opens a new session, and may do so at once.
 _SESSION_LOST: Final = frozenset(
     {ErrorCode.NONE, ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH, ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR}
 )
@@ -57,7 +58,7 @@ _NEW_LEADER: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENC
 
 
 class Fetcher:
-    """`on_progress` is called when a poll that waits should look again."""
+    """`on_progress` is called when a waiting poll should check again."""
 
     def __init__(
         self,
@@ -81,7 +82,7 @@ class Fetcher:
         self._clock = clock
         self._retry_backoff_ms = retry_backoff_ms
         self._on_progress = on_progress
-        self._sessions: dict[int, FetchSession] = {}
+        self._sessions: dict[int, FetchSessionHandler] = {}
         self._in_flight: set[int] = set()
         self._retry_at_ms: dict[TopicPartition, int] = {}
         self._assignment_id = -1
@@ -90,14 +91,14 @@ class Fetcher:
         network.on_ready.append(self._node_ready)
 
     def send_fetches(self) -> int:
-        """Sends what may be sent now; gives how many requests that were."""
+        """Sends all fetches that may be sent now; returns their number."""
         if self._closed:
             return 0
         self._follow_assignment()
         with self._subscriptions.lock:
-            wanted = self._wanted_by_node()
+            requests = self._requests_by_node()
         sent = 0
-        for node_id, partitions in wanted.items():
+        for node_id, partitions in requests.items():
             sent += self._send(node_id, partitions)
         return sent
 
@@ -106,11 +107,11 @@ class Fetcher:
         return bool(self._in_flight)
 
     def retry_in_ms(self) -> int | None:
-        """When a partition that failed may be asked for again."""
+        """The time until a failed partition may be fetched again; None if there is none."""
         return max(0, min(self._retry_at_ms.values()) - self._clock.monotonic_ms()) if self._retry_at_ms else None
 
     async def close(self, timeout_ms: int) -> None:
-        """Tells brokers to forget the sessions, as far as that goes in time; also while a fetch is under way."""
+        """Closes the fetch sessions at the brokers, as far as the timeout allows; also while a fetch is in flight."""
         self._closed = True
         closings = []
         for node_id, session in self._sessions.items():
@@ -122,12 +123,12 @@ class Fetcher:
             await asyncio.wait([asyncio.ensure_future(_quietly(closing)) for closing in closings], timeout=timeout_ms / 1000)
 
     def _free_connection(self, node_id: int) -> int:
-        """The connection that answers soonest: one with a fetch under way answers after that, which may wait for fetch.max.wait.ms."""
+        """The connection with the fastest response: a request after a fetch on the same connection may wait for fetch.max.wait.ms."""
         own = COORDINATOR_IDS - node_id
         return own if node_id in self._in_flight and self._network.is_ready(own) else node_id
 
     def raise_problem(self) -> None:
-        """What a fetch met that does not pass by itself: a request that a broker refuses (told once), or does not believe is ours."""
+        """Raises a permanent error of a fetch: a request that a broker rejected (raised once), or a failed authentication."""
         if self._problem is not None:
             problem, self._problem = self._problem, None
             raise problem
@@ -152,13 +153,13 @@ class Fetcher:
             self._metrics.retain(assigned)
             self._retry_at_ms = {partition: at_ms for partition, at_ms in self._retry_at_ms.items() if partition in assigned}
 
-    def _wanted_by_node(self) -> dict[int, dict[TopicPartition, Wanted]]:
+    def _requests_by_node(self) -> dict[int, dict[TopicPartition, PartitionToFetch]]:
         now_ms = self._clock.monotonic_ms()
         cluster = self._metadata.cluster
-        wanted: dict[int, dict[TopicPartition, Wanted]] = {}
+        requests: dict[int, dict[TopicPartition, PartitionToFetch]] = {}
         full: set[int] = set()
         if self._buffer.size_bytes >= self._config.max_bytes > 0:
-            return wanted
+            return requests
         for partition, state in self._subscriptions.assignment.items():
             position = state.position
             if position is None or not state.is_fetchable or not self._may_retry(partition, now_ms):
@@ -173,13 +174,13 @@ class Fetcher:
             if self._buffer.is_full_for(partition):
                 full.add(node_id)
                 continue
-            wanted.setdefault(node_id, {})[partition] = Wanted(
+            requests.setdefault(node_id, {})[partition] = PartitionToFetch(
                 cluster.topic_id(partition.topic),
                 self._buffer.next_offset(partition, position.offset),
                 self._config.partition_max_bytes,
                 position.leader_epoch,
             )
-        return {node_id: partitions for node_id, partitions in wanted.items() if node_id not in full}
+        return {node_id: partitions for node_id, partitions in requests.items() if node_id not in full}
 
     def _may_retry(self, partition: TopicPartition, now_ms: int) -> bool:
         at_ms = self._retry_at_ms.get(partition)
@@ -189,7 +190,8 @@ class Fetcher:
         return True
 
     def _with_leader(self, partition: TopicPartition) -> FetchPosition | None:
-        """The position with the leader that metadata knows by now; None while it knows none, or the position is to be validated first."""
+        """The position with the current leader of the metadata; None while there is no leader, or while the position must be validated
+        first."""
         current = self._metadata.current_leader(partition)
         if current.leader is None:
             self._metadata.request_update(False)
@@ -207,10 +209,10 @@ class Fetcher:
         self._metadata.request_update(False)
         return leader_id
 
-    def _send(self, node_id: int, partitions: dict[TopicPartition, Wanted]) -> bool:
-        if not self._network.ready(node_id):  # it begins to connect, and on_ready tells when that is done
+    def _send(self, node_id: int, partitions: dict[TopicPartition, PartitionToFetch]) -> bool:
+        if not self._network.ready(node_id):  # starts to connect; on_ready is called when that is done
             return False
-        session = self._sessions.setdefault(node_id, FetchSession(node_id))
+        session = self._sessions.setdefault(node_id, FetchSessionHandler(node_id))
         plan = session.build(partitions)
         version = self._network.version_of(node_id, FETCH)
         if version is not None and not plan.can_use_topic_ids:
@@ -227,7 +229,7 @@ class Fetcher:
             elif error is not None:
                 self._failed(session, error)
 
-        # Without a version that both know, the network finds the words for that.
+        # If there is no common version, the network client raises the error.
 
         sent = self._network.send_nowait(node_id, self._request(plan), done, version=version)
         if not sent:
@@ -250,15 +252,15 @@ class Fetcher:
 
     # Responses
 
-    def _failed(self, session: FetchSession, error: KafkaError) -> None:
+    def _failed(self, session: FetchSessionHandler, error: KafkaError) -> None:
         _log.info("Error sending fetch request to node %s: %s", session.node_id, error)
         session.handle_error()
         self._try_later(session, error)
         self._metadata.request_update(False)
         self._on_progress()
 
-    def _try_later(self, session: FetchSession, error: KafkaError) -> None:
-        """After the back-off; what does not pass by itself is told to the application as well."""
+    def _try_later(self, session: FetchSessionHandler, error: KafkaError) -> None:
+        """Retries after the back-off; a permanent error is also raised to the application."""
         if not error.retriable and not isinstance(error, AuthenticationError) and error.code not in _WAIT:
             self._problem = error
         retry_at_ms = self._clock.monotonic_ms() + self._retry_backoff_ms
@@ -266,7 +268,7 @@ class Fetcher:
             self._subscriptions.clear_preferred_read_replica(partition)
             self._retry_at_ms[partition] = retry_at_ms
 
-    def _fetched(self, session: FetchSession, plan: FetchPlan, response: FetchResponse, version: int, sent_ms: int) -> None:
+    def _fetched(self, session: FetchSessionHandler, plan: FetchPlan, response: FetchResponse, version: int, sent_ms: int) -> None:
         if not session.handle_response(response, version):
             if response.error_code == ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR:
                 self._metadata.request_update(False)
@@ -279,15 +281,15 @@ class Fetcher:
         leaders: dict[TopicPartition, tuple[int, int]] = {}
         with self._subscriptions.lock:
             for partition, data in answered.items():
-                asked = plan.session_partitions.get(partition)
-                if asked is None:
+                requested = plan.session_partitions.get(partition)
+                if requested is None:
                     continue
                 if data.records is not None:
                     sizes[partition.topic] = sizes.get(partition.topic, 0) + data.records.size
                 leader = data.current_leader
                 if data.error_code in _NEW_LEADER and leader is not None and leader.leader_id >= 0 and leader.leader_epoch >= 0:
                     leaders[partition] = (leader.leader_id, leader.leader_epoch)
-                self._take_in(partition, asked, data)
+                self._take_in(partition, requested, data)
         if leaders:
             self._follow_leaders(leaders, response)
         self._metrics.fetched(sizes, self._clock.monotonic_ms() - sent_ms, response.throttle_time_ms)
@@ -295,13 +297,13 @@ class Fetcher:
             self.send_fetches()
         self._on_progress()
 
-    def _take_in(self, partition: TopicPartition, asked: Wanted, data: PartitionData) -> None:
+    def _take_in(self, partition: TopicPartition, requested: PartitionToFetch, data: PartitionData) -> None:
         state = self._subscriptions.state_or_none(partition)
         if state is None or not state.has_valid_position or state.position is None:
-            return  # revoked or reset while the fetch was under way
+            return  # revoked or reset while the fetch was in flight
         expected = self._buffer.next_offset(partition, state.position.offset)
-        if expected != asked.fetch_offset:
-            _log.debug("Discarding stale fetch response for partition %s at offset %s", partition, asked.fetch_offset)
+        if expected != requested.fetch_offset:
+            _log.debug("Discarding stale fetch response for partition %s at offset %s", partition, requested.fetch_offset)
             return
         if data.error_code in _REFRESH or data.error_code in _WAIT:
             self._put_off(partition, data.error_code)
@@ -319,8 +321,8 @@ class Fetcher:
                 self._subscriptions.update_preferred_read_replica(partition, data.preferred_read_replica, until_ms)
             if data.records is None or data.records.size == 0:
                 return
-        aborted = [(each.producer_id, each.first_offset) for each in data.aborted_transactions or ()]
-        fetch = CompletedFetch(partition.topic, partition.partition, asked.fetch_offset, data.records, aborted, data.error_code)
+        aborted = [(transaction.producer_id, transaction.first_offset) for transaction in data.aborted_transactions or ()]
+        fetch = CompletedFetch(partition.topic, partition.partition, requested.fetch_offset, data.records, aborted, data.error_code)
         self._buffer.add(partition, fetch)
 
     def _put_off(self, partition: TopicPartition, error_code: int) -> None:
@@ -331,8 +333,8 @@ class Fetcher:
             self._metadata.request_update(False)
 
     def _follow_leaders(self, leaders: dict[TopicPartition, tuple[int, int]], response: FetchResponse) -> None:
-        """The response says who leads now (KIP-951): no need to ask for metadata first."""
-        nodes = [Node(each.node_id, each.host, each.port, each.rack) for each in response.node_endpoints]
+        """Uses the new leaders in the response (KIP-951), without a Metadata request."""
+        nodes = [Node(endpoint.node_id, endpoint.host, endpoint.port, endpoint.rack) for endpoint in response.node_endpoints]
         for partition in self._metadata.update_partition_leadership(leaders, nodes):
             current = self._metadata.current_leader(partition)
             if current.leader is not None:
@@ -340,7 +342,7 @@ class Fetcher:
                 self._subscriptions.maybe_validate_position(partition, current.leader.id, current.epoch)
 
     def drop(self, partitions: Iterable[TopicPartition]) -> None:
-        """Somebody seeks elsewhere: what is buffered of these is of no use. From the thread of the caller."""
+        """Drops the buffered data of partitions after a seek. Called in the caller's thread."""
         with self._subscriptions.lock:
             for partition in partitions:
                 self._buffer.drop(partition)

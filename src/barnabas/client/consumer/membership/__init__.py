@@ -1,1 +1,1 @@
-"""A consumer as a member of its group, by the classic protocol and by KIP-848."""
+"""A consumer as a group member, with the classic protocol and with the consumer protocol (KIP-848)."""

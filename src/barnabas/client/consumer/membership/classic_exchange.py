@@ -1,7 +1,7 @@
-"""What a member of the classic protocol says to its coordinator: JoinGroup and SyncGroup, Heartbeat, LeaveGroup.
+"""The requests of a classic member to its coordinator: JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
 
-Each call sends, has `classic_member` decide what the answer means, and gives the result or raises what is left to raise. Assignments are
-not acted on here.
+Each call sends a request, lets `classic_member` interpret the response, and returns the result or raises the remaining error. Assignments
+are applied elsewhere.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from barnabas.client.config.config import ClientConfig
 from barnabas.client.consumer.assignors.assignor import ConsumerPartitionAssignor, Subscription
 from barnabas.client.consumer.assignors.protocol import PROTOCOL_TYPE, serialize_subscription
 from barnabas.client.consumer.membership.classic_leader import Leader
-from barnabas.client.consumer.membership.classic_member import ClassicMember, Generation, Heard
-from barnabas.client.consumer.membership.coordinator import Coordinator, end, start, wait_until
+from barnabas.client.consumer.membership.classic_member import ClassicHeartbeatResult, ClassicMember, Generation
+from barnabas.client.consumer.membership.coordinator import CoordinatorRequestManager, end, start, wait_until
 from barnabas.client.consumer.membership.group_metrics import GroupMetrics
 from barnabas.client.consumer.membership.membership import Subscriptions
 from barnabas.client.errors import AuthenticationError, IllegalState, InconsistentGroupProtocol, KafkaError, error_for
@@ -32,13 +32,13 @@ from barnabas.protocol.messages.sync_group_response import SyncGroupResponse
 
 log = logging.getLogger(__name__)
 
-JOIN_TIMEOUT_LAPSE_MS: Final = 5000  # a coordinator answers a join after the rebalance timeout at the latest; the network takes its time
-LEAVE_MEMBERS_VERSION: Final = 3  # of LeaveGroup: several members in one request
+JOIN_TIMEOUT_LAPSE_MS: Final = 5000  # time for the network: the coordinator responds to a join at the latest after the rebalance timeout
+LEAVE_MEMBERS_VERSION: Final = 3  # LeaveGroup with several members in one request
 REASON_MAX: Final = 255
 
 
 class FirstJoin:
-    """A JoinGroup without a member id. Its response has the id under which the coordinator waits for this member."""
+    """A JoinGroup without a member id. Its response has the id for which the coordinator then waits."""
 
     def __init__(self) -> None:
         self.sent = False
@@ -49,7 +49,7 @@ class ClassicExchange:
     def __init__(
         self,
         config: ClientConfig,
-        coordinator: Coordinator,
+        coordinator: CoordinatorRequestManager,
         member: ClassicMember,
         leader: Leader,
         subscriptions: Subscriptions,
@@ -59,7 +59,7 @@ class ClassicExchange:
         metrics: GroupMetrics,
         on_joined: Callable[[], None],
     ) -> None:
-        self.joined_subscription: frozenset[str] | None = None  # as the coordinator was told it last
+        self.joined_subscription: frozenset[str] | None = None  # as last sent to the coordinator
         self._config = config
         self._group_id: str = config["group.id"]
         self._join_timeout_ms = max(config["request.timeout.ms"], config["max.poll.interval.ms"] + JOIN_TIMEOUT_LAPSE_MS)
@@ -72,7 +72,7 @@ class ClassicExchange:
         self._metrics = metrics
         self._on_joined = on_joined
         self._rebalance_began_ms: int | None = None
-        self._first_join: FirstJoin | None = None  # until its response has been read
+        self._first_join: FirstJoin | None = None  # until its response is read
 
     def assignor(self, name: str | None) -> ConsumerPartitionAssignor:
         for assignor in self._assignors:
@@ -81,7 +81,7 @@ class ClassicExchange:
         raise IllegalState(f"Coordinator selected invalid assignment protocol: {name}")
 
     async def join(self) -> bytes:
-        """Joins and syncs; gives the assignment."""
+        """Joins and syncs; returns the serialized assignment."""
         sent = self._member.generation
         began_ms = self._clock.monotonic_ms()
         if self._rebalance_began_ms is None:
@@ -106,7 +106,7 @@ class ClassicExchange:
         return await self._coordinator.send(JoinGroupRequest, lambda version: build(), JoinGroupResponse, timeout_ms=self._join_timeout_ms)
 
     async def _send_first_join(self) -> JoinGroupResponse:
-        """The request outlives a join that is cancelled, because its response has the member id to leave with."""
+        """The request continues if the join is cancelled, because its response has the member id to leave with."""
         first = FirstJoin()
 
         def build() -> JoinGroupRequest:
@@ -175,8 +175,8 @@ class ClassicExchange:
             self._rebalance_began_ms = None
         return response.assignment
 
-    async def heartbeat(self) -> tuple[Heard, KafkaError | None]:
-        """What came of it, and the error that said so."""
+    async def heartbeat(self) -> tuple[ClassicHeartbeatResult, KafkaError | None]:
+        """The result of a heartbeat, and the error that caused it."""
         sent = self._member.generation
         request = HeartbeatRequest(
             group_id=self._group_id, generation_id=sent.id, member_id=sent.member_id, group_instance_id=self._member.instance_id
@@ -187,24 +187,24 @@ class ClassicExchange:
             response = await self._coordinator.send(HeartbeatRequest, lambda version: request, HeartbeatResponse)
         except KafkaError as problem:
             log.debug("Heartbeat failed: %s", problem)
-            return (Heard.FATAL if isinstance(problem, AuthenticationError) else Heard.FAILED), problem
+            return (ClassicHeartbeatResult.FATAL if isinstance(problem, AuthenticationError) else ClassicHeartbeatResult.FAILED), problem
         self._metrics.heartbeat_answered(self._clock.monotonic_ms() - began_ms)
         if not response.error_code:
-            return Heard.LIVES, None
+            return ClassicHeartbeatResult.LIVES, None
         error = error_for(response.error_code)
         log.info("Attempt to heartbeat with generation %s failed: %s", sent, error)
         self._coordinator.note(error)
         return self._member.heartbeat_refused(error, sent), error
 
     def take_first_join(self) -> FirstJoin | None:
-        """The first JoinGroup of this member, if its response has not been read. The caller ends it, or leaves with its member id."""
+        """The first JoinGroup of this member, if its response has not been read. The caller cancels it, or leaves with its member id."""
         first, self._first_join = self._first_join, None
         return first
 
     async def leave_first_join(self, first: FirstJoin, reason: str, timeout_ms: int | None) -> None:
-        """Leaves with the member id in the response.
+        """Leaves with the member id of the response.
 
-        The coordinator keeps a place for that id until session.timeout.ms is over, and completes no rebalance before.
+        Otherwise the coordinator keeps that member until session.timeout.ms, and completes no rebalance before.
         """
         deadline_ms = self._clock.monotonic_ms() + (self._join_timeout_ms if timeout_ms is None else timeout_ms)
         answered = first.sent and await wait_until(first.response, deadline_ms, self._clock)
@@ -215,7 +215,7 @@ class ClassicExchange:
             await self.leave(first.response.result().member_id, reason, left_ms)
 
     async def leave(self, member_id: str, reason: str, timeout_ms: int | None) -> None:
-        """Tried once; a coordinator that does not hear of it finds out when the session ends."""
+        """Sends LeaveGroup once. If the coordinator does not receive it, the session times out."""
         log.info("Member %s sending LeaveGroup request to coordinator %s due to %s", member_id, self._coordinator.node, reason)
         try:
             response = await self._coordinator.send(

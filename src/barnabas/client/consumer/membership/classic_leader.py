@@ -1,4 +1,4 @@
-"""What the leader of a classic group does: it divides the partitions, and watches the topics of all members for changes."""
+"""The leader's part of a classic group: it assigns the partitions, and watches the topics of all members for changes."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class Leader:
 
     @property
     def out_of_date(self) -> bool:
-        """Whether the topics have changed since this leader divided their partitions."""
+        """Whether the topics have changed since this leader assigned their partitions."""
         if self._assigned_from is None or self._assigned_from is self._watch.seen:
             return False
         if self._assigned_from != self._watch.seen:
             return True
-        self._assigned_from = self._watch.seen  # the same, seen again: the next look is at once
+        self._assigned_from = self._watch.seen  # equal content: the next comparison by identity is immediate
         return False
 
     def step_down(self) -> None:
@@ -46,15 +46,15 @@ class Leader:
         self._subscriptions.reset_group_subscription()
 
     def joined(self) -> None:
-        """Only the leader of the present generation has to watch."""
+        """Only the leader of the current generation watches the topics."""
         if not self._leads:
             self._assigned_from = None
 
     async def assign(
         self, assignor: ConsumerPartitionAssignor, members: Sequence[JoinGroupResponseMember], skip: bool, generation: int
     ) -> dict[str, bytes]:
-        """By member id. Empty if the assignment of before stays, because a static leader has come back."""
-        subscriptions = {one.member_id: deserialize_subscription(one.metadata, one.group_instance_id) for one in members}
+        """The serialized assignments by member id. Empty if a returning static leader keeps the previous assignment."""
+        subscriptions = {joined.member_id: deserialize_subscription(joined.metadata, joined.group_instance_id) for joined in members}
         topics = {topic for subscription in subscriptions.values() for topic in subscription.topics}
         await self._watch_topics(topics)
         self._leads = True
@@ -65,7 +65,7 @@ class Leader:
         assignments = assignor.assign(self._metadata.cluster, subscriptions)
         if self._protocol is RebalanceProtocol.COOPERATIVE and assignor.name != COOPERATIVE_STICKY:
             check_cooperative(subscriptions, assignments)
-        await self._watch_what_was_assigned(assignor.name, assignments, topics)
+        await self._watch_assigned_topics(assignor.name, assignments, topics)
         self._assigned_from = self._watch.seen
         log.info("Finished assignment for group at generation %d: %s", generation, assignments)
         return {member: serialize_assignment(assignment) for member, assignment in assignments.items()}
@@ -80,8 +80,8 @@ class Leader:
             await self._metadata.wait_for_update(self._metadata.update_version, METADATA_WAIT_MS)
         self._watch.look_again()
 
-    async def _watch_what_was_assigned(self, name: str, assignments: Mapping[str, Assignment], topics: set[str]) -> None:
-        """An assignor of the application may leave topics out, or assign others."""
+    async def _watch_assigned_topics(self, name: str, assignments: Mapping[str, Assignment], topics: set[str]) -> None:
+        """Watches topics that an assignor of the application assigned without a subscription, and warns of topics that it left out."""
         if name in KEEP_TO_SUBSCRIPTIONS:
             return
         assigned = {partition.topic for assignment in assignments.values() for partition in assignment.partitions}
@@ -93,7 +93,7 @@ class Leader:
 
 
 def check_cooperative(subscriptions: Mapping[str, Subscription], assignments: Mapping[str, Assignment]) -> None:
-    """What one member owns may not be given to another before it has let go of it."""
+    """Raises an error if a partition is assigned to a member before its owner has revoked it."""
     added: set[TopicPartition] = set()
     revoked: set[TopicPartition] = set()
     for member, assignment in assignments.items():

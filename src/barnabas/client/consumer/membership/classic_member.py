@@ -1,7 +1,7 @@
-"""A member of the classic protocol, as one who decides: which state it is in, and what an answer of the coordinator means for it.
+"""The state machine of a classic group member: its state, and what a response of the coordinator means.
 
-It sends nothing and reads no clock. `classic_membership` acts on it. Every error that comes back tells whether this member has to join
-again, whether it may keep its name, and what the application gets to hear.
+It sends nothing and reads no clock; `classic_membership` acts on it. For every error it decides whether the member must join again, whether
+it may keep its member id, and which error the application receives.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Final
 
 from barnabas.client.consumer.group_metadata import UNKNOWN_GENERATION, UNKNOWN_MEMBER
-from barnabas.client.consumer.offsets.offset_messages import NOBODY, Identity
+from barnabas.client.consumer.offsets.offset_messages import NO_MEMBER, Identity
 from barnabas.client.errors import (
     CommitFailed,
     CoordinatorLoadInProgress,
@@ -36,22 +36,22 @@ from barnabas.protocol.errors import UnsupportedVersion
 log = logging.getLogger(__name__)
 
 
-class MemberState(Enum):
-    UNJOINED = "UNJOINED"  # not part of the group
-    PREPARING_REBALANCE = "PREPARING_REBALANCE"  # JoinGroup is under way
-    COMPLETING_REBALANCE = "COMPLETING_REBALANCE"  # joined, SyncGroup is under way
+class ClassicMemberState(Enum):
+    UNJOINED = "UNJOINED"  # not in the group
+    PREPARING_REBALANCE = "PREPARING_REBALANCE"  # JoinGroup is in flight
+    COMPLETING_REBALANCE = "COMPLETING_REBALANCE"  # joined, SyncGroup is in flight
     STABLE = "STABLE"  # has its assignment
 
 
-# Every state, and those it may follow.
-STATES_BEFORE: Final[dict[MemberState, frozenset[MemberState]]] = {
-    MemberState.UNJOINED: frozenset(MemberState),
-    MemberState.PREPARING_REBALANCE: frozenset(MemberState),
-    MemberState.COMPLETING_REBALANCE: frozenset({MemberState.PREPARING_REBALANCE}),
-    MemberState.STABLE: frozenset({MemberState.COMPLETING_REBALANCE}),
+# Every state with its allowed previous states.
+STATES_BEFORE: Final[dict[ClassicMemberState, frozenset[ClassicMemberState]]] = {
+    ClassicMemberState.UNJOINED: frozenset(ClassicMemberState),
+    ClassicMemberState.PREPARING_REBALANCE: frozenset(ClassicMemberState),
+    ClassicMemberState.COMPLETING_REBALANCE: frozenset({ClassicMemberState.PREPARING_REBALANCE}),
+    ClassicMemberState.STABLE: frozenset({ClassicMemberState.COMPLETING_REBALANCE}),
 }
 
-# After these, joining is tried again at once.
+# After these errors the member joins again at once.
 REJOIN_AT_ONCE: Final = (UnknownMemberId, IllegalGeneration, RebalanceInProgress, MemberIdRequired)
 
 COMMIT_FAILED: Final = (
@@ -82,8 +82,8 @@ class Generation:
 NO_GENERATION: Final = Generation()
 
 
-class Heard(Enum):
-    """What a heartbeat came to."""
+class ClassicHeartbeatResult(Enum):
+    """The result of a heartbeat."""
 
     LIVES = "the coordinator knows this member"
     FAILED = "to be tried again soon"
@@ -93,11 +93,11 @@ class Heard(Enum):
 class ClassicMember:
     def __init__(self, group_id: str, instance_id: str | None) -> None:
         self.instance_id = instance_id
-        self.state = MemberState.UNJOINED
+        self.state = ClassicMemberState.UNJOINED
         self.generation = NO_GENERATION
         self.rejoin_needed = True
         self.rejoin_reason = ""
-        self.needs_prepare = True  # before the next join, partitions are given up
+        self.needs_prepare = True  # partitions are revoked before the next join
         self._group_id = group_id
 
     @property
@@ -106,15 +106,15 @@ class ClassicMember:
 
     @property
     def has_joined(self) -> bool:
-        return self.state in (MemberState.COMPLETING_REBALANCE, MemberState.STABLE)
+        return self.state in (ClassicMemberState.COMPLETING_REBALANCE, ClassicMemberState.STABLE)
 
     @property
     def is_rebalancing(self) -> bool:
-        return self.state in (MemberState.PREPARING_REBALANCE, MemberState.COMPLETING_REBALANCE)
+        return self.state in (ClassicMemberState.PREPARING_REBALANCE, ClassicMemberState.COMPLETING_REBALANCE)
 
     @property
     def owns_nothing(self) -> bool:
-        """Whatever this member had may be another's by now."""
+        """Whether other members may own the partitions of this member by now."""
         return self.generation.id == UNKNOWN_GENERATION or self.generation.member_id == UNKNOWN_MEMBER
 
     # The way to an assignment
@@ -129,31 +129,31 @@ class ClassicMember:
             self.request_rejoin(reason, detail)
 
     def begin_join(self) -> None:
-        self._enter(MemberState.PREPARING_REBALANCE)
+        self._enter(ClassicMemberState.PREPARING_REBALANCE)
 
     def joined(self, generation: Generation) -> None:
-        """Raises Unjoined if the member left meanwhile."""
-        if self.state is not MemberState.PREPARING_REBALANCE:
+        """Raises Unjoined if the member left in the meantime."""
+        if self.state is not ClassicMemberState.PREPARING_REBALANCE:
             raise Unjoined("The member left the group while it was joining it.")
-        self._enter(MemberState.COMPLETING_REBALANCE)
+        self._enter(ClassicMemberState.COMPLETING_REBALANCE)
         self.generation = generation
         log.info("Successfully joined group with generation %s", generation)
 
     def synced(self, protocol: str | None) -> None:
-        """Raises what makes this rebalance a failed one."""
-        if self.generation.was_reset or self.state is not MemberState.COMPLETING_REBALANCE:
+        """Raises an error if this rebalance has failed."""
+        if self.generation.was_reset or self.state is not ClassicMemberState.COMPLETING_REBALANCE:
             raise IllegalGeneration("The member was put out of its generation before it was given its assignment.")
         if protocol is not None and protocol != self.generation.protocol:
             raise InconsistentGroupProtocol(f"The coordinator synced protocol {protocol}, but {self.generation.protocol} was joined")
-        self._enter(MemberState.STABLE)
+        self._enter(ClassicMemberState.STABLE)
         self.rejoin_reason = ""
         self.rejoin_needed = False
         log.info("Successfully synced group in generation %s", self.generation)
 
     def reset(self, reason: str, *, forget_member_id: bool) -> None:
-        """Out of the group, and to join again; under its old name where that may still be good."""
+        """Leaves the group and requests a rejoin; with the same member id if it may still be valid."""
         log.info("Resetting generation %sdue to: %s", "and member id " if forget_member_id else "", reason)
-        self._enter(MemberState.UNJOINED)
+        self._enter(ClassicMemberState.UNJOINED)
         self.generation = NO_GENERATION if forget_member_id else Generation(member_id=self.generation.member_id)
         self.request_rejoin(reason)
         self.needs_prepare = True
@@ -188,22 +188,22 @@ class ClassicMember:
             return KafkaError(f"Unexpected error from SyncGroup: {error}")
         return error
 
-    def heartbeat_refused(self, error: KafkaError, sent: Generation) -> Heard:
+    def heartbeat_refused(self, error: KafkaError, sent: Generation) -> ClassicHeartbeatResult:
         if isinstance(error, RebalanceInProgress):
-            if self.state is MemberState.STABLE:
+            if self.state is ClassicMemberState.STABLE:
                 self.request_rejoin("group is already rebalancing")
-            return Heard.LIVES
+            return ClassicHeartbeatResult.LIVES
         if isinstance(error, (IllegalGeneration, UnknownMemberId, FencedInstanceId)):
             if self.generation != sent:
-                return Heard.LIVES
+                return ClassicHeartbeatResult.LIVES
             self._reset_by("HEARTBEAT", error)
-            return Heard.FATAL if isinstance(error, FencedInstanceId) else Heard.FAILED
-        return Heard.FATAL if isinstance(error, GroupAuthorization) else Heard.FAILED
+            return ClassicHeartbeatResult.FATAL if isinstance(error, FencedInstanceId) else ClassicHeartbeatResult.FAILED
+        return ClassicHeartbeatResult.FATAL if isinstance(error, GroupAuthorization) else ClassicHeartbeatResult.FAILED
 
     # Commits
 
     def commit_identity(self) -> Identity:
-        if self.state is MemberState.STABLE:
+        if self.state is ClassicMemberState.STABLE:
             return Identity(self.generation.id, self.generation.member_id, self.instance_id)
         log.info("Failing OffsetCommit request since the consumer is not part of an active group")
         if self.is_rebalancing:
@@ -217,8 +217,8 @@ class ClassicMember:
         )
 
     def commit_refused(self, error: KafkaError, sent: Identity) -> KafkaError:
-        unchanged = sent == NOBODY or (self.generation.id, self.generation.member_id) == (sent.generation, sent.member_id)
-        preparing = self.state is MemberState.PREPARING_REBALANCE
+        unchanged = sent == NO_MEMBER or (self.generation.id, self.generation.member_id) == (sent.generation, sent.member_id)
+        preparing = self.state is ClassicMemberState.PREPARING_REBALANCE
         if isinstance(error, FencedInstanceId):
             if unchanged:
                 return error
@@ -239,11 +239,12 @@ class ClassicMember:
         return KafkaError(f"Unexpected error in commit: {error}")
 
     def _reset_by(self, api: str, error: KafkaError) -> None:
-        """After ILLEGAL_GENERATION the member id may still be good, and keeping it spares the group waiting for the old one to time out."""
+        """Keeps the member id after ILLEGAL_GENERATION, because it may still be valid. The group then need not wait until the old id times
+        out."""
         reason = f"encountered {type(error).__name__} from {api} response"
         self.reset(reason, forget_member_id=not isinstance(error, IllegalGeneration))
 
-    def _enter(self, state: MemberState) -> None:
+    def _enter(self, state: ClassicMemberState) -> None:
         assert self.state in STATES_BEFORE[state], f"{self.state} to {state}"
         self.state = state
 

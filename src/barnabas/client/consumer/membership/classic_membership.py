@@ -1,8 +1,8 @@
-"""A consumer's membership by the classic protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
+"""A consumer's membership with the classic protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
 
-A rebalance runs in a task of its own and survives a poll that ran out of time; its outcome is acted on by the next one, so that assignment
-and listeners change only within `join_if_needed`. Heartbeats run apart, and take the member out of the group when the application has not
-polled for max.poll.interval.ms. What answers mean is decided in `classic_member`, what the leader does in `classic_leader`.
+A rebalance runs in a task of its own and continues after a poll has timed out. The next poll applies its result, so that the assignment
+changes and listeners run only within `join_if_needed`. Heartbeats run in another task, which leaves the group when the application has not
+polled for max.poll.interval.ms. `classic_member` interprets responses, `classic_leader` does the leader's part.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from barnabas.client.consumer.assignors.protocol import deserialize_assignment
 from barnabas.client.consumer.group_metadata import ConsumerGroupMetadata
 from barnabas.client.consumer.membership.classic_exchange import ClassicExchange
 from barnabas.client.consumer.membership.classic_leader import Leader
-from barnabas.client.consumer.membership.classic_member import REJOIN_AT_ONCE, ClassicMember, Heard, MemberState
+from barnabas.client.consumer.membership.classic_member import REJOIN_AT_ONCE, ClassicHeartbeatResult, ClassicMember, ClassicMemberState
 from barnabas.client.consumer.membership.coordinator import end, sleep_until, start, wait_for, wait_until
 from barnabas.client.consumer.membership.group_member import POLL_EXPIRED, GroupMember, MemberEnvironment
 from barnabas.client.consumer.membership.membership import DEFAULT, LEAVE_GROUP, REMAIN_IN_GROUP
 from barnabas.client.consumer.membership.rebalance_listener import listener_error
-from barnabas.client.consumer.offsets.offset_messages import NOBODY, Identity
+from barnabas.client.consumer.offsets.offset_messages import NO_MEMBER, Identity
 from barnabas.client.errors import (
     IllegalState,
     KafkaError,
@@ -34,10 +34,10 @@ log = logging.getLogger(__name__)
 
 
 class ClassicMembership(GroupMember):
-    def __init__(self, given: MemberEnvironment) -> None:
-        config, subscriptions, clock = given.config, given.subscriptions, given.clock
+    def __init__(self, environment: MemberEnvironment) -> None:
+        config, subscriptions, clock = environment.config, environment.subscriptions, environment.clock
         super().__init__(
-            given,
+            environment,
             session_timeout_ms=config["session.timeout.ms"],
             heartbeat_interval_ms=config["heartbeat.interval.ms"],
             commits_by_id=False,
@@ -45,7 +45,7 @@ class ClassicMembership(GroupMember):
         self._assignors: list[ConsumerPartitionAssignor] = make_assignors(config["partition.assignment.strategy"], config.originals())
         self._protocol = common_protocol(self._assignors)
         self._member = ClassicMember(self._group_id, self._instance_id)
-        self._leader = Leader(given.metadata, subscriptions, self._watch, self._protocol)
+        self._leader = Leader(environment.metadata, subscriptions, self._watch, self._protocol)
         self._exchange = ClassicExchange(
             config,
             self._coordinator,
@@ -72,15 +72,15 @@ class ClassicMembership(GroupMember):
 
     @property
     def need_rejoin(self) -> bool:
-        """Whether a rebalance is to come or under way."""
+        """Whether a rebalance is needed or in progress."""
         if not self._subscriptions.has_auto_assigned_partitions():
             return False
-        return self._member.rejoin_needed or self._joining is not None or self._leader.out_of_date or self._subscribes_otherwise
+        return self._member.rejoin_needed or self._joining is not None or self._leader.out_of_date or self._subscription_differs
 
     @property
-    def _subscribes_otherwise(self) -> bool:
-        joined, wanted = self._exchange.joined_subscription, self._subscriptions.subscription()
-        return joined is not None and joined is not wanted and joined != wanted
+    def _subscription_differs(self) -> bool:
+        joined, current = self._exchange.joined_subscription, self._subscriptions.subscription()
+        return joined is not None and joined is not current and joined != current
 
     async def join_if_needed(self, deadline_ms: int) -> bool:
         self._watch.look()
@@ -100,27 +100,27 @@ class ClassicMembership(GroupMember):
         return True
 
     def on_subscription_change(self) -> None:
-        """What was joined with is compared with the subscription at every poll."""
+        """Does nothing: every poll compares the joined subscription with the current one."""
 
     def enforce_rebalance(self, reason: str | None) -> None:
         self._member.request_rejoin(reason or "rebalance enforced by user")
 
-    # As whom offsets are committed
+    # The identity of commits
 
     def commit_identity(self) -> Identity:
-        return self._member.commit_identity() if self._subscriptions.has_auto_assigned_partitions() else NOBODY
+        return self._member.commit_identity() if self._subscriptions.has_auto_assigned_partitions() else NO_MEMBER
 
     def commit_refused(self, error: KafkaError, sent: Identity) -> KafkaError:
         return self._member.commit_refused(error, sent)
 
     def fetch_identity(self) -> Identity:
-        return NOBODY
+        return NO_MEMBER
 
     # Joining
 
     async def _rejoin(self, deadline_ms: int) -> bool:
         if self._subscriptions.has_pattern_subscription():
-            # Asked anew before joining, so that not every member that sees a new topic makes a rebalance of its own.
+            # Metadata is refreshed before joining, so that a new topic does not cause one rebalance for each member that sees it.
             if not self._joining and not await self._watch.refresh(deadline_ms, self._clock):
                 return False
             self._watch.look()
@@ -131,7 +131,7 @@ class ClassicMembership(GroupMember):
             if self._leader.out_of_date:
                 self._member.request_rejoin_if_needed("cached metadata has changed")
             if self._member.needs_prepare:
-                # Set first: a listener that raises has been called, and is not called again for this rebalance.
+                # Set before the callback: a listener that raises has been called, and is not called again for this rebalance.
                 self._member.needs_prepare = False
                 if not await self._prepare(deadline_ms):
                     self._member.needs_prepare = True
@@ -156,12 +156,12 @@ class ClassicMembership(GroupMember):
     async def _finish_join(self, joining: asyncio.Task[bytes], deadline_ms: int) -> bool:
         problem = joining.exception()
         if problem is None:
-            if self._member.generation.was_reset or self._member.state is not MemberState.STABLE:
+            if self._member.generation.was_reset or self._member.state is not ClassicMemberState.STABLE:
                 self._member.reset("rebalance failed since the generation was reset before its assignment was taken", forget_member_id=True)
                 self._joining = None
                 return True
             await self._complete(joining.result())
-            self._joining = None  # only now: a listener that is interrupted is called again
+            self._joining = None  # not earlier: a listener that was interrupted is called again
             self._member.needs_prepare = True
             return True
         self._joining = None
@@ -180,39 +180,39 @@ class ClassicMembership(GroupMember):
         return True
 
     async def _prepare(self, deadline_ms: int) -> bool:
-        """Gives up what has to be given up before joining; False if committing it takes longer than the deadline."""
+        """Revokes what must be revoked before joining; False if the commit takes longer than the deadline."""
         if self._prepare_deadline_ms is None:
             self._prepare_deadline_ms = self._clock.monotonic_ms() + self._rebalance_timeout_ms
-        if self._commits.auto_commit and not await self._commit_before_giving_up(min(deadline_ms, self._prepare_deadline_ms)):
+        if self._commits.auto_commit and not await self._commit_before_revoking(min(deadline_ms, self._prepare_deadline_ms)):
             return False
-        problem = await self._give_up()
+        problem = await self._revoke_before_join()
         self._leader.step_down()
         self._prepare_deadline_ms = None
         if problem is not None:
             raise listener_error(problem)
         return True
 
-    async def _commit_before_giving_up(self, deadline_ms: int) -> bool:
+    async def _commit_before_revoking(self, deadline_ms: int) -> bool:
         assert self._prepare_deadline_ms is not None
         if self._commit_before_join is None:
             if self._protocol is RebalanceProtocol.EAGER:
-                # Nothing more may be read of them, or it would be read again by their next owner.
+                # No more records of these partitions may be returned: their next owner would read them again.
                 self._subscriptions.mark_pending_revocation(self._subscriptions.assigned_partitions())
             self._commit_before_join = self._commits.auto_commit_async()
-        done = await wait_until(self._commit_before_join, deadline_ms, self._clock)
-        if done:
+        committed = await wait_until(self._commit_before_join, deadline_ms, self._clock)
+        if committed:
             self._commit_before_join = None
         now_ms = self._clock.monotonic_ms()
         if now_ms >= self._prepare_deadline_ms:
             log.error("Asynchronous auto-commit of offsets failed: joinPrepare timeout. Will continue to join group")
             return True
         problem = self._commits.auto_commit_error
-        if done and not (isinstance(problem, KafkaError) and problem.retriable):
+        if committed and not (isinstance(problem, KafkaError) and problem.retriable):
             return True
         await sleep_until(min(deadline_ms, now_ms + self._retry_backoff_ms), self._clock)
         return False
 
-    async def _give_up(self) -> Exception | None:
+    async def _revoke_before_join(self) -> Exception | None:
         owned = set(self._subscriptions.assigned_partitions())
         if self._member.owns_nothing:
             if not owned:
@@ -234,7 +234,7 @@ class ClassicMembership(GroupMember):
         return problem
 
     async def _complete(self, data: bytes) -> None:
-        """Takes the assignment in, and tells assignor and listener."""
+        """Applies the assignment, and calls the assignor and the listener."""
         generation = self._member.generation
         self._leader.joined()
         assignor = self._exchange.assignor(generation.protocol)
@@ -259,8 +259,8 @@ class ClassicMembership(GroupMember):
         problem: Exception | None = None
         if self._protocol is RebalanceProtocol.COOPERATIVE:
             problem = await self._revoke_before_rejoin(owned - assigned)
-        self._take_unasked_topics(assigned)
-        problem = problem or self._tell_assignor(assignor, assignment)
+        self._add_assigned_topics(assigned)
+        problem = problem or self._notify_assignor(assignor, assignment)
         self._commits.restart_auto_commit()
         self._subscriptions.assign_from_subscribed(sorted(assigned))
         problem = await self._invoker.assigned(assigned - owned) or problem
@@ -279,8 +279,8 @@ class ClassicMembership(GroupMember):
         )
         return problem
 
-    def _take_unasked_topics(self, assigned: Collection[TopicPartition]) -> None:
-        """A leader that has seen newer metadata may assign topics that match our pattern and that we have not heard of."""
+    def _add_assigned_topics(self, assigned: Collection[TopicPartition]) -> None:
+        """Adds topics that a leader with newer metadata assigned, which match the pattern and are not yet known here."""
         joined = self._exchange.joined_subscription
         if self._subscriptions.has_pattern_subscription() and joined is not None:
             added = {partition.topic for partition in assigned} - joined
@@ -289,7 +289,7 @@ class ClassicMembership(GroupMember):
                 self._exchange.joined_subscription = joined | added
                 self._metadata.request_update_for_new_topics()
 
-    def _tell_assignor(self, assignor: ConsumerPartitionAssignor, assignment: Assignment) -> Exception | None:
+    def _notify_assignor(self, assignor: ConsumerPartitionAssignor, assignment: Assignment) -> Exception | None:
         try:
             assignor.on_assignment(assignment, self._group_metadata)
         except Exception as problem:
@@ -318,15 +318,15 @@ class ClassicMembership(GroupMember):
             await wait_for(self._changed, self._heartbeat.ms_to_anything(now_ms))
 
     async def _send_heartbeat(self) -> None:
-        self._heard(*await self._exchange.heartbeat())
+        self._heartbeat_ended(*await self._exchange.heartbeat())
 
-    def _heard(self, heard: Heard, error: KafkaError | None) -> None:
+    def _heartbeat_ended(self, result: ClassicHeartbeatResult, error: KafkaError | None) -> None:
         now_ms = self._clock.monotonic_ms()
-        if heard is Heard.LIVES:
+        if result is ClassicHeartbeatResult.LIVES:
             self._heartbeat.received(now_ms)
         else:
             self._heartbeat.failed(now_ms)
-        if heard is Heard.FATAL and error is not None:
+        if result is ClassicHeartbeatResult.FATAL and error is not None:
             self._fail(error)
         elif self.need_rejoin or self._coordinator.is_unknown:
             self._wake()
@@ -336,7 +336,7 @@ class ClassicMembership(GroupMember):
 
     async def leave(self, reason: str) -> None:
         try:
-            await self._give_all_back()
+            await self._revoke_all()
         finally:
             await self._leave_group(reason, leave=self._member.is_dynamic)
 
@@ -346,33 +346,33 @@ class ClassicMembership(GroupMember):
         finally:
             await self._stop_heartbeats()
             try:
-                await self._give_all_back()
+                await self._revoke_all()
             finally:
                 leave = operation == LEAVE_GROUP or (operation != REMAIN_IN_GROUP and self._member.is_dynamic)
                 await self._leave_group("the consumer is being closed", leave=leave, deadline_ms=deadline_ms)
                 await self._end_tasks()
 
-    async def _give_all_back(self) -> None:
+    async def _revoke_all(self) -> None:
         dropped = set(self._subscriptions.assigned_partitions())
         if not (self._subscriptions.has_auto_assigned_partitions() and dropped):
             return
-        gone = self._member.owns_nothing or self._member.is_rebalancing
-        problem = await (self._invoker.lost(dropped) if gone else self._invoker.revoked(dropped))
+        lost = self._member.owns_nothing or self._member.is_rebalancing
+        problem = await (self._invoker.lost(dropped) if lost else self._invoker.revoked(dropped))
         self._subscriptions.assign_from_subscribed(())
         if problem is not None:
             raise listener_error(problem)
 
     async def _leave_group(self, reason: str, *, leave: bool, deadline_ms: int | None = None) -> None:
-        """Whether the coordinator hears of it or not, this member is out."""
+        """Leaves the group. The member is out whether or not the coordinator receives the request."""
         member_id = self._member.generation.member_id
-        wanted = leave and not self._coordinator.is_unknown and self._member.state is not MemberState.UNJOINED
+        sends_leave = leave and not self._coordinator.is_unknown and self._member.state is not ClassicMemberState.UNJOINED
         self._member.left()
         was_joining = self._joining is not None
         if self._joining is not None:
             await end(self._joining)
             self._joining = None
         first_join = self._exchange.take_first_join()
-        if not wanted:
+        if not sends_leave:
             if first_join is not None:
                 await end(first_join.response)
             return
@@ -384,4 +384,4 @@ class ClassicMembership(GroupMember):
         else:
             return
         if deadline_ms is not None or not was_joining:
-            await leaving  # else it is answered only after the join that stands before it
+            await leaving  # otherwise the coordinator responds only after the join before it

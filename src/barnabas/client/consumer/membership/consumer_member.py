@@ -1,7 +1,7 @@
-"""A member of the consumer protocol (KIP-848), as one who decides: its state, its epoch, what it was told to own and what it owns.
+"""The state machine of a member of the consumer protocol (KIP-848): its state, its epoch, its target assignment and its current assignment.
 
-The broker divides the partitions. This member is told its target in answers to heartbeats, moves towards it at its own pace, and tells in
-heartbeats how far it has come. Nothing is sent here and no clock is read; `consumer_membership` acts on it.
+The broker assigns the partitions. Heartbeat responses bring the member's target assignment; the member reconciles at its own pace and
+reports its progress in heartbeats. This module sends nothing and reads no clock; `consumer_membership` acts on it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Final
 
 from barnabas.client.consumer.membership.membership import Subscriptions
-from barnabas.client.consumer.offsets.offset_messages import NOBODY, Identity
+from barnabas.client.consumer.offsets.offset_messages import NO_MEMBER, Identity
 from barnabas.client.errors import (
     CommitFailed,
     CoordinatorLoadInProgress,
@@ -36,44 +36,53 @@ log = logging.getLogger(__name__)
 
 JOIN_EPOCH: Final = 0
 LEAVE_EPOCH: Final = -1
-STATIC_LEAVE_EPOCH: Final = -2  # comes back under the same instance id, and finds its assignment kept
+STATIC_LEAVE_EPOCH: Final = -2  # the member will return with the same instance id and find its assignment kept
 
 Partitions = dict[Uuid, frozenset[int]]
 
 
-class MemberState(Enum):
+class ConsumerMemberState(Enum):
     UNSUBSCRIBED = "UNSUBSCRIBED"  # not in the group
     JOINING = "JOINING"
-    RECONCILING = "RECONCILING"  # on the way to the target
-    ACKNOWLEDGING = "ACKNOWLEDGING"  # is there, and has to tell
+    RECONCILING = "RECONCILING"  # moving to the target assignment
+    ACKNOWLEDGING = "ACKNOWLEDGING"  # has reached the target and must report it
     STABLE = "STABLE"
-    FENCED = "FENCED"  # put out; lets go of its partitions, then joins again
-    PREPARE_LEAVING = "PREPARE_LEAVING"  # lets go of its partitions
-    LEAVING = "LEAVING"  # has to tell that it leaves
+    FENCED = "FENCED"  # removed from the group; releases its partitions, then joins again
+    PREPARE_LEAVING = "PREPARE_LEAVING"  # releases its partitions
+    LEAVING = "LEAVING"  # must send the leave heartbeat
     FATAL = "FATAL"
-    STALE = "STALE"  # left because the application did not poll; joins again when it does
+    STALE = "STALE"  # left because the application did not poll; joins again at the next poll
 
 
-_IN_GROUP: Final = frozenset({MemberState.JOINING, MemberState.RECONCILING, MemberState.ACKNOWLEDGING, MemberState.STABLE})
+_IN_GROUP: Final = frozenset(
+    {ConsumerMemberState.JOINING, ConsumerMemberState.RECONCILING, ConsumerMemberState.ACKNOWLEDGING, ConsumerMemberState.STABLE}
+)
 
-# Every state, and those it may follow.
-STATES_BEFORE: Final[dict[MemberState, frozenset[MemberState]]] = {
-    MemberState.UNSUBSCRIBED: frozenset({MemberState.PREPARE_LEAVING, MemberState.LEAVING, MemberState.FENCED, MemberState.STALE}),
-    MemberState.JOINING: frozenset({MemberState.FENCED, MemberState.UNSUBSCRIBED, MemberState.STALE}),
-    MemberState.RECONCILING: frozenset({MemberState.STABLE, MemberState.JOINING, MemberState.ACKNOWLEDGING, MemberState.RECONCILING}),
-    MemberState.ACKNOWLEDGING: frozenset({MemberState.RECONCILING}),
-    MemberState.STABLE: frozenset({MemberState.JOINING, MemberState.ACKNOWLEDGING, MemberState.RECONCILING}),
-    MemberState.FENCED: _IN_GROUP | {MemberState.PREPARE_LEAVING, MemberState.LEAVING},
-    MemberState.PREPARE_LEAVING: _IN_GROUP | {MemberState.UNSUBSCRIBED},
-    MemberState.LEAVING: frozenset({MemberState.PREPARE_LEAVING}),
-    MemberState.FATAL: _IN_GROUP | {MemberState.PREPARE_LEAVING, MemberState.LEAVING, MemberState.UNSUBSCRIBED},
-    MemberState.STALE: frozenset({MemberState.LEAVING}),
+# Every state with its allowed previous states.
+STATES_BEFORE: Final[dict[ConsumerMemberState, frozenset[ConsumerMemberState]]] = {
+    ConsumerMemberState.UNSUBSCRIBED: frozenset(
+        {ConsumerMemberState.PREPARE_LEAVING, ConsumerMemberState.LEAVING, ConsumerMemberState.FENCED, ConsumerMemberState.STALE}
+    ),
+    ConsumerMemberState.JOINING: frozenset({ConsumerMemberState.FENCED, ConsumerMemberState.UNSUBSCRIBED, ConsumerMemberState.STALE}),
+    ConsumerMemberState.RECONCILING: frozenset(
+        {ConsumerMemberState.STABLE, ConsumerMemberState.JOINING, ConsumerMemberState.ACKNOWLEDGING, ConsumerMemberState.RECONCILING}
+    ),
+    ConsumerMemberState.ACKNOWLEDGING: frozenset({ConsumerMemberState.RECONCILING}),
+    ConsumerMemberState.STABLE: frozenset(
+        {ConsumerMemberState.JOINING, ConsumerMemberState.ACKNOWLEDGING, ConsumerMemberState.RECONCILING}
+    ),
+    ConsumerMemberState.FENCED: _IN_GROUP | {ConsumerMemberState.PREPARE_LEAVING, ConsumerMemberState.LEAVING},
+    ConsumerMemberState.PREPARE_LEAVING: _IN_GROUP | {ConsumerMemberState.UNSUBSCRIBED},
+    ConsumerMemberState.LEAVING: frozenset({ConsumerMemberState.PREPARE_LEAVING}),
+    ConsumerMemberState.FATAL: _IN_GROUP
+    | {ConsumerMemberState.PREPARE_LEAVING, ConsumerMemberState.LEAVING, ConsumerMemberState.UNSUBSCRIBED},
+    ConsumerMemberState.STALE: frozenset({ConsumerMemberState.LEAVING}),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class LocalAssignment:
-    """`epoch` counts targets, so that one that is told again after another is known to be a new one; None for none at all."""
+    """`epoch` counts targets, so that a target that equals an older one still counts as new; None means no assignment."""
 
     epoch: int | None = None
     partitions: Partitions = field(default_factory=dict)
@@ -87,8 +96,8 @@ class LocalAssignment:
 NO_ASSIGNMENT: Final = LocalAssignment()
 
 
-class Heard(Enum):
-    """What a heartbeat came to."""
+class ConsumerHeartbeatResult(Enum):
+    """The result of a heartbeat."""
 
     LIVES = "the coordinator knows this member"
     FAILED = "to be tried again soon"
@@ -98,7 +107,7 @@ class Heard(Enum):
 
 
 class _Sent:
-    """What the coordinator has been told; what has not changed is not told again."""
+    """The values last sent to the coordinator. A value that has not changed is not sent again."""
 
     def __init__(self) -> None:
         self.rebalance_timeout_ms = -1
@@ -124,7 +133,7 @@ class ConsumerMember:
         self.group_id = group_id
         self.member_id = member_id
         self.instance_id = instance_id
-        self.state = MemberState.UNSUBSCRIBED
+        self.state = ConsumerMemberState.UNSUBSCRIBED
         self.epoch = JOIN_EPOCH
         self.current = NO_ASSIGNMENT
         self.target = NO_ASSIGNMENT
@@ -145,17 +154,17 @@ class ConsumerMember:
     @property
     def skips_heartbeats(self) -> bool:
         return self.state in (
-            MemberState.UNSUBSCRIBED,
-            MemberState.FATAL,
-            MemberState.STALE,
-            MemberState.FENCED,
-            MemberState.PREPARE_LEAVING,
+            ConsumerMemberState.UNSUBSCRIBED,
+            ConsumerMemberState.FATAL,
+            ConsumerMemberState.STALE,
+            ConsumerMemberState.FENCED,
+            ConsumerMemberState.PREPARE_LEAVING,
         )
 
     @property
     def has_news(self) -> bool:
-        """Something that a heartbeat should not wait for its time to tell."""
-        if self.state in (MemberState.JOINING, MemberState.ACKNOWLEDGING):
+        """Whether there is a change that should be sent before the next regular heartbeat."""
+        if self.state in (ConsumerMemberState.JOINING, ConsumerMemberState.ACKNOWLEDGING):
             return True
         topics_changed = self._sent.topics is not None and self._sent.topics != frozenset(self._subscriptions.subscription())
         return self.is_in_group and (topics_changed or self._sent.regex != self._subscriptions.subscribed_regex())
@@ -163,45 +172,45 @@ class ConsumerMember:
     # The way in, and out
 
     def join(self) -> None:
-        """From the beginning: epoch 0, and owning nothing."""
+        """Joins from the beginning: epoch 0, without partitions."""
         self.epoch = JOIN_EPOCH
         self.current = self.target = NO_ASSIGNMENT
-        self._enter(MemberState.JOINING)
+        self._enter(ConsumerMemberState.JOINING)
 
     def acknowledge(self, reached: LocalAssignment) -> None:
         self.current = reached
-        self._enter(MemberState.ACKNOWLEDGING)
+        self._enter(ConsumerMemberState.ACKNOWLEDGING)
 
     def prepare_leaving(self) -> None:
-        self._enter(MemberState.PREPARE_LEAVING)
+        self._enter(ConsumerMemberState.PREPARE_LEAVING)
 
     def begin_leaving(self, epoch: int) -> None:
         self.epoch = epoch
         self.current = self.target = NO_ASSIGNMENT
-        self._enter(MemberState.LEAVING)
+        self._enter(ConsumerMemberState.LEAVING)
 
     def left(self, *, will_return: bool = False) -> None:
-        self._enter(MemberState.STALE if will_return else MemberState.UNSUBSCRIBED)
+        self._enter(ConsumerMemberState.STALE if will_return else ConsumerMemberState.UNSUBSCRIBED)
         self._sent = _Sent()
 
     def released(self) -> None:
-        """A member that was put out has let go of everything."""
+        """Called when a removed member has released all its partitions."""
         self.current = self.target = NO_ASSIGNMENT
 
     # Heartbeats
 
     def request(self) -> ConsumerGroupHeartbeatRequest:
-        """The next heartbeat; what it tells counts as told."""
+        """The next heartbeat request. Its content counts as sent."""
         request = ConsumerGroupHeartbeatRequest(
             group_id=self.group_id, member_id=self.member_id, member_epoch=self.epoch, instance_id=self.instance_id
         )
         if self.state in _IN_GROUP:
-            self._tell_changes(request, everything=self.state is MemberState.JOINING)
-        if self.state is MemberState.ACKNOWLEDGING:
-            self._enter(MemberState.STABLE if self.is_reconciled else MemberState.RECONCILING)
+            self._add_changes(request, everything=self.state is ConsumerMemberState.JOINING)
+        if self.state is ConsumerMemberState.ACKNOWLEDGING:
+            self._enter(ConsumerMemberState.STABLE if self.is_reconciled else ConsumerMemberState.RECONCILING)
         return request
 
-    def _tell_changes(self, request: ConsumerGroupHeartbeatRequest, everything: bool) -> None:
+    def _add_changes(self, request: ConsumerGroupHeartbeatRequest, everything: bool) -> None:
         sent = self._sent
         if everything or sent.rebalance_timeout_ms != self._rebalance_timeout_ms:
             request.rebalance_timeout_ms = sent.rebalance_timeout_ms = self._rebalance_timeout_ms
@@ -223,38 +232,40 @@ class ConsumerMember:
             request.topic_partitions = [TopicPartitions(topic_id, sorted(numbers)) for topic_id, numbers in owned]
 
     def answered(self, response: ConsumerGroupHeartbeatResponse) -> None:
-        """A heartbeat that went well."""
+        """Handles a successful heartbeat response."""
         if not self.is_in_group:
-            return  # it has left, or was put out, since
+            return  # the member has left or was removed since
         if response.member_id:
             self.member_id = response.member_id
         self.epoch = response.member_epoch
         if response.assignment is not None:
-            self._take_target({one.topic_id: frozenset(one.partitions) for one in response.assignment.topic_partitions})
-        elif self.state is MemberState.JOINING and self.target is NO_ASSIGNMENT:
+            self._take_target(
+                {assigned_topic.topic_id: frozenset(assigned_topic.partitions) for assigned_topic in response.assignment.topic_partitions}
+            )
+        elif self.state is ConsumerMemberState.JOINING and self.target is NO_ASSIGNMENT:
             log.debug("Joined in epoch %d, and waits for an assignment", self.epoch)
 
     def _take_target(self, partitions: Mapping[Uuid, frozenset[int]]) -> None:
         self.target = self.target.next(dict(partitions))
         if not self.is_reconciled:
-            self._enter(MemberState.RECONCILING)
-        elif self.state in (MemberState.RECONCILING, MemberState.JOINING):
-            self._enter(MemberState.STABLE)
+            self._enter(ConsumerMemberState.RECONCILING)
+        elif self.state in (ConsumerMemberState.RECONCILING, ConsumerMemberState.JOINING):
+            self._enter(ConsumerMemberState.STABLE)
 
     def failed(self) -> None:
-        """Nobody knows what of the last heartbeat arrived: everything is told again."""
+        """Handles a failed heartbeat: it is unknown what arrived, so everything is sent again."""
         self._sent = _Sent()
 
-    def refused(self, error: KafkaError) -> tuple[Heard, KafkaError]:
-        """What an error means, and as what the application hears of it."""
+    def refused(self, error: KafkaError) -> tuple[ConsumerHeartbeatResult, KafkaError]:
+        """The meaning of an error, and the error for the application."""
         self._sent = _Sent()
         if isinstance(error, (NotCoordinator, CoordinatorNotAvailable)):
-            return Heard.ELSEWHERE, error
+            return ConsumerHeartbeatResult.ELSEWHERE, error
         if isinstance(error, CoordinatorLoadInProgress):
-            return Heard.FAILED, error
+            return ConsumerHeartbeatResult.FAILED, error
         if isinstance(error, (FencedMemberEpoch, UnknownMemberId)):
             self._fence()
-            return Heard.FENCED, error
+            return ConsumerHeartbeatResult.FENCED, error
         if isinstance(error, GroupAuthorization):
             error = GroupAuthorization(group_id=self.group_id)
         elif isinstance(error, UnsupportedVersion):
@@ -263,18 +274,18 @@ class ConsumerMember:
                 f"protocol until the cluster is upgraded. ({error})"
             )
         self.fail()
-        return Heard.FATAL, error
+        return ConsumerHeartbeatResult.FATAL, error
 
     def fail(self) -> None:
-        if self.state not in (MemberState.FATAL, MemberState.STALE, MemberState.FENCED):
-            self._enter(MemberState.FATAL)
+        if self.state not in (ConsumerMemberState.FATAL, ConsumerMemberState.STALE, ConsumerMemberState.FENCED):
+            self._enter(ConsumerMemberState.FATAL)
 
     def _fence(self) -> None:
         if self.is_in_group:
-            self._enter(MemberState.FENCED)
+            self._enter(ConsumerMemberState.FENCED)
             self.epoch = JOIN_EPOCH
-        elif self.state in (MemberState.PREPARE_LEAVING, MemberState.LEAVING):
-            self._enter(MemberState.UNSUBSCRIBED)
+        elif self.state in (ConsumerMemberState.PREPARE_LEAVING, ConsumerMemberState.LEAVING):
+            self._enter(ConsumerMemberState.UNSUBSCRIBED)
 
     # Commits
 
@@ -287,7 +298,7 @@ class ConsumerMember:
         )
 
     def fetch_identity(self) -> Identity:
-        return Identity(self.epoch, self.member_id) if self.epoch > 0 else NOBODY
+        return Identity(self.epoch, self.member_id) if self.epoch > 0 else NO_MEMBER
 
     def commit_refused(self, error: KafkaError) -> KafkaError:
         if isinstance(error, UnknownMemberId):
@@ -296,7 +307,7 @@ class ConsumerMember:
             return error
         return KafkaError(f"Unexpected error in commit: {error}")
 
-    def _enter(self, state: MemberState) -> None:
+    def _enter(self, state: ConsumerMemberState) -> None:
         if self.state is not state and self.state not in STATES_BEFORE[state]:
             raise IllegalState(f"Invalid state transition from {self.state.value} to {state.value}")
         log.debug("Member %s with epoch %d transitioned from %s to %s", self.member_id, self.epoch, self.state.value, state.value)

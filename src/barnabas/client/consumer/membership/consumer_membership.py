@@ -1,8 +1,7 @@
-"""A consumer's membership by the consumer protocol (KIP-848): heartbeats, and steps towards the assignment that the broker has decided.
+"""A consumer's membership with the consumer protocol (KIP-848): heartbeats, and reconciliation with the target assignment of the broker.
 
-Heartbeats run in a task of their own and only bring a new target. The steps towards it – committing, giving up, taking – are taken within
-`join_if_needed`, so that assignment and listeners change only while the application polls. What answers mean is decided in
-`consumer_member`.
+Heartbeats run in a task of their own and only receive new targets. The steps of a reconciliation (commit, revoke, assign) run within
+`join_if_needed`, so that the assignment changes and listeners run only while the application polls. `consumer_member` interprets responses.
 """
 
 from __future__ import annotations
@@ -15,17 +14,17 @@ from barnabas.client.consumer.group_metadata import ConsumerGroupMetadata
 from barnabas.client.consumer.membership.consumer_member import (
     LEAVE_EPOCH,
     STATIC_LEAVE_EPOCH,
+    ConsumerHeartbeatResult,
     ConsumerMember,
-    Heard,
+    ConsumerMemberState,
     LocalAssignment,
-    MemberState,
 )
 from barnabas.client.consumer.membership.coordinator import end, start, wait_for, wait_until
 from barnabas.client.consumer.membership.group_member import POLL_EXPIRED, GroupMember, MemberEnvironment
 from barnabas.client.consumer.membership.membership import DEFAULT, LEAVE_GROUP, REMAIN_IN_GROUP
 from barnabas.client.consumer.membership.rebalance_listener import listener_error
-from barnabas.client.consumer.membership.topic_names import TopicNames
-from barnabas.client.consumer.offsets.offset_messages import NOBODY, Identity
+from barnabas.client.consumer.membership.topic_names import TopicNameResolver
+from barnabas.client.consumer.offsets.offset_messages import NO_MEMBER, Identity
 from barnabas.client.errors import KafkaError, error_for
 from barnabas.protocol.errors import UnsupportedVersion
 from barnabas.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
@@ -35,37 +34,37 @@ from barnabas.uuid import Uuid
 
 log = logging.getLogger(__name__)
 
-SESSION_OF_THE_BROKER: Final = 2**62  # the broker decides when a session is over
-FIRST_INTERVAL_MS: Final = 3000  # until the broker says otherwise
+SESSION_OF_THE_BROKER: Final = 2**62  # the broker decides when a session expires
+FIRST_INTERVAL_MS: Final = 3000  # until the broker returns an interval
 
 
 class ConsumerMembership(GroupMember):
-    def __init__(self, given: MemberEnvironment) -> None:
-        config, subscriptions, metadata = given.config, given.subscriptions, given.metadata
+    def __init__(self, environment: MemberEnvironment) -> None:
+        config, subscriptions, metadata = environment.config, environment.subscriptions, environment.metadata
         super().__init__(
-            given,
+            environment,
             session_timeout_ms=SESSION_OF_THE_BROKER,
             heartbeat_interval_ms=FIRST_INTERVAL_MS,
             commits_by_id=True,
         )
         self._member = ConsumerMember(
             self._group_id,
-            str(Uuid.random(given.random)),
+            str(Uuid.random(environment.random)),
             subscriptions,
             instance_id=self._instance_id,
             rebalance_timeout_ms=self._rebalance_timeout_ms,
             assignor=config["group.remote.assignor"],
             rack=config["client.rack"] or None,
         )
-        self._names = TopicNames(given.client, metadata, subscriptions, self._tell_names)
+        self._names = TopicNameResolver(environment.client, metadata, subscriptions, self._names_arrived)
         self._subscription_changed = False
         self._commit_before: asyncio.Task[None] | None = None
         self._reconciling: LocalAssignment | None = None
-        self._untold: set[TopicPartition] = set()  # assigned, but the listener that was to hear of it was woken up
+        self._callback_interrupted: set[TopicPartition] = set()  # assigned, but the listener's callback was interrupted
         self._rebalance_began_ms: int | None = None
         self._reconcile_deadline_ms: int | None = None
-        self._unresolved: LocalAssignment | None = None  # the target of which names of topics are missing
-        metadata.on_update.append(lambda _cluster: self._tell_names())
+        self._unresolved: LocalAssignment | None = None  # the target with topic ids whose names are missing
+        metadata.on_update.append(lambda _cluster: self._names_arrived())
 
     # Polls
 
@@ -75,27 +74,27 @@ class ConsumerMembership(GroupMember):
         return (
             self._needs_attention(now_ms)
             or self._subscription_changed
-            or state in (MemberState.FENCED, MemberState.STALE)
-            or (state is MemberState.RECONCILING and self._unresolved != self._member.target)
+            or state in (ConsumerMemberState.FENCED, ConsumerMemberState.STALE)
+            or (state is ConsumerMemberState.RECONCILING and self._unresolved != self._member.target)
         )
 
     @property
     def need_rejoin(self) -> bool:
-        return self._subscriptions.has_auto_assigned_partitions() and self._member.state is not MemberState.STABLE
+        return self._subscriptions.has_auto_assigned_partitions() and self._member.state is not ConsumerMemberState.STABLE
 
     async def join_if_needed(self, deadline_ms: int) -> bool:
         self._watch.look()
         self._heartbeat.polled(self._clock.monotonic_ms())
-        done = True
+        reconciled = True
         if self._subscriptions.has_auto_assigned_partitions():
             await self._release_if_put_out()
             self._raise_failure()
             self._take_subscription()
-            if self._member.state is MemberState.RECONCILING:
-                done = await self._reconcile(deadline_ms)
-        if done:
+            if self._member.state is ConsumerMemberState.RECONCILING:
+                reconciled = await self._reconcile(deadline_ms)
+        if reconciled:
             self._commits.auto_commit_if_due()
-        return done
+        return reconciled
 
     def on_subscription_change(self) -> None:
         self._subscription_changed = True
@@ -103,22 +102,22 @@ class ConsumerMembership(GroupMember):
     def enforce_rebalance(self, reason: str | None) -> None:
         log.warning("Operation not supported in new consumer group protocol: the broker decides when to rebalance")
 
-    # As whom offsets are committed
+    # The identity of commits
 
     def commit_identity(self) -> Identity:
-        return self._member.commit_identity() if self._subscriptions.has_auto_assigned_partitions() else NOBODY
+        return self._member.commit_identity() if self._subscriptions.has_auto_assigned_partitions() else NO_MEMBER
 
     def commit_refused(self, error: KafkaError, sent: Identity) -> KafkaError:
         return self._member.commit_refused(error)
 
     def fetch_identity(self) -> Identity:
-        return self._member.fetch_identity() if self._subscriptions.has_auto_assigned_partitions() else NOBODY
+        return self._member.fetch_identity() if self._subscriptions.has_auto_assigned_partitions() else NO_MEMBER
 
     # Towards the target
 
     def _take_subscription(self) -> None:
         self._subscription_changed = False
-        if self._member.state is MemberState.UNSUBSCRIBED:
+        if self._member.state is ConsumerMemberState.UNSUBSCRIBED:
             self._member.join()
         self._start_heartbeats()
         if self._member.has_news:
@@ -126,12 +125,12 @@ class ConsumerMembership(GroupMember):
             self._changed.set()
 
     async def _release_if_put_out(self) -> None:
-        """A member that was fenced, or has left because nobody polled, owns nothing any more."""
-        if self._member.state not in (MemberState.FENCED, MemberState.STALE, MemberState.FATAL):
+        """Releases all partitions of a member that was fenced, or that left because the application did not poll."""
+        if self._member.state not in (ConsumerMemberState.FENCED, ConsumerMemberState.STALE, ConsumerMemberState.FATAL):
             return
         problem = await self._let_go(lost=True)
         self._member.released()
-        if self._member.state is not MemberState.FATAL:
+        if self._member.state is not ConsumerMemberState.FATAL:
             self._member.join()
             self._heartbeat.forgive(self._clock.monotonic_ms())
             self._changed.set()
@@ -139,7 +138,7 @@ class ConsumerMembership(GroupMember):
             raise listener_error(problem)
 
     async def _let_go(self, *, lost: bool) -> Exception | None:
-        """Of everything; what the listener raised is given back."""
+        """Releases all partitions; returns the listener's error."""
         await self._drop_commit()
         dropped = set(self._subscriptions.assigned_partitions())
         if not (dropped and self._subscriptions.has_auto_assigned_partitions()):
@@ -149,8 +148,8 @@ class ConsumerMembership(GroupMember):
         return problem
 
     async def _reconcile(self, deadline_ms: int) -> bool:
-        """One target, as far as the names of its topics are known. False if committing takes longer than the deadline."""
-        target = self._reconciling or self._member.target  # one that was begun is brought to its end, for it has stopped fetches
+        """Reconciles with one target, for the topics whose names are known. False if the commit takes longer than the deadline."""
+        target = self._reconciling or self._member.target  # a started reconciliation is finished first, because it has stopped fetches
         names, missing = self._names.of(target.partitions)
         reached = LocalAssignment(target.epoch, {topic_id: target.partitions[topic_id] for topic_id in names})
         self._unresolved = target if missing else None
@@ -167,15 +166,16 @@ class ConsumerMembership(GroupMember):
             return False
         self._reconcile_deadline_ms = None
         await self._revoke(owned - assigned)
-        if self._member.state is MemberState.RECONCILING:  # a listener takes its time: this member may have been put out meanwhile
-            await self._assign(assigned, assigned - (owned - self._untold))
-        if self._member.state is MemberState.RECONCILING:
+        # The callback may take long, and the member may have been removed meanwhile.
+        if self._member.state is ConsumerMemberState.RECONCILING:
+            await self._assign(assigned, assigned - (owned - self._callback_interrupted))
+        if self._member.state is ConsumerMemberState.RECONCILING:
             self._acknowledge(reached)
         self._reconciling = None
         return True
 
     async def _commit_first(self, deadline_ms: int) -> bool:
-        """Commits before anything is given up, for as long as the broker waits for this member."""
+        """Commits before partitions are revoked, for at most the rebalance timeout."""
         if self._reconcile_deadline_ms is None:
             self._reconcile_deadline_ms = self._clock.monotonic_ms() + self._rebalance_timeout_ms
         if self._commit_before is None:
@@ -194,9 +194,9 @@ class ConsumerMembership(GroupMember):
 
     async def _assign(self, assigned: set[TopicPartition], added: set[TopicPartition]) -> None:
         self._subscriptions.assign_from_subscribed_awaiting_callback(sorted(assigned), added)
-        self._untold = added
+        self._callback_interrupted = added
         problem = await self._invoker.assigned(added)
-        self._untold = set()
+        self._callback_interrupted = set()
         if problem is not None:
             raise listener_error(problem)
         self._subscriptions.enable_partitions_awaiting_callback(added & set(self._subscriptions.assigned_partitions()))
@@ -210,8 +210,8 @@ class ConsumerMembership(GroupMember):
         self._metrics.rebalanced(now_ms - (self._rebalance_began_ms or now_ms), now_ms)
         self._rebalance_began_ms = None
 
-    def _tell_names(self) -> None:
-        """Names of topics have come in, perhaps those that a target lacks."""
+    def _names_arrived(self) -> None:
+        """Called when topic names arrive, perhaps some that a target lacks."""
         if self._unresolved is not None:
             self._unresolved = None
             self._wake()
@@ -258,7 +258,7 @@ class ConsumerMembership(GroupMember):
         if self._member.is_in_group and self._member.epoch > 0:
             member = self._member
             self._group_metadata = ConsumerGroupMetadata(self._group_id, member.epoch, member.member_id, member.instance_id)
-        if self._member.state is MemberState.RECONCILING:
+        if self._member.state is ConsumerMemberState.RECONCILING:
             self._rebalance_began_ms = self._rebalance_began_ms or now_ms
             self._wake()
 
@@ -275,15 +275,15 @@ class ConsumerMembership(GroupMember):
         now_ms = self._clock.monotonic_ms()
         self._heartbeat.failed(now_ms)
         self._coordinator.note(error)
-        heard, told = self._member.refused(error)
-        log.info("ConsumerGroupHeartbeat failed (%s): %s", heard.value, error)
-        if heard is Heard.ELSEWHERE:
+        result, application_error = self._member.refused(error)
+        log.info("ConsumerGroupHeartbeat failed (%s): %s", result.value, error)
+        if result is ConsumerHeartbeatResult.ELSEWHERE:
             self._heartbeat.forgive(now_ms)
-        elif heard is Heard.FENCED:
+        elif result is ConsumerHeartbeatResult.FENCED:
             self._wake()
-        elif heard is Heard.FATAL:
+        elif result is ConsumerHeartbeatResult.FATAL:
             self._metrics.rebalance_failed()
-            self._fail(told)
+            self._fail(application_error)
 
     def _fail(self, problem: KafkaError) -> None:
         self._member.fail()
@@ -298,7 +298,7 @@ class ConsumerMembership(GroupMember):
 
     async def leave(self, reason: str) -> None:
         await self._leave_group(DEFAULT, None)
-        self._group_metadata = self._nobody()
+        self._group_metadata = self._without_member()
 
     async def close(self, deadline_ms: int, operation: str = DEFAULT) -> None:
         try:
@@ -315,16 +315,16 @@ class ConsumerMembership(GroupMember):
     async def _leave_group(self, operation: str, deadline_ms: int | None) -> None:
         if not self._member.is_in_group:
             problem = await self._let_go(lost=True)
-            if self._member.state in (MemberState.FENCED, MemberState.STALE):
+            if self._member.state in (ConsumerMemberState.FENCED, ConsumerMemberState.STALE):
                 self._member.left()
         else:
             knew = self._member.epoch > 0
             self._member.prepare_leaving()
             problem = await self._let_go(lost=not knew)
             remains = operation == REMAIN_IN_GROUP and self._member.instance_id is None
-            if self._member.state is MemberState.PREPARE_LEAVING:
+            if self._member.state is ConsumerMemberState.PREPARE_LEAVING:
                 if not (remains or self._coordinator.is_unknown):
-                    # Also by one that has not been answered yet: it may be a member by the time this arrives.
+                    # Also without a heartbeat response: the coordinator may have added this member by the time the request arrives.
                     await self._send_leave(self._leave_epoch(operation), deadline_ms)
                 else:
                     self._member.begin_leaving(LEAVE_EPOCH)
@@ -336,7 +336,7 @@ class ConsumerMembership(GroupMember):
         return STATIC_LEAVE_EPOCH if self._member.instance_id is not None and operation != LEAVE_GROUP else LEAVE_EPOCH
 
     async def _send_leave(self, epoch: int, deadline_ms: int | None, *, will_return: bool = False) -> None:
-        """Tried once; a coordinator that does not hear of it finds out when the session ends."""
+        """Sends the leave heartbeat once. If the coordinator does not receive it, the session times out."""
         self._member.begin_leaving(epoch)
         request = self._member.request()
         self._member.left(will_return=will_return)
@@ -356,4 +356,4 @@ class ConsumerMembership(GroupMember):
             self._commit_before = None
         self._reconcile_deadline_ms = None
         self._reconciling = None
-        self._untold = set()
+        self._callback_interrupted = set()

@@ -1,7 +1,8 @@
-"""The broker that coordinates a group: found when needed, forgotten when it turns out to be gone or not to be it any more.
+"""The connection to the coordinator of a group: finds the coordinator when needed, and drops it when it is unreachable or no longer
+coordinator.
 
-Everything a membership sends goes through here, on a connection that no fetch keeps busy. Looking for the coordinator is shared by all who
-need it, and goes on if one of them stops waiting.
+All requests of a membership go through this class, on a connection of their own that no fetch blocks. All callers share one lookup of the
+coordinator, which continues if one of them stops waiting.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ M = TypeVar("M", bound=Message)
 T = TypeVar("T")
 
 
-class Coordinator:
+class CoordinatorRequestManager:
     def __init__(self, client: NetworkClient, group_id: str, *, clock: Clock, backoff: ExponentialBackoff) -> None:
         self.on_found: list[Callable[[], None]] = []
         self._client = client
@@ -48,7 +49,7 @@ class Coordinator:
 
     @property
     def node(self) -> Node | None:
-        """None if it has to be looked for, also because its connection is broken."""
+        """The coordinator; None if it must be looked up, also because its connection is broken."""
         if self._node is not None and self._is_unreachable(self._node.id):
             self.mark_unknown("coordinator unavailable", disconnected=True)
         return self._node
@@ -58,7 +59,7 @@ class Coordinator:
         return self._node is None
 
     def mark_unknown(self, reason: object, *, disconnected: bool = False) -> None:
-        """What is still under way to it fails, so that nobody waits for the answer of one who is not in charge."""
+        """Drops the coordinator. Requests in flight to it fail, so that no caller waits for a broker that is no longer coordinator."""
         if self._node is not None:
             log.info("Group coordinator %s is unavailable or invalid due to cause: %s. Rediscovery will be attempted.", self._node, reason)
             node, self._node = self._node, None
@@ -66,13 +67,13 @@ class Coordinator:
                 self._client.disconnect(node.id)
 
     async def ensure_ready(self, deadline_ms: int) -> bool:
-        """Whether it was found before the deadline; raises what makes looking for it pointless."""
+        """Whether the coordinator was found before the deadline. Raises an error that makes further lookups pointless."""
         while self.node is None:
             if self._lookup is None and self._next_lookup_ms > self._clock.monotonic_ms():
                 await sleep_until(min(deadline_ms, self._next_lookup_ms), self._clock)
                 if self._next_lookup_ms > self._clock.monotonic_ms():
                     return False
-            lookup = self._lookup or self.look_up()  # one that has failed since is still to be looked at
+            lookup = self._lookup or self.look_up()  # also one that failed in the meantime
             if not await wait_until(lookup, deadline_ms, self._clock):
                 return False
             if self._lookup is lookup:
@@ -89,7 +90,7 @@ class Coordinator:
         return True
 
     def look_up(self) -> asyncio.Task[None]:
-        """The search that is under way, begun if there is none."""
+        """The lookup in progress; starts one if there is none."""
         if self._lookup is None or self._lookup.done():
             self._lookup = start(self._find())
         return self._lookup
@@ -103,7 +104,7 @@ class Coordinator:
         timeout_ms: int | None = None,
         max_version: int | None = None,
     ) -> M:
-        """Sends what `build` makes for the version that the coordinator and we have in common, and that is not above `max_version`."""
+        """Sends the request of `build` in the highest common version, at most `max_version`."""
         node = self.node
         if node is None:
             raise CoordinatorNotAvailable("The coordinator is not available.")
@@ -118,12 +119,12 @@ class Coordinator:
         return response
 
     def note(self, error: KafkaError) -> None:
-        """An error in a response of the coordinator: some say that it is none."""
+        """Handles an error in a response: some errors mean that the broker is not the coordinator."""
         if isinstance(error, (CoordinatorNotAvailable, NotCoordinator)):
             self.mark_unknown(f"error response {type(error).__name__}")
 
     def timeout(self, message: str) -> Timeout:
-        """A Timeout with the last connection error."""
+        """A Timeout with the last connection error as its cause."""
         return self._client.timeout(message)
 
     async def close(self) -> None:
@@ -132,11 +133,11 @@ class Coordinator:
             self._lookup = None
 
     def _is_unreachable(self, node_id: int) -> bool:
-        """The connection broke, and it is too early for another."""
+        """Whether the connection broke and the reconnect back-off is not over."""
         return self._client.connection_failed(node_id) and self._client.delay_ms(node_id) > 0
 
     async def _versions(self, node_id: int, timeout_ms: int) -> BrokerVersions:
-        """Connects if need be: before that, nobody knows what the coordinator speaks."""
+        """The coordinator's API versions. Connects if necessary, because they are unknown before that."""
         deadline_ms = self._clock.monotonic_ms() + timeout_ms
         while (versions := self._client.versions(node_id)) is None:
             self._client.ready(node_id)
@@ -161,13 +162,13 @@ class Coordinator:
 
 
 def start(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-    """A task whose error somebody may look at later, or nobody."""
+    """A task whose exception may never be retrieved."""
     task = asyncio.ensure_future(work)
-    task.add_done_callback(_look)
+    task.add_done_callback(_retrieve_exception)
     return task
 
 
-def _look(task: asyncio.Task[Any]) -> None:
+def _retrieve_exception(task: asyncio.Task[Any]) -> None:
     if not task.cancelled():
         task.exception()
 
@@ -178,7 +179,7 @@ async def end(task: asyncio.Task[Any]) -> None:
 
 
 async def wait_until(task: asyncio.Task[Any], deadline_ms: int, clock: Clock) -> bool:
-    """Whether the task ended before the deadline; it goes on if it did not."""
+    """Whether the task ended before the deadline; otherwise it continues."""
     if not task.done():
         left_ms = max(0, deadline_ms - clock.monotonic_ms())
         await asyncio.wait([task], timeout=left_ms / 1000)
@@ -186,7 +187,7 @@ async def wait_until(task: asyncio.Task[Any], deadline_ms: int, clock: Clock) ->
 
 
 async def wait_for(event: asyncio.Event, timeout_ms: int) -> None:
-    """Until the event is set, or the time is over."""
+    """Waits until the event is set or the timeout is over."""
     with suppress(TimeoutError):
         async with asyncio.timeout(max(1, timeout_ms) / 1000):
             await event.wait()

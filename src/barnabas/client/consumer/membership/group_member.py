@@ -1,7 +1,7 @@
-"""What the memberships of both protocols have in common: a coordinator, commits, heartbeats in a task of their own, and how they end.
+"""The common part of both memberships: coordinator, commits, a heartbeat task, and close.
 
-A heartbeat that finds something only the application can settle keeps it for the next poll. Deciding what an answer means, and acting on
-assignments, is left to `classic_membership` and `consumer_membership`.
+An error of the heartbeats that only the application can handle is kept for the next poll. `classic_membership` and `consumer_membership`
+interpret responses and apply assignments.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from barnabas.client.clock import Clock
 from barnabas.client.config.config import ClientConfig
 from barnabas.client.consumer.group_metadata import ConsumerGroupMetadata
 from barnabas.client.consumer.interceptors import ConsumerInterceptors
-from barnabas.client.consumer.membership.coordinator import Coordinator, end, start
+from barnabas.client.consumer.membership.coordinator import CoordinatorRequestManager, end, start
 from barnabas.client.consumer.membership.group_metrics import CallbackMetrics, CommitMetrics, GroupMetrics
 from barnabas.client.consumer.membership.heartbeat import Heartbeat
 from barnabas.client.consumer.membership.membership import CommitCallback, Offsets, Subscriptions
@@ -45,7 +45,7 @@ POLL_EXPIRED: Final = (
 
 @dataclass(frozen=True)
 class MemberEnvironment:
-    """What a membership is given by its consumer."""
+    """The objects of a consumer that a membership needs."""
 
     config: ClientConfig
     client: NetworkClient
@@ -56,15 +56,15 @@ class MemberEnvironment:
     metrics: Metrics
     interceptors: ConsumerInterceptors
     wake: Callable[[], None]
-    """Called, on the loop, when a poll that waits for records should look at the membership again."""
+    """Called on the event loop when a waiting poll should check the membership again."""
     call_user: CallUser
-    """Runs what belongs to the application (listeners) where the application runs."""
+    """Runs application code (listeners) where the application runs."""
 
 
 class GroupMember(ABC):
-    def __init__(self, given: MemberEnvironment, *, session_timeout_ms: int, heartbeat_interval_ms: int, commits_by_id: bool) -> None:
-        config, subscriptions, metadata, clock = given.config, given.subscriptions, given.metadata, given.clock
-        backoff = ExponentialBackoff(config["retry.backoff.ms"], config["retry.backoff.max.ms"], random=given.random)
+    def __init__(self, environment: MemberEnvironment, *, session_timeout_ms: int, heartbeat_interval_ms: int, commits_by_id: bool) -> None:
+        config, subscriptions, metadata, clock = environment.config, environment.subscriptions, environment.metadata, environment.clock
+        backoff = ExponentialBackoff(config["retry.backoff.ms"], config["retry.backoff.max.ms"], random=environment.random)
         self._group_id: str = config["group.id"]
         self._instance_id: str | None = config["group.instance.id"]
         self._retry_backoff_ms: int = config["retry.backoff.ms"]
@@ -72,11 +72,11 @@ class GroupMember(ABC):
         self._subscriptions = subscriptions
         self._metadata = metadata
         self._clock = clock
-        self._wake = given.wake
-        self._invoker = ListenerInvoker(subscriptions, given.call_user, CallbackMetrics(given.metrics))
-        self._coordinator = Coordinator(given.client, self._group_id, clock=clock, backoff=backoff)
+        self._wake = environment.wake
+        self._invoker = ListenerInvoker(subscriptions, environment.call_user, CallbackMetrics(environment.metrics))
+        self._coordinator = CoordinatorRequestManager(environment.client, self._group_id, clock=clock, backoff=backoff)
         self._watch = MetadataWatch(metadata, subscriptions, config["client.rack"])
-        self._metrics = GroupMetrics(given.metrics, lambda: len(subscriptions.assigned_partitions()))
+        self._metrics = GroupMetrics(environment.metrics, lambda: len(subscriptions.assigned_partitions()))
         self._commits = Commits(
             CommitSettings(self._group_id, config["enable.auto.commit"], config["auto.commit.interval.ms"], self._retry_backoff_ms),
             self._coordinator,
@@ -84,8 +84,8 @@ class GroupMember(ABC):
             self,
             clock=clock,
             backoff=backoff,
-            interceptors=given.interceptors,
-            metrics=CommitMetrics(given.metrics),
+            interceptors=environment.interceptors,
+            metrics=CommitMetrics(environment.metrics),
             metadata=metadata if commits_by_id else None,
         )
         self._heartbeat = Heartbeat(
@@ -94,12 +94,12 @@ class GroupMember(ABC):
             poll_timeout_ms=self._rebalance_timeout_ms,
             backoff=backoff,
         )
-        self._group_metadata = self._nobody()
+        self._group_metadata = self._without_member()
         self._heartbeats: asyncio.Task[None] | None = None
-        self._changed = asyncio.Event()  # what the heartbeats have to look at
-        self._failure: KafkaError | None = None  # of the heartbeats, for the application
+        self._changed = asyncio.Event()  # set when the heartbeat task should check the state
+        self._failure: KafkaError | None = None  # an error of the heartbeats, for the application
 
-    # As whom offsets are committed
+    # The identity of commits
 
     @abstractmethod
     def commit_identity(self) -> Identity: ...
@@ -113,20 +113,21 @@ class GroupMember(ABC):
     # Polls
 
     def ms_to_next_poll(self, now_ms: int) -> int:
-        """Often enough for the application to count as alive while it waits."""
+        """The time to the next poll that keeps the application alive while it waits."""
         wait_ms = min(self._heartbeat.interval_ms, self._rebalance_timeout_ms // 2)
         auto_ms = self._commits.ms_to_auto_commit(now_ms)
         return max(1, wait_ms if auto_ms is None else min(wait_ms, auto_ms))
 
     def group_metadata(self) -> ConsumerGroupMetadata:
-        """Of a member that was put out, as whom it last was: so that it is fenced, and not taken for nobody in particular."""
+        """The group metadata. A removed member keeps its last identity, so that a commit with it is fenced and not accepted as one without
+        a member."""
         return self._group_metadata
 
-    def _nobody(self) -> ConsumerGroupMetadata:
+    def _without_member(self) -> ConsumerGroupMetadata:
         return ConsumerGroupMetadata(self._group_id, group_instance_id=self._instance_id)
 
     def _needs_attention(self, now_ms: int) -> bool:
-        """Whatever the protocol, there is something to do in a poll."""
+        """Whether a poll has something to do in either protocol."""
         return (
             self._failure is not None or self._commits.callbacks_waiting or self._commits.auto_commit_due(now_ms) or self._watch.has_changed
         )
@@ -159,7 +160,7 @@ class GroupMember(ABC):
 
     @abstractmethod
     async def _beat_once(self) -> None:
-        """Does what is due, or waits until something may be."""
+        """Does what is due, or waits until something may be due."""
 
     def _start_heartbeats(self) -> None:
         if self._heartbeats is None:
@@ -186,7 +187,7 @@ class GroupMember(ABC):
             self._fail(problem)
 
     def _fail(self, problem: KafkaError) -> None:
-        """Heartbeats pause until the application has heard of it."""
+        """Keeps an error for the application. Heartbeats pause until it is raised."""
         self._failure = problem
         self._wake()
 

@@ -1,5 +1,5 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""What a member measures, under Kafka's names (`consumer-coordinator-metrics`)."""
+"""The metrics of a group member under Kafka's names (`consumer-coordinator-metrics`)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class CommitMetrics:
 
 
 class CallbackMetrics:
-    """How long the application's listener takes."""
+    """The duration of the application's listener callbacks."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
@@ -90,7 +90,7 @@ class PerHour(Rate):
 
 
 def latency(metrics: Metrics, sensor: str, prefix: str, event: str) -> Callable[[float], None]:
-    """Average and maximum of a time, rate and total of what took it."""
+    """Average and maximum of a duration, and rate and total of its events."""
     metrics.average_and_max(sensor, metrics.metric_name(f"{prefix}-avg", GROUP), metrics.metric_name(f"{prefix}-max", GROUP))
     return meter(metrics, sensor, event)
 

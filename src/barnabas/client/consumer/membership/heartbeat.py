@@ -1,4 +1,4 @@
-"""When a member has to be heard of, and when its application has been silent for too long. Timers only: nothing is sent here."""
+"""The timers of heartbeats, of the session and of max.poll.interval.ms. This class sends nothing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Heartbeat:
         self._poll_end_ms = now_ms + self._poll_timeout_ms
 
     def reset_timeouts(self, now_ms: int) -> None:
-        """A new membership begins now."""
+        """Starts all timers for a new membership."""
         self.reset_session(now_ms)
         self.polled(now_ms)
         self._next_ms = now_ms + self.interval_ms
@@ -55,12 +55,12 @@ class Heartbeat:
         return not self.in_flight and now_ms >= self._next_ms
 
     def hurry(self, now_ms: int) -> None:
-        """There is something to tell: not before the back-off after a failure is over."""
+        """Makes the next heartbeat due now, unless a failure's back-off is running."""
         if not self._failures:
             self._next_ms = now_ms
 
     def forgive(self, now_ms: int) -> None:
-        """What failed has been settled otherwise: the next one need not wait."""
+        """Clears the failures, so that the next heartbeat is due now."""
         self._failures = 0
         self._next_ms = now_ms
 
@@ -74,7 +74,7 @@ class Heartbeat:
         return max(0, self._next_ms - now_ms)
 
     def ms_to_anything(self, now_ms: int) -> int:
-        """Until the next of: a heartbeat, the end of the session, the end of the application's time."""
+        """The time to the next of: a heartbeat, the session timeout, the poll timeout."""
         ends = [self._session_end_ms, self._poll_end_ms]
         if not self.in_flight:
             ends.append(self._next_ms)

@@ -1,4 +1,4 @@
-"""Makes the membership that a consumer's settings ask for."""
+"""Creates the membership for a consumer's settings."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from barnabas.client.consumer.membership.group_member import MemberEnvironment
 from barnabas.client.consumer.membership.membership import Membership
 
 
-def make_membership(given: MemberEnvironment) -> Membership | None:
-    """None without `group.id`: then partitions are assigned by the application, and nothing can be committed.
+def make_membership(environment: MemberEnvironment) -> Membership | None:
+    """None without `group.id`: then the application assigns partitions, and nothing can be committed.
 
     No task is started before the first call of a coroutine.
     """
-    if given.config["group.id"] is None:
+    if environment.config["group.id"] is None:
         return None
-    return ConsumerMembership(given) if is_consumer_protocol(given.config) else ClassicMembership(given)
+    return ConsumerMembership(environment) if is_consumer_protocol(environment.config) else ClassicMembership(environment)

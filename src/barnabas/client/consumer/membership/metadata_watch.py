@@ -1,6 +1,6 @@
-"""What a member knows of the topics it is concerned with, and whether that has changed.
+"""A snapshot of the metadata of a member's topics, and whether it has changed.
 
-A pattern is matched here against the topics there are; the leader of a classic group sees here that partitions have been added.
+This class matches a subscription pattern against the existing topics. The leader of a classic group detects added partitions with it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from barnabas.client.consumer.membership.membership import Subscriptions
 from barnabas.client.errors import Timeout
 from barnabas.client.network.metadata import Metadata
 
-Snapshot = dict[str, list[frozenset[str | None]]]  # by topic, the racks of each partition; empty sets for a member that has no rack
+Snapshot = dict[str, list[frozenset[str | None]]]  # by topic, the racks of each partition; empty sets for a member without a rack
 
 
 class MetadataWatch:
@@ -29,12 +29,12 @@ class MetadataWatch:
         return self._metadata.update_version > self._seen_version
 
     def look(self) -> None:
-        """Takes in what is new, if anything is."""
+        """Takes a new snapshot if the metadata has changed."""
         if self.has_changed:
             self.look_again()
 
     def look_again(self) -> None:
-        """Also where other topics count than before."""
+        """Takes a new snapshot, also when only the set of relevant topics has changed."""
         self._seen_version = self._metadata.update_version
         cluster = self._metadata.cluster
         if self._subscriptions.has_pattern_subscription():
@@ -48,7 +48,7 @@ class MetadataWatch:
         }
 
     async def refresh(self, deadline_ms: int, clock: Clock) -> bool:
-        """Whether what is known is newer than this call, unless it is too soon to ask again."""
+        """Whether the metadata is newer than this call, or too recent to be requested again."""
         now_ms = clock.monotonic_ms()
         if self._metadata.time_to_allow_update(now_ms) == 0:
             self._metadata.request_update()

@@ -1,4 +1,4 @@
-"""What an application hears of partitions that come and go, and how it is told.
+"""The rebalance listener of an application, and its invocation.
 
 A listener runs where the application runs: in the thread that called poll(), or awaited by the task that did. It may commit and seek.
 """
@@ -17,13 +17,13 @@ from barnabas.topic_partition import TopicPartition
 log = logging.getLogger(__name__)
 
 CallUser = Callable[[Callable[[], object]], Awaitable[None]]
-"""Runs a function of the application where the application runs, awaits what it returns if that is awaitable, and raises what it raised."""
+"""Runs a function of the application where the application runs, awaits its result if that is awaitable, and raises its errors."""
 
 
 class ConsumerRebalanceListener:
-    """To be subclassed. Its methods may be coroutines with an AsyncConsumer.
+    """A base class. Its methods may be coroutines with an AsyncConsumer.
 
-    `on_partitions_lost` tells of partitions that others may own already: there is nothing left to commit for them.
+    `on_partitions_lost` is called for partitions that other members may already own: nothing can be committed for them.
     """
 
     def on_partitions_assigned(self, partitions: Collection[TopicPartition]) -> object:
@@ -43,13 +43,13 @@ class ConsumerRebalanceListener:
 
 
 class HasListener(Protocol):
-    """Where the listener of the present subscription is found: the SubscriptionState."""
+    """Holds the listener of the current subscription: the SubscriptionState."""
 
     rebalance_listener: ConsumerRebalanceListener | None
 
 
 class ListenerInvoker:
-    """Tells the listener, if there is one, and hands back what it raised: a rebalance is finished before its listener's error is."""
+    """Calls the listener, if there is one, and returns its exception: a rebalance finishes before the listener's error is raised."""
 
     def __init__(self, subscriptions: HasListener, call_user: CallUser, metrics: CallbackMetrics) -> None:
         self._subscriptions = subscriptions
@@ -57,7 +57,7 @@ class ListenerInvoker:
         self._metrics = metrics
 
     async def assigned(self, partitions: Collection[TopicPartition]) -> Exception | None:
-        """Told of an empty assignment too, as Kafka's listeners are."""
+        """Also called for an empty assignment, as in Kafka."""
         listener = self._subscriptions.rebalance_listener
         return None if listener is None else await self._call("assigned", listener.on_partitions_assigned, partitions)
 
@@ -72,21 +72,21 @@ class ListenerInvoker:
     async def _call(
         self, event: str, method: Callable[[Collection[TopicPartition]], object], partitions: Collection[TopicPartition]
     ) -> Exception | None:
-        told = sorted(partitions)
+        sorted_partitions = sorted(partitions)
         began_ms = self._metrics.now_ms()
         try:
-            await self._call_user(lambda: method(told))
+            await self._call_user(lambda: method(sorted_partitions))
         except (Wakeup, Interrupted):
             raise
         except Exception as problem:
-            log.exception("User provided listener failed on invocation of on_partitions_%s for partitions %s", event, told)
+            log.exception("User provided listener failed on invocation of on_partitions_%s for partitions %s", event, sorted_partitions)
             return problem
         self._metrics.called(event, self._metrics.now_ms() - began_ms)
         return None
 
 
 def listener_error(problem: Exception) -> KafkaError:
-    """What poll() raises for an error of a listener, an assignor, or whatever else went wrong in a rebalance."""
+    """The error that poll() raises for an exception of a listener, an assignor, or another part of a rebalance."""
     if isinstance(problem, KafkaError):
         return problem
     error = KafkaError("User rebalance callback throws an error")
@@ -95,7 +95,7 @@ def listener_error(problem: Exception) -> KafkaError:
 
 
 async def call_here(function: Callable[[], object]) -> None:
-    """The `CallUser` of an asynchronous consumer: the application runs on this very loop."""
+    """The `CallUser` of an asynchronous consumer: the application runs on the same event loop."""
     result = function()
     if isawaitable(result):
         await result

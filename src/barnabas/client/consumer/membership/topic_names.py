@@ -1,7 +1,7 @@
-"""The names of the topics in an assignment of the consumer protocol, which has only their ids.
+"""The names of the topics in an assignment of the consumer protocol, which contains only topic ids.
 
-Mostly metadata knows them, for the topics are subscribed to by name. A pattern that the broker evaluates may bring topics that this client
-has never heard of; then it asks for them by id, and has metadata watch them from then on.
+Usually the metadata has them, because the consumer subscribes by name. A pattern that the broker evaluates may assign topics that this
+client does not know; then it requests their names by id, and adds them to the topics of the metadata.
 """
 
 from __future__ import annotations
@@ -25,19 +25,21 @@ log = logging.getLogger(__name__)
 RETRY_S: Final = 0.1
 
 
-class TopicNames:
-    def __init__(self, client: NetworkClient, metadata: Metadata, subscriptions: Subscriptions, found: Callable[[], None]) -> None:
+class TopicNameResolver:
+    def __init__(self, client: NetworkClient, metadata: Metadata, subscriptions: Subscriptions, on_found: Callable[[], None]) -> None:
         self._client = client
         self._metadata = metadata
         self._subscriptions = subscriptions
-        self._found = found
+        self._on_found = on_found
         self._known: dict[Uuid, str] = {}
         self._asking: asyncio.Task[None] | None = None
 
     def of(self, topic_ids: Collection[Uuid]) -> tuple[dict[Uuid, str], set[Uuid]]:
-        """The names that are known, and the ids that are not; those are asked for, and `found` is called when they may be known."""
+        """The known names, and the ids without a known name. These are requested, and `on_found` is called when they may be known."""
         cluster = self._metadata.cluster
-        names = {one: name for one in topic_ids if (name := cluster.topic_name(one) or self._known.get(one)) is not None}
+        names = {
+            topic_id: name for topic_id in topic_ids if (name := cluster.topic_name(topic_id) or self._known.get(topic_id)) is not None
+        }
         self._known = dict(names)
         missing = set(topic_ids) - names.keys()
         if self._subscriptions.subscribed_regex() is None:
@@ -61,8 +63,8 @@ class TopicNames:
             assert isinstance(response, MetadataResponse)
             self._known |= {topic.topic_id: topic.name for topic in response.topics if topic.name and not topic.error_code}
         except KafkaError as problem:
-            log.warning("The names of assigned topics could not be asked for: %s", problem)
+            log.warning("Metadata request for the names of assigned topics failed: %s", problem)
             await asyncio.sleep(RETRY_S)
         finally:
             self._asking = None
-        self._found()
+        self._on_found()

@@ -1,1 +1,1 @@
-"""Offsets of a consumer: positions, commits, resets."""
+"""Offsets of a consumer: positions, commits and resets."""

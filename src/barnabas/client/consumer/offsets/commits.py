@@ -1,8 +1,8 @@
-"""Committing offsets, and asking for committed ones.
+"""Commits offsets, and fetches committed offsets.
 
-A commit that the application waits for is tried again until it is done, refused, or out of time. One that it does not wait for is sent
-once: tried again later, it could put an older offset over a newer one. Its callback waits until the application calls, so that
-callbacks run in the application's thread and in the order of the commits.
+A synchronous commit is retried until it succeeds, is rejected, or times out. An asynchronous commit is sent once: a later retry could
+replace a newer offset with an older one. Its callback waits until the application calls the consumer, so that callbacks run in the
+application's thread and in the order of the commits.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final, Protocol
 
 from barnabas.client.clock import Clock
 from barnabas.client.consumer.interceptors import ConsumerInterceptors
-from barnabas.client.consumer.membership.coordinator import Coordinator, end, sleep_until, start, wait_until
+from barnabas.client.consumer.membership.coordinator import CoordinatorRequestManager, end, sleep_until, start, wait_until
 from barnabas.client.consumer.membership.group_metrics import CommitMetrics
 from barnabas.client.consumer.membership.membership import CommitCallback, Offsets, Subscriptions
 from barnabas.client.consumer.offsets.offset_and_metadata import OffsetAndMetadata
@@ -53,8 +53,8 @@ from barnabas.uuid import Uuid
 
 log = logging.getLogger(__name__)
 
-# What is wrong with what is committed, or passes: the membership has nothing to do with it.
-_OF_THE_OFFSETS: Final = (
+# Errors of the committed offsets, or temporary errors: they do not concern the membership.
+_OFFSET_ERRORS: Final = (
     OffsetMetadataTooLarge,
     InvalidCommitOffsetSize,
     CoordinatorLoadInProgress,
@@ -64,13 +64,13 @@ _OF_THE_OFFSETS: Final = (
 
 
 class Committer(Protocol):
-    """As whom offsets are committed, and what an error means for its membership."""
+    """The identity of commits, and the effect of an error on the membership."""
 
     def commit_identity(self) -> Identity:
-        """Raises what keeps this member from committing now."""
+        """Raises an error if this member cannot commit now."""
 
     def commit_refused(self, error: KafkaError, sent: Identity) -> KafkaError:
-        """The error of the group for a commit that was sent as `sent`; gives the one that the application gets."""
+        """Handles an error of the group for a commit that was sent as `sent`; returns the error for the application."""
 
     def fetch_identity(self) -> Identity: ...
 
@@ -87,7 +87,7 @@ class Commits:
     def __init__(
         self,
         settings: CommitSettings,
-        coordinator: Coordinator,
+        coordinator: CoordinatorRequestManager,
         subscriptions: Subscriptions,
         committer: Committer,
         *,
@@ -97,7 +97,7 @@ class Commits:
         metrics: CommitMetrics,
         metadata: Metadata | None = None,
     ) -> None:
-        """With `metadata`, topics go by the ids it has for them, where the coordinator and it know all that are needed."""
+        """With `metadata`, topics are sent by their ids if the metadata has all of them and the coordinator supports ids."""
         self._settings = settings
         self._coordinator = coordinator
         self._subscriptions = subscriptions
@@ -107,13 +107,13 @@ class Commits:
         self._interceptors = interceptors
         self._metrics = metrics
         self._metadata = metadata
-        self._done: deque[Callable[[], object]] = deque()  # of the application; run in its thread
+        self._done: deque[Callable[[], object]] = deque()  # callbacks of the application, to run in its thread
         self._pending: set[asyncio.Task[None]] = set()
         self._fenced: FencedInstanceId | None = None
         self.auto_commit_error: Exception | None = None
         self._next_auto_ms = clock.monotonic_ms() + settings.auto_commit_interval_ms
 
-    # What the application runs
+    # Callbacks
 
     @property
     def callbacks_waiting(self) -> bool:
@@ -125,10 +125,10 @@ class Commits:
         while self._done:
             self._done.popleft()()
 
-    # Commits that the application waits for
+    # Synchronous commits
 
     async def commit(self, offsets: Offsets, deadline_ms: int) -> None:
-        """Raises Timeout at the deadline. Commits that were under way before are done when this one is."""
+        """Raises Timeout at the deadline. Commits that were pending before are finished when this one is."""
         began_ms = self._clock.monotonic_ms()
         if not offsets:
             await self.wait_for_pending(deadline_ms)
@@ -154,56 +154,56 @@ class Commits:
         raise self._timed_out(f"successfully committing offsets {dict(offsets)}", deadline_ms - began_ms)
 
     async def wait_for_pending(self, deadline_ms: int) -> None:
-        """Until no commit is under way."""
+        """Waits until no commit is pending."""
         while self._pending:
             left_ms = deadline_ms - self._clock.monotonic_ms()
             if left_ms <= 0:
                 raise self._coordinator.timeout("Timeout expired before pending asynchronous commits were done")
             await asyncio.wait(self._pending, timeout=left_ms / 1000)
 
-    def _timed_out(self, what: str, timeout_ms: int) -> Timeout:
-        return self._coordinator.timeout(f"Timeout of {timeout_ms}ms expired before {what}")
+    def _timed_out(self, expected: str, timeout_ms: int) -> Timeout:
+        return self._coordinator.timeout(f"Timeout of {timeout_ms}ms expired before {expected}")
 
-    # Commits that it does not wait for
+    # Asynchronous commits
 
     def commit_async(self, offsets: Offsets, callback: CommitCallback | None) -> None:
-        taken = dict(offsets)
+        committed = dict(offsets)
 
-        def tell(problem: Exception | None) -> None:
+        def complete(problem: Exception | None) -> None:
             if callback is not None:
-                self._done.append(lambda: callback(taken, problem))
+                self._done.append(lambda: callback(committed, problem))
             elif problem is not None:
-                log.error("Offset commit with offsets %s failed: %s", taken, problem)
+                log.error("Offset commit with offsets %s failed: %s", committed, problem)
 
-        self._begin(taken, tell)
+        self._begin(committed, complete)
 
-    def _begin(self, offsets: dict[TopicPartition, OffsetAndMetadata], tell: Callable[[Exception | None], None]) -> asyncio.Task[None]:
-        task = start(self._commit_once(offsets, tell))
+    def _begin(self, offsets: dict[TopicPartition, OffsetAndMetadata], complete: Callable[[Exception | None], None]) -> asyncio.Task[None]:
+        task = start(self._commit_once(offsets, complete))
         self._pending.add(task)
         task.add_done_callback(self._pending.discard)
         return task
 
-    async def _commit_once(self, offsets: dict[TopicPartition, OffsetAndMetadata], tell: Callable[[Exception | None], None]) -> None:
+    async def _commit_once(self, offsets: dict[TopicPartition, OffsetAndMetadata], complete: Callable[[Exception | None], None]) -> None:
         try:
             if offsets and self._coordinator.node is None:
                 await self._coordinator.look_up()
             if offsets:
                 await self._send(offsets, None)
         except KafkaError as problem:
-            told: KafkaError = problem
+            application_error: KafkaError = problem
             if problem.retriable:
-                told = RetriableCommitFailed(
+                application_error = RetriableCommitFailed(
                     "Offset commit failed with a retriable exception. You should retry committing the latest consumed offsets."
                 )
-                told.__cause__ = problem
+                application_error.__cause__ = problem
             elif isinstance(problem, FencedInstanceId):
                 self._fenced = problem
-            tell(told)
+            complete(application_error)
         else:
             self._note_committed(offsets)
-            tell(None)
+            complete(None)
 
-    # Automatic ones
+    # Automatic commits
 
     @property
     def auto_commit(self) -> bool:
@@ -224,11 +224,11 @@ class Commits:
             self.auto_commit_async()
 
     def auto_commit_async(self) -> asyncio.Task[None]:
-        """The task ends, without an error, when the outcome is known; what went wrong is logged and may be seen in `auto_commit_error`."""
+        """The task ends without an error when the outcome is known. An error is logged and stored in `auto_commit_error`."""
         offsets = self._subscriptions.all_consumed()
         self.auto_commit_error = None
 
-        def tell(problem: Exception | None) -> None:
+        def complete(problem: Exception | None) -> None:
             self.auto_commit_error = problem
             if isinstance(problem, RetriableCommitFailed):
                 log.debug("Asynchronous auto-commit of offsets %s failed due to retriable error.", offsets, exc_info=problem)
@@ -236,10 +236,10 @@ class Commits:
             elif problem is not None:
                 log.warning("Asynchronous auto-commit of offsets %s failed: %s", offsets, problem)
 
-        return self._begin(offsets, tell)
+        return self._begin(offsets, complete)
 
     async def auto_commit_sync(self, deadline_ms: int) -> None:
-        """Before the consumer closes: what fails is logged, as it would be later."""
+        """Commits before the consumer closes or revokes partitions; an error is only logged."""
         offsets = self._subscriptions.all_consumed()
         try:
             await self.commit(offsets, deadline_ms)
@@ -256,17 +256,17 @@ class Commits:
         while partitions:
             if not await self._coordinator.ensure_ready(deadline_ms):
                 break
-            asked = start(self._fetch(partitions))
+            fetch = start(self._fetch(partitions))
             try:
-                if not await wait_until(asked, deadline_ms, self._clock):
+                if not await wait_until(fetch, deadline_ms, self._clock):
                     break
-                return asked.result()
+                return fetch.result()
             except KafkaError as problem:
                 if not (problem.retriable or isinstance(problem, StaleMemberEpoch)):
                     raise
                 log.debug("Fetching committed offsets failed and is tried again: %s", problem)
             finally:
-                await end(asked)
+                await end(fetch)
             now_ms = self._clock.monotonic_ms()
             if now_ms >= deadline_ms:
                 break
@@ -317,15 +317,15 @@ class Commits:
         self._check(commit_errors(response, topic_ids), identity)
 
     def _topic_ids(self, partitions: Iterable[TopicPartition]) -> dict[str, Uuid]:
-        """Of all these topics, or of none."""
+        """The ids of all these topics, or an empty mapping if one is unknown."""
         if self._metadata is None:
             return {}
         cluster = self._metadata.cluster
-        found = {partition.topic: cluster.topic_id(partition.topic) for partition in partitions}
-        return {} if Uuid.ZERO in found.values() else found
+        topic_ids = {partition.topic: cluster.topic_id(partition.topic) for partition in partitions}
+        return {} if Uuid.ZERO in topic_ids.values() else topic_ids
 
     def _note_topic_id(self, error: BaseException | None) -> None:
-        """A topic has been deleted, and maybe made anew: the next attempt should know."""
+        """Requests metadata after UNKNOWN_TOPIC_ID: the topic was deleted and possibly created again."""
         if isinstance(error, UnknownTopicId) and self._metadata is not None:
             self._metadata.request_update()
 
@@ -338,7 +338,7 @@ class Commits:
                 raise GroupAuthorization(group_id=self._settings.group_id)
             if isinstance(error, TopicAuthorization):
                 unauthorized.add(partition.topic)
-            elif isinstance(error, _OF_THE_OFFSETS):
+            elif isinstance(error, _OFFSET_ERRORS):
                 self._note_topic_id(error)
                 raise error
             else:
@@ -351,5 +351,5 @@ class Commits:
 
     def _note_committed(self, offsets: Offsets) -> None:
         if self._interceptors and offsets:
-            taken = dict(offsets)
-            self._done.append(lambda: self._interceptors.on_commit(taken))
+            committed = dict(offsets)
+            self._done.append(lambda: self._interceptors.on_commit(committed))

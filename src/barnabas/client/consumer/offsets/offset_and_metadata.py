@@ -1,4 +1,4 @@
-"""An offset as a consumer commits it: the next one to read, the leader epoch it was read under, and a word of the application's own."""
+"""A committed offset: the next offset to read, the leader epoch of the last record, and a text of the application."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ GivenOffsets = Mapping[TopicPartition, OffsetAndMetadata | int]
 
 
 def whole_offsets(offsets: GivenOffsets) -> dict[TopicPartition, OffsetAndMetadata]:
-    """A number alone is an offset without metadata; anything else is a mistake, told where it was made."""
+    """Converts a plain number to an offset without metadata; raises IllegalArgument for other values."""
     whole: dict[TopicPartition, OffsetAndMetadata] = {}
     for partition, offset in offsets.items():
         if isinstance(offset, int):

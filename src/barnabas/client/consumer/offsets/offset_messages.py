@@ -1,7 +1,7 @@
-"""OffsetCommit and OffsetFetch, in whatever version the coordinator speaks.
+"""OffsetCommit and OffsetFetch messages, for all versions of the coordinator.
 
-Topics go by their ids where those of all are given (KIP-848 with KIP-516), so that nothing is committed for another topic of the same name;
-otherwise by their names, in the versions that still know them: a commit may be for a topic whose id this client has never heard.
+Topics are named by id if the ids of all are given (KIP-848 with KIP-516), so that nothing is committed for another topic with the same
+name. Otherwise they are named by name, in a version that supports names: a commit may be for a topic whose id this client does not know.
 """
 
 from __future__ import annotations
@@ -41,23 +41,23 @@ from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
 
 NO_IDS: Final[Mapping[str, Uuid]] = {}
-BY_NAME_VERSION_MAX: Final = 9  # of both APIs
-GROUPS_VERSION: Final = 8  # of OffsetFetch: several groups in one request
-MEMBER_VERSION: Final = 9  # of OffsetFetch: with the member's epoch
-STABLE_VERSION: Final = 7  # of OffsetFetch
-INSTANCE_VERSION: Final = 7  # of OffsetCommit
+BY_NAME_VERSION_MAX: Final = 9  # for both APIs
+GROUPS_VERSION: Final = 8  # OffsetFetch with several groups in one request
+MEMBER_VERSION: Final = 9  # OffsetFetch with the member's epoch
+STABLE_VERSION: Final = 7  # OffsetFetch with require_stable
+INSTANCE_VERSION: Final = 7  # OffsetCommit with the group instance id
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """As whom a request is sent; the default is nobody in particular, for partitions that no group assigned."""
+    """The member identity of a request. The default is no member, for partitions that no group assigned."""
 
     generation: int = UNKNOWN_GENERATION
     member_id: str = UNKNOWN_MEMBER
     instance_id: str | None = None
 
 
-NOBODY: Final = Identity()
+NO_MEMBER: Final = Identity()
 
 
 def commit_request(
@@ -71,7 +71,7 @@ def commit_request(
             committed_leader_epoch=-1 if offset.leader_epoch is None else offset.leader_epoch,
             committed_metadata=offset.metadata,
         )
-        topics.setdefault(topic, OffsetCommitRequestTopic(*_said(topic, version, topic_ids))).partitions.append(row)
+        topics.setdefault(topic, OffsetCommitRequestTopic(*_name_and_id(topic, version, topic_ids))).partitions.append(row)
     return OffsetCommitRequest(
         group_id=group_id,
         generation_id_or_member_epoch=identity.generation,
@@ -101,22 +101,22 @@ def fetch_request(
     if version < GROUPS_VERSION:
         old = [OffsetFetchRequestTopic(name=topic, partition_indexes=numbers) for topic, numbers in by_topic.items()]
         return OffsetFetchRequest(group_id=group_id, topics=old, require_stable=stable)
-    topics = [OffsetFetchRequestTopics(*_said(topic, version, topic_ids), numbers) for topic, numbers in by_topic.items()]
+    topics = [OffsetFetchRequestTopics(*_name_and_id(topic, version, topic_ids), numbers) for topic, numbers in by_topic.items()]
     group = OffsetFetchRequestGroup(group_id=group_id, topics=topics)
     if version >= MEMBER_VERSION and identity.member_id:
         group.member_id, group.member_epoch = identity.member_id, identity.generation
     return OffsetFetchRequest(groups=[group], require_stable=stable)
 
 
-def _said(topic: str, version: int, topic_ids: Mapping[str, Uuid]) -> tuple[str, Uuid]:
-    """A topic as the version has it: by name, or by id."""
+def _name_and_id(topic: str, version: int, topic_ids: Mapping[str, Uuid]) -> tuple[str, Uuid]:
+    """A topic as the version names it: by name, or by id."""
     return (topic, Uuid.ZERO) if version <= BY_NAME_VERSION_MAX else ("", topic_ids[topic])
 
 
 def committed_offsets(
     response: OffsetFetchResponse, group_id: str, topic_ids: Mapping[str, Uuid] = NO_IDS
 ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-    """Raises what is wrong with the group or with one of the partitions."""
+    """Raises an error of the group or of one of the partitions."""
     names = {topic_id: name for name, topic_id in topic_ids.items()}
     if response.groups:
         group = response.groups[0]
@@ -144,13 +144,13 @@ def _check_group(code: int, group_id: str) -> None:
 def _offsets(
     rows: Iterable[tuple[TopicPartition, OffsetFetchResponsePartition | OffsetFetchResponsePartitions]],
 ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-    found: dict[TopicPartition, OffsetAndMetadata | None] = {}
+    offsets: dict[TopicPartition, OffsetAndMetadata | None] = {}
     unauthorized: set[str] = set()
     unstable: list[str] = []
     for partition, row in rows:
         error = error_for(row.error_code) if row.error_code else None
         if error is None:
-            found[partition] = _offset(row) if row.committed_offset >= 0 else None
+            offsets[partition] = _offset(row) if row.committed_offset >= 0 else None
         elif isinstance(error, TopicAuthorization):
             unauthorized.add(partition.topic)
         elif isinstance(error, UnstableOffsetCommit):
@@ -163,7 +163,7 @@ def _offsets(
         raise TopicAuthorization(unauthorized_topics=unauthorized)
     if unstable:
         raise UnstableOffsetCommit(f"There are unstable offsets for the requested topic partitions {', '.join(sorted(unstable))}")
-    return found
+    return offsets
 
 
 def _offset(row: OffsetFetchResponsePartition | OffsetFetchResponsePartitions) -> OffsetAndMetadata:

@@ -1,8 +1,7 @@
-"""Finds offsets: where a partition begins and ends, what stood there at a time, and whether what was read is still what the leader has.
+"""Looks up offsets: the first and last of a partition, by timestamp, and the validation of positions against a new leader.
 
-Resets and validations of the assigned partitions run beside the polls, as tasks on the loop; what they find goes into the
-SubscriptionState, and what only the application can settle waits for the next poll. `list_offsets` is asked by the application and waits
-itself.
+Resets and validations of assigned partitions run as tasks on the event loop, concurrently with polls. Their results go into the
+SubscriptionState, and errors for the application wait for the next poll. `list_offsets` is a call of the application, which awaits it.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from barnabas.client.clock import Clock
-from barnabas.client.consumer.offsets.offset_reset import LATEST_TIMESTAMP, OffsetReset
+from barnabas.client.consumer.offsets.offset_reset import LATEST_TIMESTAMP, AutoOffsetResetStrategy
 from barnabas.client.consumer.offsets.partition_state import FetchPosition, Truncation
 from barnabas.client.consumer.offsets.subscription_state import SubscriptionState
 from barnabas.client.errors import LogTruncation, Timeout, TopicAuthorization
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 
-EPOCH_VALIDATION_VERSION: Final = 3  # before, OffsetForLeaderEpoch was for brokers alone
+EPOCH_VALIDATION_VERSION: Final = 3  # in earlier versions OffsetForLeaderEpoch was for brokers only
 _UNKNOWN: Final = -1
 
 T = TypeVar("T")
@@ -54,7 +53,7 @@ class _Answer(NamedTuple):
 
 
 class OffsetFinder:
-    """`on_progress` is called when a poll that waits should look again."""
+    """`on_progress` is called when a waiting poll should check again."""
 
     def __init__(
         self,
@@ -79,10 +78,10 @@ class OffsetFinder:
         self._tasks: set[asyncio.Task[None]] = set()
         self._problem: KafkaError | None = None
         self._checked_version = -1
-        self._look_for: list[set[str]] = []  # the topics of each call of `list_offsets` that goes on
+        self._look_for: list[set[str]] = []  # the topics of each call of `list_offsets` in progress
 
     def raise_problem(self) -> None:
-        """What a reset or a validation met that the application has to know; once."""
+        """Raises an error of a reset or a validation that the application must handle; once."""
         if self._problem is not None:
             problem, self._problem = self._problem, None
             raise problem
@@ -95,9 +94,9 @@ class OffsetFinder:
     # Resets
 
     def reset_positions(self) -> None:
-        """Begins to find positions for all partitions that await one."""
+        """Starts to look up positions for all partitions that await a reset."""
         now_ms = self._clock.monotonic_ms()
-        by_leader: dict[int, dict[TopicPartition, OffsetReset]] = {}
+        by_leader: dict[int, dict[TopicPartition, AutoOffsetResetStrategy]] = {}
         with self._subscriptions.lock:
             for partition in sorted(self._subscriptions.partitions_needing_reset(now_ms)):
                 strategy = self._subscriptions.reset_strategy(partition)
@@ -112,43 +111,43 @@ class OffsetFinder:
         for leader_id, strategies in by_leader.items():
             self._start(self._reset(leader_id, strategies))
 
-    async def _reset(self, leader_id: int, strategies: dict[TopicPartition, OffsetReset]) -> None:
+    async def _reset(self, leader_id: int, strategies: dict[TopicPartition, AutoOffsetResetStrategy]) -> None:
         wall_ms = self._clock.now_ms()
-        wanted = {partition: strategy.timestamp(wall_ms) for partition, strategy in strategies.items()}
-        timestamps = {partition: timestamp for partition, timestamp in wanted.items() if timestamp is not None}
+        timestamps_or_none = {partition: strategy.timestamp(wall_ms) for partition, strategy in strategies.items()}
+        timestamps = {partition: timestamp for partition, timestamp in timestamps_or_none.items() if timestamp is not None}
         try:
             answer = await self._ask(leader_id, timestamps)
-            ends = [partition for partition, found in answer.found.items() if found is None]
-            if ends:  # nothing as young as that duration: the end is the first place that will be
+            ends = [partition for partition, offset in answer.found.items() if offset is None]
+            if ends:  # no record is as young as that duration: the log end offset is used
                 later = await self._ask(leader_id, dict.fromkeys(ends, LATEST_TIMESTAMP))
                 answer.found.update(later.found)
                 answer.to_retry.update(later.to_retry)
         except KafkaError as error:
             self._failed(strategies, error)
             return
-        for partition, found in answer.found.items():
-            if found is not None:
-                self._seek(partition, found, strategies[partition])
+        for partition, offset in answer.found.items():
+            if offset is not None:
+                self._seek(partition, offset, strategies[partition])
         if answer.to_retry:
             self._put_off(answer.to_retry)
             self._metadata.request_update(False)
 
-    def _seek(self, partition: TopicPartition, found: FoundOffset, strategy: OffsetReset) -> None:
-        if found.leader_epoch >= 0:
-            self._metadata.update_last_seen_epoch_if_newer(partition, found.leader_epoch)
+    def _seek(self, partition: TopicPartition, listed: FoundOffset, strategy: AutoOffsetResetStrategy) -> None:
+        if listed.leader_epoch >= 0:
+            self._metadata.update_last_seen_epoch_if_newer(partition, listed.leader_epoch)
         leader_id, leader_epoch = self.leader_of(partition)
-        # The epoch is that of the record before, of which nothing is known: there is nothing to validate.
-        self._subscriptions.maybe_seek_unvalidated(partition, FetchPosition(found.offset, _UNKNOWN, leader_id, leader_epoch), strategy)
+        # The epoch of the record before the offset is unknown, so there is nothing to validate.
+        self._subscriptions.maybe_seek_unvalidated(partition, FetchPosition(listed.offset, _UNKNOWN, leader_id, leader_epoch), strategy)
 
     def leader_of(self, partition: TopicPartition) -> tuple[int, int]:
-        """Id and epoch of the leader as they go into positions; -1 where not known."""
+        """The id and epoch of the leader for a position; -1 if unknown."""
         current = self._metadata.current_leader(partition)
         return (_UNKNOWN if current.leader is None else current.leader.id), current.epoch
 
     # Validation
 
     def validate_positions(self) -> None:
-        """Looks whether leaders have changed, and begins to ask new ones whether they have what was read from the old."""
+        """Detects changes of leaders, and validates positions against the new leaders."""
         if self._checked_version != self._metadata.update_version:
             self._checked_version = self._metadata.update_version
             self.follow_leaders()
@@ -204,12 +203,12 @@ class OffsetFinder:
         for topic in response.topics:
             for row in topic.partitions:
                 partition = TopicPartition(topic.topic, row.partition)
-                asked = positions.get(partition)
-                if asked is None:
+                position = positions.get(partition)
+                if position is None:
                     continue
                 if row.error_code == ErrorCode.NONE:
                     to_retry.discard(partition)
-                    truncation = self._subscriptions.maybe_complete_validation(partition, asked, row.end_offset, row.leader_epoch)
+                    truncation = self._subscriptions.maybe_complete_validation(partition, position, row.end_offset, row.leader_epoch)
                     if truncation is not None:
                         lost.append(truncation)
                 elif row.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
@@ -220,12 +219,12 @@ class OffsetFinder:
             raise TopicAuthorization(unauthorized_topics=unauthorized)
         return lost, to_retry
 
-    # Asked by the application
+    # Calls of the application
 
     async def list_offsets(self, timestamps: Mapping[TopicPartition, int], deadline_ms: int) -> dict[TopicPartition, FoundOffset | None]:
-        """The offsets of these times (or -2 for the beginning, -1 for the end); None where there is no record as young."""
+        """The offsets for these timestamps (-2: the first offset, -1: the end offset); None if no record is as young."""
         waiting = dict(timestamps)
-        found: dict[TopicPartition, FoundOffset | None] = {}
+        offsets: dict[TopicPartition, FoundOffset | None] = {}
         asked_ms = deadline_ms - self._clock.monotonic_ms()
         topics = {partition.topic for partition in timestamps}
         self._look_for.append(topics)
@@ -243,25 +242,25 @@ class OffsetFinder:
                 )
                 for result in results:
                     if isinstance(result, _Answer):
-                        found.update(result.found)
+                        offsets.update(result.found)
                     elif isinstance(result, KafkaError) and result.retriable:
                         _log.debug("ListOffsets failed, retrying: %s", result)
                     elif isinstance(result, BaseException):
                         raise result
-                waiting = {partition: timestamp for partition, timestamp in waiting.items() if partition not in found}
+                waiting = {partition: timestamp for partition, timestamp in waiting.items() if partition not in offsets}
                 if waiting:
                     await self._wait_for_metadata(version, deadline_ms, waiting)
         finally:
             self._look_for.remove(topics)
             self._metadata.set_transient_topics(set().union(*self._look_for))
-        return found
+        return offsets
 
-    def _by_leader(self, wanted: Mapping[TopicPartition, T]) -> dict[int, dict[TopicPartition, T]]:
+    def _by_leader(self, values: Mapping[TopicPartition, T]) -> dict[int, dict[TopicPartition, T]]:
         by_leader: dict[int, dict[TopicPartition, T]] = {}
-        for partition, what in wanted.items():
+        for partition, value in values.items():
             leader = self._metadata.current_leader(partition).leader
             if leader is not None:
-                by_leader.setdefault(leader.id, {})[partition] = what
+                by_leader.setdefault(leader.id, {})[partition] = value
         return by_leader
 
     async def _wait_for_metadata(self, version: int, deadline_ms: int, waiting: Iterable[TopicPartition]) -> None:
@@ -270,21 +269,21 @@ class OffsetFinder:
         try:
             await self._metadata.wait_for_update(version, min(left_ms, self._retry_backoff_ms))
         except Timeout:
-            return  # whoever waits looks at the time itself
+            return  # the caller checks the deadline itself
         for partition in waiting:
             self._metadata.raise_for_topic(partition.topic)
 
     async def find_end_offset(self, partition: TopicPartition) -> None:
-        """For current_lag, which does not wait."""
+        """Looks up the end offset for current_lag, which does not wait."""
         try:
-            (found,) = (
+            (end,) = (
                 await self.list_offsets({partition: LATEST_TIMESTAMP}, self._clock.monotonic_ms() + self._request_timeout_ms)
             ).values()
         except KafkaError as error:
             _log.debug("Could not find the end of %s: %s", partition, error)
-            found = None
-        if found is not None:
-            self._subscriptions.set_end_offset(partition, found.offset, read_committed=self._read_committed)
+            end = None
+        if end is not None:
+            self._subscriptions.set_end_offset(partition, end.offset, read_committed=self._read_committed)
 
     def request_end_offset(self, partition: TopicPartition) -> None:
         self._start(self.find_end_offset(partition))
@@ -354,7 +353,7 @@ def _read_answer(response: ListOffsetsResponse) -> _Answer:
                 offset = row.old_style_offsets[0] if row.old_style_offsets else row.offset
                 answer.found[partition] = None if offset == _UNKNOWN else FoundOffset(offset, row.timestamp, row.leader_epoch)
             elif row.error_code == ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT:
-                answer.found[partition] = None  # too old a format for timestamps: nothing can be found by them
+                answer.found[partition] = None  # the message format has no timestamps: no lookup by timestamp is possible
             elif row.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
                 unauthorized.add(topic.name)
             else:
@@ -380,8 +379,10 @@ def _epoch_topics(positions: Mapping[TopicPartition, FetchPosition]) -> list[Off
 def _truncation_error(lost: Iterable[Truncation]) -> LogTruncation:
     fetch_offsets: dict[TopicPartition, int] = {}
     divergent: dict[TopicPartition, tuple[int, int] | None] = {}
-    for each in lost:
-        fetch_offsets[each.partition] = each.position.offset
-        found = each.divergent
-        divergent[each.partition] = None if found is None else (found.offset, -1 if found.leader_epoch is None else found.leader_epoch)
+    for truncation in lost:
+        fetch_offsets[truncation.partition] = truncation.position.offset
+        divergence = truncation.divergent
+        divergent[truncation.partition] = (
+            None if divergence is None else (divergence.offset, -1 if divergence.leader_epoch is None else divergence.leader_epoch)
+        )
     return LogTruncation(f"Detected log truncation with diverging offsets {divergent}", fetch_offsets, divergent)

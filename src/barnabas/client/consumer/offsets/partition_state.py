@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""One assigned partition: where it is read, and whether that place is known, to be found, or to be asked about.
+"""The state of one assigned partition: its position, and whether the position is valid, awaits a reset, or awaits validation.
 
-The states are a table. A change that the table does not have is ignored, as in Kafka: what asked for it came too late. Belongs to the
-SubscriptionState, whose lock is held for every change.
+The transitions are a table. A transition that the table does not allow is ignored, as in Kafka: it was requested too late. The state
+belongs to the SubscriptionState, whose lock is held for every change.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from barnabas.client.consumer.offsets.offset_and_metadata import OffsetAndMetadata
-from barnabas.client.consumer.offsets.offset_reset import OffsetReset
+from barnabas.client.consumer.offsets.offset_reset import AutoOffsetResetStrategy
 from barnabas.topic_partition import TopicPartition
 
 
 class FetchState(Enum):
     INITIALIZING = "INITIALIZING"  # no position yet
     FETCHING = "FETCHING"
-    AWAIT_RESET = "AWAIT_RESET"  # the position is to be found by a strategy
-    AWAIT_VALIDATION = "AWAIT_VALIDATION"  # the leader changed: was what has been read truncated?
+    AWAIT_RESET = "AWAIT_RESET"  # the position must be looked up by a strategy
+    AWAIT_VALIDATION = "AWAIT_VALIDATION"  # the leader changed: the records that were read may have been truncated
 
 
 ALL_FETCH_STATES: Final = frozenset(FetchState)
 
-# Every state, and those it may follow.
+# Every state with its allowed previous states.
 FETCH_STATES_BEFORE: Final[dict[FetchState, frozenset[FetchState]]] = {
     FetchState.INITIALIZING: frozenset(),
     FetchState.FETCHING: ALL_FETCH_STATES,
@@ -36,7 +36,7 @@ FETCH_STATES_WITH_POSITION: Final = frozenset({FetchState.FETCHING, FetchState.A
 
 
 class FetchPosition:
-    """Where to read next, the epoch of the last record read, and the leader (with its epoch) to read from; never changed. -1: unknown."""
+    """The next offset, the epoch of the last record read, and the leader with its epoch. Immutable; -1 means unknown."""
 
     __slots__ = ("leader_epoch", "leader_id", "offset", "offset_epoch")
 
@@ -67,15 +67,15 @@ class FetchPosition:
 
 
 class Truncation(NamedTuple):
-    """Records that had been read were lost in a change of leaders; `divergent` is where the logs part, if that is known."""
+    """A loss of records that were already read, after a leader change; `divergent` is the offset where the logs diverge, if known."""
 
     partition: TopicPartition
     position: FetchPosition
     divergent: OffsetAndMetadata | None
 
 
-class PartitionState:
-    """One assigned partition."""
+class TopicPartitionState:
+    """The state of one assigned partition."""
 
     def __init__(self) -> None:
         self.fetch_state = FetchState.INITIALIZING
@@ -86,7 +86,7 @@ class PartitionState:
         self.paused = False
         self.pending_revocation = False
         self.pending_on_assigned_callback = False
-        self.reset_strategy: OffsetReset | None = None
+        self.reset_strategy: AutoOffsetResetStrategy | None = None
         self.next_retry_ms: int | None = None
         self.preferred_read_replica: int | None = None
         self.preferred_read_replica_until_ms = 0
@@ -117,11 +117,11 @@ class PartitionState:
         self.validate(position)
 
     def validate(self, position: FetchPosition) -> None:
-        """Without epochs there is nothing to validate by, and reading goes on."""
-        known = position.offset_epoch >= 0 and position.leader_epoch >= 0
-        self._enter(FetchState.AWAIT_VALIDATION if known else FetchState.FETCHING, position)
+        """Starts validation. Without epochs there is nothing to validate, and fetching continues."""
+        has_epochs = position.offset_epoch >= 0 and position.leader_epoch >= 0
+        self._enter(FetchState.AWAIT_VALIDATION if has_epochs else FetchState.FETCHING, position)
 
-    def reset(self, strategy: OffsetReset) -> None:
+    def reset(self, strategy: AutoOffsetResetStrategy) -> None:
         if self._enter(FetchState.AWAIT_RESET, None):
             self.reset_strategy = strategy
 

@@ -1,6 +1,7 @@
-"""Gives every assigned partition a position: the committed one of the group, else one by the reset strategy, checked against the leader.
+"""Gives every assigned partition a position: the committed offset of the group, or an offset by the reset strategy, validated with the
+leader.
 
-Called in each poll, and does not wait: what it begins goes on by itself, and `on_progress` tells when there is more to do.
+`update` is called in each poll and does not wait: the lookups that it starts run on, and `on_progress` is called when there is more to do.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Positions:
         self._committed: asyncio.Task[dict[TopicPartition, OffsetAndMetadata | None]] | None = None
 
     def update(self) -> None:
-        """Begins what there is to begin. Raises NoOffsetForPartition where no strategy is set, and what the coordinator refuses."""
+        """Starts the necessary lookups. Raises NoOffsetForPartition if no strategy is set, and errors of the coordinator."""
         self._offsets.validate_positions()
         if self._subscriptions.has_all_fetch_positions():
             return
@@ -62,10 +63,10 @@ class Positions:
         if committed is not None and committed.done():
             self._committed = None
             try:
-                found = committed.result()
+                offsets = committed.result()
             except Timeout:
-                found = {}
-            self._apply_committed(found)
+                offsets = {}
+            self._apply_committed(offsets)
         waiting = {
             partition
             for partition in self._subscriptions.initializing_partitions()
@@ -80,12 +81,12 @@ class Positions:
             self._committed = asyncio.ensure_future(self._membership.fetch_committed(sorted(waiting), deadline_ms))
             self._committed.add_done_callback(lambda _: self._on_progress())
 
-    def _apply_committed(self, found: Mapping[TopicPartition, OffsetAndMetadata | None]) -> None:
+    def _apply_committed(self, offsets: Mapping[TopicPartition, OffsetAndMetadata | None]) -> None:
         without: set[TopicPartition] = set()
         with self._subscriptions.lock:
-            for partition, offset in found.items():
+            for partition, offset in offsets.items():
                 if partition not in self._subscriptions.initializing_partitions():
-                    continue  # revoked, or sought, in the meantime
+                    continue  # revoked or positioned by a seek in the meantime
                 if offset is None:
                     without.add(partition)
                     continue

@@ -1,9 +1,9 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""What a consumer wants, what it has been given, and how far it has read: the one place that knows positions.
+"""The subscription of a consumer, its assignment, and its positions. This class is the only owner of positions.
 
-The faces write here what the user asks for, the membership writes the assignment of the group, the fetcher reads where to go on and writes
-how far it got. Nothing here waits, sends or knows the time. Reading threads see whole assignments: a changed one replaces the old. Every
-method that changes something holds `lock`; whoever needs several calls to be one holds it around them.
+`Consumer` and `AsyncConsumer` set the subscription, the membership sets the assignment, the fetcher reads positions and stores fetch
+results. The class does not wait, send, or read the time. Readers in other threads see complete assignments, because a change replaces the
+old one. Every method that changes something holds `lock`; a caller that needs several calls to be atomic holds it around them.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Final, NamedTuple
 
 from barnabas.client.consumer.membership.rebalance_listener import ConsumerRebalanceListener
 from barnabas.client.consumer.offsets.offset_and_metadata import OffsetAndMetadata
-from barnabas.client.consumer.offsets.offset_reset import NONE, OffsetReset
-from barnabas.client.consumer.offsets.partition_state import FetchPosition, FetchState, PartitionState, Truncation, epoch_or_none
+from barnabas.client.consumer.offsets.offset_reset import NONE, AutoOffsetResetStrategy
+from barnabas.client.consumer.offsets.partition_state import FetchPosition, FetchState, TopicPartitionState, Truncation, epoch_or_none
 from barnabas.client.errors import IllegalArgument, IllegalState, NoOffsetForPartition
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
@@ -31,7 +31,7 @@ EXCLUSIVE: Final = "Subscription to topics, partitions and pattern are mutually 
 class SubscriptionType(Enum):
     NONE = "NONE"
     AUTO_TOPICS = "AUTO_TOPICS"
-    AUTO_PATTERN = "AUTO_PATTERN"  # matched here, against all topics
+    AUTO_PATTERN = "AUTO_PATTERN"  # matched by the client, against all topics
     AUTO_PATTERN_RE2J = "AUTO_PATTERN_RE2J"  # matched by the broker (KIP-848)
     USER_ASSIGNED = "USER_ASSIGNED"
 
@@ -46,23 +46,23 @@ class SubscriptionPattern(NamedTuple):
 
 
 class SubscriptionState:
-    def __init__(self, default_reset: OffsetReset) -> None:
+    def __init__(self, default_reset: AutoOffsetResetStrategy) -> None:
         self.lock = threading.RLock()
         self.default_reset = default_reset
         self.type = SubscriptionType.NONE
         self.pattern: re.Pattern[str] | None = None
         self.re2j_pattern: SubscriptionPattern | None = None
         self.rebalance_listener: ConsumerRebalanceListener | None = None
-        self.assignment_id = 0  # moves with every change of the assignment
+        self.assignment_id = 0  # incremented with every change of the assignment
         self._subscription: frozenset[str] = frozenset()
         self._group_subscription: frozenset[str] = frozenset()
-        self._assignment: dict[TopicPartition, PartitionState] = {}
+        self._assignment: dict[TopicPartition, TopicPartitionState] = {}
         self._assigned_topic_ids: frozenset[Uuid] = frozenset()
 
-    # What the user wants
+    # Subscriptions of the user
 
     def subscribe(self, topics: Iterable[str], listener: ConsumerRebalanceListener | None = None) -> bool:
-        """Whether the topics differ from those before."""
+        """Whether the topics differ from the previous ones."""
         with self.lock:
             self._set_type(SubscriptionType.AUTO_TOPICS)
             self.rebalance_listener = listener
@@ -81,14 +81,14 @@ class SubscriptionState:
             self.re2j_pattern = pattern
 
     def subscribe_from_pattern(self, topics: Iterable[str]) -> bool:
-        """The topics that the pattern matches now; whether they differ from those before."""
+        """Sets the topics that match the pattern now; returns whether they differ from the previous ones."""
         with self.lock:
             if self.type is not SubscriptionType.AUTO_PATTERN:
                 raise IllegalArgument(f"Attempt to subscribe from pattern while subscription type set to {self.type.value}")
             return self._change_subscription(frozenset(topics))
 
     def assign_from_user(self, partitions: Collection[TopicPartition]) -> bool:
-        """Whether the topics differ from those before. Partitions that stay keep their positions."""
+        """Whether the topics differ from the previous ones. Partitions that remain assigned keep their positions."""
         with self.lock:
             self._set_type(SubscriptionType.USER_ASSIGNED)
             if self._assignment.keys() == set(partitions):
@@ -107,10 +107,10 @@ class SubscriptionState:
             self.type = SubscriptionType.NONE
             self.assignment_id += 1
 
-    def _set_type(self, wanted: SubscriptionType) -> None:
+    def _set_type(self, new_type: SubscriptionType) -> None:
         if self.type is SubscriptionType.NONE:
-            self.type = wanted
-        elif self.type is not wanted:
+            self.type = new_type
+        elif self.type is not new_type:
             raise IllegalState(EXCLUSIVE)
 
     def _change_subscription(self, topics: frozenset[str]) -> bool:
@@ -120,7 +120,7 @@ class SubscriptionState:
         return True
 
     def subscription(self) -> frozenset[str]:
-        """The subscribed topics; empty where partitions were assigned by the user."""
+        """The subscribed topics; empty if the user assigned partitions."""
         return self._subscription if self.has_auto_assigned_partitions() else frozenset()
 
     def has_no_subscription_or_user_assignment(self) -> bool:
@@ -133,16 +133,17 @@ class SubscriptionState:
         return self.type is SubscriptionType.AUTO_PATTERN
 
     def subscribed_regex(self) -> str | None:
-        """The pattern that the broker evaluates, if that is the kind of subscription."""
+        """The pattern that the broker evaluates; None for other subscriptions."""
         return None if self.re2j_pattern is None else self.re2j_pattern.pattern
 
     def matches_subscribed_pattern(self, topic: str) -> bool:
         return self.has_pattern_subscription() and self.pattern is not None and self.pattern.fullmatch(topic) is not None
 
-    # What the group has given
+    # Assignments of the group
 
     def group_subscribe(self, topics: Iterable[str]) -> bool:
-        """All topics of all members, which the leader of a group needs to know of; whether there are some this member does not read."""
+        """Sets the topics of all members, whose metadata the leader of a group needs; returns whether there are some this member does not
+        subscribe to."""
         with self.lock:
             if not self.has_auto_assigned_partitions():
                 raise IllegalState(EXCLUSIVE)
@@ -154,7 +155,7 @@ class SubscriptionState:
             self._group_subscription = frozenset()
 
     def metadata_topics(self) -> frozenset[str]:
-        """The topics that metadata is wanted of, as far as they are known by name."""
+        """The topics whose metadata is needed, as far as their names are known."""
         return self._subscription | self._group_subscription
 
     def needs_metadata(self, topic: str) -> bool:
@@ -165,7 +166,7 @@ class SubscriptionState:
         return self._assigned_topic_ids
 
     def set_assigned_topic_ids(self, topic_ids: Iterable[Uuid]) -> None:
-        """Topics of the target assignment whose names metadata is to tell, for a pattern that the broker evaluates."""
+        """Sets the topic ids of the target assignment whose names the metadata must resolve, for a pattern that the broker evaluates."""
         with self.lock:
             self._assigned_topic_ids = frozenset(topic_ids)
 
@@ -193,26 +194,26 @@ class SubscriptionState:
                 self.state(partition).pending_on_assigned_callback = False
 
     def mark_pending_revocation(self, partitions: Iterable[TopicPartition]) -> None:
-        """Nothing more is fetched or returned from these."""
+        """Stops fetching and returning records of these partitions."""
         with self.lock:
             for partition in partitions:
                 self.state(partition).pending_revocation = True
 
     def _replace_assignment(self, partitions: Iterable[TopicPartition]) -> None:
         self.assignment_id += 1
-        known = self._assignment
-        # By topic, so that a fetch request names each topic once.
+        previous = self._assignment
+        # Sorted by topic, so that a fetch request names each topic once.
         by_topic: dict[str, list[TopicPartition]] = {}
         for partition in partitions:
             by_topic.setdefault(partition.topic, []).append(partition)
         ordered = dict.fromkeys(partition for group in by_topic.values() for partition in group)
-        self._assignment = {partition: known.get(partition) or PartitionState() for partition in ordered}
+        self._assignment = {partition: previous.get(partition) or TopicPartitionState() for partition in ordered}
 
     # The assignment
 
     @property
-    def assignment(self) -> dict[TopicPartition, PartitionState]:
-        """By partition, those first that were fetched from longest ago; not to be changed by the caller."""
+    def assignment(self) -> dict[TopicPartition, TopicPartitionState]:
+        """The states by partition, least recently fetched first. The caller must not change it."""
         return self._assignment
 
     def assigned_partitions(self) -> set[TopicPartition]:
@@ -221,17 +222,17 @@ class SubscriptionState:
     def is_assigned(self, partition: TopicPartition) -> bool:
         return partition in self._assignment
 
-    def state(self, partition: TopicPartition) -> PartitionState:
-        found = self._assignment.get(partition)
-        if found is None:
+    def state(self, partition: TopicPartition) -> TopicPartitionState:
+        state = self._assignment.get(partition)
+        if state is None:
             raise IllegalState(f"No current assignment for partition {partition}")
-        return found
+        return state
 
-    def state_or_none(self, partition: TopicPartition) -> PartitionState | None:
+    def state_or_none(self, partition: TopicPartition) -> TopicPartitionState | None:
         return self._assignment.get(partition)
 
     def move_to_end(self, partitions: Iterable[TopicPartition]) -> None:
-        """These were just read from: the others come first in the next fetch."""
+        """Moves partitions that were just read to the end, so that the next fetch starts with the others."""
         with self.lock:
             moved = {partition: state for partition in partitions if (state := self._assignment.get(partition)) is not None}
             if moved:
@@ -281,7 +282,7 @@ class SubscriptionState:
         return True
 
     def all_consumed(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What a commit without arguments commits."""
+        """The offsets that a commit without arguments commits."""
         with self.lock:
             return {
                 partition: OffsetAndMetadata(state.position.offset, "", epoch_or_none(state.position.offset_epoch))
@@ -300,12 +301,12 @@ class SubscriptionState:
         with self.lock:
             self.state(partition).seek_unvalidated(position)
 
-    def maybe_seek_unvalidated(self, partition: TopicPartition, position: FetchPosition, strategy: OffsetReset) -> bool:
-        """The answer to a reset, unless what asked for it is over."""
+    def maybe_seek_unvalidated(self, partition: TopicPartition, position: FetchPosition, strategy: AutoOffsetResetStrategy) -> bool:
+        """Applies the result of a reset, unless the reset is no longer current."""
         with self.lock:
             state = self._assignment.get(partition)
             if state is None or state.fetch_state is not FetchState.AWAIT_RESET or state.reset_strategy != strategy:
-                _log.debug("Skipping reset of partition %s: it is no longer assigned or this reset is no longer wanted", partition)
+                _log.debug("Skipping reset of partition %s: it is no longer assigned, or the reset is no longer current", partition)
                 return False
             _log.info("Resetting offset for partition %s to position %s.", partition, position)
             state.seek_unvalidated(position)
@@ -318,31 +319,31 @@ class SubscriptionState:
                 raise IllegalState("Cannot set a new position without a valid current position")
             state.position = position
 
-    # Where positions come from: a commit, else a reset
+    # Initial positions: a committed offset, otherwise a reset
 
     def initializing_partitions(self) -> set[TopicPartition]:
         return self._where(lambda state: state.fetch_state is FetchState.INITIALIZING)
 
     def reset_initializing_positions(self, include: Callable[[TopicPartition], bool] = lambda _: True) -> None:
-        """Have a position found by the default strategy for all that have none; refused if the strategy is none."""
+        """Requests a reset by the default strategy for all partitions without a position; raises an error if the strategy is none."""
         with self.lock:
-            wanted = [partition for partition in self.initializing_partitions() if include(partition)]
+            initializing = [partition for partition in self.initializing_partitions() if include(partition)]
             if self.default_reset == NONE:
-                if wanted:
-                    raise NoOffsetForPartition(set(wanted))
+                if initializing:
+                    raise NoOffsetForPartition(set(initializing))
                 return
-            for partition in wanted:
+            for partition in initializing:
                 self.request_offset_reset([partition])
 
     def has_default_reset_policy(self) -> bool:
         return self.default_reset != NONE
 
-    def request_offset_reset(self, partitions: Iterable[TopicPartition], strategy: OffsetReset | None = None) -> None:
+    def request_offset_reset(self, partitions: Iterable[TopicPartition], strategy: AutoOffsetResetStrategy | None = None) -> None:
         with self.lock:
-            wanted = list(partitions)
-            for partition in wanted:
+            partition_list = list(partitions)
+            for partition in partition_list:
                 self.state(partition)
-            for partition in wanted:
+            for partition in partition_list:
                 self.state(partition).reset(strategy or self.default_reset)
 
     def request_offset_reset_if_assigned(self, partition: TopicPartition) -> None:
@@ -354,7 +355,7 @@ class SubscriptionState:
     def partitions_needing_reset(self, now_ms: int) -> set[TopicPartition]:
         return self._where(lambda state: state.fetch_state is FetchState.AWAIT_RESET and state.may_retry(now_ms))
 
-    def reset_strategy(self, partition: TopicPartition) -> OffsetReset | None:
+    def reset_strategy(self, partition: TopicPartition) -> AutoOffsetResetStrategy | None:
         return self.state(partition).reset_strategy
 
     def set_next_allowed_retry(self, partitions: Iterable[TopicPartition], next_retry_ms: int) -> None:
@@ -364,10 +365,11 @@ class SubscriptionState:
                 if state is not None:
                     state.next_retry_ms = next_retry_ms
 
-    # Validation: is what has been read still in the log of the new leader?
+    # Validation: does the log of the new leader still contain the records that were read?
 
     def maybe_validate_position(self, partition: TopicPartition, leader_id: int, leader_epoch: int, *, can_validate: bool = True) -> bool:
-        """The leader is this one now; whether the position awaits validation. `can_validate`: the broker's OffsetForLeaderEpoch serves."""
+        """Sets the leader; returns whether the position awaits validation. `can_validate`: the broker supports OffsetForLeaderEpoch for
+        clients."""
         with self.lock:
             state = self._assignment.get(partition)
             if state is None:
@@ -396,37 +398,38 @@ class SubscriptionState:
                 state.seek_validated(state.position)
 
     def maybe_complete_validation(
-        self, partition: TopicPartition, asked: FetchPosition, end_offset: int, leader_epoch: int
+        self, partition: TopicPartition, validated: FetchPosition, end_offset: int, leader_epoch: int
     ) -> Truncation | None:
-        """The leader's answer for the epoch of `asked`: where that epoch ended. A loss is told where no strategy says how to go on."""
+        """Applies the leader's response for the epoch of `validated`: the end offset of that epoch. Returns a truncation if no reset
+        strategy is set."""
         with self.lock:
             state = self._assignment.get(partition)
-            if state is None or state.fetch_state is not FetchState.AWAIT_VALIDATION or state.position != asked:
+            if state is None or state.fetch_state is not FetchState.AWAIT_VALIDATION or state.position != validated:
                 _log.debug("Skipping completed validation for partition %s: it is no longer expected", partition)
                 return None
             if end_offset < 0 or leader_epoch < 0:
                 if not self.has_default_reset_policy():
-                    return Truncation(partition, asked, None)
-                _log.info("Truncation detected for partition %s at offset %s, resetting offset", partition, asked)
+                    return Truncation(partition, validated, None)
+                _log.info("Truncation detected for partition %s at offset %s, resetting offset", partition, validated)
                 state.reset(self.default_reset)
-            elif end_offset < asked.offset:
+            elif end_offset < validated.offset:
                 if not self.has_default_reset_policy():
-                    return Truncation(partition, asked, OffsetAndMetadata(end_offset, "", leader_epoch))
-                position = FetchPosition(end_offset, leader_epoch, asked.leader_id, asked.leader_epoch)
-                _log.info("Truncation detected for partition %s at offset %s, resetting offset to %s", partition, asked, position)
+                    return Truncation(partition, validated, OffsetAndMetadata(end_offset, "", leader_epoch))
+                position = FetchPosition(end_offset, leader_epoch, validated.leader_id, validated.leader_epoch)
+                _log.info("Truncation detected for partition %s at offset %s, resetting offset to %s", partition, validated, position)
                 state.seek_validated(position)
             else:
-                state.seek_validated(asked)
+                state.seek_validated(validated)
             return None
 
-    # What a fetch tells besides records
+    # Fetch results besides records
 
     def lag(self, partition: TopicPartition, *, read_committed: bool) -> int | None:
         self.state(partition)
         return self.lag_or_none(partition, read_committed=read_committed)
 
     def lag_or_none(self, partition: TopicPartition, *, read_committed: bool) -> int | None:
-        """How many records stand behind the position; None where that is not known, or the partition not assigned."""
+        """The number of records after the position; None if it is unknown or the partition is not assigned."""
         state = self._assignment.get(partition)
         if state is None:
             return None
@@ -435,7 +438,7 @@ class SubscriptionState:
         return None if end is None or position is None else end - position.offset
 
     def lead_or_none(self, partition: TopicPartition) -> int | None:
-        """How far the position is from the beginning of the log."""
+        """The distance of the position from the log start offset."""
         state = self._assignment.get(partition)
         if state is None or state.log_start_offset is None or state.position is None:
             return None
@@ -461,7 +464,7 @@ class SubscriptionState:
         return state.preferred_read_replica
 
     def update_preferred_read_replica(self, partition: TopicPartition, replica_id: int, until_ms: int) -> None:
-        """The time runs from when the replica was first named, so that the leader is asked again now and then."""
+        """The time runs from the first mention of the replica, so that the leader is asked again from time to time."""
         with self.lock:
             state = self._assignment.get(partition)
             if state is not None and state.preferred_read_replica != replica_id:
@@ -476,8 +479,8 @@ class SubscriptionState:
             removed, state.preferred_read_replica = state.preferred_read_replica, None
             return removed
 
-    def _where(self, wanted: Callable[[PartitionState], bool]) -> set[TopicPartition]:
-        return {partition for partition, state in self._assignment.items() if wanted(state)}
+    def _where(self, predicate: Callable[[TopicPartitionState], bool]) -> set[TopicPartition]:
+        return {partition for partition, state in self._assignment.items() if predicate(state)}
 
     def __str__(self) -> str:
         if self.type is SubscriptionType.AUTO_TOPICS:

@@ -1,4 +1,4 @@
-"""What the cluster says of topics that somebody asks about by name, apart from those the consumer reads: partitions_for and list_topics."""
+"""Metadata of topics that the application names in partitions_for and list_topics, apart from the subscribed topics."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ async def topic_metadata(
     clock: Clock,
     retry_backoff_ms: int,
 ) -> dict[str, list[PartitionInfo]]:
-    """The partitions of these topics, or of all. A topic that does not exist is left out; an invalid or forbidden one is raised."""
+    """The partitions of the given topics, or of all topics. A topic that does not exist is left out; an invalid or unauthorized topic
+    raises."""
     named = None if topics is None else [MetadataRequestTopic(name=topic) for topic in topics]
     while True:
         left_ms = deadline_ms - clock.monotonic_ms()
@@ -40,25 +41,25 @@ async def topic_metadata(
                 MetadataRequest(named, allow_auto_create and named is not None), timeout_ms=min(left_ms, network.request_timeout_ms)
             )
             assert isinstance(response, MetadataResponse)
-            found = _read(response)
+            partitions = _read(response)
         except KafkaError as error:
             if not error.retriable:
                 raise
-            found = None
-        if found is not None:
-            return found
+            partitions = None
+        if partitions is not None:
+            return partitions
         await asyncio.sleep(min(max(0, deadline_ms - clock.monotonic_ms()), retry_backoff_ms) / 1000)
 
 
 def _read(response: MetadataResponse) -> dict[str, list[PartitionInfo]] | None:
-    """None if it is to be asked for again."""
+    """The topics of a response; None if the request must be retried."""
     nodes = {broker.node_id: Node(broker.node_id, broker.host, broker.port, broker.rack) for broker in response.brokers}
-    found: dict[str, list[PartitionInfo]] = {}
+    partitions: dict[str, list[PartitionInfo]] = {}
     unauthorized: set[str] = set()
     for topic in response.topics:
         name = topic.name or ""
         if topic.error_code == ErrorCode.NONE:
-            found[name] = _partitions(topic, name, nodes)
+            partitions[name] = _partitions(topic, name, nodes)
         elif topic.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
             unauthorized.add(name)
         elif topic.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION:
@@ -69,7 +70,7 @@ def _read(response: MetadataResponse) -> dict[str, list[PartitionInfo]] | None:
             raise error_for(topic.error_code, f"Unexpected error fetching metadata for topic {name}")
     if unauthorized:
         raise TopicAuthorization(unauthorized_topics=unauthorized)
-    return found
+    return partitions
 
 
 def _partitions(topic: MetadataResponseTopic, name: str, nodes: dict[int, Node]) -> list[PartitionInfo]:

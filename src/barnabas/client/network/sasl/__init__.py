@@ -1,4 +1,4 @@
-"""SASL of a client: who it says it is, on a connection that has just been opened. PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 and OAUTHBEARER."""
+"""SASL authentication of a client on a new connection: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 and OAUTHBEARER."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["SaslAuthenticator", "authenticator"]
 
 
 def authenticator(config: ClientConfig, clock: Clock) -> SaslAuthenticator:
-    """For sasl.mechanism; raises InvalidConfig for one that is not known here, and for credentials that are missing."""
+    """The authenticator for sasl.mechanism; raises InvalidConfig for an unsupported mechanism and for missing credentials."""
     name = config["sasl.mechanism"]
     if name == "OAUTHBEARER":
         login = TokenLogin(config, token_source(config, clock), clock)
@@ -27,14 +27,14 @@ def authenticator(config: ClientConfig, clock: Clock) -> SaslAuthenticator:
 
         return SaslAuthenticator(name, with_token, login.close)
     if name != "PLAIN" and name not in HASHES:
-        known = ", ".join(["PLAIN", *HASHES, "OAUTHBEARER"])
-        raise InvalidConfig(f"sasl.mechanism {name} is not supported here: set it to one of {known}")
-    known_credentials = credentials(config)
+        supported = ", ".join(["PLAIN", *HASHES, "OAUTHBEARER"])
+        raise InvalidConfig(f"sasl.mechanism {name} is not supported here: set it to one of {supported}")
+    get_credentials = credentials(config)
 
     async def with_password() -> Mechanism:
-        given = await known_credentials()
+        current = await get_credentials()
         if name == "PLAIN":
-            return Plain(given.username, given.password)
-        return Scram(name, given.username, given.password, token_auth=given.token_auth)
+            return Plain(current.username, current.password)
+        return Scram(name, current.username, current.password, token_auth=current.token_auth)
 
     return SaslAuthenticator(name, with_password)

@@ -1,6 +1,6 @@
-"""Runs a SASL exchange over a connection: SaslHandshake, then SaslAuthenticate until both sides are satisfied.
+"""Runs a SASL exchange over a connection: SaslHandshake, then SaslAuthenticate until the exchange is complete.
 
-The broker may say how long the session lasts (KIP-368); the network client authenticates again on the same connection before that.
+The broker may return the lifetime of the session (KIP-368); the network client re-authenticates on the same connection before it ends.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from barnabas.protocol.messages.sasl_handshake_request import SaslHandshakeReque
 from barnabas.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
 from barnabas.protocol.registry import APIS
 
-ROUNDS_MAX: Final = 10  # no mechanism here has more than three
+ROUNDS_MAX: Final = 10  # no mechanism here needs more than three
 
 
 class SaslAuthenticator:
-    """`make` makes the exchange of each connection, with the credentials of that moment."""
+    """`make` creates the exchange for each connection, with the current credentials."""
 
     def __init__(
         self, mechanism: str, make: Callable[[], Awaitable[Mechanism]], close: Callable[[], Awaitable[None]] | None = None
@@ -36,10 +36,11 @@ class SaslAuthenticator:
         self._close = close
 
     async def authenticate(self, connection: Connection, versions: BrokerVersions, timeout_ms: int) -> int:
-        """How many milliseconds the session lasts, 0 for ever. Raises AuthenticationError, Disconnected, Timeout."""
+        """The lifetime of the session in milliseconds; 0 means unlimited. Raises AuthenticationError, Disconnected, Timeout."""
         mechanism = await self._make()
         handshake = APIS[api_keys.SASL_HANDSHAKE]
-        version = versions.choose(handshake.key, lowest=1)  # version 0 speaks without frames, as nobody has since Kafka 1.0
+        # Version 0 sends tokens without frames, which no client has used since Kafka 1.0.
+        version = versions.choose(handshake.key, lowest=1)
         agreed = await connection.request(handshake, version, SaslHandshakeRequest(self.mechanism), timeout_ms)
         assert isinstance(agreed, SaslHandshakeResponse)
         self._check_agreed(agreed)
@@ -73,7 +74,7 @@ class SaslAuthenticator:
             words = await asyncio.to_thread(mechanism.answer, response.auth_bytes)
             if mechanism.is_done and words is None:
                 return response.session_lifetime_ms
-        raise SaslAuthentication(f"The broker does not come to an end of {self.mechanism}")
+        raise SaslAuthentication(f"The broker does not complete the {self.mechanism} exchange")
 
     def _refusal(self, response: SaslAuthenticateResponse, mechanism: Mechanism) -> Exception:
         reason = response.error_message or ""

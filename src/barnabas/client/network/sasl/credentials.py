@@ -1,4 +1,4 @@
-"""Where the user and the password of PLAIN and SCRAM come from: a callable, sasl.username and sasl.password, or sasl.jaas.config."""
+"""The user and password of PLAIN and SCRAM: from a callable, from sasl.username and sasl.password, or from sasl.jaas.config."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Credentials:
 
 
 def credentials(config: ClientConfig) -> Callable[[], Awaitable[Credentials]]:
-    """Asked for anew for each connection and re-authentication, so that a callable may change them. Raises InvalidConfig."""
+    """Called for each connection and re-authentication, so that a callable may change the credentials. Raises InvalidConfig."""
     handler = config.instance("sasl.client.callback.handler.class")
     if handler is not None:
-        return lambda: _asked(handler)
+        return lambda: _from_handler(handler)
     fixed = _fixed(config)
 
     async def give() -> Credentials:
@@ -48,12 +48,12 @@ def _fixed(config: ClientConfig) -> Credentials:
     return Credentials(options["username"], options["password"], options.get("tokenauth", "").lower() == "true")
 
 
-async def _asked(handler: Callable[[], object]) -> Credentials:
-    given = await asyncio.to_thread(handler)  # it may well take its time
-    if inspect.isawaitable(given):
-        given = await given
-    if isinstance(given, Credentials):
-        return given
-    if isinstance(given, tuple) and len(given) == 2:
-        return Credentials(str(given[0]), str(given[1]))
-    raise InvalidConfig("sasl.client.callback.handler.class must give (username, password)")
+async def _from_handler(handler: Callable[[], object]) -> Credentials:
+    result = await asyncio.to_thread(handler)  # in a thread, because it may block
+    if inspect.isawaitable(result):
+        result = await result
+    if isinstance(result, Credentials):
+        return result
+    if isinstance(result, tuple) and len(result) == 2:
+        return Credentials(str(result[0]), str(result[1]))
+    raise InvalidConfig("sasl.client.callback.handler.class must return (username, password)")

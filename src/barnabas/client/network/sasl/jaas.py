@@ -1,4 +1,4 @@
-"""sasl.jaas.config: `login.Module required option="value" …;`, as Java reads it. Here it is just options with a name."""
+"""Parser of sasl.jaas.config: `login.Module required option="value" …;`. Only the module name and its options are used."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r"}
 
 @dataclass(frozen=True)
 class Jaas:
-    """The module's name, and its options; values are not shown, for passwords are among them."""
+    """The module's name and its options. repr() hides the options, because passwords are among them."""
 
     module: str
     options: dict[str, str] = field(repr=False)

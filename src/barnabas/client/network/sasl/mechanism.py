@@ -1,4 +1,4 @@
-"""What a mechanism of SASL is: it says something, is told something, until it is done. It touches no socket."""
+"""The interface of SASL mechanisms: an exchange of messages without I/O."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Protocol
 
 
 class Mechanism(Protocol):
-    """One exchange. Raises SaslAuthentication where the broker's words are wrong: it has to prove itself, too."""
+    """One exchange. Raises SaslAuthentication if the broker's message is invalid: the broker must authenticate itself, too."""
 
     is_done: bool
 
     def begin(self) -> bytes:
-        """The first words of the client."""
+        """The first message of the client."""
 
     def answer(self, challenge: bytes) -> bytes | None:
-        """What to say to a challenge; None for nothing more. May compute for a while, and so is called on a thread."""
+        """The response to a challenge; None if there is none. Called in a thread, because it may compute for a while."""

@@ -1,4 +1,4 @@
-"""OAUTHBEARER (RFC 7628): a token that somebody else has signed. Extensions (KIP-342) go with it."""
+"""OAUTHBEARER (RFC 7628): authentication with a token of an identity provider, and SASL extensions (KIP-342)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class OAuthBearer:
             return None
         if self._refused is not None:
             raise SaslAuthentication(f"The token was refused: {self._refused}")
-        # The broker says why, and waits for a word before it says that it is over.
+        # The broker sends the reason first, and fails the exchange after one more message of the client.
         self._refused = _reason(challenge)
         self.is_done = False
         return _SEPARATOR.encode()
@@ -54,7 +54,7 @@ def check_extension(key: str, value: str) -> None:
 
 def _reason(challenge: bytes) -> str:
     try:
-        told = json.loads(challenge)
-        return str(told.get("status", told)) if isinstance(told, dict) else str(told)
+        details = json.loads(challenge)
+        return str(details.get("status", details)) if isinstance(details, dict) else str(details)
     except ValueError:
         return challenge[:200].decode("utf-8", "replace")

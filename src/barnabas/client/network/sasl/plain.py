@@ -1,4 +1,4 @@
-"""PLAIN (RFC 4616): user and password as they are. To be used over TLS only."""
+"""PLAIN (RFC 4616): sends user and password as they are. Use it only over TLS."""
 
 from __future__ import annotations
 

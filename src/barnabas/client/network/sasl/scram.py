@@ -1,4 +1,4 @@
-"""SCRAM (RFC 5802, RFC 7677): the password is proven and never sent, and the broker proves that it knows it too."""
+"""SCRAM (RFC 5802, RFC 7677): proves the password without sending it, and verifies that the broker knows it too."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from barnabas.client.errors import SaslAuthentication
 
 HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 ITERATIONS_MIN: Final = 4096
-ITERATIONS_MAX: Final = 1_000_000  # a broker that asks for more wants to keep us busy
+ITERATIONS_MAX: Final = 1_000_000  # a bound on the work that a malicious broker can cause
 
 _GS2_HEADER: Final = "n,,"  # no channel binding, no authorization id
 _SERVER_FIRST: Final = re.compile(r"(?:m=[^,]*,)?r=([^,]+),s=([A-Za-z0-9+/=]+),i=([0-9]{1,10})(?:,.*)?")
@@ -88,5 +88,5 @@ def _decoded(text: str) -> bytes:
 
 
 def _refusal(server_first: str) -> str:
-    """What may be shown of it."""
+    """The part of the message that may be shown."""
     return server_first[:100]

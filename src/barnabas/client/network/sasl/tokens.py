@@ -1,7 +1,7 @@
-"""Tokens of OAUTHBEARER: where they come from, and that there is always one that has not ended.
+"""Tokens of OAUTHBEARER: their sources, and their renewal before they expire.
 
-A source gives a token when asked: a callable of the user's, an endpoint of OAuth 2 (client credentials, or a signed assertion from a
-file), a file, or, for tests, an unsigned token made here from sasl.jaas.config. `TokenLogin` keeps it, and gets the next one in time.
+A source returns a token: a callable of the user, an OAuth 2 endpoint (client credentials, or a signed assertion from a file), a file, or,
+for tests, an unsigned token created from sasl.jaas.config. `TokenLogin` caches it, and gets the next one in time.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ RESPONSE_BYTES_MAX: Final = 1 << 20
 
 @dataclass(frozen=True)
 class Token:
-    """`expires_ms` is wall-clock time; None for a token that says nothing of its end, which is then asked for each time."""
+    """`expires_ms` is wall-clock time; None for a token without an expiry time, which is requested for each connection."""
 
     value: str = field(repr=False)
     expires_ms: int | None = None
@@ -49,7 +49,7 @@ Source = Callable[[], Awaitable[Token]]
 
 
 class TokenLogin:
-    """Gives a token that has not ended, and gets the next one after most of its life (sasl.login.refresh.*), by the one who next asks."""
+    """Returns a valid token. The first call after most of its lifetime (sasl.login.refresh.*) starts to get the next one."""
 
     def __init__(self, config: ClientConfig, source: Source, clock: Clock, random: Random | None = None) -> None:
         self.extensions = _extensions(config)
@@ -68,13 +68,13 @@ class TokenLogin:
         self._getting: asyncio.Task[Token] | None = None
 
     async def token(self) -> str:
-        """Raises SaslAuthentication where none can be had."""
+        """The value of a valid token. Raises SaslAuthentication if none can be obtained."""
         now_ms = self._clock.now_ms()
         token = self._token
         if token is None or token.expires_ms is None or now_ms >= token.expires_ms:
             token = await asyncio.shield(self._get())
         elif now_ms >= self._refresh_at_ms:
-            self._get()  # the old one still serves
+            self._get()  # the old token is still valid
         return token.value
 
     async def close(self) -> None:
@@ -85,7 +85,7 @@ class TokenLogin:
     def _get(self) -> asyncio.Task[Token]:
         if self._getting is None or self._getting.done():
             self._getting = asyncio.get_running_loop().create_task(self._try())
-            self._getting.add_done_callback(_look_at)
+            self._getting.add_done_callback(_retrieve_exception)
         return self._getting
 
     async def _try(self) -> Token:
@@ -97,7 +97,7 @@ class TokenLogin:
             except Exception as error:
                 _log.warning("Getting a token for OAUTHBEARER failed: %s", error)
                 if attempt == TRIES_MAX - 1 or isinstance(error, SaslAuthentication):
-                    raise SaslAuthentication(f"No token for OAUTHBEARER could be had: {error}") from error
+                    raise SaslAuthentication(f"No token for OAUTHBEARER could be obtained: {error}") from error
                 await asyncio.sleep(self._backoff.backoff_ms(attempt) / 1000)
             else:
                 self._token = token
@@ -106,7 +106,8 @@ class TokenLogin:
         raise AssertionError("the last try raises")
 
     def _refresh_time(self, token: Token) -> int:
-        """After most of its life; before its end by the buffer, unless it is too short for that; and not too soon."""
+        """The refresh time: after most of the lifetime; at least the buffer before its end, unless the token is too short-lived; and not
+        too soon."""
         now_ms = self._clock.now_ms()
         if token.expires_ms is None:
             return now_ms
@@ -119,10 +120,10 @@ class TokenLogin:
 
 
 def token_source(config: ClientConfig, clock: Clock) -> Source:
-    """The first of the sources that the settings name; raises InvalidConfig where none is."""
+    """The first source that the settings name; raises InvalidConfig if there is none."""
     handler = config.instance("sasl.login.callback.handler.class") or config.instance("sasl.oauthbearer.jwt.retriever.class")
     if handler is not None:
-        return lambda: _asked(handler)
+        return lambda: _from_handler(handler)
     url = config["sasl.oauthbearer.token.endpoint.url"]
     if url is not None:
         return _endpoint(config, url)
@@ -137,7 +138,7 @@ def token_source(config: ClientConfig, clock: Clock) -> Source:
 
 
 def token_of(text: str) -> Token:
-    """A JWT with the times it carries; any other text is a token of unknown life."""
+    """A JWT with its own times; any other text is a token of unknown lifetime."""
     parts = text.strip().split(".")
     if len(parts) == 3:
         try:
@@ -153,21 +154,21 @@ def _milliseconds(seconds: object) -> int | None:
     return int(seconds * 1000) if isinstance(seconds, int | float) and not isinstance(seconds, bool) else None
 
 
-async def _asked(handler: Callable[[], object]) -> Token:
-    given = await asyncio.to_thread(handler)  # it may well take its time
-    if inspect.isawaitable(given):
-        given = await given
-    if isinstance(given, Token):
-        return given
-    if isinstance(given, str):
-        return token_of(given)
-    if isinstance(given, tuple) and len(given) == 2:  # as confluent-kafka's oauth_cb gives it: token, expiry in seconds
-        return Token(str(given[0]), _milliseconds(given[1]))
-    raise InvalidConfig("The callable for OAUTHBEARER tokens must give a str, (str, expiry in seconds) or a Token")
+async def _from_handler(handler: Callable[[], object]) -> Token:
+    result = await asyncio.to_thread(handler)  # in a thread, because it may block
+    if inspect.isawaitable(result):
+        result = await result
+    if isinstance(result, Token):
+        return result
+    if isinstance(result, str):
+        return token_of(result)
+    if isinstance(result, tuple) and len(result) == 2:  # the form of confluent-kafka's oauth_cb: token, expiry in seconds
+        return Token(str(result[0]), _milliseconds(result[1]))
+    raise InvalidConfig("The callable for OAUTHBEARER tokens must return a str, (str, expiry in seconds) or a Token")
 
 
 async def _unsecured(options: Mapping[str, str], clock: Clock) -> Token:
-    """A token nobody signed, as Java makes it for tests; brokers take it only where they are told to."""
+    """An unsigned token, as Java creates it for tests; brokers accept it only if they are configured to."""
     now_ms = clock.now_ms()
     life_ms = 1000 * int(options.get("unsecuredLoginLifetimeSeconds", "3600"))
     claims: dict[str, Any] = {name[len(CLAIM_PREFIX) :]: value for name, value in options.items() if name.startswith(CLAIM_PREFIX)}
@@ -196,7 +197,7 @@ def _endpoint(config: ClientConfig, url: str) -> Source:
 
 
 class _Grant:
-    """Asks an endpoint of OAuth 2 for a token: with the client's id and secret, or with a signed assertion."""
+    """Requests a token from an OAuth 2 endpoint: with the client's id and secret, or with a signed assertion."""
 
     def __init__(self, config: ClientConfig, url: str) -> None:
         jaas = config["sasl.jaas.config"]
@@ -229,9 +230,9 @@ class _Grant:
                 answer = json.loads(response.read(RESPONSE_BYTES_MAX))
         except urllib.error.HTTPError as error:
             with error:
-                told = error.read(500).decode("utf-8", "replace")
-            message = f"{self._url} answered {error.code}: {told}"
-            # What the endpoint refuses now it will refuse again; what it fails at it may not.
+                details = error.read(500).decode("utf-8", "replace")
+            message = f"{self._url} answered {error.code}: {details}"
+            # A client error is permanent; a server error may be temporary.
             raise (SaslAuthentication(message) if 400 <= error.code < 500 and error.code != 429 else OSError(message)) from error
         except ValueError as error:
             raise SaslAuthentication(f"{self._url} did not answer with JSON: {error}") from error
@@ -265,7 +266,7 @@ def _extensions(config: ClientConfig) -> dict[str, str]:
     return {name[len(EXTENSION_PREFIX) :]: value for name, value in options.items() if name.startswith(EXTENSION_PREFIX)}
 
 
-def _look_at(task: asyncio.Task[Token]) -> None:
-    """So that a failure nobody waited for is not called unnoticed: the next who asks gets one of its own."""
+def _retrieve_exception(task: asyncio.Task[Token]) -> None:
+    """Retrieves the exception, so that asyncio does not report it as never retrieved. The next caller gets an error of its own."""
     if not task.cancelled():
         task.exception()

@@ -1,10 +1,10 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""As whom an idempotent producer writes: its producer id and epoch, the sequences of its partitions, and what has become of its batches.
+"""The identity of an idempotent producer: its producer id and epoch, the sequences of its partitions, and the outcomes of its batches.
 
-A batch gets its sequence when it is sent for the first time (`assign_sequence`), and comes back here when it was written, refused, or has
-expired. Where it is not certain what the broker has, only another epoch helps: `epoch_bump_required` asks for one, and the
-TransactionManager sees to it. Nothing here knows of transactions but whether there are any. Calls are made under the manager's lock, which
-is handed in, or take it.
+A batch gets its sequence when it is sent for the first time (`assign_sequence`). Its outcome is reported here: written, rejected, or
+expired. If it is uncertain what the broker has written, only a new epoch helps: `epoch_bump_required` requests one, and the
+TransactionManager obtains it. The class knows nothing of transactions except whether the producer is transactional. Calls hold the
+manager's lock, or take it.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class ProducerIdentity:
         self.is_transactional = is_transactional
         self.producer = NONE
         self.sequences = Sequences()
-        # Where a broker has written something of this producer id. Without that it takes any sequence for the first one.
+        # Partitions where a broker has written batches of this producer id. In others a broker accepts any sequence as the first one.
         self.established: set[TopicPartition] = set()
         self.epoch_bump_required = False
         self._lock = lock
-        # Batches expired after they were sent: the sequence after them, until it is known whether they were written.
+        # Partitions with batches that expired after they were sent: the sequence after them, until it is known whether they were written.
         self._unresolved: dict[TopicPartition, int] = {}
         self._to_rewrite: set[TopicPartition] = set()
 
@@ -48,14 +48,14 @@ class ProducerIdentity:
         self.producer = producer
 
     def request_epoch_bump(self, partition: TopicPartition) -> None:
-        """Only another epoch lets the sequences of the partition begin anew without being taken for old ones."""
+        """Requests a new epoch: only then can the sequences of the partition restart without being taken for duplicates."""
         self.epoch_bump_required = True
         self._to_rewrite.add(partition)
 
     def bump_epoch(self) -> None:
-        """A producer without transactions takes the next epoch by itself; after the last one it has no id any more."""
-        known = self.producer
-        self.set_producer(NONE if known.epoch == _EPOCH_MAX else ProducerIdAndEpoch(known.producer_id, known.epoch + 1))
+        """Increments the epoch of a producer without transactions; after the last epoch the producer id is dropped."""
+        current = self.producer
+        self.set_producer(NONE if current.epoch == _EPOCH_MAX else ProducerIdAndEpoch(current.producer_id, current.epoch + 1))
         for partition in self._to_rewrite:
             sequences = self.sequences.known(partition)
             if sequences is not None:
@@ -71,7 +71,8 @@ class ProducerIdentity:
         self._unresolved.clear()
 
     def assign_sequence(self, batch: ProducerBatch) -> None:
-        """The first time a batch is sent. From then on its sequence stays: the broker may have written it."""
+        """Assigns a sequence when a batch is sent for the first time. After that the sequence stays, because the broker may have written
+        the batch."""
         sequences = self.sequences.of(batch.topic_partition)
         if sequences.producer != self.producer and not sequences.in_flight:
             sequences.start_at_beginning(self.producer)
@@ -83,13 +84,14 @@ class ProducerIdentity:
         return partition in self._unresolved
 
     def mark_unresolved(self, batch: ProducerBatch) -> None:
-        """It expired after having been sent: nothing more is sent until what is under way has ended."""
+        """Records a batch that expired after it was sent: nothing more is sent to the partition until all batches in flight have
+        completed."""
         with self._lock:
             following = batch.last_sequence + 1
             self._unresolved[batch.topic_partition] = max(self._unresolved.get(batch.topic_partition, following), following)
 
     def resolve(self) -> bool:
-        """Looks at partitions with expired batches once nothing of theirs is under way any more; True where a transaction lost some."""
+        """Checks partitions with expired batches when none of their batches are in flight; True if a transaction lost a batch."""
         lost = False
         for partition in list(self._unresolved):
             sequences = self.sequences.of(partition)
@@ -104,43 +106,43 @@ class ProducerIdentity:
                 self.request_epoch_bump(partition)
         return lost
 
-    # What has become of a batch
+    # Outcomes of batches
 
     def batch_completed(self, batch: ProducerBatch, base_offset: int) -> None:
         with self._lock:
             if batch.producer_id == self.producer.producer_id:
                 self.established.add(batch.topic_partition)
-            known = self.sequences.known(batch.topic_partition)
-            if known is not None:
-                known.acked_sequence(batch.last_sequence)
-            if base_offset != _INVALID_OFFSET and (known is not None or not self.is_transactional):
+            sequences = self.sequences.known(batch.topic_partition)
+            if sequences is not None:
+                sequences.acked_sequence(batch.last_sequence)
+            if base_offset != _INVALID_OFFSET and (sequences is not None or not self.is_transactional):
                 self.sequences.of(batch.topic_partition).acked_offset(base_offset + batch.count - 1)
             self.remove_in_flight(batch)
 
     def batch_failed(self, batch: ProducerBatch, error: KafkaError, adjust_sequences: bool) -> None:
-        """`adjust_sequences` says that the broker is certain not to have written it."""
+        """`adjust_sequences` means that the broker has certainly not written the batch."""
         partition = batch.topic_partition
         if isinstance(error, OutOfOrderSequence) and not self.is_transactional:
             logger.error("The broker returned %r for topic-partition %s with producer %s", error, partition, self.producer)
             self.request_epoch_bump(partition)
         elif isinstance(error, UnknownProducerId):
-            # The broker knows nothing of this producer: it takes a batch with sequence 0.
+            # The broker has no state of this producer: it accepts a batch with sequence 0.
             self.sequences.forget(partition)
             self._unresolved.pop(partition, None)
         elif adjust_sequences:
-            known = self.sequences.known(partition)
+            sequences = self.sequences.known(partition)
             if not self.is_transactional:
                 self.request_epoch_bump(partition)
-            elif known is not None:
-                known.close_gap(batch)
+            elif sequences is not None:
+                sequences.close_gap(batch)
 
     def remove_in_flight(self, batch: ProducerBatch) -> None:
-        known = self.sequences.known(batch.topic_partition)
-        if known is not None:
-            known.remove_in_flight(batch)
+        sequences = self.sequences.known(batch.topic_partition)
+        if sequences is not None:
+            sequences.remove_in_flight(batch)
 
     def can_retry(self, batch: ProducerBatch, code: int, log_start_offset: int) -> bool:
-        """Whether a batch that was refused with this error may be sent again, and prepares for it."""
+        """Whether a batch that was rejected with this error may be retried; prepares for the retry."""
         with self._lock:
             if code == ErrorCode.UNKNOWN_PRODUCER_ID:
                 return self._can_retry_unknown_producer(batch, log_start_offset)
@@ -150,13 +152,13 @@ class ProducerIdentity:
 
     def _can_retry_unknown_producer(self, batch: ProducerBatch, log_start_offset: int) -> bool:
         if log_start_offset == _INVALID_OFFSET or batch.sequence_was_reset:
-            # The partition was about to move; or the sequences have begun anew since this batch was sent.
+            # The partition was about to move, or the sequences have restarted since this batch was sent.
             return True
         sequences = self.sequences.of(batch.topic_partition)
         if self.is_transactional:
             if sequences.last_acked_offset >= log_start_offset:
                 return False
-            # What it wrote has been deleted, and the broker's memory of it too.
+            # The records that it wrote were deleted, and with them the broker's producer state.
             sequences.start_at_beginning(self.producer)
             return True
         self.request_epoch_bump(batch.topic_partition)
@@ -168,7 +170,7 @@ class ProducerIdentity:
         sequences = self.sequences.of(partition)
         overtaken = not batch.sequence_was_reset and batch.base_sequence <= sequences.last_acked_sequence
         if unresolved is None and not overtaken and (batch.sequence_was_reset or not sequences.is_next(batch.base_sequence)):
-            return True  # an earlier one is still to come
+            return True  # an earlier batch is still in flight
         if self.is_transactional:
             return False
         if unresolved is None or unresolved == batch.base_sequence:

@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""The sequence numbers of an idempotent producer: for each partition the next one, the last acknowledged, and what is under way.
+"""The sequence numbers of an idempotent producer: for each partition the next one, the last acknowledged one, and the batches in flight.
 
-A broker takes the batches of a producer in the order of their sequences and knows a repeated one by it. Here they are handed out when a
-batch is sent for the first time, and taken back only where it is certain that no broker has seen them.
+A broker appends the batches of a producer in the order of their sequences, and detects duplicates by them. A sequence is assigned when a
+batch is sent for the first time, and reused only if certainly no broker has received it.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ NONE: Final = ProducerIdAndEpoch(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
 
 
 class PartitionSequences:
-    """Those of one partition."""
+    """The sequences of one partition."""
 
     def __init__(self) -> None:
         self.producer = NONE
         self.next_sequence = 0
         self.last_acked_sequence = NO_LAST_ACKED_SEQUENCE
         self.last_acked_offset = -1
-        # What was sent and has not ended, oldest first; the key is unique, so that batches are never compared.
+        # Batches that were sent and are not completed, oldest first; the key is unique, so that batches are never compared.
         self._in_flight: list[tuple[tuple[int, int, int], ProducerBatch]] = []
 
     @property
@@ -73,7 +73,7 @@ class PartitionSequences:
         return sequence - self.last_acked_sequence == 1
 
     def start_at_beginning(self, producer: ProducerIdAndEpoch) -> None:
-        """Under another producer id or epoch sequences begin with 0 again, those of what is under way too."""
+        """Restarts the sequences with 0 for another producer id or epoch, also those of batches in flight."""
         sequence = 0
         batches = [batch for _, batch in self._in_flight]
         for batch in batches:
@@ -85,7 +85,7 @@ class PartitionSequences:
         self.last_acked_sequence = NO_LAST_ACKED_SEQUENCE
 
     def close_gap(self, failed: ProducerBatch) -> None:
-        """The broker refused a batch for good: what comes after it takes its sequences, or it would be refused as well."""
+        """Closes the gap of a rejected batch: later batches take over its sequences, otherwise they would be rejected as well."""
         self.next_sequence = decrement_sequence(self.next_sequence, failed.count)
         batches = [batch for _, batch in self._in_flight]
         for batch in batches:
@@ -102,16 +102,16 @@ class PartitionSequences:
 
 
 class Sequences:
-    """Those of all partitions of a producer."""
+    """The sequences of all partitions of a producer."""
 
     def __init__(self) -> None:
         self._partitions: dict[TopicPartition, PartitionSequences] = {}
 
     def of(self, partition: TopicPartition) -> PartitionSequences:
-        found = self._partitions.get(partition)
-        if found is None:
-            found = self._partitions[partition] = PartitionSequences()
-        return found
+        sequences = self._partitions.get(partition)
+        if sequences is None:
+            sequences = self._partitions[partition] = PartitionSequences()
+        return sequences
 
     def known(self, partition: TopicPartition) -> PartitionSequences | None:
         return self._partitions.get(partition)

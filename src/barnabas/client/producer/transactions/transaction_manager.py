@@ -1,11 +1,11 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""What an idempotent or transactional producer may do now, and which request comes next.
+"""The state machine of Kafka's TransactionManager: what an idempotent or transactional producer may do now, and which request is next.
 
-The state machine of Kafka's TransactionManager: applications begin, commit and abort; the sender asks for the `next_request`, sends it, and
-brings the answer to it (`transaction_requests`); producer id, epoch and sequences are its `identity`. It speaks both protocols:
-transaction.version 1, where partitions and groups are added to a transaction before they are written to, and 2 (KIP-890), where brokers do
-that and every transaction has an epoch of its own. An error is *abortable* (abort, and go on) or *fatal* (close the producer). It decides
-only: no network. Calls come from the application's threads and from the sender; each is made under the lock that is handed in.
+Applications begin, commit and abort. The sender takes the `next_request`, sends it, and passes the response to it (`transaction_requests`).
+Producer id, epoch and sequences are in `identity`. Both protocols are supported: transaction.version 1, where partitions and groups are
+added to a transaction before they are written to, and 2 (KIP-890), where brokers do that and every transaction has an epoch of its own. An
+error is *abortable* (abort and continue) or *fatal* (close the producer). The class only decides and does no I/O. Calls come from the
+application's threads and from the sender; each holds the given lock.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from barnabas.client.producer.transactions.transaction_requests import (
     TransactionRequest,
     TransactionResult,
 )
-from barnabas.client.producer.transactions.transaction_states import PREVIOUS, State
+from barnabas.client.producer.transactions.transaction_states import PREVIOUS, TransactionManagerState
 from barnabas.errors import InvalidProducerEpoch, InvalidTxnState, KafkaError
 from barnabas.protocol.errors import UnsupportedVersion
 from barnabas.topic_partition import TopicPartition
@@ -53,9 +53,9 @@ TRANSACTION_VERSION_FEATURE: Final = "transaction.version"
 
 
 class _PendingTransition:
-    """A call that was made and whose end the application may not have seen: it can be made again, and others have to wait."""
+    """A call whose result the application may not have received: it can be repeated, and other calls must wait."""
 
-    def __init__(self, result: TransactionResult, state: State, operation: str) -> None:
+    def __init__(self, result: TransactionResult, state: TransactionManagerState, operation: str) -> None:
         self.result = result
         self.state = state
         self.operation = operation
@@ -74,18 +74,18 @@ class TransactionManager:
         lock: threading.RLock | None = None,
         now_ms: Callable[[], int] = lambda: 0,
     ) -> None:
-        """`now_ms` is a steady clock: a request that is tried again waits for its back-off."""
+        """`now_ms` is a monotonic clock, used for the back-off of retried requests."""
         self.now_ms = now_ms
         self.transactional_id = transactional_id
         self.transaction_timeout_ms = transaction_timeout_ms
         self.two_phase_commit = two_phase_commit
         self.retry_backoff_ms = retry_backoff_ms
         self.lock = lock or threading.RLock()
-        self.state = State.UNINITIALIZED
-        self.failed = False  # fatally
+        self.state = TransactionManagerState.UNINITIALIZED
+        self.failed = False  # by a fatal error
         self.last_error: KafkaError | None = None
         self.identity = ProducerIdentity(transactional_id is not None, self.lock)
-        # Partitions the transaction has, those a request is under way for, and those nobody has asked for yet.
+        # Partitions of the transaction, partitions with a request in flight, and partitions that are not requested yet.
         self.partitions: set[TopicPartition] = set()
         self.pending_partitions: set[TopicPartition] = set()
         self.new_partitions: set[TopicPartition] = set()
@@ -94,7 +94,7 @@ class TransactionManager:
         self.is_version_2 = False
         self.coordinator_bumps_epoch = False
         self.in_flight: TransactionRequest | None = None
-        self._newest_version_2 = False  # what the cluster has by now; it counts from the next transaction on
+        self._newest_version_2 = False  # the cluster's current version; it applies from the next transaction on
         self._features_epoch = -1
         self._coordinators: dict[CoordinatorType, Node | None] = {}
         self._requests: list[tuple[int, int, TransactionRequest]] = []
@@ -102,34 +102,34 @@ class TransactionManager:
         self._init_not_before_ms = 0
         self._pending: _PendingTransition | None = None
 
-    # What applications call
+    # Calls of the application
 
     def initialize(self) -> TransactionResult:
         with self.lock:
             self._fail_if_in_error()
-            return self._once(self._begin_initialize, State.INITIALIZING, "init_transactions")
+            return self._once(self._begin_initialize, TransactionManagerState.INITIALIZING, "init_transactions")
 
     def begin(self) -> None:
         with self.lock:
             self._ensure_transactional()
             self._refuse_while_pending("begin_transaction")
             self._fail_if_in_error()
-            self._transition(State.IN_TRANSACTION)
+            self._transition(TransactionManagerState.IN_TRANSACTION)
 
     def begin_commit(self) -> TransactionResult:
         with self.lock:
-            return self._once(self._begin_commit, State.COMMITTING_TRANSACTION, "commit_transaction")
+            return self._once(self._begin_commit, TransactionManagerState.COMMITTING_TRANSACTION, "commit_transaction")
 
     def begin_abort(self) -> TransactionResult:
         with self.lock:
-            return self._once(self._begin_abort, State.ABORTING_TRANSACTION, "abort_transaction")
+            return self._once(self._begin_abort, TransactionManagerState.ABORTING_TRANSACTION, "abort_transaction")
 
     def send_offsets(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: ConsumerGroupMetadata) -> TransactionResult:
         with self.lock:
             self._ensure_transactional()
             self._refuse_while_pending("send_offsets_to_transaction")
             self._fail_if_in_error()
-            if self.state is not State.IN_TRANSACTION:
+            if self.state is not TransactionManagerState.IN_TRANSACTION:
                 raise IllegalState(f"Cannot send offsets if a transaction is not in progress (state {self.state.name})")
             result = TransactionResult("send_offsets_to_transaction")
             request: TransactionRequest
@@ -143,11 +143,12 @@ class TransactionManager:
             return result
 
     def check_send(self, topic: str, partition: int) -> None:
-        """Before a record of a transaction is appended: whether there may be any now; without transactions, once it has `failed`."""
+        """Checks before a record is appended whether sending is possible now; without transactions, only whether the producer has
+        `failed`."""
         if self.transactional_id is None:
             self._fail_if_in_error()
             return
-        if self.state is State.IN_TRANSACTION and self._pending is None:
+        if self.state is TransactionManagerState.IN_TRANSACTION and self._pending is None:
             return
         with self.lock:
             self._fail_if_in_error()
@@ -155,11 +156,11 @@ class TransactionManager:
             name = f"topic {topic}" if partition < 0 else f"partition {TopicPartition(topic, partition)}"
             if not self.has_producer_id:
                 raise IllegalState(f"Cannot add {name} to transaction before completing a call to init_transactions")
-            if self.state is not State.IN_TRANSACTION:
+            if self.state is not TransactionManagerState.IN_TRANSACTION:
                 raise IllegalState(f"Cannot add {name} to transaction while in state {self.state.name}: call begin_transaction first")
 
     def maybe_add_partition(self, partition: TopicPartition) -> None:
-        """For every record after it was appended: its partition becomes part of the transaction."""
+        """Adds the partition of an appended record to the transaction."""
         if partition in self.partitions:
             return
         with self.lock:
@@ -173,25 +174,25 @@ class TransactionManager:
                 self.new_partitions.add(partition)
 
     def _begin_initialize(self) -> TransactionResult:
-        self._transition(State.INITIALIZING)
+        self._transition(TransactionManagerState.INITIALIZING)
         return self.enqueue(InitProducerId(self, NONE))
 
     def _begin_commit(self) -> TransactionResult:
         self._fail_if_in_error()
-        self._transition(State.COMMITTING_TRANSACTION)
+        self._transition(TransactionManagerState.COMMITTING_TRANSACTION)
         return self._begin_completing(committed=True)
 
     def _begin_abort(self) -> TransactionResult:
-        if self.state is not State.ABORTABLE_ERROR:
+        if self.state is not TransactionManagerState.ABORTABLE_ERROR:
             self._fail_if_in_error()
-        self._transition(State.ABORTING_TRANSACTION)
+        self._transition(TransactionManagerState.ABORTING_TRANSACTION)
         self.new_partitions.clear()
         return self._begin_completing(committed=False)
 
     def _begin_completing(self, committed: bool) -> TransactionResult:
         if self.new_partitions:
             self.enqueue(self._add_partitions())
-        # The transaction ends under the version it began with; the next one may begin under another.
+        # The transaction ends with the version it began with; the next one may begin with another.
         result = self.enqueue(EndTransaction(self, committed))
         if not self.is_version_2 and self._newest_version_2:
             self.is_version_2 = True
@@ -199,15 +200,15 @@ class TransactionManager:
         return self.enqueue(InitProducerId(self, self.identity.producer)) if self.identity.epoch_bump_required else result
 
     def features_seen(self, features: Mapping[str, int], features_epoch: int) -> None:
-        """The finalized features of the cluster, as brokers tell them when they are connected to."""
+        """Records the finalized features of the cluster, which brokers report when they are connected."""
         with self.lock:
             if features_epoch <= self._features_epoch:
                 return
             self._features_epoch = features_epoch
             self._newest_version_2 = features.get(TRANSACTION_VERSION_FEATURE, 0) >= 2
 
-    def _once(self, operation: Callable[[], TransactionResult], state: State, name: str) -> TransactionResult:
-        """Begins a call, or gives what an earlier one that timed out is still waiting for."""
+    def _once(self, operation: Callable[[], TransactionResult], state: TransactionManagerState, name: str) -> TransactionResult:
+        """Starts a call, or returns the pending result of an earlier call that timed out."""
         self._ensure_transactional()
         pending = self._pending
         if pending is not None and not pending.result.acknowledged:
@@ -243,11 +244,11 @@ class TransactionManager:
 
     @property
     def has_fatal_error(self) -> bool:
-        return self.state is State.FATAL_ERROR
+        return self.state is TransactionManagerState.FATAL_ERROR
 
     @property
     def has_abortable_error(self) -> bool:
-        return self.state is State.ABORTABLE_ERROR
+        return self.state is TransactionManagerState.ABORTABLE_ERROR
 
     @property
     def has_error(self) -> bool:
@@ -255,22 +256,22 @@ class TransactionManager:
 
     @property
     def is_aborting(self) -> bool:
-        return self.state is State.ABORTING_TRANSACTION
+        return self.state is TransactionManagerState.ABORTING_TRANSACTION
 
     @property
     def is_completing(self) -> bool:
-        return self.state is State.COMMITTING_TRANSACTION or self.state is State.ABORTING_TRANSACTION
+        return self.state is TransactionManagerState.COMMITTING_TRANSACTION or self.state is TransactionManagerState.ABORTING_TRANSACTION
 
     @property
     def has_ongoing_transaction(self) -> bool:
-        return self.state is State.IN_TRANSACTION or self.is_completing or self.has_abortable_error
+        return self.state is TransactionManagerState.IN_TRANSACTION or self.is_completing or self.has_abortable_error
 
     def is_send_to_partition_allowed(self, partition: TopicPartition) -> bool:
         return not self.has_fatal_error and (self.transactional_id is None or partition in self.partitions)
 
     @property
     def must_bump_epoch(self) -> bool:
-        """Whether after an error it is for the client to ask for another epoch; under version 2 the end of the transaction does it."""
+        """Whether the client must request a new epoch after an error; with version 2 the end of the transaction does it."""
         return self.coordinator_bumps_epoch and not self.is_version_2
 
     @property
@@ -278,20 +279,20 @@ class TransactionManager:
         return self.coordinator_bumps_epoch or self.is_version_2
 
     def abortable_error(self, error: KafkaError, *, poison: bool = True) -> None:
-        if self.state is State.ABORTING_TRANSACTION:
+        if self.state is TransactionManagerState.ABORTING_TRANSACTION:
             logger.debug("Already aborting the transaction: %s", error)
             return
         logger.info("Transiting to abortable error state due to %r", error)
-        self._transition(State.ABORTABLE_ERROR, error, poison=poison)
+        self._transition(TransactionManagerState.ABORTABLE_ERROR, error, poison=poison)
 
     def fatal_error(self, error: KafkaError) -> None:
         logger.info("Transiting to fatal error state due to %r", error)
-        self._transition(State.FATAL_ERROR, error)
+        self._transition(TransactionManagerState.FATAL_ERROR, error)
         if self._pending is not None:
             self._pending.result.fail(error)
 
     def abortable_or_fatal(self, abortable: KafkaError, fatal: KafkaError) -> None:
-        """After an error the epoch has to change; where that cannot be, the producer is at its end."""
+        """Moves to the abortable error if the epoch can be bumped after it, otherwise to the fatal error."""
         if not self.can_handle_abortable_error:
             self.fatal_error(fatal)
             return
@@ -300,7 +301,7 @@ class TransactionManager:
         self.abortable_error(abortable)
 
     def error_seen(self, error: KafkaError, *, poison: bool = True) -> None:
-        """A record failed, before or after it was sent: what that means for the producer and its transaction."""
+        """Handles the error of a record, before or after it was sent: sets the state of the producer and its transaction."""
         with self.lock:
             if isinstance(
                 error, ClusterAuthorization | TransactionalIdAuthorization | ProducerFenced | UnsupportedVersion | InvalidPidMapping
@@ -316,17 +317,19 @@ class TransactionManager:
                 self.abortable_error(error, poison=poison)
 
     def uninitialize(self, error: KafkaError) -> None:
-        """Not allowed yet: init_transactions may be tried again when it is."""
+        """Handles missing authorization: init_transactions may be tried again later."""
         with self.lock:
-            self._transition(State.UNINITIALIZED, poison=True)
+            self._transition(TransactionManagerState.UNINITIALIZED, poison=True)
             if self._pending is not None:
                 self._pending.result.fail(error)
             self.last_error = None
             self._init_not_before_ms = self.now_ms() + self.retry_backoff_ms
 
     def completed(self) -> None:
-        """The transaction has ended, one way or the other."""
-        self._transition(State.INITIALIZING if self.identity.epoch_bump_required else State.READY, poison=True)
+        """The transaction has ended with commit or abort."""
+        self._transition(
+            TransactionManagerState.INITIALIZING if self.identity.epoch_bump_required else TransactionManagerState.READY, poison=True
+        )
         self.identity.epoch_bump_required = False
         self.transaction_started = False
         self.new_partitions.clear()
@@ -335,47 +338,48 @@ class TransactionManager:
 
     def initialized(self, producer: ProducerIdAndEpoch, is_epoch_bump: bool) -> None:
         self.identity.set_producer(producer)
-        self._transition(State.READY, poison=True)
+        self._transition(TransactionManagerState.READY, poison=True)
         if is_epoch_bump:
             self.identity.reset_sequences()
         elif self.is_transactional:
             self.is_version_2 = self._newest_version_2
 
-    def _transition(self, target: State, error: KafkaError | None = None, *, poison: bool = False) -> None:
+    def _transition(self, target: TransactionManagerState, error: KafkaError | None = None, *, poison: bool = False) -> None:
         if self.state not in PREVIOUS[target]:
             prefix = "" if self.transactional_id is None else f"TransactionalId {self.transactional_id}: "
             refusal = IllegalState(f"{prefix}Invalid transition attempted from state {self.state.name} to state {target.name}")
             if poison:
-                self.state = State.FATAL_ERROR
+                self.state = TransactionManagerState.FATAL_ERROR
                 self.failed = True
                 self.last_error = refusal
             raise refusal
         self.last_error = error
         self.state = target
-        self.failed = target is State.FATAL_ERROR
+        self.failed = target is TransactionManagerState.FATAL_ERROR
 
     def _fail_if_in_error(self) -> None:
         if not self.has_error:
             return
         error = self.last_error
-        who = f"Producer with transactional.id '{self.transactional_id}' and {self.identity.producer}"
+        producer = f"Producer with transactional.id '{self.transactional_id}' and {self.identity.producer}"
         if isinstance(error, ProducerFenced):
-            raise ProducerFenced(f"{who} has been fenced by another producer with the same transactional.id")
+            raise ProducerFenced(f"{producer} has been fenced by another producer with the same transactional.id")
         if isinstance(error, InvalidProducerEpoch):
-            raise InvalidProducerEpoch(f"{who} attempted to produce with an old epoch")
+            raise InvalidProducerEpoch(f"{producer} attempted to produce with an old epoch")
         if isinstance(error, IllegalState):
             failure: KafkaError = IllegalState(
-                f"{who} cannot execute transactional method because of previous invalid state transition attempt"
+                f"{producer} cannot execute transactional method because of previous invalid state transition attempt"
             )
         else:
             failure = KafkaError(f"Cannot execute transactional method because we are in an error state: {error}")
-        failure.__cause__ = error  # compiled code does not keep what is raised `from`
+        failure.__cause__ = error  # compiled code does not keep the cause of `raise … from`
         raise failure
 
     # Requests
 
     def next_request(self, has_incomplete_batches: bool, now_ms: int) -> TransactionRequest | None:
-        """What to send to a coordinator now. The end of a transaction waits until all its batches have ended, a retry for its back-off."""
+        """The request to send to a coordinator now. The end of a transaction waits until its batches have completed, a retry for its
+        back-off."""
         with self.lock:
             if self.new_partitions:
                 self.enqueue(self._add_partitions())
@@ -388,9 +392,9 @@ class TransactionManager:
             if self._ends_with_error(request):
                 return None
             if request.is_end and not self.transaction_started:
-                # Nothing was ever part of it, so there is nothing the coordinator has to know.
+                # The transaction is empty, so the coordinator need not be informed.
                 request.result.done()
-                if self.state is not State.FATAL_ERROR:
+                if self.state is not TransactionManagerState.FATAL_ERROR:
                     self.completed()
                 return heapq.heappop(self._requests)[2] if self._requests else None
             return request
@@ -409,7 +413,7 @@ class TransactionManager:
 
     @property
     def next_request_at_ms(self) -> int | None:
-        """Until when the next request backs off; None if none does."""
+        """The time until which the next request backs off; None if it does not."""
         return self._requests[0][2].not_before_ms or None if self._requests else None
 
     @property
@@ -428,7 +432,7 @@ class TransactionManager:
             self.enqueue(FindCoordinator(self, kind, key))
 
     def coordinator_ready(self, init_producer_id_version: int | None) -> None:
-        """The transaction coordinator is connected: from version 3 of InitProducerId on it can give another epoch."""
+        """The transaction coordinator is connected: it can bump the epoch if it supports version 3 of InitProducerId."""
         self.coordinator_bumps_epoch = init_producer_id_version is not None and init_producer_id_version >= 3
 
     def authentication_failed(self, error: AuthenticationError) -> None:
@@ -444,7 +448,7 @@ class TransactionManager:
             self._requests.clear()
 
     def close(self) -> None:
-        """Nothing will be sent any more."""
+        """Fails all requests: nothing will be sent any more."""
         with self.lock:
             error = KafkaError("The producer closed forcefully")
             for _, _, request in list(self._requests):
@@ -462,22 +466,22 @@ class TransactionManager:
     # Producer id, epoch and batches
 
     def ensure_producer_id(self) -> None:
-        """For a producer that is only idempotent: takes the next epoch where that is due, and asks for an id if it has none."""
+        """For a producer that is only idempotent: bumps the epoch if required, and requests a producer id if it has none."""
         with self.lock:
             if self.is_transactional:
                 return
             if self.identity.epoch_bump_required:
                 self.identity.bump_epoch()
                 if not self.has_producer_id:
-                    self._transition(State.UNINITIALIZED, poison=True)
-            if self.state is not State.INITIALIZING and not self.has_producer_id:
-                self._transition(State.INITIALIZING, poison=True)
+                    self._transition(TransactionManagerState.UNINITIALIZED, poison=True)
+            if self.state is not TransactionManagerState.INITIALIZING and not self.has_producer_id:
+                self._transition(TransactionManagerState.INITIALIZING, poison=True)
                 request = InitProducerId(self, NONE)
                 request.not_before_ms = self._init_not_before_ms
                 self.enqueue(request)
 
     def resolve_sequences(self) -> None:
-        """Looks at what has expired; a transaction that may have lost something cannot be committed."""
+        """Checks expired batches; a transaction that may have lost one cannot be committed."""
         with self.lock:
             if not self.identity.resolve():
                 return
@@ -487,7 +491,7 @@ class TransactionManager:
             )
 
     def batch_failed(self, batch: ProducerBatch, error: KafkaError, adjust_sequences: bool) -> None:
-        """`adjust_sequences` says that the broker is certain not to have written it."""
+        """`adjust_sequences` means that the broker has certainly not written the batch."""
         with self.lock:
             self.error_seen(error)
             self.identity.remove_in_flight(batch)

@@ -1,8 +1,7 @@
-"""The requests of an idempotent or transactional producer, and what each answer means.
+"""The requests of an idempotent or transactional producer, and the handling of their responses.
 
-Each knows which coordinator it goes to, before which others, and what every error of its answer makes of the producer: try again, look for
-the coordinator anew, an abortable error, or a fatal one. They are made and held by the TransactionManager and sent one at a time by the
-sender.
+Each request has its coordinator, its priority, and the effect of every error code on the producer: retry, look up the coordinator again, an
+abortable error, or a fatal one. The TransactionManager creates and queues them; the sender sends one at a time.
 """
 
 from __future__ import annotations
@@ -46,10 +45,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# What is sent first if several wait; an epoch bump comes after the end of the transaction that made it necessary.
+# The priorities of requests. An epoch bump follows the end of the transaction that made it necessary.
 FIND_COORDINATOR, INIT_PRODUCER_ID, ADD_PARTITIONS_OR_OFFSETS, END_TXN, EPOCH_BUMP = range(5)
 
-# While the previous transaction is still being completed, the first partition of the next one is tried again soon.
+# While the previous transaction is still being completed, adding the first partition of the next one is retried soon.
 ADD_PARTITIONS_RETRY_BACKOFF_MS: Final = 20
 _INT_MAX: Final = 2**31 - 1
 
@@ -60,14 +59,14 @@ class CoordinatorType(Enum):
 
 
 class TransactionResult:
-    """The end of a call of the application, which waits for it with a timeout and may come back for it.
+    """The result of a call of the application, which waits for it with a timeout and may wait again.
 
-    `operation` is the method that was called; "" where the producer itself made the request and no call waits for it.
+    `operation` is the method that was called; "" if the producer itself made the request and no call waits for it.
     """
 
     def __init__(self, operation: str = "") -> None:
         self.operation = operation
-        self.acknowledged = False  # seen by the application
+        self.acknowledged = False  # received by the application
         self.error: KafkaError | None = None
         self.completed = False
         self._lock = threading.Lock()
@@ -87,7 +86,7 @@ class TransactionResult:
         waiter()
 
     def wait(self, timeout_ms: int, failures: ConnectionFailures = NO_FAILURES) -> None:
-        """Blocks; raises what went wrong, or a Timeout with the last connection error."""
+        """Blocks until completion; raises the error, or a Timeout with the last connection error."""
         event = threading.Event()
         self.when_done(event.set)
         if not event.wait(timeout_ms / 1000):
@@ -95,7 +94,7 @@ class TransactionResult:
         self.take()
 
     def take(self) -> None:
-        """The application has seen the end: raises what went wrong."""
+        """Marks the result as received by the application; raises the error, if there is one."""
         self.acknowledged = True
         if self.error is not None:
             raise self.error
@@ -116,7 +115,7 @@ class TransactionResult:
 
 
 class TransactionRequest:
-    """One request. `version_max` is the highest version it may be sent in; None if any will do. It is not sent before `not_before_ms`."""
+    """One request. `version_max` is the highest version it may be sent in; None for any. It is not sent before `not_before_ms`."""
 
     api_key: ClassVar[int]
     priority: int = ADD_PARTITIONS_OR_OFFSETS
@@ -141,7 +140,7 @@ class TransactionRequest:
         raise NotImplementedError
 
     def handle(self, response: Message) -> None:
-        """An answer came. Under the lock of the manager."""
+        """Handles a response. Called under the lock of the manager."""
         raise NotImplementedError
 
     def disconnected(self) -> None:
@@ -162,7 +161,7 @@ class TransactionRequest:
         self.manager.abortable_or_fatal(error, error)
 
     def fenced(self) -> None:
-        """Older coordinators say INVALID_PRODUCER_EPOCH and mean the same."""
+        """Older coordinators return INVALID_PRODUCER_EPOCH with the same meaning."""
         self.fatal(error_for(ErrorCode.PRODUCER_FENCED))
 
     def look_up_coordinator(self) -> None:
@@ -170,12 +169,12 @@ class TransactionRequest:
         self.manager.look_up_coordinator(self.coordinator_type, self.coordinator_key)
 
     def retry(self) -> None:
-        """Sends it again after its back-off."""
+        """Enqueues the request again, after its back-off."""
         self.not_before_ms = self.manager.now_ms() + self.retry_backoff_ms
         self.manager.enqueue(self)
 
     def retried(self, code: int) -> bool:
-        """Whether the error is one that trying again may help with; then that is arranged."""
+        """Whether the error is retriable; if so, enqueues a retry."""
         if code in _COORDINATOR_MOVED:
             self.look_up_coordinator()
         elif not error_for(code).retriable:
@@ -185,10 +184,10 @@ class TransactionRequest:
 
 
 class InitProducerId(TransactionRequest):
-    """For the first id and epoch, or for the next epoch of `current`."""
+    """Requests the first producer id and epoch, or the next epoch of `current`."""
 
     api_key = api_keys.INIT_PRODUCER_ID
-    version_max: int | None = 5  # the next one is for two-phase commit
+    version_max: int | None = 5  # the next version is for two-phase commit
 
     def __init__(self, manager: TransactionManager, current: ProducerIdAndEpoch) -> None:
         super().__init__(manager, TransactionResult())
@@ -228,10 +227,10 @@ class InitProducerId(TransactionRequest):
 
 
 class AddPartitions(TransactionRequest):
-    """Tells the coordinator which partitions the transaction will write to, before it does (transaction.version 1)."""
+    """Registers the partitions of the transaction with the coordinator before they are written to (transaction.version 1)."""
 
     api_key = api_keys.ADD_PARTITIONS_TO_TXN
-    version_max: int | None = 3  # later ones are for brokers
+    version_max: int | None = 3  # later versions are for brokers
 
     def __init__(self, manager: TransactionManager, partitions: list[TopicPartition]) -> None:
         super().__init__(manager, TransactionResult())
@@ -268,15 +267,15 @@ class AddPartitions(TransactionRequest):
         if unauthorized:
             self.abortable(TopicAuthorization(unauthorized_topics=unauthorized))
         elif failed:
-            told = ", ".join(f"{partition}={_name(code)}" for partition, code in codes.items())
-            self.abortable(KafkaError(f"Could not add partitions to transaction due to errors: {{{told}}}"))
+            details = ", ".join(f"{partition}={_name(code)}" for partition, code in codes.items())
+            self.abortable(KafkaError(f"Could not add partitions to transaction due to errors: {{{details}}}"))
         else:
             manager.partitions.update(codes)
             manager.transaction_started = True
             self.result.done()
 
     def _settled(self, code: int) -> bool:
-        """Whether this error of one partition decides about them all."""
+        """Whether this error of one partition settles the whole request."""
         if code == ErrorCode.CONCURRENT_TRANSACTIONS:
             if not self.manager.partitions:
                 self._backoff_ms = ADD_PARTITIONS_RETRY_BACKOFF_MS
@@ -297,7 +296,7 @@ class AddPartitions(TransactionRequest):
 
 
 class FindCoordinator(TransactionRequest):
-    """Goes to any broker."""
+    """May be sent to any broker."""
 
     api_key = api_keys.FIND_COORDINATOR
     priority = FIND_COORDINATOR
@@ -315,10 +314,10 @@ class FindCoordinator(TransactionRequest):
 
     def handle(self, response: Message) -> None:
         assert isinstance(response, FindCoordinatorResponse)
-        found = response.coordinators[0] if response.coordinators else response
-        code = found.error_code
+        coordinator = response.coordinators[0] if response.coordinators else response
+        code = coordinator.error_code
         if code == ErrorCode.NONE:
-            self.manager.coordinator_found(self.kind, Node(found.node_id, found.host, found.port))
+            self.manager.coordinator_found(self.kind, Node(coordinator.node_id, coordinator.host, coordinator.port))
             self.result.done()
         elif error_for(code).retriable:
             self.retry()
@@ -332,7 +331,7 @@ class FindCoordinator(TransactionRequest):
             self.fatal(
                 KafkaError(
                     f"Could not find a coordinator with type {self.kind.name} with key {self.key} due to unexpected error: "
-                    f"{found.error_message or error_for(code)}"
+                    f"{coordinator.error_message or error_for(code)}"
                 )
             )
 
@@ -346,7 +345,7 @@ class EndTransaction(TransactionRequest):
         super().__init__(manager, TransactionResult())
         self.committed = committed
         self.producer = manager.identity.producer
-        # In version 5 the answer has the epoch of the next transaction.
+        # In version 5 the response has the epoch of the next transaction.
         self.version_max = None if manager.is_version_2 else 4
 
     def message(self, version: int) -> Message:
@@ -381,7 +380,7 @@ class EndTransaction(TransactionRequest):
 
 
 class AddOffsets(TransactionRequest):
-    """Makes the offsets of a group part of the transaction (transaction.version 1); then they are sent to the group's coordinator."""
+    """Adds the offsets of a group to the transaction (transaction.version 1); then they are sent to the group's coordinator."""
 
     api_key = api_keys.ADD_OFFSETS_TO_TXN
 
@@ -424,7 +423,7 @@ class AddOffsets(TransactionRequest):
 
 
 class CommitOffsets(TransactionRequest):
-    """Commits the offsets that are pending as part of the transaction; those that were not taken for a passing reason are tried again."""
+    """Commits the pending offsets as part of the transaction; retries offsets that were rejected temporarily."""
 
     api_key = api_keys.TXN_OFFSET_COMMIT
     coordinator_type: CoordinatorType | None = CoordinatorType.GROUP
@@ -500,7 +499,7 @@ class CommitOffsets(TransactionRequest):
 
 
 def _name(code: int) -> str:
-    return next((known.name for known in ErrorCode if known == code), str(code))
+    return next((error.name for error in ErrorCode if error == code), str(code))
 
 
 def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:

@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Final
 
 
-class State(Enum):
+class TransactionManagerState(Enum):
     UNINITIALIZED = 0
     INITIALIZING = 1
     READY = 2
@@ -23,14 +23,31 @@ class State(Enum):
     FATAL_ERROR = 7
 
 
-# From which states each state can be reached. A fatal error can come at any time, and nothing comes after it.
-PREVIOUS: Final[Mapping[State, frozenset[State]]] = {
-    State.UNINITIALIZED: frozenset({State.READY, State.ABORTABLE_ERROR}),
-    State.INITIALIZING: frozenset({State.UNINITIALIZED, State.COMMITTING_TRANSACTION, State.ABORTING_TRANSACTION}),
-    State.READY: frozenset({State.INITIALIZING, State.COMMITTING_TRANSACTION, State.ABORTING_TRANSACTION}),
-    State.IN_TRANSACTION: frozenset({State.READY}),
-    State.COMMITTING_TRANSACTION: frozenset({State.IN_TRANSACTION}),
-    State.ABORTING_TRANSACTION: frozenset({State.IN_TRANSACTION, State.ABORTABLE_ERROR}),
-    State.ABORTABLE_ERROR: frozenset({State.IN_TRANSACTION, State.COMMITTING_TRANSACTION, State.ABORTABLE_ERROR, State.INITIALIZING}),
-    State.FATAL_ERROR: frozenset(State),
+# The states from which each state can be reached. A fatal error is possible at any time, and is final.
+PREVIOUS: Final[Mapping[TransactionManagerState, frozenset[TransactionManagerState]]] = {
+    TransactionManagerState.UNINITIALIZED: frozenset({TransactionManagerState.READY, TransactionManagerState.ABORTABLE_ERROR}),
+    TransactionManagerState.INITIALIZING: frozenset(
+        {
+            TransactionManagerState.UNINITIALIZED,
+            TransactionManagerState.COMMITTING_TRANSACTION,
+            TransactionManagerState.ABORTING_TRANSACTION,
+        }
+    ),
+    TransactionManagerState.READY: frozenset(
+        {TransactionManagerState.INITIALIZING, TransactionManagerState.COMMITTING_TRANSACTION, TransactionManagerState.ABORTING_TRANSACTION}
+    ),
+    TransactionManagerState.IN_TRANSACTION: frozenset({TransactionManagerState.READY}),
+    TransactionManagerState.COMMITTING_TRANSACTION: frozenset({TransactionManagerState.IN_TRANSACTION}),
+    TransactionManagerState.ABORTING_TRANSACTION: frozenset(
+        {TransactionManagerState.IN_TRANSACTION, TransactionManagerState.ABORTABLE_ERROR}
+    ),
+    TransactionManagerState.ABORTABLE_ERROR: frozenset(
+        {
+            TransactionManagerState.IN_TRANSACTION,
+            TransactionManagerState.COMMITTING_TRANSACTION,
+            TransactionManagerState.ABORTABLE_ERROR,
+            TransactionManagerState.INITIALIZING,
+        }
+    ),
+    TransactionManagerState.FATAL_ERROR: frozenset(TransactionManagerState),
 }

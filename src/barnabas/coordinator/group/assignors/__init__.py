@@ -1,7 +1,7 @@
-"""The server-side assignors: who of a consumer group reads which partitions.
+"""The server-side assignors: they distribute the partitions of the subscribed topics over the members of a consumer group.
 
-Pure functions of what the members want and have; an assignor keeps nothing between two calls. The same group always gets the same
-assignment, whatever order its members are known in.
+An assignor is a pure function of the members' subscriptions and current targets and keeps no state between calls. The same group always
+gets the same assignment, whatever the order of its members.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ PartitionCount = Callable[[Uuid], int | None]
 
 
 class PartitionAssignorError(Exception):
-    """An assignor that cannot do its work; the heartbeat that asked for it is answered UNKNOWN_SERVER_ERROR."""
+    """The assignor cannot compute an assignment; the heartbeat that triggered it fails with UNKNOWN_SERVER_ERROR."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemberSpec:
-    """What an assignor knows of a member: the topics it wants, of those that exist, and the target it had."""
+    """A member, as an assignor sees it: its subscribed topics that exist, and its current target assignment."""
 
     topic_ids: frozenset[Uuid]
     assignment: Assignment
@@ -35,4 +35,4 @@ class PartitionAssignor(Protocol):
     def name(self) -> str: ...
 
     def assign(self, members: Mapping[str, MemberSpec], *, homogeneous: bool, partition_count: PartitionCount) -> dict[str, Assignment]:
-        """The new target of each member; raises PartitionAssignorError. `homogeneous` when all want the same topics."""
+        """The new target of each member; raises PartitionAssignorError. `homogeneous` when all subscribe to the same topics."""

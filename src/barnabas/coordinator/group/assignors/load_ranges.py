@@ -1,19 +1,19 @@
-"""Two ranges over the subscribers of a topic, sorted by load: those with the fewest partitions and those with the most.
+"""Two ranges over the subscribers of a topic, sorted by load: the least loaded and the most loaded members.
 
-    partitions         least       most          The least loaded range grows to the right: when each in it has got one more, its level
-      |                loaded      loaded  #     rises, and those who were on that level already join it. The most loaded range grows
-      |               [..->   ]##[###<-  ]##     to the left in the same way. Members that have nothing of this topic to give are
-      |               [#######]##[#######]##     put out of it on the right.
+    partitions         least       most          The least loaded range grows to the right: when each member in it has got one more
+      |                loaded      loaded  #     partition, its level rises, and the members already on that level join it. The most
+      |               [..->   ]##[###<-  ]##     loaded range grows to the left in the same way. Members that have no partition of this
+      |               [#######]##[#######]##     topic to give are excluded from it on the right.
       +------------------------------------- members
 
-Whoever asks for a member is expected to give it a partition, or to take one, before asking again.
+After each call that returns a member, the caller must give that member a partition, or take one from it, before the next call.
 """
 
 from __future__ import annotations
 
 
 class LoadRanges:
-    """`loads` is shared with the caller and read as it changes."""
+    """`loads` is shared with the caller, which changes it between calls."""
 
     def __init__(self, loads: list[int], members: list[int]) -> None:
         self._loads = loads
@@ -43,10 +43,10 @@ class LoadRanges:
         return member
 
     def next_most_loaded(self) -> int | None:
-        """None when nobody is left who could give a partition."""
+        """None when no member is left that could give a partition."""
         if self._next_most < self._most_start:
             if self._most_end <= self._most_start and self._most_start > 0:
-                # All were put out: go on where the next lower ones stand, which may be more than one level down.
+                # All members of the range were excluded: continue with the next lower ones, which may be more than one level down.
                 self._most_level = self._loads[self._sorted[self._most_start - 1]]
             else:
                 self._most_level -= 1
@@ -60,7 +60,7 @@ class LoadRanges:
         return member
 
     def exclude_most_loaded(self) -> None:
-        """Put out the member that `next_most_loaded` named last: it has nothing to give."""
+        """Exclude the member that `next_most_loaded` returned last: it has no partition of this topic to give."""
         at = self._next_most + 1
         last = self._most_end - 1
         self._sorted[at], self._sorted[last] = self._sorted[last], self._sorted[at]

@@ -1,8 +1,8 @@
-"""The range assignor: each topic by itself, cut into one run of partitions per member.
+"""The range assignor: splits each topic by itself into one contiguous range of partitions per member.
 
-Topics with the same number of partitions and the same subscribers are cut alike, so that what belongs together (joins on the same key) is
-read together. Members stand in the order of their instance id, those without one after them by member id; so a static member that
-comes back gets what it had.
+Topics with the same number of partitions and the same subscribers are split alike, so that partitions with the same key (for joins) go to
+the same member. Members are ordered by instance id, then those without one by member id; so a static member that rejoins gets the
+partitions it had.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class RangeAssignor:
     name: Final = "range"
 
     def assign(self, members: Mapping[str, MemberSpec], *, homogeneous: bool, partition_count: PartitionCount) -> dict[str, Assignment]:
-        ordered = sorted(members, key=lambda member_id: _place(member_id, members[member_id].instance_id))
+        ordered = sorted(members, key=lambda member_id: _sort_key(member_id, members[member_id].instance_id))
         cuts: dict[Uuid, _Cut] = {}
         for member_id in ordered:
             for topic_id in members[member_id].topic_ids:
@@ -35,7 +35,7 @@ class RangeAssignor:
 
 
 class _Cut:
-    """How far a topic is given away."""
+    """How many partitions of a topic are already assigned."""
 
     __slots__ = ("members", "partitions", "served", "start")
 
@@ -53,7 +53,7 @@ class _Cut:
         return frozenset(range(start, self.start))
 
 
-def _place(member_id: str, instance_id: str | None) -> tuple[bool, str]:
+def _sort_key(member_id: str, instance_id: str | None) -> tuple[bool, str]:
     return (instance_id is None, member_id if instance_id is None else instance_id)
 
 

@@ -1,7 +1,7 @@
-"""The uniform assignor: every member gets the same number of partitions, give or take one, and keeps what it has where it can.
+"""The uniform assignor: every member gets the same number of partitions, plus or minus one, and keeps its partitions where possible.
 
-For members that all want the same topics there is an exact quota, and a rebalance is two passes: take what is over the quota, give it to
-those below theirs. Members with different wishes are balanced topic by topic (`uniform_heterogeneous`).
+If all members subscribe to the same topics there is an exact quota, and a rebalance is two passes: take the partitions above the quota,
+give them to members below it. Members with different subscriptions are balanced topic by topic (`uniform_heterogeneous`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _assign_homogeneous(members: Mapping[str, MemberSpec], partition_count: Part
         keeping, free = _keep(members[member_id].assignment, topic_ids, limit, unassigned)
         takes_extra = extra > 0
         if free > 0 and takes_extra and len(members) - index > extra:
-            # Another member may already hold one more; only the last ones have to take it.
+            # Another member may already hold quota + 1; only the last members have to take an extra partition.
             free -= 1
             takes_extra = False
         if takes_extra:
@@ -57,7 +57,7 @@ def _assign_homogeneous(members: Mapping[str, MemberSpec], partition_count: Part
 def _unassigned(
     members: Mapping[str, MemberSpec], topic_ids: frozenset[Uuid], partition_count: PartitionCount
 ) -> tuple[list[tuple[Uuid, int]], int]:
-    """The partitions nobody has, in order, and how many partitions there are in all."""
+    """The partitions without an owner, in order, and the number of all partitions."""
     assigned: dict[Uuid, set[int]] = {topic_id: set() for topic_id in topic_ids}
     for member in members.values():
         for topic_id, partitions in member.assignment.items():
@@ -65,7 +65,7 @@ def _unassigned(
                 assigned[topic_id] |= partitions
     unassigned: list[tuple[Uuid, int]] = []
     total = 0
-    for topic_id in sorted(topic_ids, key=lambda one: one.value):
+    for topic_id in sorted(topic_ids, key=lambda uuid: uuid.value):
         count = partition_count(topic_id)
         if count is None:
             raise PartitionAssignorError(f"Members are subscribed to topic {topic_id} which doesn't exist in the topic metadata.")
@@ -77,9 +77,9 @@ def _unassigned(
 def _keep(
     assignment: Assignment, topic_ids: frozenset[Uuid], limit: int, unassigned: list[tuple[Uuid, int]]
 ) -> tuple[dict[Uuid, set[int]], int]:
-    """What a member keeps of what it had, and how much room is left; what is over the limit goes to `unassigned`."""
+    """The partitions that a member keeps, and its remaining room. Partitions above the limit are added to `unassigned`."""
     kept: dict[Uuid, set[int]] = {}
-    for topic_id in sorted(assignment, key=lambda one: one.value):
+    for topic_id in sorted(assignment, key=lambda uuid: uuid.value):
         if topic_id not in topic_ids:
             continue
         partitions = sorted(assignment[topic_id])

@@ -1,7 +1,8 @@
-"""The uniform assignor for members that want different topics.
+"""The uniform assignor for members that subscribe to different topics.
 
-Keeps what each member has and still wants, gives what is free to the least loaded subscriber, then moves partitions topic by topic from
-the most to the least loaded until no move helps or the rounds are used up. An exact optimum is not sought: it would not be worth its time.
+Each member keeps its partitions of topics it still subscribes to. Free partitions go to the least loaded subscriber. Then partitions move
+topic by topic from the most to the least loaded until no move helps or ROUNDS_MAX is reached. The result is not an exact optimum, which
+would take too long to compute.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from barnabas.coordinator.group.assignors.load_ranges import LoadRanges
 from barnabas.coordinator.group.consumer.consumer_group_member import Assignment
 from barnabas.uuid import Uuid
 
-ROUNDS_MAX: Final = 16  # each halves the imbalance, roughly; subscriptions that do not overlap need one
-_NOBODY: Final = -1
+ROUNDS_MAX: Final = 16  # a round roughly halves the imbalance; subscriptions that do not overlap need one
+_NO_OWNER: Final = -1
 
 
 def assign_heterogeneous(members: Mapping[str, MemberSpec], partition_count: PartitionCount) -> dict[str, Assignment]:
@@ -23,7 +24,7 @@ def assign_heterogeneous(members: Mapping[str, MemberSpec], partition_count: Par
 
 
 class _Balance:
-    """One assignment in the making. Members are numbers here, in the order of their ids."""
+    """One assignment being computed. Members are represented by numbers, in the order of their ids."""
 
     def __init__(self, members: Mapping[str, MemberSpec], partition_count: PartitionCount) -> None:
         self._member_ids = sorted(members)
@@ -38,7 +39,7 @@ class _Balance:
             count = partition_count(topic_id)
             if count is None:
                 raise PartitionAssignorError(f"Members are subscribed to topic {topic_id} which doesn't exist in the topic metadata.")
-            self._owners[topic_id] = [_NOBODY] * count
+            self._owners[topic_id] = [_NO_OWNER] * count
 
     def assign(self) -> dict[str, Assignment]:
         if not self._owners:
@@ -62,13 +63,13 @@ class _Balance:
                     continue
                 owners = self._owners[topic_id]
                 for partition in partitions:
-                    if partition < len(owners) and owners[partition] == _NOBODY:
+                    if partition < len(owners) and owners[partition] == _NO_OWNER:
                         owners[partition] = member
                         self._loads[member] += 1
 
     def _give_free(self, topic_id: Uuid) -> None:
         owners = self._owners[topic_id]
-        free = [partition for partition, owner in enumerate(owners) if owner == _NOBODY]
+        free = [partition for partition, owner in enumerate(owners) if owner == _NO_OWNER]
         if not free:
             return
         ranges = LoadRanges(self._loads, self._subscribers[topic_id])
@@ -80,7 +81,7 @@ class _Balance:
         for _ in range(ROUNDS_MAX):
             for topic_id in topic_ids:
                 if topic_id == last_moved:
-                    return  # all the others were looked at since, and nothing moved
+                    return  # all other topics were examined since, and nothing moved
                 if self._balance_topic(topic_id) or last_moved is None:
                     last_moved = topic_id
 
@@ -109,7 +110,7 @@ class _Balance:
         return moved
 
     def _move(self, owners: list[int], partition: int, member: int) -> None:
-        if owners[partition] != _NOBODY:
+        if owners[partition] != _NO_OWNER:
             self._loads[owners[partition]] -= 1
         owners[partition] = member
         self._loads[member] += 1

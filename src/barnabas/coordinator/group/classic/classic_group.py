@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""A group of the classic protocol: its members, its generation, and the five states between two assignments.
+"""A group of the classic protocol: its members, its generation, and its five states.
 
-The group answers questions and changes its own fields; when a rebalance starts and what follows is decided in `classic_groups`. Only a
-stable or an empty group is in the log: everything in between is lost with the broker, and the members join again.
+The group answers queries and changes its own fields; `classic_groups` decides when a rebalance starts and what follows. The log holds a
+group only as stable or empty. The states in between are lost when the broker fails, and the members join again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 
 from barnabas.coordinator.group.group import CommitPartitionValidator, Group, GroupType, RetentionBase
 from barnabas.coordinator.group.group_memory import MEMBER_BYTES, PENDING_MEMBER_BYTES
-from barnabas.coordinator.result import Record
+from barnabas.coordinator.result import CoordinatorRecord
 from barnabas.errors import (
     CoordinatorNotAvailable,
     FencedInstanceId,
@@ -41,7 +41,7 @@ NO_TIMESTAMP: Final = -1
 
 log = logging.getLogger(__name__)
 
-Protocols = dict[str, bytes]  # name and metadata, in the order of the member's preference
+Protocols = dict[str, bytes]  # name to metadata, in the order of the member's preference
 RespondJoin = Callable[[JoinGroupResponse], None]
 RespondSync = Callable[[SyncGroupResponse], None]
 
@@ -60,7 +60,7 @@ COMPLETING: Final = ClassicGroupState.COMPLETING_REBALANCE
 STABLE: Final = ClassicGroupState.STABLE
 DEAD: Final = ClassicGroupState.DEAD
 
-# From where each state may be reached.
+# The states from which each state may be entered.
 PREVIOUS_STATES: Final = {
     EMPTY: frozenset({PREPARING}),
     PREPARING: frozenset({STABLE, COMPLETING, EMPTY}),
@@ -70,8 +70,8 @@ PREVIOUS_STATES: Final = {
 }
 
 
-class ClassicMember:
-    """A member; it waits for a JoinGroup or a SyncGroup to be answered while `respond_join` or `respond_sync` is set."""
+class ClassicGroupMember:
+    """A member. While `respond_join` or `respond_sync` is set, its JoinGroup or SyncGroup awaits a response."""
 
     def __init__(
         self,
@@ -95,13 +95,13 @@ class ClassicMember:
         self.protocols = protocols
         self.assignment = assignment
         self.is_new = False
-        self.counted_bytes = 0  # by its group
+        self.counted_bytes = 0  # the bytes that its group has counted for it
         self.respond_join: RespondJoin | None = None
         self.respond_sync: RespondSync | None = None
 
     @property
     def size(self) -> int:
-        """Bytes that it holds."""
+        """The bytes that the member holds."""
         texts = len(self.member_id) + len(self.group_instance_id or "") + len(self.client_id) + len(self.client_host)
         return MEMBER_BYTES + texts + len(self.protocol_type) + protocols_size(self.protocols) + len(self.assignment)
 
@@ -119,7 +119,8 @@ class ClassicMember:
 
     @property
     def has_satisfied_heartbeat(self) -> bool:
-        """A member that waits for us cannot send heartbeats. A new one waits without end otherwise, so its time runs on."""
+        """A member whose JoinGroup or SyncGroup waits cannot send heartbeats. The timer of a new member runs on, else it could wait
+        forever."""
         return not self.is_new and (self.is_awaiting_join or self.is_awaiting_sync)
 
     def matches(self, protocols: Protocols) -> bool:
@@ -163,16 +164,16 @@ class ClassicGroup(Group):
         self.protocol_type_or_none = protocol_type
         self.protocol_name = protocol_name
         self.leader_id = leader_id
-        self.members: dict[str, ClassicMember] = {}
+        self.members: dict[str, ClassicGroupMember] = {}
         self.static_members: dict[str, str] = {}
-        self.pending_join_members: set[str] = set()  # were given an id and have not come back with it yet
+        self.pending_join_members: set[str] = set()  # ids that were handed out and have not joined yet
         self.pending_sync_members: set[str] = set()
         self.num_awaiting_join = 0
-        self.new_member_added = False  # during the first rebalance, which then waits for more
-        self.subscribed_topics: frozenset[str] | None = None  # None when the group does not say
+        self.new_member_added = False  # during the first rebalance, which then waits for further members
+        self.subscribed_topics: frozenset[str] | None = None  # None when the subscriptions are not known
         self._votes: Counter[str] = Counter()
 
-    # -- what the rest of the coordinator asks of any group
+    # -- the interface of Group
 
     @property
     def type(self) -> GroupType:
@@ -244,8 +245,8 @@ class ClassicGroup(Group):
     def is_subscribed_to(self, topic: str) -> bool:
         return self.uses_consumer_protocol if self.subscribed_topics is None else topic in self.subscribed_topics
 
-    def tombstones(self) -> list[Record]:
-        return [Record(GROUP_METADATA, GroupMetadataKey(self.group_id))]
+    def tombstones(self) -> list[CoordinatorRecord]:
+        return [CoordinatorRecord(GROUP_METADATA, GroupMetadataKey(self.group_id))]
 
     def retention_base(self) -> RetentionBase | None:
         if self.protocol_type_or_none is None:
@@ -265,7 +266,7 @@ class ClassicGroup(Group):
 
     @property
     def is_simple(self) -> bool:
-        """Only offsets, never a member."""
+        """Whether the group holds only offsets and never had a member."""
         return self.protocol_type_or_none is None and self.is_empty and not self.pending_join_members
 
     @property
@@ -283,7 +284,7 @@ class ClassicGroup(Group):
     def is_leader(self, member_id: str) -> bool:
         return self.leader_id == member_id
 
-    def add(self, member: ClassicMember, respond: RespondJoin | None = None) -> None:
+    def add(self, member: ClassicGroupMember, respond: RespondJoin | None = None) -> None:
         if member.group_instance_id is not None:
             assert member.group_instance_id not in self.static_members, "a static member is replaced, never added twice"
             self.static_members[member.group_instance_id] = member.member_id
@@ -301,7 +302,7 @@ class ClassicGroup(Group):
         self._remove_pending(member.member_id)
 
     def add_pending(self, member_id: str) -> None:
-        """A member was given this id, and has to come back with it."""
+        """This member id was handed out with MEMBER_ID_REQUIRED; the member has to join with it."""
         if member_id not in self.pending_join_members:
             self.pending_join_members.add(member_id)
             self.change_held_bytes(PENDING_MEMBER_BYTES + len(member_id))
@@ -311,13 +312,13 @@ class ClassicGroup(Group):
             self.pending_join_members.discard(member_id)
             self.change_held_bytes(-PENDING_MEMBER_BYTES - len(member_id))
 
-    def _count_member(self, member: ClassicMember) -> None:
-        """To be called after every change of what a member holds."""
+    def _count_member(self, member: ClassicGroupMember) -> None:
+        """Must be called after every change of the bytes a member holds."""
         size = member.size
         self.change_held_bytes(size - member.counted_bytes)
         member.counted_bytes = size
 
-    def _uncount_member(self, member: ClassicMember) -> None:
+    def _uncount_member(self, member: ClassicGroupMember) -> None:
         self.change_held_bytes(-member.counted_bytes)
         member.counted_bytes = 0
 
@@ -336,7 +337,12 @@ class ClassicGroup(Group):
         self.pending_sync_members.discard(member_id)
 
     def update_member(
-        self, member: ClassicMember, protocols: Protocols, rebalance_timeout_ms: int, session_timeout_ms: int, respond: RespondJoin | None
+        self,
+        member: ClassicGroupMember,
+        protocols: Protocols,
+        rebalance_timeout_ms: int,
+        session_timeout_ms: int,
+        respond: RespondJoin | None,
     ) -> None:
         self._votes.subtract(member.protocols.keys())
         member.protocols = protocols
@@ -347,14 +353,14 @@ class ClassicGroup(Group):
         self.num_awaiting_join += (respond is not None) - member.is_awaiting_join
         member.respond_join = respond
 
-    def replace_static_member(self, group_instance_id: str, old_member_id: str, new_member_id: str) -> ClassicMember:
-        """The instance under a new member id. Whoever still waits with the old one is fenced."""
+    def replace_static_member(self, group_instance_id: str, old_member_id: str, new_member_id: str) -> ClassicGroupMember:
+        """The instance under a new member id. A request that still waits under the old member id is fenced."""
         old = self.members.pop(old_member_id)
         self._uncount_member(old)
         fenced = int(ErrorCode.FENCED_INSTANCE_ID)
         self.complete_join(old, JoinGroupResponse(member_id=old_member_id, protocol_name=None, error_code=fenced))
         self.complete_sync(old, SyncGroupResponse(protocol_name=None, error_code=fenced))
-        new = ClassicMember(
+        new = ClassicGroupMember(
             new_member_id,
             old.group_instance_id,
             old.client_id,
@@ -373,12 +379,12 @@ class ClassicGroup(Group):
         self.pending_sync_members.discard(old_member_id)
         return new
 
-    def assign(self, member: ClassicMember, assignment: bytes) -> None:
+    def assign(self, member: ClassicGroupMember, assignment: bytes) -> None:
         member.assignment = assignment
         self._count_member(member)
 
     def elect_joined_leader(self) -> bool:
-        """Whether there is a leader that has joined; one that has not is replaced by a member that has."""
+        """Whether the leader has joined. A leader that has not is replaced by a member that has."""
         if self.leader_id is None:
             return False
         if self.members[self.leader_id].is_awaiting_join:
@@ -389,10 +395,10 @@ class ClassicGroup(Group):
         self.leader_id = joined.member_id
         return True
 
-    def not_yet_rejoined(self) -> list[ClassicMember]:
+    def not_yet_rejoined(self) -> list[ClassicGroupMember]:
         return [member for member in self.members.values() if not member.is_awaiting_join]
 
-    def complete_join(self, member: ClassicMember, response: JoinGroupResponse) -> bool:
+    def complete_join(self, member: ClassicGroupMember, response: JoinGroupResponse) -> bool:
         respond = member.respond_join
         if respond is None:
             return False
@@ -401,7 +407,7 @@ class ClassicGroup(Group):
         respond(response)
         return True
 
-    def complete_sync(self, member: ClassicMember, response: SyncGroupResponse) -> bool:
+    def complete_sync(self, member: ClassicGroupMember, response: SyncGroupResponse) -> bool:
         respond = member.respond_sync
         if respond is None:
             return False
@@ -417,7 +423,7 @@ class ClassicGroup(Group):
         return self.protocol_type_or_none == protocol_type and any(self._votes[name] == len(self.members) for name in protocols)
 
     def select_protocol(self) -> str:
-        """Of the protocols all members know, the one most of them prefer."""
+        """Of the protocols that all members support, the one that most of them prefer."""
         candidates = {name for name, count in self._votes.items() if count == len(self.members)}
         votes = Counter(member.vote(candidates) for member in self.members.values())
         return votes.most_common(1)[0][0]
@@ -459,7 +465,7 @@ class ClassicGroup(Group):
         ]
 
     def join_response(self, member_id: str, *, with_members: bool) -> JoinGroupResponse:
-        """How the current generation looks to a member."""
+        """The JoinGroup response of the current generation for a member."""
         return JoinGroupResponse(
             generation_id=self.generation_id,
             protocol_type=self.protocol_type_or_none,
@@ -484,8 +490,8 @@ class ClassicGroup(Group):
 
     # -- the record
 
-    def record(self, assignments: dict[str, bytes]) -> Record:
-        """The group as it is written to the log, with these assignments."""
+    def record(self, assignments: dict[str, bytes]) -> CoordinatorRecord:
+        """The group's record for the log, with these assignments."""
         value = GroupMetadataValue(
             protocol_type=self.protocol_type,
             generation=self.generation_id,
@@ -494,14 +500,14 @@ class ClassicGroup(Group):
             current_state_timestamp=self.state_timestamp,
             members=[self._member_record(member, assignments[member.member_id]) for member in self.members.values()],
         )
-        return Record(GROUP_METADATA, GroupMetadataKey(self.group_id), value, GROUP_METADATA_VERSION)
+        return CoordinatorRecord(GROUP_METADATA, GroupMetadataKey(self.group_id), value, GROUP_METADATA_VERSION)
 
-    def empty_record(self) -> Record:
-        """The first record of a group, while its first members are still joining."""
+    def empty_record(self) -> CoordinatorRecord:
+        """The first record of a group, written while its first members are still joining."""
         value = GroupMetadataValue("", 0, None, None, self.state_timestamp)
-        return Record(GROUP_METADATA, GroupMetadataKey(self.group_id), value, GROUP_METADATA_VERSION)
+        return CoordinatorRecord(GROUP_METADATA, GroupMetadataKey(self.group_id), value, GROUP_METADATA_VERSION)
 
-    def _member_record(self, member: ClassicMember, assignment: bytes) -> MemberMetadata:
+    def _member_record(self, member: ClassicGroupMember, assignment: bytes) -> MemberMetadata:
         assert self.protocol_name is not None
         return MemberMetadata(
             member_id=member.member_id,
@@ -528,7 +534,7 @@ class ClassicGroup(Group):
         for member in value.members:
             rebalance_timeout_ms = member.session_timeout if member.rebalance_timeout == -1 else member.rebalance_timeout
             group.add(
-                ClassicMember(
+                ClassicGroupMember(
                     member.member_id,
                     member.group_instance_id,
                     member.client_id,
@@ -549,7 +555,7 @@ def protocols_size(protocols: Protocols) -> int:
 
 
 def subscribed_topics_of(subscription: bytes) -> list[str]:
-    """The topics in a consumer's subscription. All versions begin like version 0, which is all that is read."""
+    """The topics in a consumer's subscription. Only version 0 is parsed, because all versions begin with its fields."""
     reader = Reader(bytes(subscription), 0, len(subscription))
     reader.int16()
     return [reader.string(False) for _ in range(reader.array(False, 2))]

@@ -1,9 +1,9 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""The classic protocol: when a member may join, when a rebalance starts and ends, who is thrown out.
+"""The classic protocol: when a member may join, when a rebalance starts and ends, which members are removed.
 
-JoinGroup, SyncGroup, Heartbeat and LeaveGroup come here from the shard, and so do the timers of members and rebalances. A group in the
-middle of a rebalance is changed directly, since no record speaks of it; when a generation ends, its record is written first, and
-`on_appended` makes it known or takes it back. Nothing in here may wait: who waits leaves a `respond` with its member.
+The shard passes JoinGroup, SyncGroup, Heartbeat and LeaveGroup to this class, and the timers of members and rebalances fire here. A group
+in a rebalance is changed directly, because no record describes that state. When a generation ends, its record is written first, and
+`on_appended` announces or reverts the generation. Nothing here blocks: a request that waits leaves its `respond` with the member.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from barnabas.coordinator.group.classic.classic_group import (
     PREPARING,
     STABLE,
     ClassicGroup,
-    ClassicMember,
+    ClassicGroupMember,
     Protocols,
     RespondJoin,
     RespondSync,
@@ -29,8 +29,8 @@ from barnabas.coordinator.group.classic.classic_group import (
 from barnabas.coordinator.group.config import GroupCoordinatorConfig
 from barnabas.coordinator.group.group import NO_MEMBER_ID, Group
 from barnabas.coordinator.group.group_memory import GROUP_BYTES, MEMBER_BYTES, PENDING_MEMBER_BYTES, GroupMemory
-from barnabas.coordinator.metrics import COMPLETED_REBALANCES, Metrics
-from barnabas.coordinator.result import Clock, Record, Result, Timer
+from barnabas.coordinator.metrics import COMPLETED_REBALANCES, CoordinatorMetrics
+from barnabas.coordinator.result import Clock, CoordinatorRecord, CoordinatorResult, CoordinatorTimer
 from barnabas.errors import CoordinatorNotAvailable, FencedInstanceId, IllegalGeneration, KafkaError, RecordTooLarge, UnknownMemberId
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.heartbeat_request import HeartbeatRequest
@@ -42,15 +42,15 @@ from barnabas.protocol.messages.leave_group_response import LeaveGroupResponse, 
 from barnabas.protocol.messages.sync_group_request import SyncGroupRequest
 from barnabas.protocol.messages.sync_group_response import SyncGroupResponse
 
-REQUIRES_KNOWN_MEMBER_ID: Final = 4  # from this version of JoinGroup on, a member comes back with the id it was given
-SKIPS_ASSIGNMENT: Final = 9  # from this version on, a static leader can be told to keep the assignment
-CLIENT_ID_SHOWN_MAX: Final = 8000  # characters of it, or of the instance id, in a member id: that must fit in a string of the protocol
+REQUIRES_KNOWN_MEMBER_ID: Final = 4  # from this version of JoinGroup on, a member joins again with the id it received
+SKIPS_ASSIGNMENT: Final = 9  # from this version on, the response can make a static leader keep the assignment
+CLIENT_ID_SHOWN_MAX: Final = 8000  # characters of the client or instance id in a member id, which must fit in a protocol string
 
 log = logging.getLogger(__name__)
 
 
 class Caller(NamedTuple):
-    """Who asks: the client id of the request's header, the address it came from as Java prints it, the version of its request."""
+    """The sender of a request: the client id of its header, its address in Java's notation, the version of the request."""
 
     client_id: str
     client_host: str
@@ -58,15 +58,15 @@ class Caller(NamedTuple):
 
 
 class ClassicGroups:
-    """All classic groups of a shard. `groups` is the shard's and holds groups of every kind."""
+    """All classic groups of a shard. `groups` is the shard's table and holds groups of every kind."""
 
     def __init__(
         self,
         groups: dict[str, Group],
         config: GroupCoordinatorConfig,
         clock: Clock,
-        timer: Timer,
-        metrics: Metrics,
+        timer: CoordinatorTimer,
+        metrics: CoordinatorMetrics,
         new_id: Callable[[], str],
         memory: GroupMemory,
     ) -> None:
@@ -84,8 +84,8 @@ class ClassicGroups:
 
     # -- JoinGroup
 
-    def join(self, caller: Caller, request: JoinGroupRequest, respond: RespondJoin) -> Result[None]:
-        """A JoinGroup to a classic group, or to none, or to an empty group of another kind, which it replaces."""
+    def join(self, caller: Caller, request: JoinGroupRequest, respond: RespondJoin) -> CoordinatorResult[None]:
+        """A JoinGroup for a classic group, for a new group, or for an empty group of another kind, which it replaces."""
         group_id, member_id = request.group_id, request.member_id
         replaced = self._groups.get(group_id)
         if isinstance(replaced, ClassicGroup):
@@ -93,7 +93,7 @@ class ClassicGroups:
             return self._join(caller, request, replaced, respond)
         if member_id != NO_MEMBER_ID:
             respond(_join_error(member_id, ErrorCode.UNKNOWN_MEMBER_ID))
-            return Result()
+            return CoordinatorResult()
         self.memory.check_growth(0, GROUP_BYTES + len(group_id) + _growth(None, caller, request))
         group = ClassicGroup(group_id, state_timestamp=self._clock.now_ms())
         self._groups[group_id] = group
@@ -102,8 +102,13 @@ class ClassicGroups:
         return self._with_first_record(group, replaced, tombstones, result, respond)
 
     def _with_first_record(
-        self, group: ClassicGroup, replaced: Group | None, tombstones: list[Record], result: Result[None], respond: RespondJoin
-    ) -> Result[None]:
+        self,
+        group: ClassicGroup,
+        replaced: Group | None,
+        tombstones: list[CoordinatorRecord],
+        result: CoordinatorResult[None],
+        respond: RespondJoin,
+    ) -> CoordinatorResult[None]:
         assert not result.records, "the first rebalance of a group always waits"
 
         def on_appended(error: Exception | None) -> None:
@@ -114,7 +119,7 @@ class ClassicGroups:
                 self._forget(group, replaced)
             respond(JoinGroupResponse(error_code=client_error_code(error)))
 
-        return Result([*tombstones, group.empty_record()], on_appended=on_appended, replay=False)
+        return CoordinatorResult([*tombstones, group.empty_record()], on_appended=on_appended, replay=False)
 
     def _forget(self, group: ClassicGroup, replaced: Group | None) -> None:
         self.cancel_timers(group)
@@ -122,23 +127,23 @@ class ClassicGroups:
         if replaced is not None:
             self._groups[group.group_id] = replaced
 
-    def _join(self, caller: Caller, request: JoinGroupRequest, group: ClassicGroup, respond: RespondJoin) -> Result[None]:
+    def _join(self, caller: Caller, request: JoinGroupRequest, group: ClassicGroup, respond: RespondJoin) -> CoordinatorResult[None]:
         if not self._accepts(group, request.member_id):
             group.remove(request.member_id)
             respond(_join_error(NO_MEMBER_ID, ErrorCode.GROUP_MAX_SIZE_REACHED))
-            return Result()
+            return CoordinatorResult()
         if group.state is DEAD:
             respond(_join_error(request.member_id, ErrorCode.COORDINATOR_NOT_AVAILABLE))
-            return Result()
+            return CoordinatorResult()
         if not group.supports_protocols(request.protocol_type, [protocol.name for protocol in request.protocols]):
             respond(_join_error(request.member_id, ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
-            return Result()
+            return CoordinatorResult()
         if request.member_id == NO_MEMBER_ID:
             return self._join_new_member(caller, request, group, respond)
         return self._join_known_member(caller, request, group, respond)
 
     def _accepts(self, group: ClassicGroup, member_id: str) -> bool:
-        """Whether the group has room. While members come back, those that did count, so that the last ones are kept out."""
+        """Whether the group has room. During a rebalance only the members that have rejoined count, so the last ones are rejected."""
         member = group.members.get(member_id)
         if group.state is EMPTY or group.state is DEAD:
             return True
@@ -146,7 +151,9 @@ class ClassicGroups:
             return (member is not None and member.is_awaiting_join) or group.num_awaiting_join < self._config.group_max_size
         return member is not None or group.num_members < self._config.group_max_size
 
-    def _join_new_member(self, caller: Caller, request: JoinGroupRequest, group: ClassicGroup, respond: RespondJoin) -> Result[None]:
+    def _join_new_member(
+        self, caller: Caller, request: JoinGroupRequest, group: ClassicGroup, respond: RespondJoin
+    ) -> CoordinatorResult[None]:
         instance_id = request.group_instance_id
         if instance_id is not None:
             new_member_id = f"{instance_id[:CLIENT_ID_SHOWN_MAX]}-{self._new_id()}"
@@ -160,9 +167,11 @@ class ClassicGroups:
         group.add_pending(new_member_id)
         self._expect_heartbeat(group, new_member_id, request.session_timeout_ms)
         respond(_join_error(new_member_id, ErrorCode.MEMBER_ID_REQUIRED))
-        return Result()
+        return CoordinatorResult()
 
-    def _join_known_member(self, caller: Caller, request: JoinGroupRequest, group: ClassicGroup, respond: RespondJoin) -> Result[None]:
+    def _join_known_member(
+        self, caller: Caller, request: JoinGroupRequest, group: ClassicGroup, respond: RespondJoin
+    ) -> CoordinatorResult[None]:
         member_id = request.member_id
         if member_id in group.pending_join_members and request.group_instance_id is None:
             return self._add_member(caller, request, group, member_id, respond)
@@ -170,28 +179,28 @@ class ClassicGroups:
             group.validate_member(member_id, request.group_instance_id)
         except (UnknownMemberId, FencedInstanceId) as error:
             respond(JoinGroupResponse(member_id=member_id, protocol_name=None, error_code=error.code))
-            return Result()
+            return CoordinatorResult()
         member = group.members[member_id]
         protocols = protocols_of(request)
         if group.state is PREPARING:
             return self._update_member(request, group, member, respond)
         if group.state is COMPLETING and member.matches(protocols):
-            # Most likely it did not get our answer.
+            # Most likely the member did not receive the response.
             respond(group.join_response(member_id, with_members=group.is_leader(member_id)))
-            return Result()
+            return CoordinatorResult()
         if group.state is STABLE and not group.is_leader(member_id) and member.matches(protocols):
             respond(group.join_response(member_id, with_members=False))
-            return Result()
+            return CoordinatorResult()
         if group.state in (STABLE, COMPLETING):
-            # Changed, or a leader that saw something change, such as the partitions of a topic.
+            # The member's protocols changed, or the leader noticed a change, such as new partitions of a topic.
             return self._update_member(request, group, member, respond)
         respond(_join_error(member_id, ErrorCode.UNKNOWN_MEMBER_ID))
-        return Result()
+        return CoordinatorResult()
 
     def _add_member(
         self, caller: Caller, request: JoinGroupRequest, group: ClassicGroup, member_id: str, respond: RespondJoin
-    ) -> Result[None]:
-        member = ClassicMember(
+    ) -> CoordinatorResult[None]:
+        member = ClassicGroupMember(
             member_id,
             request.group_instance_id,
             caller.client_id,
@@ -205,11 +214,13 @@ class ClassicGroups:
         if group.state is PREPARING and group.previous_state is EMPTY:
             group.new_member_added = True
         group.add(member, respond)
-        # It cannot send heartbeats yet; a client that gave up must not stay for ever.
+        # The new member cannot send heartbeats yet. The timer removes it if its client gave up.
         self._expect_heartbeat(group, member_id, self._config.group_new_member_join_timeout_ms)
         return self._rebalance_or_complete_join(group, f"adding new member {member_id}")
 
-    def _update_member(self, request: JoinGroupRequest, group: ClassicGroup, member: ClassicMember, respond: RespondJoin) -> Result[None]:
+    def _update_member(
+        self, request: JoinGroupRequest, group: ClassicGroup, member: ClassicGroupMember, respond: RespondJoin
+    ) -> CoordinatorResult[None]:
         group.update_member(member, protocols_of(request), request.rebalance_timeout_ms, request.session_timeout_ms, respond)
         return self._rebalance_or_complete_join(group, f"member {member.member_id} joins again")
 
@@ -221,8 +232,8 @@ class ClassicGroups:
         old_member_id: str,
         new_member_id: str,
         respond: RespondJoin,
-    ) -> Result[None]:
-        """A static member came back under a new id. A stable group whose protocol stays is not disturbed by it."""
+    ) -> CoordinatorResult[None]:
+        """A static member rejoins under a new id. A stable group whose protocol does not change is not rebalanced."""
         leader_before = group.leader_id
         assert request.group_instance_id is not None
         member = group.replace_static_member(request.group_instance_id, old_member_id, new_member_id)
@@ -231,7 +242,7 @@ class ClassicGroups:
         before = (member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms)
         group.update_member(member, protocols_of(request), request.rebalance_timeout_ms, request.session_timeout_ms, respond)
         if group.state is COMPLETING:
-            # The leader may be assigning to the old id right now.
+            # The leader may be computing an assignment with the old id right now.
             return self.prepare_rebalance(group, f"static member {new_member_id} replaces {old_member_id}")
         if group.state is not STABLE:
             return self._maybe_complete_join(group)
@@ -247,15 +258,15 @@ class ClassicGroups:
             response = group.join_response(new_member_id, with_members=leads)
             response.skip_assignment = leads
             if not skips:
-                response.leader = leader_before or ""  # so that an old leader does not assign again
+                response.leader = leader_before or ""  # so that an old leader does not compute the assignment again
             group.complete_join(member, response)
 
-        return Result([group.record(group.assignments())], on_appended=on_appended, replay=False)
+        return CoordinatorResult([group.record(group.assignments())], on_appended=on_appended, replay=False)
 
     def _take_back_static_member(
         self,
         group: ClassicGroup,
-        member: ClassicMember,
+        member: ClassicGroupMember,
         old_member_id: str,
         before: tuple[Protocols, int, int],
         leader_before: str | None,
@@ -276,7 +287,7 @@ class ClassicGroups:
 
     # -- rebalances
 
-    def prepare_rebalance(self, group: ClassicGroup, reason: str) -> Result[None]:
+    def prepare_rebalance(self, group: ClassicGroup, reason: str) -> CoordinatorResult[None]:
         if group.state is COMPLETING:
             self._reset_assignments(group, ErrorCode.REBALANCE_IN_PROGRESS)
         group.pending_sync_members.clear()
@@ -289,33 +300,33 @@ class ClassicGroups:
         group.transition_to(PREPARING, self._clock.now_ms())
         log.info("Preparing to rebalance group %s with old generation %d (reason: %s)", group.group_id, group.generation_id, reason)
         if is_first:
-            return Result()
+            return CoordinatorResult()
         if group.has_all_members_joined:
             return self._complete_join(group)
         self._schedule_join(group)
-        return Result()
+        return CoordinatorResult()
 
-    def _rebalance_or_complete_join(self, group: ClassicGroup, reason: str) -> Result[None]:
+    def _rebalance_or_complete_join(self, group: ClassicGroup, reason: str) -> CoordinatorResult[None]:
         return self.prepare_rebalance(group, reason) if group.can_rebalance else self._maybe_complete_join(group)
 
-    def _maybe_complete_join(self, group: ClassicGroup) -> Result[None]:
+    def _maybe_complete_join(self, group: ClassicGroup) -> CoordinatorResult[None]:
         if group.state is PREPARING and group.previous_state is not EMPTY and group.has_all_members_joined:
             return self._complete_join(group)
-        return Result()
+        return CoordinatorResult()
 
     def _schedule_join(self, group: ClassicGroup) -> None:
         group_id = group.group_id
         self._timer.schedule(join_key(group_id), group.rebalance_timeout_ms, lambda: self._expire_join(group_id))
 
-    def _expire_join(self, group_id: str) -> Result[None] | None:
+    def _expire_join(self, group_id: str) -> CoordinatorResult[None] | None:
         group = self.find(group_id)
         return None if group is None or group.state is not PREPARING else self._complete_join(group)
 
     def _schedule_first_rebalance(self, group_id: str, delay_ms: int, remaining_ms: int) -> None:
         self._timer.schedule(join_key(group_id), delay_ms, lambda: self._expire_first_rebalance(group_id, delay_ms, remaining_ms))
 
-    def _expire_first_rebalance(self, group_id: str, delay_ms: int, remaining_ms: int) -> Result[None] | None:
-        """More members came while we waited, so more may come; but never longer than a rebalance may take."""
+    def _expire_first_rebalance(self, group_id: str, delay_ms: int, remaining_ms: int) -> CoordinatorResult[None] | None:
+        """If members joined during the delay, wait again for more, but never longer than the rebalance timeout."""
         group = self.find(group_id)
         if group is None or group.state is not PREPARING:
             return None
@@ -326,21 +337,21 @@ class ClassicGroups:
             return None
         return self._complete_join(group)
 
-    def _complete_join(self, group: ClassicGroup) -> Result[None]:
-        """The end of the first phase: who has not joined is out, unless static; everyone else hears the new generation."""
+    def _complete_join(self, group: ClassicGroup) -> CoordinatorResult[None]:
+        """The end of the join phase: removes dynamic members that have not rejoined; all others receive the new generation."""
         self._timer.cancel(join_key(group.group_id))
         for absent in group.not_yet_rejoined():
             if not absent.is_static:
                 group.remove(absent.member_id)
                 self._timer.cancel(heartbeat_key(group.group_id, absent.member_id))
         if not group.elect_joined_leader() and group.members:
-            # Only static members are left, and none came: their sessions will expire.
+            # Only static members are left, and none has rejoined: their sessions will expire.
             self._schedule_join(group)
-            return Result()
+            return CoordinatorResult()
         group.init_next_generation(self._clock.now_ms())
         if group.state is EMPTY:
             log.info("Group %s with generation %d is now empty", group.group_id, group.generation_id)
-            return Result([group.record({})], on_appended=self._warn_of_unwritten(group), replay=False)
+            return CoordinatorResult([group.record({})], on_appended=self._warn_of_unwritten(group), replay=False)
         log.info("Stabilized group %s generation %d with %d members", group.group_id, group.generation_id, group.num_members)
         for member in list(group.members.values()):
             group.complete_join(member, group.join_response(member.member_id, with_members=group.is_leader(member.member_id)))
@@ -349,17 +360,17 @@ class ClassicGroups:
             group.pending_sync_members.add(member.member_id)
         group_id, generation_id = group.group_id, group.generation_id
         self._timer.schedule(sync_key(group_id), group.rebalance_timeout_ms, lambda: self._expire_sync(group_id, generation_id))
-        return Result()
+        return CoordinatorResult()
 
     def _warn_of_unwritten(self, group: ClassicGroup) -> Callable[[Exception | None], None]:
         def on_appended(error: Exception | None) -> None:
             if error is not None:
-                # After a crash the old generation would come back, and its members, who are gone, would time out.
+                # After a crash the old generation would be loaded again, and its members, which have left, would time out.
                 log.warning("Failed to write the empty group %s: %s", group.group_id, error)
 
         return on_appended
 
-    def _expire_sync(self, group_id: str, generation_id: int) -> Result[None] | None:
+    def _expire_sync(self, group_id: str, generation_id: int) -> CoordinatorResult[None] | None:
         group = self.find(group_id)
         if group is None or group.generation_id != generation_id or group.state not in (COMPLETING, STABLE):
             return None
@@ -373,30 +384,30 @@ class ClassicGroups:
 
     # -- SyncGroup
 
-    def sync(self, group: ClassicGroup, request: SyncGroupRequest, respond: RespondSync) -> Result[None]:
+    def sync(self, group: ClassicGroup, request: SyncGroupRequest, respond: RespondSync) -> CoordinatorResult[None]:
         error = self._sync_fault(group, request)
         if error is not None:
             respond(SyncGroupResponse(error_code=int(error)))
-            return Result()
+            return CoordinatorResult()
         member = group.members[request.member_id]
         group.pending_sync_members.discard(request.member_id)
         if not group.pending_sync_members:
             self._timer.cancel(sync_key(group.group_id))
         if group.state is STABLE:
             respond(SyncGroupResponse(0, 0, group.protocol_type_or_none, group.protocol_name, member.assignment))
-            return Result()
+            return CoordinatorResult()
         member.respond_sync = respond
         if not group.is_leader(request.member_id):
-            return Result()
-        given = {assignment.member_id: bytes(assignment.assignment) for assignment in request.assignments}
-        assignments = {member_id: given.get(member_id, b"") for member_id in group.members}
+            return CoordinatorResult()
+        by_member = {assignment.member_id: bytes(assignment.assignment) for assignment in request.assignments}
+        assignments = {member_id: by_member.get(member_id, b"") for member_id in group.members}
         try:
             self.memory.check_growth(group.held_bytes, sum(map(len, assignments.values())))
         except KafkaError as refusal:
             log.warning("The assignment of group %s is too large: %s", group.group_id, refusal)
-            self._stabilize(group, assignments)(RecordTooLarge(str(refusal)))  # as a record that the log does not take
-            return Result()
-        return Result([group.record(assignments)], on_appended=self._stabilize(group, assignments), replay=False)
+            self._stabilize(group, assignments)(RecordTooLarge(str(refusal)))  # handled like a record that the log rejects
+            return CoordinatorResult()
+        return CoordinatorResult([group.record(assignments)], on_appended=self._stabilize(group, assignments), replay=False)
 
     def _sync_fault(self, group: ClassicGroup, request: SyncGroupRequest) -> int | None:
         if group.state is DEAD:
@@ -418,7 +429,7 @@ class ClassicGroups:
 
         def on_appended(error: Exception | None) -> None:
             if group.state is not COMPLETING or group.generation_id != generation_id:
-                return  # someone joined or left while the record was being written
+                return  # a member joined or left while the record was being written
             if error is not None:
                 self._reset_assignments(group, client_error_code(error))
                 self._rebalance_or_complete_join(group, f"error {error_code(error)} when storing the assignment")
@@ -443,12 +454,12 @@ class ClassicGroups:
                 0, int(error), group.protocol_type_or_none if ok else None, group.protocol_name if ok else None, member.assignment
             )
             if group.complete_sync(member, response):
-                # While it waited, its session could not expire.
+                # The session of a waiting member does not expire; restart it now.
                 self._expect_heartbeat(group, member.member_id, member.session_timeout_ms)
 
     # -- Heartbeat, LeaveGroup, sessions
 
-    def heartbeat(self, group: ClassicGroup, request: HeartbeatRequest) -> Result[HeartbeatResponse]:
+    def heartbeat(self, group: ClassicGroup, request: HeartbeatRequest) -> CoordinatorResult[HeartbeatResponse]:
         if group.state is DEAD:
             raise CoordinatorNotAvailable
         group.validate_member(request.member_id, request.group_instance_id)
@@ -456,34 +467,34 @@ class ClassicGroups:
             raise IllegalGeneration
         self.keep_session(group, request.member_id)
         code = ErrorCode.REBALANCE_IN_PROGRESS if group.state is PREPARING else ErrorCode.NONE
-        return Result(response=HeartbeatResponse(error_code=int(code)))
+        return CoordinatorResult(response=HeartbeatResponse(error_code=int(code)))
 
     def keep_session(self, group: ClassicGroup, member_id: str) -> None:
-        """The member lives: its session starts anew."""
+        """Restart the session timer of the member."""
         self._expect_heartbeat(group, member_id, group.members[member_id].session_timeout_ms)
 
-    def leave(self, group: ClassicGroup, members: Iterable[MemberIdentity]) -> Result[LeaveGroupResponse]:
+    def leave(self, group: ClassicGroup, members: Iterable[MemberIdentity]) -> CoordinatorResult[LeaveGroupResponse]:
         if group.state is DEAD:
-            return Result(response=LeaveGroupResponse(error_code=int(ErrorCode.COORDINATOR_NOT_AVAILABLE)))
+            return CoordinatorResult(response=LeaveGroupResponse(error_code=int(ErrorCode.COORDINATOR_NOT_AVAILABLE)))
         responses = [
             MemberResponse(identity.member_id, identity.group_instance_id, self._leave_one(group, identity)) for identity in members
         ]
-        result = Result[None]()
+        result = CoordinatorResult[None]()
         if any(response.error_code == 0 for response in responses):
             if group.state in (STABLE, COMPLETING):
                 result = self._rebalance_or_complete_join(group, "explicit LeaveGroup request")
             elif group.state is PREPARING:
                 result = self._maybe_complete_join(group)
-        return Result(result.records, LeaveGroupResponse(members=responses), result.on_appended, result.replay)
+        return CoordinatorResult(result.records, LeaveGroupResponse(members=responses), result.on_appended, result.replay)
 
     def _leave_one(self, group: ClassicGroup, identity: MemberIdentity) -> int:
         member_id, instance_id = identity.member_id, identity.group_instance_id
         if member_id == NO_MEMBER_ID:
-            # An administrator removes a static member by its instance.
-            found = None if instance_id is None else group.static_members.get(instance_id)
-            if found is None:
+            # An administrator removes a static member by its instance id.
+            static_member_id = None if instance_id is None else group.static_members.get(instance_id)
+            if static_member_id is None:
                 return int(ErrorCode.UNKNOWN_MEMBER_ID)
-            member_id = found
+            member_id = static_member_id
         elif member_id not in group.pending_join_members:
             try:
                 group.validate_member(member_id, instance_id)
@@ -496,7 +507,7 @@ class ClassicGroups:
         self._timer.cancel(heartbeat_key(group.group_id, member_id))
         member = group.members.get(member_id)
         if member is not None:
-            # If it still waits and lives, it joins anew.
+            # If the client still waits, this response makes it join again.
             group.complete_join(member, _join_error(NO_MEMBER_ID, ErrorCode.UNKNOWN_MEMBER_ID))
             group.complete_sync(member, SyncGroupResponse(error_code=int(ErrorCode.UNKNOWN_MEMBER_ID)))
         group.remove(member_id)
@@ -505,7 +516,7 @@ class ClassicGroups:
         group_id = group.group_id
         self._timer.schedule(heartbeat_key(group_id, member_id), timeout_ms, lambda: self._expire_session(group_id, member_id))
 
-    def _expire_session(self, group_id: str, member_id: str) -> Result[None] | None:
+    def _expire_session(self, group_id: str, member_id: str) -> CoordinatorResult[None] | None:
         group = self.find(group_id)
         if group is None or group.state is DEAD:
             return None
@@ -538,7 +549,7 @@ class ClassicGroups:
             group.complete_sync(member, SyncGroupResponse(error_code=code))
 
     def cancel_timers(self, group: ClassicGroup) -> None:
-        """Before a group is gone from the shard, or turned into one of another kind."""
+        """To be called before a group leaves the shard or is converted to another kind."""
         for member_id in (*group.members, *group.pending_join_members):
             self._timer.cancel(heartbeat_key(group.group_id, member_id))
         self._timer.cancel(join_key(group.group_id))
@@ -546,7 +557,7 @@ class ClassicGroups:
 
 
 def _growth(group: ClassicGroup | None, caller: Caller, request: JoinGroupRequest) -> int:
-    """Bytes that the group would hold more: of a new member, of an id that is given out, or of other protocols of a known member."""
+    """The bytes by which the group would grow: a new member, an id to hand out, or changed protocols of a member."""
     instance_id = request.group_instance_id
     member_id = request.member_id
     if group is not None and instance_id is not None and member_id == NO_MEMBER_ID:
@@ -565,7 +576,7 @@ def protocols_of(request: JoinGroupRequest) -> Protocols:
 
 
 def normalized_members(request: LeaveGroupRequest, version: int) -> list[MemberIdentity]:
-    """Before version 3 a LeaveGroup names one member."""
+    """The members to remove; before version 3 a LeaveGroup names one member."""
     return [MemberIdentity(request.member_id)] if version <= 2 else request.members
 
 
@@ -585,5 +596,5 @@ def _join_error(member_id: str, error: ErrorCode) -> JoinGroupResponse:
     return JoinGroupResponse(member_id=member_id, error_code=int(error))
 
 
-def _differs(asked: str | None, actual: str | None) -> bool:
-    return asked is not None and actual is not None and asked != actual
+def _differs(requested: str | None, actual: str | None) -> bool:
+    return requested is not None and actual is not None and requested != actual

@@ -1,7 +1,7 @@
-"""The subscription and the assignment that consumers of the classic protocol put into JoinGroup and SyncGroup.
+"""The subscription and the assignment that consumers of the classic protocol embed in JoinGroup and SyncGroup.
 
-To the classic protocol they are bytes; a consumer group that has such members, or is turned into or out of a classic group, has to read and
-write them. A version from the future is read as the newest one known here, as Kafka does.
+The classic protocol treats them as opaque bytes. A consumer group with classic members, and a group that is converted, has to read and
+write them. A version above the newest one supported here is read as the newest, as in Kafka.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def read_assignment(data: bytes) -> ConsumerProtocolAssignment:
 
 
 def version_of(data: bytes) -> int:
-    """The version a subscription or an assignment says it has; raises MalformedMessage."""
+    """The version in the first bytes of a subscription or an assignment; raises MalformedMessage."""
     version = Reader(bytes(data), 0, len(data)).int16()
     if version < 0:
         raise MalformedMessage(f"Unsupported consumer protocol version: {version}")
@@ -43,7 +43,7 @@ def version_of(data: bytes) -> int:
 
 
 def write_assignment(partitions: Assignment, image: TopicsImage, version: int) -> bytes:
-    """In the version of the member's subscription. Topics that are gone are left out."""
+    """The assignment in the version of the member's subscription. Deleted topics are left out."""
     topics = [
         AssignedTopic(name, sorted(partitions[topic_id]))
         for topic_id in in_order(partitions)

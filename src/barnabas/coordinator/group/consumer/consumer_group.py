@@ -1,8 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""A group of the consumer protocol (KIP-848): its members, its epochs, and who owns which partition.
+"""A group of the consumer protocol (KIP-848): its members, its epochs, and the owners of its partitions.
 
-Holds what the group's records say and what follows from it (counts, owners), and answers questions; `consumer_groups` decides, and
-`consumer_group_replay` is alone in changing it. Of the state that no record says there is one piece: when to look at the topics again.
+Holds the state of the group's records and what derives from it (counts, owners), and answers queries. `consumer_groups` decides, and only
+`consumer_group_replay` changes the group. One piece of state is in no record: when to refresh the topic metadata.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from barnabas.coordinator.group.consumer.partition_epochs import PartitionEpochs
 from barnabas.coordinator.group.consumer.subscription import NOTHING_RESOLVED, ResolvedRegex, SubscribedTopics, is_homogeneous
 from barnabas.coordinator.group.group import CommitPartitionValidator, Group, GroupType, RetentionBase
 from barnabas.coordinator.group.group_memory import REGEX_BYTES, REGEX_TOPIC_BYTES
-from barnabas.coordinator.result import Record
+from barnabas.coordinator.result import CoordinatorRecord
 from barnabas.errors import IllegalGeneration, NonEmptyGroup, StaleMemberEpoch, UnknownMemberId
 from barnabas.protocol.errors import UnsupportedVersion
 from barnabas.uuid import Uuid
 
 PROTOCOL_TYPE: Final = "consumer"
-MODERN_OFFSET_COMMIT_VERSION: Final = 9  # the first that can say a member epoch
+MODERN_OFFSET_COMMIT_VERSION: Final = 9  # the first version with a member epoch
 NO_ASSIGNMENT_EPOCH: Final = -1
 
 
@@ -46,7 +46,7 @@ class ConsumerGroup(Group):
         self.static_members: dict[str, str] = {}
         self.target_assignment: dict[str, Assignment] = {}
         self.subscribed_topics = SubscribedTopics()
-        self.subscribed_regexes: dict[str, int] = {}  # how many members use each
+        self.subscribed_regexes: dict[str, int] = {}  # expression to number of members that use it
         self.resolved_regexes: dict[str, ResolvedRegex] = {}
         self.has_partition_metadata_record = False
         self.num_classic_members = 0
@@ -56,7 +56,7 @@ class ConsumerGroup(Group):
         self._refresh_deadline_ms = 0
         self._refresh_epoch = 0
 
-    # -- what the rest of the coordinator asks of any group
+    # -- the interface of Group
 
     @property
     def type(self) -> GroupType:
@@ -93,7 +93,7 @@ class ConsumerGroup(Group):
         if generation_or_epoch < 0 and not self.members:
             return None  # an admin client, or a consumer that assigns its partitions itself
         if transactional and generation_or_epoch == -1 and not member_id and group_instance_id is None:
-            return None  # TxnOffsetCommit need not say who it is
+            return None  # TxnOffsetCommit need not name a member
         member = self.member(member_id)
         if not transactional and not member.uses_classic_protocol and version < MODERN_OFFSET_COMMIT_VERSION:
             raise UnsupportedVersion("OffsetCommit version 9 or above must be used by members using the modern group protocol")
@@ -106,7 +106,7 @@ class ConsumerGroup(Group):
         _validate_epoch(self.member(member_id or ""), member_epoch)
 
     def validate_offset_delete(self) -> None:
-        pass  # subscribed topics are refused one by one, whatever the state
+        pass  # partitions of subscribed topics are rejected one by one, whatever the state
 
     def validate_delete(self) -> None:
         if self.members:
@@ -115,11 +115,11 @@ class ConsumerGroup(Group):
     def is_subscribed_to(self, topic: str) -> bool:
         return topic in self.subscribed_topics
 
-    def tombstones(self) -> list[Record]:
+    def tombstones(self) -> list[CoordinatorRecord]:
         return self.tombstones_of(self.members)
 
-    def tombstones_of(self, member_ids: Iterable[str]) -> list[Record]:
-        """The records that remove the group, when these are its members."""
+    def tombstones_of(self, member_ids: Iterable[str]) -> list[CoordinatorRecord]:
+        """The records that remove the group, if `member_ids` are its members."""
         ids = list(member_ids)
         return [
             *(current_assignment_tombstone(self.group_id, member_id) for member_id in ids),
@@ -148,17 +148,17 @@ class ConsumerGroup(Group):
         return None if member_id is None else self.members.get(member_id)
 
     def target_of(self, member: ConsumerGroupMember) -> Assignment:
-        """The target of a member; of a static one, that of whoever has its instance id now."""
+        """The target of a member; for a static one, the target of the member that currently has its instance id."""
         if member.instance_id is None:
             return self.target_assignment.get(member.member_id, NO_PARTITIONS)
         return self.target_assignment.get(self.static_members.get(member.instance_id, ""), NO_PARTITIONS)
 
     def partition_epoch(self, topic_id: Uuid, partition: int) -> int:
-        """The epoch of the member that owns the partition; -1 when nobody does."""
+        """The epoch of the member that owns the partition; -1 when it has no owner."""
         return self._partition_epochs.get(topic_id, partition)
 
     def waits_for_partitions(self, member: ConsumerGroupMember) -> bool:
-        """Whether a partition of the member's target is still owned by another."""
+        """Whether another member still owns a partition of the member's target."""
         if member.state is not MemberState.UNRELEASED_PARTITIONS:
             return False
         return any(
@@ -181,7 +181,7 @@ class ConsumerGroup(Group):
             del self.static_members[member.instance_id]
 
     def _count(self, member: ConsumerGroupMember | None, step: int) -> None:
-        """Take a member into all that is counted over members, or out of it."""
+        """Add a member to all counts over the members, or remove it from them."""
         if member is None:
             return
         self.change_held_bytes(step * member.size)
@@ -202,7 +202,7 @@ class ConsumerGroup(Group):
     # -- subscriptions
 
     def resolve_regex(self, regex: str, resolved: ResolvedRegex | None) -> None:
-        """Set, or with None forget, the topics an expression matches."""
+        """Set the topics that an expression matches; None removes them."""
         replaced = self.resolved_regexes.pop(regex, None)
         if replaced is not None:
             self.change_held_bytes(-_resolved_size(regex, replaced))
@@ -213,7 +213,7 @@ class ConsumerGroup(Group):
             self.subscribed_topics.add_matches(resolved.topics)
 
     def regexes_with(self, old: ConsumerGroupMember, new: ConsumerGroupMember) -> dict[str, int]:
-        """How many members use each expression, once `old` has become `new`."""
+        """The number of members that use each expression, once `old` has become `new`."""
         counts = dict(self.subscribed_regexes)
         if old.subscribed_topic_regex:
             change_count(counts, old.subscribed_topic_regex, -1)
@@ -245,10 +245,10 @@ class ConsumerGroup(Group):
 
     @property
     def last_regex_refresh(self) -> ResolvedRegex | None:
-        """All expressions of a group are resolved together, so any of them tells when."""
+        """Any resolved expression: all expressions of a group are resolved together."""
         return next(iter(self.resolved_regexes.values()), None)
 
-    # -- when to look at the topics again
+    # -- refresh of the topic metadata
 
     def set_metadata_refresh(self, deadline_ms: int, epoch: int) -> None:
         self._refresh_deadline_ms = deadline_ms
@@ -258,10 +258,10 @@ class ConsumerGroup(Group):
         self.set_metadata_refresh(0, 0)
 
     def has_metadata_expired(self, monotonic_ms: int) -> bool:
-        """Also when the epoch that was to be written with the last look never was."""
+        """Also True when the epoch of the last refresh was never written."""
         return monotonic_ms >= self._refresh_deadline_ms or self.group_epoch < self._refresh_epoch
 
-    # -- members that speak the classic protocol
+    # -- members that use the classic protocol
 
     def supports_classic_protocols(self, protocol_type: str, protocols: Collection[str]) -> bool:
         if protocol_type != PROTOCOL_TYPE:
@@ -275,14 +275,14 @@ class ConsumerGroup(Group):
         return staying == len(self.members) - len(leaving)
 
     def preferred_assignor(self, old: ConsumerGroupMember | None, new: ConsumerGroupMember | None) -> str | None:
-        """The assignor most members ask for, once `old` has become `new`; None when nobody asks for one."""
+        """The assignor that most members prefer, once `old` has become `new`; None when no member names one."""
         counts = Counter(self._server_assignors)
         if old is not None and old.server_assignor is not None:
             counts[old.server_assignor] -= 1
         if new is not None and new.server_assignor is not None:
             counts[new.server_assignor] += 1
-        wanted = [name for name, count in counts.items() if count > 0]
-        return max(wanted, key=lambda name: (counts[name], name), default=None)
+        preferred = [name for name, count in counts.items() if count > 0]
+        return max(preferred, key=lambda name: (counts[name], name), default=None)
 
 
 def _resolved_size(regex: str, resolved: ResolvedRegex) -> int:

@@ -1,8 +1,8 @@
-"""Members of a consumer group that still speak the classic protocol, while the group moves from one to the other.
+"""Members of a consumer group that still use the classic protocol, during a migration from one protocol to the other.
 
-Their JoinGroup is a heartbeat that waits for nobody: it is answered with the member's epoch as the generation, SyncGroup with what the
-member has been assigned by the server, and Heartbeat with REBALANCE_IN_PROGRESS when there is something to come back for. They never
-lead and never assign.
+Their JoinGroup works like a heartbeat and waits for no other member. Its response carries the member's epoch as the generation, SyncGroup
+carries the assignment computed by the broker, and Heartbeat fails with REBALANCE_IN_PROGRESS when the member has to rejoin. Such members
+never lead the group and never compute an assignment.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from barnabas.coordinator.group.consumer.current_assignment import Owned
 from barnabas.coordinator.group.group import NO_MEMBER_ID
 from barnabas.coordinator.group.migration import allows_downgrade, classic_metadata
 from barnabas.coordinator.group.regex_refresh import RegexChange
-from barnabas.coordinator.result import Record, Result
+from barnabas.coordinator.result import CoordinatorRecord, CoordinatorResult
 from barnabas.errors import (
     GroupMaxSizeReached,
     IllegalGeneration,
@@ -51,16 +51,16 @@ class ConsumerGroupClassicMembers:
 
     # -- JoinGroup
 
-    def join(self, group: ConsumerGroup, caller: Caller, request: JoinGroupRequest, respond: RespondJoin) -> Result[None]:
+    def join(self, group: ConsumerGroup, caller: Caller, request: JoinGroupRequest, respond: RespondJoin) -> CoordinatorResult[None]:
         """A JoinGroup to a consumer group that has members. Raises KafkaError, which the member is told with its own id."""
         is_new = request.member_id == NO_MEMBER_ID
         member_id = self._new_id() if is_new else request.member_id
         self._check_room_and_protocol(group, member_id, request)
         if is_new and request.group_instance_id is None and caller.version >= REQUIRES_KNOWN_MEMBER_ID:
             respond(JoinGroupResponse(member_id=member_id, error_code=int(ErrorCode.MEMBER_ID_REQUIRED)))
-            return Result()
+            return CoordinatorResult()
         subscription = _subscription(request)
-        records: list[Record] = []
+        records: list[CoordinatorRecord] = []
         member = self._member_of(group, member_id, request.group_instance_id, records, is_new=is_new)
         existing = group.static_member(request.group_instance_id)
         downgrades = existing is not None and self._allows_downgrade(group, existing)
@@ -83,7 +83,7 @@ class ConsumerGroupClassicMembers:
             else:
                 respond(_failed_join(member_id, error))
 
-        return Result(records, on_appended=on_appended)
+        return CoordinatorResult(records, on_appended=on_appended)
 
     def _check_room_and_protocol(self, group: ConsumerGroup, member_id: str, request: JoinGroupRequest) -> None:
         size_max = self._steps.config.group_consumer_max_size
@@ -93,7 +93,7 @@ class ConsumerGroupClassicMembers:
             raise InconsistentGroupProtocol(f"Member {member_id}'s protocols are not supported.")
 
     def _member_of(
-        self, group: ConsumerGroup, member_id: str, instance_id: str | None, records: list[Record], *, is_new: bool
+        self, group: ConsumerGroup, member_id: str, instance_id: str | None, records: list[CoordinatorRecord], *, is_new: bool
     ) -> ConsumerGroupMember:
         if instance_id is None:
             return group.members.get(member_id) or ConsumerGroupMember(member_id)
@@ -113,7 +113,7 @@ class ConsumerGroupClassicMembers:
         member: ConsumerGroupMember,
         request: JoinGroupRequest,
         subscription: ConsumerProtocolSubscription,
-        records: list[Record],
+        records: list[CoordinatorRecord],
     ) -> Update:
         updated = replace(
             member,
@@ -121,7 +121,7 @@ class ConsumerGroupClassicMembers:
             rack_id=subscription.rack_id or member.rack_id,
             rebalance_timeout_ms=member.rebalance_timeout_ms if request.rebalance_timeout_ms == -1 else request.rebalance_timeout_ms,
             subscribed_topic_names=frozenset(subscription.topics),
-            subscribed_topic_regex="",  # the classic protocol has none
+            subscribed_topic_regex="",  # the classic protocol has no expressions
             client_id=caller.client_id,
             client_host=caller.client_host,
             classic=classic_metadata(request.session_timeout_ms, protocols_of(request)),
@@ -139,12 +139,14 @@ class ConsumerGroupClassicMembers:
         }
 
     def _allows_downgrade(self, group: ConsumerGroup, existing: ConsumerGroupMember) -> bool:
-        """A static member comes back with the classic protocol, and was the last one with the consumer protocol."""
+        """Whether a static member rejoins with the classic protocol and was the last one with the consumer protocol."""
         if existing.uses_classic_protocol:
             return False
         return allows_downgrade(group, self._steps.config, {existing.member_id: existing}, group.num_members)
 
-    def _downgrade(self, group: ConsumerGroup, update: Update, owned: Owned, records: list[Record], respond: RespondJoin) -> Result[None]:
+    def _downgrade(
+        self, group: ConsumerGroup, update: Update, owned: Owned, records: list[CoordinatorRecord], respond: RespondJoin
+    ) -> CoordinatorResult[None]:
         joined = update.new
         if not update.bumps_epoch:
             joined = self._steps.reconcile(group, update, group.assignment_epoch, group.target_of(joined), owned, records)
@@ -155,17 +157,17 @@ class ConsumerGroupClassicMembers:
             on_downgraded(error)
             respond(response if error is None else _failed_join(joined.member_id, error))
 
-        return Result([*records, *more], on_appended=on_appended)
+        return CoordinatorResult([*records, *more], on_appended=on_appended)
 
     # -- SyncGroup, Heartbeat, LeaveGroup
 
-    def sync(self, group: ConsumerGroup, request: SyncGroupRequest, respond: RespondSync) -> Result[None]:
+    def sync(self, group: ConsumerGroup, request: SyncGroupRequest, respond: RespondSync) -> CoordinatorResult[None]:
         """Raises KafkaError."""
         member = self._classic_member(group, request.member_id, request.group_instance_id)
         _check_generation(member, request.generation_id)
         _check_protocol(member, request.protocol_type, request.protocol_name)
         if group.group_epoch > member.member_epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
-            # One that has partitions to give back does that first; it has joined this rebalance already.
+            # A member with partitions to revoke does that first; it has already joined this rebalance.
             self._steps.timers.schedule_join(group.group_id, member)
             raise RebalanceInProgress(
                 f"A new rebalance is triggered in group {group.group_id} and member {member.member_id} should rejoin to catch up."
@@ -176,9 +178,9 @@ class ConsumerGroupClassicMembers:
         self._steps.timers.cancel_sync(group.group_id, member.member_id)
         self._steps.timers.schedule_session(group.group_id, member.member_id, member.classic_session_timeout_ms)
         respond(SyncGroupResponse(protocol_type=request.protocol_type, protocol_name=request.protocol_name, assignment=assignment))
-        return Result()
+        return CoordinatorResult()
 
-    def heartbeat(self, group: ConsumerGroup, request: HeartbeatRequest) -> Result[HeartbeatResponse]:
+    def heartbeat(self, group: ConsumerGroup, request: HeartbeatRequest) -> CoordinatorResult[HeartbeatResponse]:
         """Raises KafkaError."""
         member = self._classic_member(group, request.member_id, request.group_instance_id)
         _check_generation(member, request.generation_id)
@@ -191,9 +193,9 @@ class ConsumerGroupClassicMembers:
         ):
             code = ErrorCode.REBALANCE_IN_PROGRESS
             self._steps.timers.schedule_join(group.group_id, member)
-        return Result(response=HeartbeatResponse(error_code=int(code)))
+        return CoordinatorResult(response=HeartbeatResponse(error_code=int(code)))
 
-    def leave(self, group: ConsumerGroup, members: Iterable[MemberIdentity]) -> Result[LeaveGroupResponse]:
+    def leave(self, group: ConsumerGroup, members: Iterable[MemberIdentity]) -> CoordinatorResult[LeaveGroupResponse]:
         responses = []
         leaving: dict[str, ConsumerGroupMember] = {}
         for identity in members:
@@ -210,7 +212,7 @@ class ConsumerGroupClassicMembers:
         if identity.group_instance_id is None:
             return group.member(identity.member_id)
         member = known_static_member(group, identity.group_instance_id)
-        if identity.member_id != NO_MEMBER_ID:  # an administrator names the instance only
+        if identity.member_id != NO_MEMBER_ID:  # an administrator sends only the instance id
             check_not_fenced(member, identity.member_id, identity.group_instance_id)
         return member
 
@@ -218,11 +220,11 @@ class ConsumerGroupClassicMembers:
         if instance_id is None:
             member = group.member(member_id)
         else:
-            found = group.static_member(instance_id)
-            if found is None:
+            static_member = group.static_member(instance_id)
+            if static_member is None:
                 raise UnknownMemberId(f"Member with instance id {instance_id} is not a member of group {group.group_id}.")
-            check_not_fenced(found, member_id, instance_id)
-            member = found
+            check_not_fenced(static_member, member_id, instance_id)
+            member = static_member
         if not member.uses_classic_protocol:
             raise UnknownMemberId(f"Member {member.member_id} does not use the classic protocol.")
         return member
@@ -238,7 +240,7 @@ def _join_response(member: ConsumerGroupMember) -> JoinGroupResponse:
 
 
 def _subscription(request: JoinGroupRequest) -> ConsumerProtocolSubscription:
-    """Of the protocol the member likes best; Kafka calls one that cannot be read a fault of the server."""
+    """The subscription of the member's preferred protocol. As in Kafka, a malformed one is UNKNOWN_SERVER_ERROR."""
     try:
         return read_subscription(request.protocols[0].metadata)
     except MalformedMessage as error:

@@ -1,7 +1,7 @@
 """One member of a consumer group, as its records describe it.
 
-A value that is never changed: a heartbeat makes the next one, and the difference decides which records are written. It must not hold
-anything that its two records (metadata and current assignment) do not say.
+An immutable value: a heartbeat creates the next one, and the difference determines which records are written. It must not hold anything
+that is missing from its two records (metadata and current assignment).
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from barnabas.protocol.coordinator_records.consumer_group_member_metadata_value 
 )
 from barnabas.uuid import Uuid
 
-_NAME_BYTES: Final = 100  # of a name in a set
+_NAME_BYTES: Final = 100  # of a topic name in a set
 Assignment = Mapping[Uuid, frozenset[int]]
 
 NO_PARTITIONS: Final[Assignment] = {}
 JOIN_EPOCH: Final = 0
 LEAVE_EPOCH: Final = -1
-STATIC_LEAVE_EPOCH: Final = -2  # a static member that will be back: its partitions are kept for it
+STATIC_LEAVE_EPOCH: Final = -2  # a static member that will rejoin: its partitions stay assigned to it
 
 
 class MemberState(IntEnum):
     STABLE = 0
-    UNREVOKED_PARTITIONS = 1  # has to give partitions back before it may move to the next epoch
-    UNRELEASED_PARTITIONS = 2  # waits for partitions that others have not given back yet
+    UNREVOKED_PARTITIONS = 1  # the member has to revoke partitions before it may move to the next epoch
+    UNRELEASED_PARTITIONS = 2  # the member waits for partitions that other members have not revoked yet
     UNKNOWN = 127  # written by a newer release
 
     @classmethod
@@ -55,11 +55,11 @@ class ConsumerGroupMember:
     server_assignor: str | None = None
     assigned_partitions: Assignment = field(default_factory=dict)
     partitions_pending_revocation: Assignment = field(default_factory=dict)
-    classic: ClassicMemberMetadata | None = None  # only of a member that speaks the classic protocol
+    classic: ClassicMemberMetadata | None = None  # only of a member that uses the classic protocol
 
     @property
     def size(self) -> int:
-        """Bytes that it holds, assignments aside: all members together own no more than the partitions there are."""
+        """The bytes it holds, without assignments: together the members own at most all existing partitions."""
         texts = (self.member_id, self.instance_id, self.rack_id, self.client_id, self.client_host, self.server_assignor)
         size = MEMBER_BYTES + sum(len(text) for text in texts if text) + len(self.subscribed_topic_regex or "")
         size += sum(_NAME_BYTES + len(name) for name in self.subscribed_topic_names)
@@ -78,7 +78,7 @@ class ConsumerGroupMember:
 
     @property
     def classic_protocol_name(self) -> str:
-        """The protocol the member likes best, which is the one it is told was chosen: there is no vote in a consumer group."""
+        """The member's preferred protocol. The join response names it as the chosen one: there is no vote in a consumer group."""
         assert self.classic is not None
         return self.classic.supported_protocols[0].name
 
@@ -110,7 +110,7 @@ class ConsumerGroupMember:
         )
 
     def without_assignment(self) -> ConsumerGroupMember:
-        """What a tombstone of the current assignment leaves: a member on its way out."""
+        """The member after a tombstone of its current assignment: it is leaving the group."""
         return replace(
             self,
             member_epoch=LEAVE_EPOCH,

@@ -1,7 +1,7 @@
-"""The records of a consumer group: what the coordinator writes and, one day, reads back.
+"""Builds the records of a consumer group.
 
-Topics and partitions are written in order, so that the same state always gives the same bytes. What a record does to a group when it is
-replayed stands in `consumer_group_replay`.
+Topics and partitions are written in order, so that the same state always gives the same bytes. `consumer_group_replay` applies the records
+to a group.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final
 
 from barnabas.coordinator.group.consumer.consumer_group_member import Assignment, ConsumerGroupMember
 from barnabas.coordinator.group.consumer.subscription import ResolvedRegex
-from barnabas.coordinator.result import Record
+from barnabas.coordinator.result import CoordinatorRecord
 from barnabas.protocol.coordinator_records.consumer_group_current_member_assignment_key import ConsumerGroupCurrentMemberAssignmentKey
 from barnabas.protocol.coordinator_records.consumer_group_current_member_assignment_value import (
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -45,19 +45,19 @@ REGEX: Final = 16
 CONSUMER_GROUP_RECORDS: Final = frozenset({GROUP_EPOCH, PARTITION_METADATA, MEMBER, TARGET_EPOCH, TARGET_MEMBER, CURRENT_ASSIGNMENT, REGEX})
 
 
-def group_epoch_record(group_id: str, epoch: int, metadata_hash: int) -> Record:
-    return Record(GROUP_EPOCH, ConsumerGroupMetadataKey(group_id), ConsumerGroupMetadataValue(epoch, metadata_hash))
+def group_epoch_record(group_id: str, epoch: int, metadata_hash: int) -> CoordinatorRecord:
+    return CoordinatorRecord(GROUP_EPOCH, ConsumerGroupMetadataKey(group_id), ConsumerGroupMetadataValue(epoch, metadata_hash))
 
 
-def group_epoch_tombstone(group_id: str) -> Record:
-    return Record(GROUP_EPOCH, ConsumerGroupMetadataKey(group_id))
+def group_epoch_tombstone(group_id: str) -> CoordinatorRecord:
+    return CoordinatorRecord(GROUP_EPOCH, ConsumerGroupMetadataKey(group_id))
 
 
-def partition_metadata_tombstone(group_id: str) -> Record:
-    return Record(PARTITION_METADATA, ConsumerGroupPartitionMetadataKey(group_id))
+def partition_metadata_tombstone(group_id: str) -> CoordinatorRecord:
+    return CoordinatorRecord(PARTITION_METADATA, ConsumerGroupPartitionMetadataKey(group_id))
 
 
-def member_record(group_id: str, member: ConsumerGroupMember) -> Record:
+def member_record(group_id: str, member: ConsumerGroupMember) -> CoordinatorRecord:
     value = ConsumerGroupMemberMetadataValue(
         instance_id=member.instance_id,
         rack_id=member.rack_id,
@@ -69,34 +69,34 @@ def member_record(group_id: str, member: ConsumerGroupMember) -> Record:
         server_assignor=member.server_assignor,
         classic_member_metadata=member.classic,
     )
-    return Record(MEMBER, ConsumerGroupMemberMetadataKey(group_id, member.member_id), value)
+    return CoordinatorRecord(MEMBER, ConsumerGroupMemberMetadataKey(group_id, member.member_id), value)
 
 
-def member_tombstone(group_id: str, member_id: str) -> Record:
-    return Record(MEMBER, ConsumerGroupMemberMetadataKey(group_id, member_id))
+def member_tombstone(group_id: str, member_id: str) -> CoordinatorRecord:
+    return CoordinatorRecord(MEMBER, ConsumerGroupMemberMetadataKey(group_id, member_id))
 
 
-def target_epoch_record(group_id: str, epoch: int) -> Record:
+def target_epoch_record(group_id: str, epoch: int) -> CoordinatorRecord:
     key = ConsumerGroupTargetAssignmentMetadataKey(group_id)
-    return Record(TARGET_EPOCH, key, ConsumerGroupTargetAssignmentMetadataValue(epoch))
+    return CoordinatorRecord(TARGET_EPOCH, key, ConsumerGroupTargetAssignmentMetadataValue(epoch))
 
 
-def target_epoch_tombstone(group_id: str) -> Record:
-    return Record(TARGET_EPOCH, ConsumerGroupTargetAssignmentMetadataKey(group_id))
+def target_epoch_tombstone(group_id: str) -> CoordinatorRecord:
+    return CoordinatorRecord(TARGET_EPOCH, ConsumerGroupTargetAssignmentMetadataKey(group_id))
 
 
-def target_member_record(group_id: str, member_id: str, partitions: Assignment) -> Record:
+def target_member_record(group_id: str, member_id: str, partitions: Assignment) -> CoordinatorRecord:
     topics = [TopicPartition(topic_id, sorted(partitions[topic_id])) for topic_id in in_order(partitions)]
-    return Record(
+    return CoordinatorRecord(
         TARGET_MEMBER, ConsumerGroupTargetAssignmentMemberKey(group_id, member_id), ConsumerGroupTargetAssignmentMemberValue(topics)
     )
 
 
-def target_member_tombstone(group_id: str, member_id: str) -> Record:
-    return Record(TARGET_MEMBER, ConsumerGroupTargetAssignmentMemberKey(group_id, member_id))
+def target_member_tombstone(group_id: str, member_id: str) -> CoordinatorRecord:
+    return CoordinatorRecord(TARGET_MEMBER, ConsumerGroupTargetAssignmentMemberKey(group_id, member_id))
 
 
-def current_assignment_record(group_id: str, member: ConsumerGroupMember) -> Record:
+def current_assignment_record(group_id: str, member: ConsumerGroupMember) -> CoordinatorRecord:
     value = ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=member.member_epoch,
         previous_member_epoch=member.previous_member_epoch,
@@ -104,24 +104,24 @@ def current_assignment_record(group_id: str, member: ConsumerGroupMember) -> Rec
         assigned_partitions=_topics(member.assigned_partitions),
         partitions_pending_revocation=_topics(member.partitions_pending_revocation),
     )
-    return Record(CURRENT_ASSIGNMENT, ConsumerGroupCurrentMemberAssignmentKey(group_id, member.member_id), value)
+    return CoordinatorRecord(CURRENT_ASSIGNMENT, ConsumerGroupCurrentMemberAssignmentKey(group_id, member.member_id), value)
 
 
-def current_assignment_tombstone(group_id: str, member_id: str) -> Record:
-    return Record(CURRENT_ASSIGNMENT, ConsumerGroupCurrentMemberAssignmentKey(group_id, member_id))
+def current_assignment_tombstone(group_id: str, member_id: str) -> CoordinatorRecord:
+    return CoordinatorRecord(CURRENT_ASSIGNMENT, ConsumerGroupCurrentMemberAssignmentKey(group_id, member_id))
 
 
-def regex_record(group_id: str, regex: str, resolved: ResolvedRegex) -> Record:
+def regex_record(group_id: str, regex: str, resolved: ResolvedRegex) -> CoordinatorRecord:
     value = ConsumerGroupRegularExpressionValue(sorted(resolved.topics), resolved.version, resolved.timestamp_ms)
-    return Record(REGEX, ConsumerGroupRegularExpressionKey(group_id, regex), value)
+    return CoordinatorRecord(REGEX, ConsumerGroupRegularExpressionKey(group_id, regex), value)
 
 
-def regex_tombstone(group_id: str, regex: str) -> Record:
-    return Record(REGEX, ConsumerGroupRegularExpressionKey(group_id, regex))
+def regex_tombstone(group_id: str, regex: str) -> CoordinatorRecord:
+    return CoordinatorRecord(REGEX, ConsumerGroupRegularExpressionKey(group_id, regex))
 
 
-def member_tombstones(group_id: str, member_id: str) -> list[Record]:
-    """Everything a member leaves behind, in the order in which a reader expects it."""
+def member_tombstones(group_id: str, member_id: str) -> list[CoordinatorRecord]:
+    """The tombstones of all records of a member, in Kafka's order."""
     return [
         current_assignment_tombstone(group_id, member_id),
         target_member_tombstone(group_id, member_id),

@@ -1,8 +1,7 @@
-"""Applies the records of consumer groups to the groups: the one place that changes them.
+"""Applies the records of consumer groups to the groups. No other code changes them.
 
-Runs for every record this broker wrote, right after it was appended, and for every record of the log when a coordinator is loaded. So it
-takes what a compacted log can hold: a tombstone of something that was never seen is passed over, and an assignment may come before
-its member.
+Runs for every record that this broker wrote, right after the append, and for every record of the log when a coordinator is loaded. So it
+accepts every order that compaction can produce: it ignores a tombstone for a key never seen, and an assignment may precede its member.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ from barnabas.coordinator.group.consumer.consumer_group_records import (
 )
 from barnabas.coordinator.group.consumer.subscription import ResolvedRegex
 from barnabas.coordinator.group.group import Group
-from barnabas.coordinator.result import Record
+from barnabas.coordinator.result import CoordinatorRecord
 
 
 class NotAConsumerGroup(Exception):
-    """A record of a consumer group for a group that is of another kind: the log contradicts itself, and loading skips it."""
+    """A record of a consumer group names a group of another kind: the log contradicts itself, and loading skips the record."""
 
 
-def replay_consumer_group(groups: dict[str, Group], record: Record) -> None:
+def replay_consumer_group(groups: dict[str, Group], record: CoordinatorRecord) -> None:
     """Apply one record of the types in CONSUMER_GROUP_RECORDS."""
     key: Any = record.key
     group = _persisted(groups, key.group_id, create=record.value is not None)
@@ -48,7 +47,7 @@ def _persisted(groups: dict[str, Group], group_id: str, *, create: bool) -> Cons
     if isinstance(group, ConsumerGroup):
         return group
     if group is None or (isinstance(group, ClassicGroup) and group.is_simple):
-        # A simple group only holds offsets and is in no record: it was made by an OffsetCommit that came earlier in the log.
+        # A simple group holds only offsets and has no record of its own: an earlier OffsetCommit in the log created it.
         if not create:
             return None
         created = groups[group_id] = ConsumerGroup(group_id)

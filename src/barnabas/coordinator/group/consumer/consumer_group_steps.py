@@ -1,7 +1,7 @@
-"""The steps of which a heartbeat or a join to a consumer group is made: member, subscription, target, reconciliation; and leaving.
+"""The steps of a heartbeat or a join to a consumer group: member, subscription, target, reconciliation; and the removal of members.
 
-Shared by members of the consumer protocol (`consumer_groups`) and those of the classic one (`consumer_group_classic_members`). Each step
-appends the records it decides on to the list it is given and returns what the next step needs; the group itself is only read.
+Members of the consumer protocol (`consumer_groups`) and of the classic one (`consumer_group_classic_members`) share them. Each step appends
+its records to the list it is given and returns the input of the next step. It only reads the group.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from barnabas.coordinator.group.group_memory import GroupMemory
 from barnabas.coordinator.group.migration import allows_downgrade, downgraded
 from barnabas.coordinator.group.regex_refresh import METADATA_REFRESH_INTERVAL_MS, RegexRefresh
 from barnabas.coordinator.group.topics_image import TopicsImage
-from barnabas.coordinator.metrics import CONSUMER_GROUP_REBALANCES, Metrics
-from barnabas.coordinator.result import Clock, Record, Result
+from barnabas.coordinator.metrics import CONSUMER_GROUP_REBALANCES, CoordinatorMetrics
+from barnabas.coordinator.result import Clock, CoordinatorRecord, CoordinatorResult
 from barnabas.errors import FencedInstanceId, KafkaError, UnknownMemberId
 
 R = TypeVar("R")
@@ -52,7 +52,7 @@ class AssignmentFailed(KafkaError):
 
 
 class Update(NamedTuple):
-    """A member before and after what it said, and what that changes for the group."""
+    """A member before and after its request, and what that changes for the group."""
 
     old: ConsumerGroupMember
     new: ConsumerGroupMember
@@ -71,28 +71,28 @@ class ConsumerGroupSteps:
     regexes: RegexRefresh
     classic_groups: ClassicGroups
     assignors: Mapping[str, PartitionAssignor]
-    metrics: Metrics
+    metrics: CoordinatorMetrics
     memory: GroupMemory
 
     def check_room(self, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
-        """Raises where the group may not grow by what the member holds more than before."""
-        known = group.members.get(member.member_id) or group.static_member(member.instance_id)
-        more = member.size - (0 if known is None else known.size)
+        """Raises if the group may not grow by the difference between the member's new and old size."""
+        existing = group.members.get(member.member_id) or group.static_member(member.instance_id)
+        more = member.size - (0 if existing is None else existing.size)
         if more > 0:
             is_new = group.group_id not in self.groups
             self.memory.check_growth(group.held_bytes, more + (group.held_bytes if is_new else 0))
 
-    def record_member(self, group_id: str, old: ConsumerGroupMember, new: ConsumerGroupMember, records: list[Record]) -> bool:
-        """Write a member that changed; whether the names it is subscribed to did."""
+    def record_member(self, group_id: str, old: ConsumerGroupMember, new: ConsumerGroupMember, records: list[CoordinatorRecord]) -> bool:
+        """Record a member that changed. Returns whether its subscribed topic names changed."""
         if new == old:
             return False
         records.append(member_record(group_id, new))
         return new.subscribed_topic_names != old.subscribed_topic_names
 
     def replace_static_member(
-        self, group: ConsumerGroup, existing: ConsumerGroupMember, member_id: str, records: list[Record]
+        self, group: ConsumerGroup, existing: ConsumerGroupMember, member_id: str, records: list[CoordinatorRecord]
     ) -> ConsumerGroupMember:
-        """The static member under its new id, with what the old one had; at epoch 0, so that it is reconciled from there."""
+        """The static member under its new id, with the state of the old one; at epoch 0, so that it is reconciled from there."""
         member = replace(existing, member_id=member_id, member_epoch=0, previous_member_epoch=0)
         records += member_tombstones(group.group_id, existing.member_id)
         records.append(member_record(group.group_id, member))
@@ -100,14 +100,14 @@ class ConsumerGroupSteps:
         records.append(current_assignment_record(group.group_id, member))
         return member
 
-    def update_group(self, group: ConsumerGroup, update: Update, records: list[Record]) -> tuple[int, bool]:
-        """The epoch of the group after the update, and whether all its members then want the same topics."""
+    def update_group(self, group: ConsumerGroup, update: Update, records: list[CoordinatorRecord]) -> tuple[int, bool]:
+        """The group epoch after the update, and whether all members then subscribe to the same topics."""
         monotonic_ms = self.clock.monotonic_ms()
         if not update.bumps_epoch and not group.has_metadata_expired(monotonic_ms):
             return group.group_epoch, group.is_homogeneous
         topics = group.subscribed_topics_with(update.old, update.new)
-        known = group.has_member(update.new.member_id) or group.static_member(update.new.instance_id) is not None
-        homogeneous = is_homogeneous(group.regexes_with(update.old, update.new), topics, group.num_members + (not known))
+        is_member = group.has_member(update.new.member_id) or group.static_member(update.new.instance_id) is not None
+        homogeneous = is_homogeneous(group.regexes_with(update.old, update.new), topics, group.num_members + (not is_member))
         metadata_hash = self.hashes.group_hash(topics)
         epoch = group.group_epoch
         if update.bumps_epoch or metadata_hash != group.metadata_hash:
@@ -120,9 +120,9 @@ class ConsumerGroupSteps:
         return epoch, homogeneous
 
     def update_target(
-        self, group: ConsumerGroup, epoch: int, update: Update, records: list[Record], *, homogeneous: bool
+        self, group: ConsumerGroup, epoch: int, update: Update, records: list[CoordinatorRecord], *, homogeneous: bool
     ) -> tuple[int, Assignment]:
-        """The epoch of the target and the member's part of it; a new target when the group has moved on."""
+        """The target's epoch and the member's part of it; computes a new target when the group epoch has advanced."""
         if epoch <= group.assignment_epoch:
             return group.assignment_epoch, group.target_of(update.new)
         name = group.preferred_assignor(update.old, update.new)
@@ -143,7 +143,7 @@ class ConsumerGroupSteps:
         target_epoch: int,
         target: Assignment,
         owned: Owned | None,
-        records: list[Record],
+        records: list[CoordinatorRecord],
     ) -> ConsumerGroupMember:
         member = update.new
         if not update.subscription_changed and member.is_reconciled_to(target_epoch):
@@ -165,14 +165,14 @@ class ConsumerGroupSteps:
                     self.timers.cancel_rebalance(group.group_id, reconciled.member_id)
         return reconciled
 
-    def fence_members(self, group: ConsumerGroup, members: Iterable[ConsumerGroupMember], response: R | None) -> Result[R]:
-        """Take these out of the group: a new epoch without them or, when only classic members stay, a classic group."""
+    def fence_members(self, group: ConsumerGroup, members: Iterable[ConsumerGroupMember], response: R | None) -> CoordinatorResult[R]:
+        """Remove these members: writes a new group epoch or, when only classic members remain, converts the group to a classic one."""
         leaving = {member.member_id: member for member in members}
         if not leaving:
-            return Result(response=response)
+            return CoordinatorResult(response=response)
         if allows_downgrade(group, self.config, leaving, group.num_members - len(leaving)):
             records, on_appended = self.downgrade(group, leaving, None, rebalance=True)
-            return Result(records, response, on_appended)
+            return CoordinatorResult(records, response, on_appended)
         records = [record for member_id in leaving for record in member_tombstones(group.group_id, member_id)]
         regexes = _abandoned_regexes(group, leaving.values())
         records += [regex_tombstone(group.group_id, regex) for regex in regexes]
@@ -180,12 +180,12 @@ class ConsumerGroupSteps:
         records.append(group_epoch_record(group.group_id, group.group_epoch + 1, metadata_hash))
         for member_id in leaving:
             self.timers.cancel_all(group.group_id, member_id)
-        return Result(records, response)
+        return CoordinatorResult(records, response)
 
     def downgrade(
         self, group: ConsumerGroup, leaving: Mapping[str, ConsumerGroupMember], joining: ConsumerGroupMember | None, *, rebalance: bool
-    ) -> tuple[list[Record], Callable[[Exception | None], None]]:
-        """The records that make the group a classic one, and what to do when they are written."""
+    ) -> tuple[list[CoordinatorRecord], Callable[[Exception | None], None]]:
+        """The records that make the group a classic one, and the callback for when they are committed."""
         classic = downgraded(group, leaving, joining, self.image, self.clock.now_ms())
         replaced = group.static_member(joining.instance_id) if joining is not None else None
         member_ids = [
@@ -202,16 +202,22 @@ class ConsumerGroupSteps:
             log.info("Converted the consumer group %s to a classic group", group.group_id)
             for member_id in former:
                 self.timers.cancel_all(group.group_id, member_id)
-            self._wake(written, classic, rebalance=rebalance)
+            self._start_classic(written, classic, rebalance=rebalance)
 
         return records, on_appended
 
-    def _wake(self, written: ClassicGroup, intended: ClassicGroup, *, rebalance: bool) -> None:
-        """Start what the record does not say: sessions, the protocols a member knows besides the chosen one, the rebalance."""
+    def _start_classic(self, written: ClassicGroup, intended: ClassicGroup, *, rebalance: bool) -> None:
+        """Restore what the record lacks: sessions, the protocols of a member besides the chosen one, the rebalance."""
         for member_id, member in written.members.items():
             if member_id in intended.members:
-                known = intended.members[member_id]
-                written.update_member(member, known.protocols, known.rebalance_timeout_ms, known.session_timeout_ms, member.respond_join)
+                intended_member = intended.members[member_id]
+                written.update_member(
+                    member,
+                    intended_member.protocols,
+                    intended_member.rebalance_timeout_ms,
+                    intended_member.session_timeout_ms,
+                    member.respond_join,
+                )
             self.classic_groups.keep_session(written, member_id)
         if rebalance and written.can_rebalance:
             self.classic_groups.prepare_rebalance(written, "downgrade from a consumer group")
@@ -230,7 +236,7 @@ def known_static_member(group: ConsumerGroup, instance_id: str) -> ConsumerGroup
 
 
 def _abandoned_regexes(group: ConsumerGroup, leaving: Iterable[ConsumerGroupMember]) -> list[str]:
-    """The expressions nobody uses once these are gone."""
+    """The expressions that no member uses once `leaving` have left."""
     counts: dict[str, int] = {}
     for member in leaving:
         if member.subscribed_topic_regex:

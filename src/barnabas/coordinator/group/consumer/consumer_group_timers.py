@@ -1,7 +1,7 @@
-"""The clocks that run for each member of a consumer group: its session, and how long it may take to give partitions back, to join, to sync.
+"""The timers of each member of a consumer group: its session, and the time limits for revoking partitions, joining and syncing.
 
-When one runs out the member is fenced, unless by then the group or the member is another: every action looks again before it does anything,
-so a timer that was not cancelled does no harm.
+An expired timer fences the member, unless the group or the member has changed meanwhile: every action checks that first, so a timer that
+was not cancelled does no harm.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from __future__ import annotations
 from typing import Protocol
 
 from barnabas.coordinator.group.consumer.consumer_group_member import ConsumerGroupMember
-from barnabas.coordinator.result import Result, Timer
+from barnabas.coordinator.result import CoordinatorResult, CoordinatorTimer
 
 
 class Fence(Protocol):
-    def __call__(self, group_id: str, member_id: str, epoch: int | None = None, /) -> Result[None] | None:
-        """Take the member out of its group if it is still there, and still at `epoch` where one is given."""
+    def __call__(self, group_id: str, member_id: str, epoch: int | None = None, /) -> CoordinatorResult[None] | None:
+        """Remove the member from its group if it is still in it and, when `epoch` is given, still at that epoch."""
 
 
 class ConsumerGroupTimers:
-    def __init__(self, timer: Timer, fence: Fence) -> None:
+    def __init__(self, timer: CoordinatorTimer, fence: Fence) -> None:
         self._timer = timer
         self._fence = fence
 
@@ -26,7 +26,7 @@ class ConsumerGroupTimers:
         self._timer.schedule(session_key(group_id, member_id), timeout_ms, lambda: self._fence(group_id, member_id))
 
     def schedule_rebalance(self, group_id: str, member: ConsumerGroupMember) -> None:
-        """The member has to leave its epoch, by giving back what it was asked for."""
+        """The member has to leave its epoch within the rebalance timeout, by revoking partitions."""
         member_id, epoch = member.member_id, member.member_epoch
         key = rebalance_key(group_id, member_id)
         self._timer.schedule(key, member.rebalance_timeout_ms, lambda: self._fence(group_id, member_id, epoch))
@@ -35,7 +35,7 @@ class ConsumerGroupTimers:
         self._timer.cancel(rebalance_key(group_id, member_id))
 
     def schedule_join(self, group_id: str, member: ConsumerGroupMember) -> None:
-        """A classic member was told to join again; being told twice gives it no more time."""
+        """A classic member received REBALANCE_IN_PROGRESS. A repetition does not extend its time to join."""
         member_id = member.member_id
         if not self._timer.is_scheduled(classic_join_key(group_id, member_id)):
             key = classic_join_key(group_id, member_id)

@@ -1,8 +1,8 @@
 """The consumer protocol (KIP-848): ConsumerGroupHeartbeat and ConsumerGroupDescribe.
 
-A heartbeat is all a member ever sends: it joins, subscribes, reports what it owns, gives back and takes over partitions, and leaves, each
-by what the heartbeat says. The shard calls in here; every answer is a `Result` whose records change the groups when they are replayed.
-Nothing here waits: a member that has to wait for a partition is told at a later heartbeat.
+A member sends nothing but heartbeats: their fields make it join, subscribe, report its partitions, revoke and take over partitions, and
+leave. The shard calls this class; every result is a `CoordinatorResult` whose records change the groups when they are replayed. Nothing
+here waits: a member that has to wait for a partition receives it in the response to a later heartbeat.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Final, Protocol
 
-from barnabas.coordinator.faults import told
+from barnabas.coordinator.faults import truncated
 from barnabas.coordinator.group.assignors import PartitionAssignor
 from barnabas.coordinator.group.assignors.range import RangeAssignor
 from barnabas.coordinator.group.assignors.uniform import UniformAssignor
@@ -40,8 +40,8 @@ from barnabas.coordinator.group.migration import upgrade_records, upgraded, vali
 from barnabas.coordinator.group.regex_queue import RegexQueue
 from barnabas.coordinator.group.regex_refresh import RegexChange, RegexRefresh
 from barnabas.coordinator.group.topics_image import TopicsImage
-from barnabas.coordinator.metrics import Metrics
-from barnabas.coordinator.result import Clock, Record, Result, Timer
+from barnabas.coordinator.metrics import CoordinatorMetrics
+from barnabas.coordinator.result import Clock, CoordinatorRecord, CoordinatorResult, CoordinatorTimer
 from barnabas.errors import GroupIdNotFound, GroupMaxSizeReached, KafkaError, UnreleasedInstanceId
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.consumer_group_describe_response import DescribedGroup
@@ -63,7 +63,7 @@ log = logging.getLogger(__name__)
 
 
 class GroupConfigs(Protocol):
-    """The configs of GROUP resources; None where a group has none of its own."""
+    """The configs of GROUP resources; None where a group does not override a setting."""
 
     def consumer_session_timeout_ms(self, group_id: str) -> int | None: ...
 
@@ -71,15 +71,15 @@ class GroupConfigs(Protocol):
 
 
 class ConsumerGroups:
-    """All consumer groups of a shard. `groups` is the shard's and holds groups of every kind."""
+    """All consumer groups of a shard. `groups` is the shard's table and holds groups of every kind."""
 
     def __init__(
         self,
         groups: dict[str, Group],
         config: GroupCoordinatorConfig,
         clock: Clock,
-        timer: Timer,
-        metrics: Metrics,
+        timer: CoordinatorTimer,
+        metrics: CoordinatorMetrics,
         new_id: Callable[[], str],
         image: TopicsImage,
         classic_groups: ClassicGroups,
@@ -126,11 +126,13 @@ class ConsumerGroups:
 
     # -- ConsumerGroupHeartbeat
 
-    def consumer_heartbeat(self, caller: Caller, request: ConsumerGroupHeartbeatRequest) -> Result[ConsumerGroupHeartbeatResponse]:
-        """The request must have passed `validate_heartbeat`. Raises KafkaError with what the member is told."""
+    def consumer_heartbeat(
+        self, caller: Caller, request: ConsumerGroupHeartbeatRequest
+    ) -> CoordinatorResult[ConsumerGroupHeartbeatResponse]:
+        """The request must have passed `validate_heartbeat`. Raises the KafkaError that the member receives."""
         if request.member_epoch in (LEAVE_EPOCH, STATIC_LEAVE_EPOCH):
             return self._leave(request)
-        records: list[Record] = []
+        records: list[CoordinatorRecord] = []
         group, on_appended = self._group_to_join(request.group_id, records, create=request.member_epoch == JOIN_EPOCH)
         if group.num_members >= self._config.group_consumer_max_size and not group.has_member(request.member_id):
             raise GroupMaxSizeReached(
@@ -146,14 +148,15 @@ class ConsumerGroups:
             member_id=reconciled.member_id,
             member_epoch=reconciled.member_epoch,
             heartbeat_interval_ms=self._heartbeat_interval_ms(group.group_id),
-            assignment=_assignment(reconciled) if _expects_assignment(request, member, reconciled) else None,
+            assignment=_assignment(reconciled) if _carries_assignment(request, member, reconciled) else None,
         )
-        return Result(records, response, on_appended)
+        return CoordinatorResult(records, response, on_appended)
 
     def _group_to_join(
-        self, group_id: str, records: list[Record], *, create: bool
+        self, group_id: str, records: list[CoordinatorRecord], *, create: bool
     ) -> tuple[ConsumerGroup, Callable[[Exception | None], None] | None]:
-        """The group, or the one that the records will make of a classic group or of nothing; and what to do when they are written."""
+        """The group, or the one that `records` will create or convert from a classic group; and the callback for when they are
+        committed."""
         group = self._groups.get(group_id)
         if isinstance(group, ConsumerGroup):
             return group, None
@@ -182,7 +185,7 @@ class ConsumerGroups:
                 return
             log.info("Converted the classic group %s to a consumer group", classic.group_id)
             self._classic_groups.cancel_timers(classic)
-            # Who waits for the classic rebalance is sent back to join the new one.
+            # Members that wait for the classic rebalance rejoin in the new one.
             code = int(ErrorCode.REBALANCE_IN_PROGRESS)
             for member in list(classic.members.values()):
                 classic.complete_join(member, JoinGroupResponse(member_id=member.member_id, protocol_name=None, error_code=code))
@@ -192,7 +195,9 @@ class ConsumerGroups:
 
         return on_appended
 
-    def _member_of(self, group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, records: list[Record]) -> ConsumerGroupMember:
+    def _member_of(
+        self, group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, records: list[CoordinatorRecord]
+    ) -> ConsumerGroupMember:
         member_id = request.member_id or self._new_id()
         joins = request.member_epoch == JOIN_EPOCH
         instance_id = request.instance_id
@@ -221,9 +226,9 @@ class ConsumerGroups:
         group: ConsumerGroup,
         member: ConsumerGroupMember,
         request: ConsumerGroupHeartbeatRequest,
-        records: list[Record],
+        records: list[CoordinatorRecord],
     ) -> Update:
-        """What the heartbeat says of the member; a field it leaves out stays as it was."""
+        """The member after the heartbeat. A field that the heartbeat omits keeps its value."""
         names = request.subscribed_topic_names
         regex = request.subscribed_topic_regex
         updated = replace(
@@ -241,11 +246,11 @@ class ConsumerGroups:
         self._steps.check_room(group, updated)
         names_changed = self._steps.record_member(group.group_id, member, updated, records)
         regex_change = self._regexes.update(group, member, updated, records)
-        # An expression whose topics are not known yet moves the group when they are, not before.
+        # An expression that is not resolved yet bumps the epoch once it is resolved, not before.
         bumps_epoch = group.group_epoch == 0 or names_changed or regex_change is RegexChange.RESOLVED
         return Update(member, updated, names_changed or regex_change is not RegexChange.NONE, bumps_epoch)
 
-    def _leave(self, request: ConsumerGroupHeartbeatRequest) -> Result[ConsumerGroupHeartbeatResponse]:
+    def _leave(self, request: ConsumerGroupHeartbeatRequest) -> CoordinatorResult[ConsumerGroupHeartbeatResponse]:
         group = self.group(request.group_id)
         response = ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
         if request.instance_id is None:
@@ -254,11 +259,11 @@ class ConsumerGroups:
         check_not_fenced(member, request.member_id, request.instance_id)
         if request.member_epoch == LEAVE_EPOCH:
             return self._steps.fence_members(group, [member], response)
-        # It will be back: its partitions wait for it, for as long as its session runs.
+        # The static member will rejoin: it keeps its partitions until its session expires.
         away = replace(member, member_epoch=STATIC_LEAVE_EPOCH, partitions_pending_revocation={})
-        return Result([current_assignment_record(group.group_id, away)], response)
+        return CoordinatorResult([current_assignment_record(group.group_id, away)], response)
 
-    def _fence(self, group_id: str, member_id: str, epoch: int | None = None, /) -> Result[None] | None:
+    def _fence(self, group_id: str, member_id: str, epoch: int | None = None, /) -> CoordinatorResult[None] | None:
         group = self.find(group_id)
         member = None if group is None else group.members.get(member_id)
         if group is None or member is None or (epoch is not None and member.member_epoch != epoch):
@@ -283,45 +288,45 @@ class ConsumerGroups:
             try:
                 described.append(describe_consumer_group(self.group(group_id), default_assignor, self._image))
             except KafkaError as error:
-                described.append(DescribedGroup(group_id=group_id, error_code=error.code, error_message=told(str(error))))
+                described.append(DescribedGroup(group_id=group_id, error_code=error.code, error_message=truncated(str(error))))
         return described
 
     # -- the classic protocol, while a group migrates
 
-    def join(self, group: Group, caller: Caller, request: JoinGroupRequest, respond: RespondJoin, /) -> Result[None]:
+    def join(self, group: Group, caller: Caller, request: JoinGroupRequest, respond: RespondJoin, /) -> CoordinatorResult[None]:
         return self._classic_members.join(_consumer_group(group), caller, request, respond)
 
-    def sync(self, group: Group, request: SyncGroupRequest, respond: RespondSync, /) -> Result[None]:
+    def sync(self, group: Group, request: SyncGroupRequest, respond: RespondSync, /) -> CoordinatorResult[None]:
         return self._classic_members.sync(_consumer_group(group), request, respond)
 
-    def heartbeat(self, group: Group, request: HeartbeatRequest, /) -> Result[HeartbeatResponse]:
+    def heartbeat(self, group: Group, request: HeartbeatRequest, /) -> CoordinatorResult[HeartbeatResponse]:
         return self._classic_members.heartbeat(_consumer_group(group), request)
 
-    def leave(self, group: Group, request: LeaveGroupRequest, version: int, /) -> Result[LeaveGroupResponse]:
+    def leave(self, group: Group, request: LeaveGroupRequest, version: int, /) -> CoordinatorResult[LeaveGroupResponse]:
         return self._classic_members.leave(_consumer_group(group), normalized_members(request, version))
 
     # -- the log and the cluster
 
-    def replay(self, record: Record, /) -> None:
-        """Apply a record of a consumer group; those of other kinds (share, streams) are not ours and are passed over."""
+    def replay(self, record: CoordinatorRecord, /) -> None:
+        """Apply a record of a consumer group; records of other kinds (share, streams) are ignored."""
         if record.type in CONSUMER_GROUP_RECORDS:
             replay_consumer_group(self._groups, record)
 
     def on_loaded(self, group: Group, /) -> None:
-        """Everyone gets a full session: nobody could reach us while we were loading."""
+        """Every member gets a full session, because it could not send heartbeats while the partition was loading."""
         for member_id, member in _consumer_group(group).members.items():
             self._timers.schedule_session(group.group_id, member_id, self._session_timeout_ms(group.group_id))
             if member.state is MemberState.UNREVOKED_PARTITIONS:
                 self._timers.schedule_rebalance(group.group_id, member)
 
     def on_unloaded(self, group: Group, /) -> None:
-        """Nobody waits for an answer in a consumer group; only its clocks have to stop."""
+        """No request waits in a consumer group; only its timers have to be cancelled."""
         for member_id in _consumer_group(group).members:
             self._timers.cancel_all(group.group_id, member_id)
         self._regexes.cancel(group.group_id)
 
     def on_topics_changed(self, changed: Iterable[str], *, created: bool) -> None:
-        """Topics were created (`created`), deleted, got partitions or moved; groups that want them look again at their next heartbeat."""
+        """Topics were created (`created`), deleted, extended or moved. Subscribed groups refresh their metadata at the next heartbeat."""
         topics = list(changed)
         if created:
             self._regexes.on_topics_created()
@@ -347,8 +352,8 @@ def _assignment(member: ConsumerGroupMember) -> AssignmentResponse:
     return AssignmentResponse([TopicPartitions(topic_id, sorted(partitions[topic_id])) for topic_id in in_order(partitions)])
 
 
-def _expects_assignment(request: ConsumerGroupHeartbeatRequest, before: ConsumerGroupMember, after: ConsumerGroupMember) -> bool:
-    """When it joins, when it sent everything (as it does after an error), and when there is something new."""
+def _carries_assignment(request: ConsumerGroupHeartbeatRequest, before: ConsumerGroupMember, after: ConsumerGroupMember) -> bool:
+    """The response carries the assignment when the member joins, sends a full request (as after an error), or has a new assignment."""
     is_full = (
         request.rebalance_timeout_ms != -1
         and (request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None)

@@ -1,9 +1,10 @@
-"""Moves one member towards its target assignment, a step per heartbeat.
+"""Moves one member towards its target assignment, one step per heartbeat.
 
-A partition has one owner at any time: a member first gives back what its target no longer holds, and only then moves to the target's epoch
-and takes what is free; what others still hold it waits for. Takes a member and returns the next one; nothing else is touched.
+A partition has one owner at any time: a member first revokes the partitions that its target no longer holds, and only then moves to the
+target's epoch and takes the free ones; it waits for partitions that other members still own. Takes a member and returns the next one;
+nothing else is changed.
 
-    STABLE ──new target──▶ UNREVOKED_PARTITIONS ──all given back──▶ UNRELEASED_PARTITIONS ──all released──▶ STABLE
+    STABLE ──new target──▶ UNREVOKED_PARTITIONS ──all revoked──▶ UNRELEASED_PARTITIONS ──all released──▶ STABLE
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ _NONE: frozenset[int] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class Reconciliation:
-    """What a member is to be moved towards, and what is known of it now."""
+    """The target of a member, and the inputs for its next step."""
 
     target_epoch: int
     target: Assignment
     subscribed_topic_ids: Collection[Uuid]
-    partition_epoch: Callable[[Uuid, int], int]  # of the member that owns the partition; NO_EPOCH when nobody does
-    owned: Owned | None = None  # what the member says it has; None when it does not say
+    partition_epoch: Callable[[Uuid, int], int]  # the epoch of the partition's owner; NO_EPOCH without one
+    owned: Owned | None = None  # the partitions that the member reports; None when it reports none
     subscription_changed: bool = False
 
     def next(self, member: ConsumerGroupMember) -> ConsumerGroupMember:
-        """The member after this heartbeat; the same one when there is nothing to do. Raises FencedMemberEpoch."""
+        """The member after this heartbeat; the same object when nothing changes. Raises FencedMemberEpoch."""
         if member.state is MemberState.STABLE:
             if member.member_epoch != self.target_epoch:
                 return self._reconcile(member, member.member_epoch)
@@ -48,20 +49,20 @@ class Reconciliation:
         return self._reconcile(member, member.member_epoch)
 
     def _owns_any(self, partitions: Assignment) -> bool:
-        """Whether the member still has one of these. One that does not say what it has may have them all."""
+        """Whether the member still owns one of these. A member that does not report its partitions may own them all."""
         if self.owned is None:
             return True
         return any(not partitions.get(topic_id, _NONE).isdisjoint(owned) for topic_id, owned in self.owned.items())
 
     def _leave_unsubscribed(self, member: ConsumerGroupMember) -> ConsumerGroupMember:
-        """The target stands, but the member no longer wants some of it: take that back at once."""
-        unwanted = [topic_id for topic_id in member.assigned_partitions if topic_id not in self.subscribed_topic_ids]
-        if not unwanted:
+        """The target is unchanged, but the member unsubscribed from some of its topics: revoke their partitions at once."""
+        unsubscribed = [topic_id for topic_id in member.assigned_partitions if topic_id not in self.subscribed_topic_ids]
+        if not unsubscribed:
             return member
         pending = dict(member.partitions_pending_revocation)
-        for topic_id in unwanted:
+        for topic_id in unsubscribed:
             pending[topic_id] = pending.get(topic_id, _NONE) | member.assigned_partitions[topic_id]
-        assigned = {topic_id: held for topic_id, held in member.assigned_partitions.items() if topic_id not in unwanted}
+        assigned = {topic_id: held for topic_id, held in member.assigned_partitions.items() if topic_id not in unsubscribed}
         if self._owns_any(pending):
             return replace(
                 member, state=MemberState.UNREVOKED_PARTITIONS, assigned_partitions=assigned, partitions_pending_revocation=pending
@@ -76,9 +77,9 @@ class Reconciliation:
         for topic_id in self.target.keys() | member.assigned_partitions.keys():
             held = member.assigned_partitions.get(topic_id, _NONE)
             target = self.target.get(topic_id, _NONE) if topic_id in self.subscribed_topic_ids else _NONE
-            wanted = target - held
-            free = frozenset(partition for partition in wanted if self._is_free(member, topic_id, partition))
-            waits = waits or len(free) < len(wanted)
+            missing = target - held
+            free = frozenset(partition for partition in missing if self._is_free(member, topic_id, partition))
+            waits = waits or len(free) < len(missing)
             _put(assigned, topic_id, held & target)
             _put(to_revoke, topic_id, held - target)
             _put(to_assign, topic_id, free)
@@ -103,12 +104,12 @@ class Reconciliation:
         )
 
     def _is_free(self, member: ConsumerGroupMember, topic_id: Uuid, partition: int) -> bool:
-        """Nobody has it, or this very member, which was about to give it back."""
+        """Whether the partition has no owner, or is one that this member was about to revoke."""
         if self.partition_epoch(topic_id, partition) == NO_EPOCH:
             return True
         return partition in member.partitions_pending_revocation.get(topic_id, _NONE)
 
 
-def _put(partitions: dict[Uuid, frozenset[int]], topic_id: Uuid, some: frozenset[int]) -> None:
-    if some:
-        partitions[topic_id] = some
+def _put(partitions: dict[Uuid, frozenset[int]], topic_id: Uuid, numbers: frozenset[int]) -> None:
+    if numbers:
+        partitions[topic_id] = numbers

@@ -1,4 +1,4 @@
-"""How a consumer group looks to ConsumerGroupDescribe, and through it to Kafka's tools. Topics that are gone are left out."""
+"""The response of ConsumerGroupDescribe for a consumer group, which Kafka's tools print. Deleted topics are left out."""
 
 from __future__ import annotations
 

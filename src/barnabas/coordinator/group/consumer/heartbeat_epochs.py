@@ -1,7 +1,7 @@
-"""Whether a ConsumerGroupHeartbeat may be taken at its word: first the request by itself, then its epoch against the member's.
+"""Validates a ConsumerGroupHeartbeat: first the request by itself, then its epoch against the member's.
 
-A member that is ahead of us or too far behind has lost its place: it must drop its partitions and join again. One that is a single step
-behind may only have missed our last answer.
+A member whose epoch is too high or too low is fenced: it must drop its partitions and rejoin. A member that is exactly one epoch behind may
+only have missed the last response.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from barnabas.errors import FencedMemberEpoch, InvalidRequest, UnsupportedAssign
 from barnabas.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from barnabas.uuid import Uuid
 
-MEMBER_ID_REQUIRED_VERSION: Final = 1  # from here on the member makes its own id
+MEMBER_ID_REQUIRED_VERSION: Final = 1  # from this version on the member generates its own id
 
 
 def validate_heartbeat(request: ConsumerGroupHeartbeatRequest, version: int, assignors: Collection[str]) -> None:
-    """Raises InvalidRequest or UnsupportedAssignor; the group is not needed for it."""
+    """Raises InvalidRequest or UnsupportedAssignor. Does not need the group."""
     epoch = request.member_epoch
     if version >= MEMBER_ID_REQUIRED_VERSION or epoch > 0 or epoch == LEAVE_EPOCH:
         _not_blank(request.member_id, "MemberId can't be empty.")

@@ -1,6 +1,6 @@
-"""The hash of the topics a group is subscribed to, by which it notices that one of them changed.
+"""The hash of the topics a group is subscribed to; the group detects a change of one of them by it.
 
-Kafka's own (XXH3 over id, name, partitions and racks), so that a group taken over from Kafka, or by it, is not rebalanced for nothing.
+It is Kafka's hash (XXH3 over id, name, partitions and racks), so that a group moved from or to Kafka is not rebalanced without need.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _MAGIC: Final = b"\0"
 
 
 class MetadataHashes:
-    """Hashes of topics, kept until the topic changes."""
+    """Caches the hash of each topic until the topic changes."""
 
     def __init__(self, image: TopicsImage) -> None:
         self._image = image
         self._hashes: dict[str, int] = {}
 
     def group_hash(self, topics: Iterable[str]) -> int:
-        """Of all of these topics that exist; 0 when none does."""
+        """The hash of those of these topics that exist; 0 when none does."""
         data = b"".join(_LONG.pack(value) for topic in sorted(topics, key=_utf16) if (value := self._topic_hash(topic)) is not None)
         return _signed(xxh3_64(data)) if data else 0
 
@@ -35,16 +35,16 @@ class MetadataHashes:
         self._hashes.pop(topic, None)
 
     def _topic_hash(self, topic: str) -> int | None:
-        known = self._hashes.get(topic)
-        if known is None:
-            known = topic_hash(topic, self._image)
-            if known is not None:
-                self._hashes[topic] = known
-        return known
+        cached = self._hashes.get(topic)
+        if cached is None:
+            cached = topic_hash(topic, self._image)
+            if cached is not None:
+                self._hashes[topic] = cached
+        return cached
 
 
 def topic_hash(topic: str, image: TopicsImage) -> int | None:
-    """None when there is no such topic."""
+    """None when the topic does not exist."""
     topic_id = image.topic_id(topic)
     count = image.partition_count(topic)
     if topic_id is None or count is None:
@@ -58,7 +58,7 @@ def topic_hash(topic: str, image: TopicsImage) -> int | None:
 
 
 def _string(text: str) -> bytes:
-    """As the Java library feeds a string to a hash: its UTF-16 units, then how many."""
+    """The bytes that the Java library hashes for a string: its UTF-16 units, then their number."""
     units = text.encode("utf-16-le", "surrogatepass")
     return units + _INT.pack(len(units) // 2)
 

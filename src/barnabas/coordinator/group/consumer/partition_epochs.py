@@ -1,7 +1,7 @@
-"""Which partitions of a group are owned, and at which epoch of their owner.
+"""The owned partitions of a group, each with the epoch of its owner.
 
-A partition that was given back by one member is free for the next; this is where that is known. Follows the members as they are replayed,
-in whatever order a compacted log gives them.
+A partition that one member has revoked is free for the next one; this table decides that. It follows the members as they are replayed, in
+whatever order a compacted log holds them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 from barnabas.coordinator.group.consumer.consumer_group_member import Assignment
 from barnabas.uuid import Uuid
 
-NOBODY: Final = -1
+NO_OWNER: Final = -1
 
 
 class PartitionEpochs:
@@ -19,10 +19,10 @@ class PartitionEpochs:
         self._epochs: dict[Uuid, dict[int, int]] = {}
 
     def get(self, topic_id: Uuid, partition: int) -> int:
-        return self._epochs.get(topic_id, _EMPTY).get(partition, NOBODY)
+        return self._epochs.get(topic_id, _EMPTY).get(partition, NO_OWNER)
 
     def add(self, assignment: Assignment, epoch: int) -> None:
-        """A compacted log can show a later owner before the former one's release; the higher epoch is the later one."""
+        """A compacted log can hold a later owner before the former owner's release; the higher epoch is the later one."""
         for topic_id, partitions in assignment.items():
             epochs = self._epochs.setdefault(topic_id, {})
             for partition in partitions:
@@ -30,7 +30,7 @@ class PartitionEpochs:
                     epochs[partition] = epoch
 
     def remove(self, assignment: Assignment, epoch: int) -> None:
-        """What is owned at another epoch by now stays owned."""
+        """A partition that is owned at another epoch by now stays owned."""
         for topic_id, partitions in assignment.items():
             epochs = self._epochs.get(topic_id)
             if epochs is None:

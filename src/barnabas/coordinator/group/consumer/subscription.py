@@ -1,8 +1,8 @@
-"""What the members of a consumer group are subscribed to: topics by name, and topics by regular expression.
+"""The subscriptions of the members of a consumer group: topics by name, and topics by regular expression.
 
-Counts how many members name a topic and how many expressions match it, so that a group knows its topics without looking at every member.
-Expressions are RE2's, bounded in size (`expression`), and match whole names; `regex_queue` resolves them into sets of topics, never while a
-heartbeat waits.
+Counts how many members name a topic and how many expressions match it, so that a group has its topics without iterating over its members.
+Expressions are RE2's, bounded in size (`expression`), and match whole names; `regex_queue` resolves them into sets of topics, never during
+a heartbeat.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ class SubscriptionCount(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ResolvedRegex:
-    """The topics an expression matched, and when."""
+    """The topics that an expression matched, and when it was resolved."""
 
     topics: frozenset[str] = frozenset()
-    version: int = -1  # of the coordinator's picture of the topics
+    version: int = -1  # of the coordinator's topic metadata
     timestamp_ms: int = -1
 
 
@@ -34,7 +34,7 @@ NOTHING_RESOLVED: Final = ResolvedRegex()
 
 
 class SubscribedTopics(dict[str, SubscriptionCount]):
-    """The topics of a group. A topic nobody wants any more is not in it."""
+    """The topics of a group. A topic without subscribers is removed."""
 
     def add_names(self, topics: Iterable[str]) -> None:
         self._change(topics, 1, 0)
@@ -65,7 +65,7 @@ _NO_COUNT: Final = SubscriptionCount(0, 0)
 
 
 def is_homogeneous(regexes: Mapping[str, int], topics: SubscribedTopics, member_count: int) -> bool:
-    """Whether every member is subscribed to the same topics, as far as the counts can tell. `regexes` says how many members use each."""
+    """Whether all members subscribe to the same topics, judged by the counts. `regexes` maps an expression to its number of members."""
     if not regexes:
         return all(count.by_name == member_count for count in topics.values())
     if next(iter(regexes.values())) != member_count:
@@ -74,14 +74,14 @@ def is_homogeneous(regexes: Mapping[str, int], topics: SubscribedTopics, member_
 
 
 def subscribed_topics(member: ConsumerGroupMember, resolved: Mapping[str, ResolvedRegex]) -> frozenset[str]:
-    """By name and by expression; an expression that is not resolved yet matches nothing."""
+    """The topics by name and by expression; an expression that is not resolved yet matches nothing."""
     if not member.subscribed_topic_regex:
         return member.subscribed_topic_names
     return member.subscribed_topic_names | resolved.get(member.subscribed_topic_regex, NOTHING_RESOLVED).topics
 
 
 def validate_regex(regex: str) -> None:
-    """Raises InvalidRegularExpression with Kafka's words."""
+    """Raises InvalidRegularExpression with Kafka's message."""
     try:
         compile_expression(regex)
     except ExpressionError as error:

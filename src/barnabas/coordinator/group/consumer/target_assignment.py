@@ -1,7 +1,7 @@
-"""Computes the target assignment of a group: asks the assignor and writes down what changed.
+"""Computes the target assignment of a group: calls the assignor and records what changed.
 
-The target is what the group is on its way to; each member gets there in its own time (`current_assignment`). A static member that came
-back under a new id is given to the assignor with what its predecessor had.
+Each member moves to the target at its own pace (`current_assignment`). The assignor receives a static member that rejoined under a new id
+with the assignment of its predecessor.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from barnabas.coordinator.group.consumer.consumer_group_member import NO_PARTITI
 from barnabas.coordinator.group.consumer.consumer_group_records import target_epoch_record, target_member_record
 from barnabas.coordinator.group.consumer.subscription import ResolvedRegex, subscribed_topics
 from barnabas.coordinator.group.topics_image import TopicsImage
-from barnabas.coordinator.result import Record
+from barnabas.coordinator.result import CoordinatorRecord
 from barnabas.uuid import Uuid
 
 
 class TargetAssignment(NamedTuple):
-    records: list[Record]
+    records: list[CoordinatorRecord]
     assignments: Mapping[str, Assignment]
 
 
 def compute_target_assignment(
     group: ConsumerGroup, epoch: int, updated: ConsumerGroupMember, assignor: PartitionAssignor, image: TopicsImage, *, homogeneous: bool
 ) -> TargetAssignment:
-    """The target for `epoch`, with `updated` in the place of what the group knows of that member; raises PartitionAssignorError."""
+    """The target for `epoch`, with `updated` in place of the group's version of that member; raises PartitionAssignorError."""
     members = dict(group.members)
     replaced = group.static_members.get(updated.instance_id) if updated.instance_id is not None else None
     if replaced is not None and replaced != updated.member_id:
@@ -53,20 +53,20 @@ def compute_target_assignment(
 
 def _topic_ids(resolved: Mapping[str, ResolvedRegex], image: TopicsImage) -> Callable[[ConsumerGroupMember], frozenset[Uuid]]:
     """The ids of the topics a member is subscribed to. Members with the same subscription share one set."""
-    known: dict[tuple[frozenset[str], str | None], frozenset[Uuid]] = {}
+    cache: dict[tuple[frozenset[str], str | None], frozenset[Uuid]] = {}
 
     def topic_ids(member: ConsumerGroupMember) -> frozenset[Uuid]:
         key = (member.subscribed_topic_names, member.subscribed_topic_regex)
-        found = known.get(key)
-        if found is None:
-            found = known[key] = subscribed_topic_ids(member, resolved, image)
-        return found
+        cached = cache.get(key)
+        if cached is None:
+            cached = cache[key] = subscribed_topic_ids(member, resolved, image)
+        return cached
 
     return topic_ids
 
 
 def subscribed_topic_ids(member: ConsumerGroupMember, resolved: Mapping[str, ResolvedRegex], image: TopicsImage) -> frozenset[Uuid]:
-    """Of the topics that exist."""
+    """The ids of the member's subscribed topics that exist."""
     return frozenset(topic_id for name in subscribed_topics(member, resolved) if (topic_id := image.topic_id(name)) is not None)
 
 

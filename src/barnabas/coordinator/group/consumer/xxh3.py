@@ -1,6 +1,6 @@
-"""XXH3, 64 bits, no seed: the hash Kafka puts into a group's epoch record.
+"""XXH3, 64 bits, no seed: the hash in the epoch record of a group.
 
-Runs once per topic and change of the topic, over a few hundred bytes, so plain Python is fast enough and no library is needed for it.
+Runs once per topic and topic change, over a few hundred bytes, so plain Python is fast enough and no library is needed.
 """
 
 from __future__ import annotations

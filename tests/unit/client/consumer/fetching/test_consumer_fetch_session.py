@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.client.consumer.fetching.fetch_session import FINAL_EPOCH, FetchPlan, FetchSession, Wanted
+from barnabas.client.consumer.fetching.fetch_session import FINAL_EPOCH, FetchPlan, FetchSessionHandler, PartitionToFetch
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.fetch_request import FetchRequest
 from barnabas.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
@@ -21,8 +21,8 @@ OTHER_ID = Uuid.random(Random(2))
 VERSION = 17
 
 
-def at(offset: int, topic_id: Uuid = ID) -> Wanted:
-    return Wanted(topic_id, offset, 1000, 0)
+def at(offset: int, topic_id: Uuid = ID) -> PartitionToFetch:
+    return PartitionToFetch(topic_id, offset, 1000, 0)
 
 
 def answer(*partitions: TopicPartition, session_id: int = 7, error: int = 0, throttle_ms: int = 0) -> FetchResponse:
@@ -31,15 +31,15 @@ def answer(*partitions: TopicPartition, session_id: int = 7, error: int = 0, thr
     return FetchResponse(session_id=session_id, error_code=error, responses=topics, throttle_time_ms=throttle_ms)
 
 
-def in_session(*partitions: TopicPartition) -> FetchSession:
-    session = FetchSession(1)
+def in_session(*partitions: TopicPartition) -> FetchSessionHandler:
+    session = FetchSessionHandler(1)
     session.build({partition: at(0) for partition in partitions})
     assert session.handle_response(answer(*partitions), VERSION)
     return session
 
 
 def test_the_first_request_says_all_and_asks_for_a_session() -> None:
-    plan = FetchSession(1).build({A: at(0), B: at(5)})
+    plan = FetchSessionHandler(1).build({A: at(0), B: at(5)})
     assert (plan.session_id, plan.epoch, plan.to_forget) == (0, 0, [])
     assert plan.to_send == {A: at(0), B: at(5)}
     request = plan.fill(FetchRequest())
@@ -79,7 +79,7 @@ def test_epochs_count_and_wrap() -> None:
 
 
 def test_a_broker_without_room_for_sessions_is_told_all_each_time() -> None:
-    session = FetchSession(1)
+    session = FetchSessionHandler(1)
     for _ in range(2):
         plan = session.build({A: at(0)})
         assert (plan.session_id, plan.epoch, plan.to_send) == (0, 0, {A: at(0)})
@@ -114,14 +114,14 @@ def test_a_session_closed_by_the_broker_begins_anew_but_its_answer_counts() -> N
 
 @pytest.mark.parametrize("partitions", [(A,), (A, B, C), ()])
 def test_a_full_answer_of_other_partitions_is_not_believed(partitions: tuple[TopicPartition, ...]) -> None:
-    session = FetchSession(1)
+    session = FetchSessionHandler(1)
     session.build({A: at(0), B: at(0)})
     assert not session.handle_response(answer(*partitions), VERSION)
     assert (session.session_id, session.epoch) == (0, 0)
 
 
 def test_an_empty_answer_of_a_broker_that_throttles_is_asked_again() -> None:
-    session = FetchSession(1)
+    session = FetchSessionHandler(1)
     session.build({A: at(0)})
     assert not session.handle_response(answer(throttle_ms=100), VERSION)
     assert session.epoch == 0
@@ -137,7 +137,7 @@ def test_an_incremental_answer_may_leave_out_but_not_add() -> None:
 
 
 def test_topics_without_id_are_named() -> None:
-    session = FetchSession(1)
+    session = FetchSessionHandler(1)
     plan = session.build({A: at(0, Uuid.ZERO)})
     assert not plan.can_use_topic_ids
     assert session.handle_response(answer(A), 12)
@@ -153,8 +153,8 @@ def test_closing_says_so() -> None:
 
 @given(st.lists(st.dictionaries(st.sampled_from([A, B, C]), st.integers(0, 3)), min_size=1, max_size=10))
 def test_what_the_broker_knows_is_what_is_wanted(steps: list[dict[TopicPartition, int]]) -> None:
-    session = FetchSession(1)
-    known: dict[TopicPartition, Wanted] = {}
+    session = FetchSessionHandler(1)
+    known: dict[TopicPartition, PartitionToFetch] = {}
     for step in steps:
         wanted = {partition: at(offset) for partition, offset in step.items()}
         plan: FetchPlan = session.build(wanted)

@@ -19,8 +19,8 @@ from barnabas.client.consumer.assignors.protocol import (
 from barnabas.client.consumer.config import consumer_config
 from barnabas.client.consumer.membership.classic_exchange import ClassicExchange
 from barnabas.client.consumer.membership.classic_leader import Leader
-from barnabas.client.consumer.membership.classic_member import ClassicMember, Generation, Heard, MemberState
-from barnabas.client.consumer.membership.coordinator import Coordinator
+from barnabas.client.consumer.membership.classic_member import ClassicHeartbeatResult, ClassicMember, ClassicMemberState, Generation
+from barnabas.client.consumer.membership.coordinator import CoordinatorRequestManager
 from barnabas.client.consumer.membership.group_metrics import GroupMetrics
 from barnabas.client.consumer.membership.metadata_watch import MetadataWatch
 from barnabas.client.consumer.offsets.offset_reset import LATEST
@@ -95,7 +95,7 @@ class Rig:
         self.watch = watch
         self.exchange = ClassicExchange(
             config,
-            cast("Coordinator", self.coordinator),
+            cast("CoordinatorRequestManager", self.coordinator),
             self.member,
             self.leader,
             self.subscriptions,
@@ -150,7 +150,7 @@ def synced(code: int = 0, protocol: str | None = "range") -> SyncGroupResponse:
 def test_a_follower_joins_and_is_given_its_assignment() -> None:
     rig = Rig(joined(), synced())
     assert deserialize_assignment(rig.join()) == GIVEN
-    assert (rig.member.state, rig.member.generation, rig.told_joined) == (MemberState.STABLE, Generation(3, "me", "range"), 1)
+    assert (rig.member.state, rig.member.generation, rig.told_joined) == (ClassicMemberState.STABLE, Generation(3, "me", "range"), 1)
 
 
 def test_a_join_tells_subscription_assignors_and_why() -> None:
@@ -271,7 +271,7 @@ def test_an_assignor_that_this_member_does_not_have_is_refused() -> None:
 def test_a_heartbeat_is_sent_in_the_present_generation() -> None:
     rig = Rig(joined(), synced(), HeartbeatResponse())
     rig.join()
-    assert run(rig.exchange.heartbeat) == (Heard.LIVES, None)
+    assert run(rig.exchange.heartbeat) == (ClassicHeartbeatResult.LIVES, None)
     request = rig.coordinator.sent[2]
     assert isinstance(request, HeartbeatRequest)
     assert (request.generation_id, request.member_id) == (3, "me")
@@ -280,7 +280,7 @@ def test_a_heartbeat_is_sent_in_the_present_generation() -> None:
 def test_a_heartbeat_without_an_answer_is_tried_again() -> None:
     rig = Rig(joined(), synced(), Disconnected("gone"))
     rig.join()
-    assert run(rig.exchange.heartbeat)[0] is Heard.FAILED
+    assert run(rig.exchange.heartbeat)[0] is ClassicHeartbeatResult.FAILED
 
 
 @pytest.mark.parametrize(("version", "named"), [(2, ("me", [])), (5, ("", ["me"]))])

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.client.consumer.membership.classic_member import STATES_BEFORE, ClassicMember, Generation, Heard, MemberState, Unjoined
+from barnabas.client.consumer.membership.classic_member import (
+    STATES_BEFORE,
+    ClassicHeartbeatResult,
+    ClassicMember,
+    ClassicMemberState,
+    Generation,
+    Unjoined,
+)
 from barnabas.client.consumer.offsets.offset_messages import Identity
 from barnabas.client.errors import (
     CommitFailed,
@@ -55,12 +62,12 @@ def rejoining() -> ClassicMember:
 
 def test_a_new_member_has_to_join() -> None:
     one = member()
-    assert (one.state, one.rejoin_needed, one.owns_nothing) == (MemberState.UNJOINED, True, True)
+    assert (one.state, one.rejoin_needed, one.owns_nothing) == (ClassicMemberState.UNJOINED, True, True)
 
 
 def test_a_member_that_has_synced_need_not_join_again() -> None:
     one = stable()
-    assert (one.state, one.rejoin_needed, one.rejoin_reason, one.generation) == (MemberState.STABLE, False, "", FIRST)
+    assert (one.state, one.rejoin_needed, one.rejoin_reason, one.generation) == (ClassicMemberState.STABLE, False, "", FIRST)
 
 
 def test_a_member_that_left_while_joining_does_not_sync() -> None:
@@ -89,12 +96,12 @@ def test_another_protocol_than_the_one_joined_is_refused() -> None:
 def test_leaving_forgets_the_member_id() -> None:
     one = stable()
     one.left()
-    assert (one.state, one.generation, one.rejoin_needed) == (MemberState.UNJOINED, Generation(), True)
+    assert (one.state, one.generation, one.rejoin_needed) == (ClassicMemberState.UNJOINED, Generation(), True)
 
 
-@pytest.mark.parametrize("before", MemberState)
-@pytest.mark.parametrize("after", MemberState)
-def test_only_the_states_in_the_table_follow_each_other(before: MemberState, after: MemberState) -> None:
+@pytest.mark.parametrize("before", ClassicMemberState)
+@pytest.mark.parametrize("after", ClassicMemberState)
+def test_only_the_states_in_the_table_follow_each_other(before: ClassicMemberState, after: ClassicMemberState) -> None:
     one = member()
     one.state = before
     if before in STATES_BEFORE[after]:
@@ -117,7 +124,7 @@ def test_the_id_that_the_coordinator_gives_is_joined_with() -> None:
 def test_an_unknown_member_forgets_its_id() -> None:
     one = rejoining()
     one.join_refused(UnknownMemberId(), FIRST, "")
-    assert (one.generation, one.state) == (Generation(), MemberState.UNJOINED)
+    assert (one.generation, one.state) == (Generation(), ClassicMemberState.UNJOINED)
 
 
 def test_an_answer_to_an_earlier_generation_changes_nothing() -> None:
@@ -156,7 +163,7 @@ def test_an_illegal_generation_keeps_the_member_id() -> None:
     one = joining()
     one.joined(FIRST)
     one.sync_refused(IllegalGeneration(), FIRST)
-    assert (one.generation, one.state) == (Generation(member_id="me"), MemberState.UNJOINED)
+    assert (one.generation, one.state) == (Generation(member_id="me"), ClassicMemberState.UNJOINED)
 
 
 def test_a_rebalance_during_a_sync_keeps_everything() -> None:
@@ -171,7 +178,7 @@ def test_a_rebalance_during_a_sync_keeps_everything() -> None:
 
 def test_a_rebalance_is_heard_of_and_the_member_lives() -> None:
     one = stable()
-    assert one.heartbeat_refused(RebalanceInProgress(), FIRST) is Heard.LIVES
+    assert one.heartbeat_refused(RebalanceInProgress(), FIRST) is ClassicHeartbeatResult.LIVES
     assert (one.rejoin_needed, one.rejoin_reason) == (True, "group is already rebalancing")
 
 
@@ -179,32 +186,32 @@ def test_a_rebalance_is_no_news_to_one_who_is_in_it() -> None:
     one = joining()
     one.joined(FIRST)
     one.rejoin_needed = False
-    assert one.heartbeat_refused(RebalanceInProgress(), FIRST) is Heard.LIVES
+    assert one.heartbeat_refused(RebalanceInProgress(), FIRST) is ClassicHeartbeatResult.LIVES
     assert not one.rejoin_needed
 
 
 @pytest.mark.parametrize(
     ("error", "heard", "member_id"),
     [
-        (IllegalGeneration(), Heard.FAILED, "me"),
-        (UnknownMemberId(), Heard.FAILED, ""),
-        (FencedInstanceId(), Heard.FATAL, ""),
+        (IllegalGeneration(), ClassicHeartbeatResult.FAILED, "me"),
+        (UnknownMemberId(), ClassicHeartbeatResult.FAILED, ""),
+        (FencedInstanceId(), ClassicHeartbeatResult.FATAL, ""),
     ],
 )
-def test_a_member_that_is_not_known_any_more_is_out(error: KafkaError, heard: Heard, member_id: str) -> None:
+def test_a_member_that_is_not_known_any_more_is_out(error: KafkaError, heard: ClassicHeartbeatResult, member_id: str) -> None:
     one = stable()
     assert one.heartbeat_refused(error, FIRST) is heard
-    assert (one.state, one.generation.member_id, one.needs_prepare) == (MemberState.UNJOINED, member_id, True)
+    assert (one.state, one.generation.member_id, one.needs_prepare) == (ClassicMemberState.UNJOINED, member_id, True)
 
 
 def test_a_late_heartbeat_of_an_earlier_generation_is_ignored() -> None:
     one = stable()
-    assert one.heartbeat_refused(UnknownMemberId(), Generation(0, "me", "range")) is Heard.LIVES
-    assert one.state is MemberState.STABLE
+    assert one.heartbeat_refused(UnknownMemberId(), Generation(0, "me", "range")) is ClassicHeartbeatResult.LIVES
+    assert one.state is ClassicMemberState.STABLE
 
 
 def test_only_the_application_can_settle_that_it_may_not() -> None:
-    assert stable().heartbeat_refused(GroupAuthorization(), FIRST) is Heard.FATAL
+    assert stable().heartbeat_refused(GroupAuthorization(), FIRST) is ClassicHeartbeatResult.FATAL
 
 
 # Commits
@@ -228,7 +235,7 @@ def test_a_member_that_is_out_cannot_commit() -> None:
 def test_a_commit_after_the_group_has_moved_on_fails_for_good(error: KafkaError, member_id: str) -> None:
     one = stable()
     assert isinstance(one.commit_refused(error, SENT), CommitFailed)
-    assert (one.state, one.generation.member_id) == (MemberState.UNJOINED, member_id)
+    assert (one.state, one.generation.member_id) == (ClassicMemberState.UNJOINED, member_id)
 
 
 def test_a_commit_of_before_a_rebalance_may_be_tried_again_after_it() -> None:

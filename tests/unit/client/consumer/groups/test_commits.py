@@ -10,11 +10,11 @@ import pytest
 
 from barnabas.client.clock import SystemClock
 from barnabas.client.consumer.interceptors import ConsumerInterceptor, ConsumerInterceptors
-from barnabas.client.consumer.membership.coordinator import Coordinator, start
+from barnabas.client.consumer.membership.coordinator import CoordinatorRequestManager, start
 from barnabas.client.consumer.membership.group_metrics import CommitMetrics
 from barnabas.client.consumer.offsets.commits import Commits, CommitSettings
 from barnabas.client.consumer.offsets.offset_and_metadata import OffsetAndMetadata
-from barnabas.client.consumer.offsets.offset_messages import NOBODY, Identity
+from barnabas.client.consumer.offsets.offset_messages import NO_MEMBER, Identity
 from barnabas.client.consumer.offsets.offset_reset import LATEST
 from barnabas.client.consumer.offsets.subscription_state import SubscriptionState
 from barnabas.client.errors import (
@@ -119,7 +119,7 @@ class Member:
         return error
 
     def fetch_identity(self) -> Identity:
-        return NOBODY
+        return NO_MEMBER
 
 
 def committed(code: int = 0) -> OffsetCommitResponse:
@@ -145,7 +145,7 @@ class Rig:
         self.told: list[tuple[int, Exception | None]] = []
         self.commits = Commits(
             CommitSettings("g", auto_commit, 0, 1),
-            cast("Coordinator", self.coordinator),
+            cast("CoordinatorRequestManager", self.coordinator),
             self.subscriptions,
             self.member,
             clock=CLOCK,

@@ -7,12 +7,12 @@ import pytest
 from barnabas.client.consumer.membership.consumer_member import (
     LEAVE_EPOCH,
     STATES_BEFORE,
+    ConsumerHeartbeatResult,
     ConsumerMember,
-    Heard,
+    ConsumerMemberState,
     LocalAssignment,
-    MemberState,
 )
-from barnabas.client.consumer.offsets.offset_messages import NOBODY, Identity
+from barnabas.client.consumer.offsets.offset_messages import NO_MEMBER, Identity
 from barnabas.client.consumer.offsets.offset_reset import LATEST
 from barnabas.client.consumer.offsets.subscription_state import SubscriptionPattern, SubscriptionState
 from barnabas.client.errors import (
@@ -140,15 +140,15 @@ def test_after_a_failure_everything_is_told_again() -> None:
 
 def test_a_target_is_reconciled() -> None:
     one = reconciling()
-    assert (one.state, one.epoch, one.target) == (MemberState.RECONCILING, 1, LocalAssignment(0, {T1: frozenset({0, 1})}))
+    assert (one.state, one.epoch, one.target) == (ConsumerMemberState.RECONCILING, 1, LocalAssignment(0, {T1: frozenset({0, 1})}))
 
 
 def test_what_was_reached_is_acknowledged_and_then_stable() -> None:
     one = reconciling()
     one.acknowledge(one.target)
-    assert (one.state, one.has_news) == (MemberState.ACKNOWLEDGING, True)
+    assert (one.state, one.has_news) == (ConsumerMemberState.ACKNOWLEDGING, True)
     one.request()
-    assert (one.state, one.is_reconciled) == (MemberState.STABLE, True)
+    assert (one.state, one.is_reconciled) == (ConsumerMemberState.STABLE, True)
 
 
 def test_a_target_that_came_meanwhile_is_next() -> None:
@@ -157,19 +157,19 @@ def test_a_target_that_came_meanwhile_is_next() -> None:
     one.answered(answer(2, {T1: [0]}))
     one.acknowledge(reached)
     one.request()
-    assert (one.state, one.target.epoch) == (MemberState.RECONCILING, 1)
+    assert (one.state, one.target.epoch) == (ConsumerMemberState.RECONCILING, 1)
 
 
 def test_a_target_that_is_told_again_changes_nothing() -> None:
     one = stable()
     one.answered(answer(1, {T1: [0, 1]}))
-    assert one.state is MemberState.STABLE
+    assert one.state is ConsumerMemberState.STABLE
 
 
 def test_a_target_of_nothing_is_a_target() -> None:
     one = stable()
     one.answered(answer(2, {}))
-    assert one.state is MemberState.RECONCILING
+    assert one.state is ConsumerMemberState.RECONCILING
 
 
 def test_an_answer_that_comes_after_leaving_is_ignored() -> None:
@@ -178,7 +178,7 @@ def test_an_answer_that_comes_after_leaving_is_ignored() -> None:
     one.begin_leaving(LEAVE_EPOCH)
     one.left()
     one.answered(answer(7, {T2: [0]}))
-    assert (one.epoch, one.state) == (LEAVE_EPOCH, MemberState.UNSUBSCRIBED)
+    assert (one.epoch, one.state) == (LEAVE_EPOCH, ConsumerMemberState.UNSUBSCRIBED)
 
 
 # Refusals
@@ -187,8 +187,8 @@ def test_an_answer_that_comes_after_leaving_is_ignored() -> None:
 @pytest.mark.parametrize("error", [FencedMemberEpoch(), UnknownMemberId()])
 def test_a_fenced_member_lets_go_and_joins_with_epoch_0(error: KafkaError) -> None:
     one = stable()
-    assert one.refused(error)[0] is Heard.FENCED
-    assert (one.state, one.skips_heartbeats) == (MemberState.FENCED, True)
+    assert one.refused(error)[0] is ConsumerHeartbeatResult.FENCED
+    assert (one.state, one.skips_heartbeats) == (ConsumerMemberState.FENCED, True)
     one.released()
     one.join()
     assert (one.request().member_epoch, one.member_id, one.current) == (0, "me", LocalAssignment())
@@ -198,18 +198,18 @@ def test_a_member_that_is_fenced_while_it_leaves_has_left() -> None:
     one = stable()
     one.prepare_leaving()
     one.refused(UnknownMemberId())
-    assert one.state is MemberState.UNSUBSCRIBED
+    assert one.state is ConsumerMemberState.UNSUBSCRIBED
 
 
 @pytest.mark.parametrize("error", [NotCoordinator(), CoordinatorNotAvailable()])
 def test_another_coordinator_is_looked_for(error: KafkaError) -> None:
     one = stable()
-    assert (one.refused(error)[0], one.state) == (Heard.ELSEWHERE, MemberState.STABLE)
+    assert (one.refused(error)[0], one.state) == (ConsumerHeartbeatResult.ELSEWHERE, ConsumerMemberState.STABLE)
 
 
 def test_a_coordinator_that_loads_is_waited_for() -> None:
     one = stable()
-    assert (one.refused(CoordinatorLoadInProgress())[0], one.state) == (Heard.FAILED, MemberState.STABLE)
+    assert (one.refused(CoordinatorLoadInProgress())[0], one.state) == (ConsumerHeartbeatResult.FAILED, ConsumerMemberState.STABLE)
 
 
 @pytest.mark.parametrize(
@@ -217,8 +217,8 @@ def test_a_coordinator_that_loads_is_waited_for() -> None:
 )
 def test_what_the_member_cannot_settle_ends_it(error: KafkaError) -> None:
     one = member()
-    assert one.refused(error) == (Heard.FATAL, error)
-    assert (one.state, one.skips_heartbeats) == (MemberState.FATAL, True)
+    assert one.refused(error) == (ConsumerHeartbeatResult.FATAL, error)
+    assert (one.state, one.skips_heartbeats) == (ConsumerMemberState.FATAL, True)
 
 
 def test_a_group_that_one_may_not_join_is_named() -> None:
@@ -244,7 +244,7 @@ def test_a_member_that_was_put_out_cannot_commit() -> None:
     one.refused(FencedMemberEpoch())
     with pytest.raises(CommitFailed):
         one.commit_identity()
-    assert one.fetch_identity() == NOBODY
+    assert one.fetch_identity() == NO_MEMBER
 
 
 def test_a_commit_of_an_unknown_member_fails_for_good() -> None:
@@ -255,9 +255,9 @@ def test_a_commit_in_an_old_epoch_may_be_tried_again() -> None:
     assert isinstance(stable().commit_refused(StaleMemberEpoch()), StaleMemberEpoch)
 
 
-@pytest.mark.parametrize("before", MemberState)
-@pytest.mark.parametrize("after", MemberState)
-def test_only_the_states_in_the_table_follow_each_other(before: MemberState, after: MemberState) -> None:
+@pytest.mark.parametrize("before", ConsumerMemberState)
+@pytest.mark.parametrize("after", ConsumerMemberState)
+def test_only_the_states_in_the_table_follow_each_other(before: ConsumerMemberState, after: ConsumerMemberState) -> None:
     one = member()
     one.state = before
     if before is after or before in STATES_BEFORE[after]:

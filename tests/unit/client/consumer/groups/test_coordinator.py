@@ -10,7 +10,7 @@ import pytest
 
 from barnabas.client.clock import SystemClock
 from barnabas.client.cluster import Node
-from barnabas.client.consumer.membership.coordinator import Coordinator
+from barnabas.client.consumer.membership.coordinator import CoordinatorRequestManager
 from barnabas.client.errors import (
     CoordinatorNotAvailable,
     Disconnected,
@@ -90,8 +90,10 @@ class Network:
         return self.answer
 
 
-def coordinator(network: Network, backoff_ms: int = 1) -> Coordinator:
-    return Coordinator(cast("NetworkClient", network), "g", clock=CLOCK, backoff=ExponentialBackoff(backoff_ms, backoff_ms * 2, jitter=0.0))
+def coordinator(network: Network, backoff_ms: int = 1) -> CoordinatorRequestManager:
+    return CoordinatorRequestManager(
+        cast("NetworkClient", network), "g", clock=CLOCK, backoff=ExponentialBackoff(backoff_ms, backoff_ms * 2, jitter=0.0)
+    )
 
 
 def run(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
@@ -105,7 +107,7 @@ def in_ms(delay: int) -> int:
     return CLOCK.monotonic_ms() + delay
 
 
-def send(one: Coordinator) -> Coroutine[Any, Any, HeartbeatResponse]:
+def send(one: CoordinatorRequestManager) -> Coroutine[Any, Any, HeartbeatResponse]:
     return one.send(HeartbeatRequest, lambda version: HeartbeatRequest(), HeartbeatResponse)
 
 

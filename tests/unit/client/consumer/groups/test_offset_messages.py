@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from barnabas.client.consumer.offsets.offset_and_metadata import OffsetAndMetadata
-from barnabas.client.consumer.offsets.offset_messages import NOBODY, Identity, commit_request, committed_offsets, fetch_request
+from barnabas.client.consumer.offsets.offset_messages import NO_MEMBER, Identity, commit_request, committed_offsets, fetch_request
 from barnabas.protocol.messages.offset_commit_request import OffsetCommitRequest
 from barnabas.protocol.messages.offset_fetch_request import OffsetFetchRequest
 from barnabas.protocol.messages.offset_fetch_response import OffsetFetchResponse, OffsetFetchResponsePartition, OffsetFetchResponseTopic
@@ -35,9 +35,9 @@ def test_a_commit_can_be_written_in_every_version(version: int) -> None:
 def test_topics_have_ids_instead_of_names_from_version_10_on() -> None:
     ids = {"t": Uuid.random(Random(1)), "u": Uuid.random(Random(2))}
     offsets = {P: OffsetAndMetadata(5), Q: OffsetAndMetadata(6)}
-    assert [topic.topic_id for topic in commit_request("g", NOBODY, offsets, 10, ids).topics] == [ids["t"], ids["u"]]
-    assert [topic.topic_id for topic in fetch_request("g", NOBODY, [P, Q], 10, ids).groups[0].topics or ()] == [ids["t"], ids["u"]]
-    assert [topic.name for topic in commit_request("g", NOBODY, offsets, 9, ids).topics] == ["t", "u"]
+    assert [topic.topic_id for topic in commit_request("g", NO_MEMBER, offsets, 10, ids).topics] == [ids["t"], ids["u"]]
+    assert [topic.topic_id for topic in fetch_request("g", NO_MEMBER, [P, Q], 10, ids).groups[0].topics or ()] == [ids["t"], ids["u"]]
+    assert [topic.name for topic in commit_request("g", NO_MEMBER, offsets, 9, ids).topics] == ["t", "u"]
 
 
 @pytest.mark.parametrize("version", range(1, 10))
@@ -56,7 +56,7 @@ def test_a_member_tells_its_epoch_when_it_fetches() -> None:
 
 
 def test_nobody_in_particular_tells_none() -> None:
-    (group,) = fetch_request("g", NOBODY, [P], 9).groups
+    (group,) = fetch_request("g", NO_MEMBER, [P], 9).groups
     assert (group.member_id, group.member_epoch) == (None, -1)
 
 

@@ -14,7 +14,7 @@ from barnabas.client.consumer.offsets.partition_state import (
     FETCH_STATES_WITH_POSITION,
     FetchPosition,
     FetchState,
-    PartitionState,
+    TopicPartitionState,
 )
 from barnabas.client.consumer.offsets.subscription_state import SubscriptionPattern, SubscriptionState, SubscriptionType
 from barnabas.client.errors import IllegalArgument, IllegalState, NoOffsetForPartition
@@ -160,8 +160,8 @@ def test_what_is_not_assigned_has_no_state(state: SubscriptionState) -> None:
             call(P0)
 
 
-def in_state(wanted: FetchState) -> PartitionState:
-    partition = PartitionState()
+def in_state(wanted: FetchState) -> TopicPartitionState:
+    partition = TopicPartitionState()
     if wanted is FetchState.FETCHING:
         partition.seek_validated(FetchPosition(1))
     elif wanted is FetchState.AWAIT_RESET:

@@ -34,7 +34,7 @@ from barnabas.client.producer.transactions.transaction_requests import (
     TransactionRequest,
     TransactionResult,
 )
-from barnabas.client.producer.transactions.transaction_states import PREVIOUS, State
+from barnabas.client.producer.transactions.transaction_states import PREVIOUS, TransactionManagerState
 from barnabas.errors import InvalidRecord, KafkaError, RecordTooLarge
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.add_offsets_to_txn_response import AddOffsetsToTxnResponse
@@ -65,7 +65,7 @@ def ready(version: int = 2, bumps_epoch: bool = True) -> TransactionManager:
     result = manager.initialize()
     answered(manager, InitProducerIdResponse(producer_id=7, producer_epoch=0))
     result.wait(0)
-    assert manager.state is State.READY
+    assert manager.state is TransactionManagerState.READY
     return manager
 
 
@@ -95,8 +95,8 @@ def sent_batch(manager: TransactionManager, count: int = 1) -> ProducerBatch:
     return batch
 
 
-@pytest.mark.parametrize(("source", "target"), list(itertools.product(State, State)))
-def test_every_transition_is_allowed_or_refused_as_the_table_says(source: State, target: State) -> None:
+@pytest.mark.parametrize(("source", "target"), list(itertools.product(TransactionManagerState, TransactionManagerState)))
+def test_every_transition_is_allowed_or_refused_as_the_table_says(source: TransactionManagerState, target: TransactionManagerState) -> None:
     manager = TransactionManager("x")
     manager.state = source
     if source in PREVIOUS[target]:
@@ -202,7 +202,7 @@ def test_a_transaction_without_records_ends_without_a_request() -> None:
     result = manager.begin_commit()
     assert manager.next_request(False, 0) is None
     result.wait(0)
-    assert manager.state is State.READY
+    assert manager.state is TransactionManagerState.READY
 
 
 def test_under_version_2_each_transaction_has_its_epoch() -> None:
@@ -211,7 +211,7 @@ def test_under_version_2_each_transaction_has_its_epoch() -> None:
     result = manager.begin_commit()
     answered(manager, EndTxnResponse(producer_id=7, producer_epoch=1))
     result.wait(0)
-    assert (manager.state, manager.identity.producer) == (State.READY, ProducerIdAndEpoch(7, 1))
+    assert (manager.state, manager.identity.producer) == (TransactionManagerState.READY, ProducerIdAndEpoch(7, 1))
 
 
 def test_under_version_1_epoch_and_sequences_stay() -> None:
@@ -245,7 +245,7 @@ def test_a_cluster_that_moves_to_version_2_gives_another_epoch_with_the_end_of_t
     assert bump.current == ProducerIdAndEpoch(7, 0)
     bump.handle(InitProducerIdResponse(producer_id=7, producer_epoch=1))
     result.wait(0)
-    assert (manager.state, manager.is_version_2, manager.identity.producer.epoch) == (State.READY, True, 1)
+    assert (manager.state, manager.is_version_2, manager.identity.producer.epoch) == (TransactionManagerState.READY, True, 1)
 
 
 def test_a_call_that_timed_out_can_be_made_again_and_only_it() -> None:
@@ -417,7 +417,7 @@ def test_under_version_1_an_abort_after_an_error_asks_for_another_epoch() -> Non
     manager.batch_failed(batch, InvalidRecord("bad"), True)
     result = manager.begin_abort()
     answered(manager, EndTxnResponse())
-    assert manager.state is State.INITIALIZING
+    assert manager.state is TransactionManagerState.INITIALIZING
     bump = answered(manager, InitProducerIdResponse(producer_id=7, producer_epoch=1))
     assert isinstance(bump, InitProducerId)
     result.wait(0)

@@ -1,4 +1,4 @@
-"""The settings of the controller, taken from those of the broker."""
+"""Builds the controller's config from the broker's config."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from barnabas.controller.config import ControllerConfig
 
 
 def controller_config(config: BrokerConfig, is_clustered: bool) -> ControllerConfig:
-    """A broker that is alone leads everything: there is nothing to give back to others."""
+    """A broker without a cluster leads every partition, so it needs no leader rebalance."""
     return ControllerConfig(
         config.inter_broker_listener_name,
         config.flag("delete.topic.enable"),

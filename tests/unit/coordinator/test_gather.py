@@ -4,7 +4,7 @@ from itertools import permutations
 
 import pytest
 
-from barnabas.broker.requests.gather import Gather
+from barnabas.coordinator.gather import Gather
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))

@@ -1,7 +1,7 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
-"""The results of several questions, of which each is answered by a callback: at once or later, in any order.
+"""Collects the results of several calls that each answer by a callback, at once or later, in any order.
 
-For handlers of requests that ask for many things, each of which may have to wait by itself.
+Used where one request names many groups, transactions or partitions, each of which may have to wait by itself.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ R = TypeVar("R")
 
 
 class Gather(Generic[R]):
-    """Collects one result per place, and passes them on, in order, when all are there and all were asked for."""
+    """Collects one result per slot. Passes them to `on_all` in the order of the slots, once all are there and `all_asked` was called."""
 
     __slots__ = ("_missing", "_on_all", "_results")
 
     def __init__(self, count: int, on_all: Callable[[list[R]], None]) -> None:
         self._results: dict[int, R] = {}
-        self._missing = count + 1  # one for `all_asked`, so that nothing is passed on before
+        self._missing = count + 1  # one for `all_asked`, so that `on_all` is not called before all calls were made
         self._on_all = on_all
 
     def slot(self, index: int) -> Callable[[R], None]:

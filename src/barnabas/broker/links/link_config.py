@@ -1,4 +1,4 @@
-"""How this broker secures its connections to the others: the settings of its inter-broker listener as those of a client."""
+"""The client settings that secure connections to other brokers, from the settings of the inter-broker listener."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _TLS: Final = (
 )
 
 
-def link_settings(config: BrokerConfig) -> dict[str, object]:
+def link_config(config: BrokerConfig) -> dict[str, object]:
     name = config.inter_broker_listener_name
-    endpoint = next((each for each in config.broker_listeners if each.listener_name == name), None)
+    endpoint = next((listener for listener in config.broker_listeners if listener.listener_name == name), None)
     if endpoint is None or not endpoint.security_protocol.uses_tls:
         return {}
-    given = {key: config.for_listener(name, key) for key in _TLS}
-    return {"security.protocol": "SSL", **{key: value for key, value in given.items() if value is not None}}
+    settings = {key: config.for_listener(name, key) for key in _TLS}
+    return {"security.protocol": "SSL", **{key: value for key, value in settings.items() if value is not None}}

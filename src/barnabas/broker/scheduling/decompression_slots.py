@@ -1,7 +1,7 @@
-"""Which batch is opened next, where few are opened at the same time: addresses take turns, and so do the connections of one address.
+"""Bounds how many batches are decompressed at the same time. Client addresses take turns, and so do the connections of one address.
 
-A client that sends batches which take long to open, on however many connections, delays those of another address by one. The batches of
-one connection are opened in the order in which it asked.
+A client that sends batches which take long to decompress, on however many connections, delays those of another address by one batch. The
+batches of one connection are decompressed in their order.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 
-class Openings:
-    """`at_once` batches are open at the same time."""
+class DecompressionSlots:
+    """At most `at_once` batches are decompressed at the same time."""
 
     def __init__(self, at_once: int) -> None:
-        self._free = at_once  # more than 0 only while nobody waits
-        self._waiting: dict[str, dict[str, deque[asyncio.Future[None]]]] = {}  # by address and by connection, the next ones first
+        self._free = at_once  # more than 0 only while none waits
+        self._waiting: dict[str, dict[str, deque[asyncio.Future[None]]]] = {}  # by address and by connection, the next turn first
 
     @asynccontextmanager
     async def turn_of(self, address: str, connection: str) -> AsyncIterator[None]:
-        """The batch may be opened inside."""
+        """A context in which one batch may be decompressed."""
         await self._enter(address, connection)
         try:
             yield
@@ -37,15 +37,15 @@ class Openings:
         try:
             await future
         except asyncio.CancelledError:
-            if not future.cancelled():  # the turn came in the same iteration of the loop
+            if not future.cancelled():  # the turn was given in the same iteration of the loop
                 self._leave(address, connection)
             raise
 
     def _leave(self, address: str, connection: str) -> None:
-        self._move_back(address, connection)  # behind those that came meanwhile
+        self._move_back(address, connection)  # behind those that began to wait since
         while self._waiting:
             future = self._pop()
-            if not future.done():  # cancelled, with its task
+            if not future.done():  # a done one was cancelled with its task
                 future.set_result(None)
                 return
         self._free += 1

@@ -1,4 +1,4 @@
-"""The settings of log management, taken from those of the broker."""
+"""Builds the config of the log manager and of the log cleaner from the broker's config."""
 
 from __future__ import annotations
 

@@ -6,20 +6,20 @@ import asyncio
 
 import pytest
 
-from barnabas.broker.scheduling.openings import Openings
+from barnabas.broker.scheduling.decompression_slots import DecompressionSlots
 
 
 class Opened:
     """Batches that were opened, in their order. Opening one takes an iteration of the loop."""
 
     def __init__(self, at_once: int = 1) -> None:
-        self.openings = Openings(at_once)
+        self.slots = DecompressionSlots(at_once)
         self.names: list[str] = []
         self.at_once = 0
         self.at_once_max = 0
 
     async def open(self, name: str, address: str, connection: str) -> None:
-        async with self.openings.turn_of(address, connection):
+        async with self.slots.turn_of(address, connection):
             self.names.append(name)
             self.at_once += 1
             self.at_once_max = max(self.at_once_max, self.at_once)
@@ -65,7 +65,7 @@ def test_no_more_are_open_than_may_be(at_once: int) -> None:
 def test_who_does_not_wait_any_more_gets_no_turn_and_keeps_none() -> None:
     async def run() -> None:
         opened = Opened()
-        async with opened.openings.turn_of("10.0.0.1", "first"):
+        async with opened.slots.turn_of("10.0.0.1", "first"):
             asked = [opened.begin(name, "10.0.0.1", name) for name in "abc"]
             await asyncio.sleep(0)
             asked[0].cancel()  # while it waits
