@@ -326,7 +326,7 @@ class AsyncConsumer(Generic[K, V]):
         return self._core.metadata.failures.last()
 
     def metrics(self) -> dict[MetricName, Metric]:
-        """The metrics of this consumer, by name. `metric.value()` measures at the time of the call."""
+        """The metrics of this consumer, by name. `metric.metric_value()` measures at the time of the call."""
         return self._core.metrics.all()
 
     def register_metric_for_subscription(self, metric: Metric) -> None:

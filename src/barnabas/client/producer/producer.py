@@ -175,7 +175,7 @@ class Producer(Generic[K, V]):
         return self._core.metadata.failures.last()
 
     def metrics(self) -> dict[MetricName, Metric]:
-        """The metrics of this producer, by name. `metric.value()` measures at the time of the call."""
+        """The metrics of this producer, by name. `metric.metric_value()` measures at the time of the call."""
         return self._core.metrics.all()
 
     def register_metric_for_subscription(self, metric: Metric) -> None:
