@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from typing import Any
 
 import pytest
@@ -13,10 +14,12 @@ from barnabas.protocol.messages.produce_request import PartitionProduceData, Pro
 from barnabas.protocol.slices import Records
 from barnabas.records.builder import build
 from barnabas.records.reader import records_of
+from barnabas.simulation.checkers import EnoughReplicas
 from barnabas.simulation.client import SimulatedConnection
 from barnabas.simulation.cluster import PORT, SimulatedCluster
 from barnabas.storage.log import log as storage_log
 from barnabas.storage.log.fetch import read_segments
+from barnabas.topic_partition import TopicPartition
 
 TOPIC = "t"
 
@@ -184,3 +187,16 @@ def test_one_seed_is_one_history_of_a_broker() -> None:
 
     assert history(3) == history(3)
     assert history(3) != history(4)
+
+
+def test_the_end_of_a_log_in_a_failed_directory_is_read_from_its_disk() -> None:
+    cluster = started()
+    in_client(cluster, write_ten)
+    broker = cluster.brokers[1]
+    assert broker.broker is not None
+    broker.broker.replica_manager.log_manager.disk_failed("/data", "Error while testing", OSError(errno.ENOSPC, "No space left on device"))
+    checker = EnoughReplicas(cluster, min_insync_replicas=1)
+    checker.acknowledged(TopicPartition(TOPIC, 0), 9)
+    assert checker.wrong == []
+    checker.acknowledged(TopicPartition(TOPIC, 0), 10)
+    assert checker.wrong == ["offset 10 of t-0 was acknowledged when only [] had it"]

@@ -129,7 +129,10 @@ class EnoughReplicas:
 
     def _end(self, broker: SimulatedBroker, partition: TopicPartition) -> int:
         log = log_of(broker, partition)
-        return broker.held.get(partition, 0) if log is None else log.log_end_offset
+        if log is not None:
+            return log.log_end_offset
+        held = broker.held.get(partition)
+        return broker.end_on_disk(partition) if held is None else held
 
 
 def all_know_the_same(cluster: SimulatedCluster) -> list[str]:

@@ -17,6 +17,7 @@ from barnabas.broker.clock import Clock
 from barnabas.broker.config import BrokerConfig
 from barnabas.broker.environment import Environment
 from barnabas.broker.server.server import BrokerServer
+from barnabas.layout.log_end import read_log_end_offset
 from barnabas.metadata import paths
 from barnabas.metadata.local import LocalSession, LocalTree
 from barnabas.metadata.tree import Delete, GetChildren, GetData, R_co, TreeRequest
@@ -162,6 +163,11 @@ class SimulatedBroker:
             self.kill()
         elif self.process is process:
             self._end(process)
+
+    def end_on_disk(self, partition: TopicPartition) -> int:
+        """The end of a log that the broker does not serve, because its log directory has failed or the machine has lost power."""
+        directory = f"{LOG_DIR}/{partition}"
+        return read_log_end_offset(self.files, directory) if self.files.exists(directory) else 0
 
     def kill(self) -> None:
         """Ends the process as SIGKILL does."""
