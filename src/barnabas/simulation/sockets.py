@@ -39,7 +39,7 @@ class SimulatedSocket:
         self._peer: SimulatedSocket | None = None
         self._lane: Lane | None = None
         self._conversation: Conversation | None = None
-        self._has_asked = False  # whether this is the client's end
+        self._is_client = False  # whether this is the client's end
         self._unattached: list[tuple[Callable[..., None], tuple[Any, ...]]] = []  # messages that arrived before there was a protocol
         self._is_closed = False
 
