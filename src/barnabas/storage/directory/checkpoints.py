@@ -72,7 +72,7 @@ class OffsetCheckpoint:
         """For CheckpointWrite."""
         for topic, _ in offsets:
             if not topic or topic.split() != [topic]:
-                raise ValueError(f"A topic name with white space cannot stand in a checkpoint: {topic!r}")
+                raise ValueError(f"A checkpoint cannot hold a topic name with white space: {topic!r}")
         with self._writing:
             if number > self.last_written:
                 lines = (f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items())

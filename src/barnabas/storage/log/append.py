@@ -24,10 +24,10 @@ UNKNOWN_OFFSET: Final = -1
 
 
 class LogAppend:
-    """One append by a leader: the batches in `data[start:end]`, and who appends them when. The replica manager hands it down to the log.
+    """One append by a leader: the batches in `data[start:end]`, their origin and the time. The replica manager passes it to the log.
 
-    `at_once` bounds the bytes of records that are validated in one call, -1 is no bound. The replica manager uses one object for all
-    partitions of a call, one after the other, because making one is on the path of every append.
+    `at_once` is the most bytes of records that one call validates; -1 means no limit. The replica manager uses one object for all
+    partitions of a call, one after the other, because every append needs one.
     """
 
     __slots__ = ("at_once", "data", "end", "now_ms", "origin", "start", "transaction_version", "verification_guard")
@@ -57,9 +57,9 @@ class LogAppend:
 class LogAppendInfo:
     """The result of an append. For a duplicate these are the offsets of the original.
 
-    `first_offset` is -1 where only decompressing would tell: formats v0 and v1, on a follower. `looked_at` is how many bytes of records the
-    validation has looked at. With `must_flush` the append is acknowledged after the flush that flush.messages has made due. A plain class,
-    because making one is on the path of every append.
+    `first_offset` is -1 where it is known only after decompressing: formats v0 and v1 on a follower. `looked_at` is the number of bytes of
+    records that the validation has read. With `must_flush` the append is acknowledged after the flush that flush.messages requires. A plain
+    class, because every append creates one.
     """
 
     def __init__(

@@ -122,7 +122,7 @@ class _Loader:
         try:
             return LeaderEpochCache(self.files, path), False
         except CorruptCheckpoint as e:
-            _log.error("%s. The leader epochs of %s are read from its batches, and the file is written anew", e, self.request.partition)
+            _log.error("%s. The leader epochs of %s are read from its batches, and the file is written again", e, self.request.partition)
             self.files.remove(path)
             return LeaderEpochCache(self.files, path), True
 

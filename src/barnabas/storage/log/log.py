@@ -300,10 +300,10 @@ class Log:
     # -- appending
 
     def append_as_leader(self, append: LogAppend, leader_epoch: int) -> LogAppendInfo:
-        """Checks the batches of the append, gives them the next offsets and writes them.
+        """Checks the batches of the append, assigns them the next offsets and writes them.
 
-        Raises TakesTurns if more than `append.at_once` bytes of records have to be validated. Then `long_validation` validates them in
-        slices, and `append_validated` appends its outcome.
+        Raises TakesTurns if more than `append.at_once` bytes of records must be validated. The caller then validates them in slices with
+        `long_validation`, and passes the result to `append_validated`.
         """
         self.check_open()
         data, start, stop = append.data, append.start, append.end
@@ -317,11 +317,11 @@ class Log:
         return self._append_as_leader(validated, append)
 
     def long_validation(self, append: LogAppend, leader_epoch: int) -> LongValidation:
-        """The validation of records that TakesTurns was raised for, by the rules of this log."""
+        """The validation in slices of an append for which `append_as_leader` has raised TakesTurns."""
         return LongValidation(append.data, append.start, append.end, append.now_ms, leader_epoch, append.origin, self._rules)
 
     def append_validated(self, validated: Validated, append: LogAppend, leader_epoch: int) -> LogAppendInfo:
-        """Writes the outcome of a long validation at the log end offset of now, which may have moved since the validation began."""
+        """Writes the result of a long validation at the current log end offset, which may have moved since the validation began."""
         self.check_open()
         placed(validated, self._log_end_offset, leader_epoch)
         return self._append_as_leader(validated, append)
@@ -406,7 +406,7 @@ class Log:
         )
 
     def _awaits_flush(self, last_offset: int) -> bool:
-        """Whether flush.messages has made a flush due that an acknowledgement of this offset waits for."""
+        """Whether the acknowledgement of this offset waits for a flush that flush.messages requires."""
         return self.durability.recovery_point <= last_offset < self.acks_wait_below
 
     def _apply(self, updates: ProducerUpdates, segment: Segment) -> None:
