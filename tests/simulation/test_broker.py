@@ -1,4 +1,4 @@
-"""The real broker in a simulated world: it serves, crashes, loses power and comes back; one seed is one history."""
+"""The real broker in a simulated world: it serves, crashes, loses power and restarts. One seed is one history."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Policies such as somebody who runs a cluster may write."""
+"""Examples of policies that an operator may write."""
 
 from __future__ import annotations
 
