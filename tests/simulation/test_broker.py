@@ -1,4 +1,4 @@
-"""The real broker in a simulated world: it serves, crashes, loses power and comes back; one seed is one history."""
+"""The real broker in a simulated world: it serves, crashes, loses power and restarts. One seed is one history."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from barnabas.simulation.client import SimulatedConnection
 from barnabas.simulation.cluster import PORT, SimulatedCluster
 from barnabas.storage.log import log as storage_log
 from barnabas.storage.log.fetch import read_segments
+from barnabas.storage.log_manager import AllLogDirsFailed
 from barnabas.topic_partition import TopicPartition
 
 TOPIC = "t"
@@ -194,7 +195,10 @@ def test_the_end_of_a_log_in_a_failed_directory_is_read_from_its_disk() -> None:
     in_client(cluster, write_ten)
     broker = cluster.brokers[1]
     assert broker.broker is not None
-    broker.broker.replica_manager.log_manager.disk_failed("/data", "Error while testing", OSError(errno.ENOSPC, "No space left on device"))
+    with pytest.raises(AllLogDirsFailed):
+        broker.broker.replica_manager.log_manager.disk_failed(
+            "/data", "Error while testing", OSError(errno.ENOSPC, "No space left on device")
+        )
     checker = EnoughReplicas(cluster, min_insync_replicas=1)
     checker.acknowledged(TopicPartition(TOPIC, 0), 9)
     assert checker.wrong == []

@@ -1,4 +1,4 @@
-"""A broker whose broker.id is another's: it is refused, and its directories stay nobody's until it has an id of its own."""
+"""A broker with the broker.id of another broker is rejected, and claims its log directories only once it has an id of its own."""
 
 from __future__ import annotations
 

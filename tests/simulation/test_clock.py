@@ -1,4 +1,4 @@
-"""A machine whose wall clock is wrong, and is set right while the broker runs: what the broker does regularly goes on as before."""
+"""A wrong wall clock that is set while the broker runs does not disturb the broker's periodic work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Three brokers in a simulated world: what clients were told holds through kills, sleep, power losses, bad disks and cut links."""
+"""Three simulated brokers: acknowledged results survive kills, pauses, power losses, bad disks and cut links."""
 
 from __future__ import annotations
 

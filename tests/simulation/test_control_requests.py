@@ -1,4 +1,4 @@
-"""What brokers say to each other, said by somebody else: epochs decide who is heard, and the listener who may speak at all."""
+"""Forged inter-broker requests: epochs decide which are accepted, and only the inter-broker listeners accept them at all."""
 
 from __future__ import annotations
 

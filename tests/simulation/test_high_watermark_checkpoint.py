@@ -1,4 +1,4 @@
-"""The high watermarks that a broker has checkpointed outlast a life of it in which its controller never spoke to it."""
+"""Checkpointed high watermarks survive a run of the broker in which no controller sent it a request."""
 
 from __future__ import annotations
 

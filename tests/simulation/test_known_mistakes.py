@@ -1,4 +1,4 @@
-"""The simulator finds what it is there to find: each known mistake, put into the broker, makes a history go wrong."""
+"""The simulator finds each known mistake that is put into the broker."""
 
 from __future__ import annotations
 

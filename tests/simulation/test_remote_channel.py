@@ -1,4 +1,4 @@
-"""The controller's channel in a simulated world: in order, one at a time, until answered or the broker is removed."""
+"""The controller's channel in a simulated network: in order, one at a time, until there is a response or the broker is removed."""
 
 from __future__ import annotations
 

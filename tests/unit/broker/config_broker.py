@@ -1,4 +1,4 @@
-"""A broker as far as configs go: a real tree, real logs, a metadata cache, and the handlers asked without a network."""
+"""The config part of a broker: a real metadata store, real logs, a metadata cache, and the handlers called without a network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A whole broker in this process for tests of groups, asked by frames that go to its dispatcher; only the socket between is missing."""
+"""A complete broker in this process for tests of groups. Frames go to its dispatcher without a socket."""
 
 from __future__ import annotations
 

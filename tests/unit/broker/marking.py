@@ -1,4 +1,4 @@
-"""A broker with partitions that transactions write to, offsets of groups among them, and what puts their markers into the logs."""
+"""A broker with partitions that transactions write to, committed offsets, and the appender of end markers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Policies as an operator of a cluster may write them."""
+"""Examples of policies that an operator may write."""
 
 from __future__ import annotations
 

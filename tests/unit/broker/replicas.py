@@ -1,4 +1,4 @@
-"""A replica manager on real logs. The test is the controller, and moves the clocks."""
+"""A replica manager on real logs. The test plays the controller and moves the clocks."""
 
 from __future__ import annotations
 
@@ -85,6 +85,7 @@ class Replicas:
         files: AnyFiles | None = None,
         config: LogConfig | None = None,
         settings: dict[str, str] | None = None,
+        later: Callable[[Callable[[], None]], object] | None = None,
     ) -> None:
         self.paths = [str(root / f"disk{number}") for number in range(dirs)]
         self.clock = StandingClock()
@@ -103,6 +104,7 @@ class Replicas:
             fetch_purgatory=self.purgatories[1],
             delete_records_purgatory=self.purgatories[2],
             on_log_dir_failure=self.failed_dirs.append,
+            later=later,
             make_parts=lambda replicas: ReplicaParts(isr_updates=self.decider),
         )
         self.log_manager.load(NOW)

@@ -1,4 +1,4 @@
-"""A whole broker in this process for tests of transactions, asked by frames that go to its dispatcher; only the socket is missing."""
+"""A complete broker in this process for tests of transactions. Frames go to its dispatcher without a socket."""
 
 from __future__ import annotations
 

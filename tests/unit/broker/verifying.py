@@ -1,4 +1,4 @@
-"""Partitions on real logs with verification of transactional records; the test decides what the transaction coordinator returns."""
+"""Partitions on real logs whose transactional records are verified, and a transaction coordinator that the test controls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cluster without brokers: a real tree, a real controller, and a channel that notes what is sent and answers as told."""
+"""A cluster without brokers: a real metadata store, a real controller, and a channel that records requests and gives set responses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs `async def` tests, each on a loop of its own, with a deadline."""
+"""Runs each `async def` test on an event loop of its own, with a deadline."""
 
 from __future__ import annotations
 

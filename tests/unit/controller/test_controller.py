@@ -1,4 +1,4 @@
-"""A controller on a real tree: elected, told of topics through their znodes, heard through its channel."""
+"""A controller on a real metadata store: its election, the topics it reads from znodes, and the requests it sends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The numbers that books and courses give for what a controller decides, each as a test."""
+"""Examples of controller decisions from books and courses on Kafka, with their numbers."""
 
 from __future__ import annotations
 

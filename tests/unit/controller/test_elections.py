@@ -1,4 +1,4 @@
-"""The four ways to choose a leader, on every constellation of assignment, ISR, live and leaving brokers."""
+"""The four election strategies, for every combination of assignment, ISR, live brokers and brokers that shut down."""
 
 from __future__ import annotations
 

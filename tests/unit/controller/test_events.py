@@ -1,4 +1,4 @@
-"""The one queue of events: in order, one at a time, each to its end."""
+"""The event queue: events are processed in order, one at a time, each to its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever happens to a cluster, what its controller knows is what a new one reads from the tree: the controller is a fold over it."""
+"""After any history, the controller's context equals the context that a new controller reads from the metadata store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Leadership given back to the preferred leaders by the controller itself, where a broker leads too little of what it should."""
+"""Automatic preferred leader election where a broker leads too few of its preferred partitions."""
 
 from __future__ import annotations
 

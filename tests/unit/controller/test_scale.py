@@ -1,4 +1,4 @@
-"""A thousand topics of ten partitions: the work grows with what changes. With its square, no test would end before its deadline."""
+"""A thousand topics of ten partitions: the work grows with the size of a change. With its square, no test would meet its deadline."""
 
 from __future__ import annotations
 

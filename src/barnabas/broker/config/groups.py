@@ -26,7 +26,7 @@ from barnabas.config_def import (
 )
 
 
-class OffsetReset:
+class OffsetResetValidator:
     """The start offset of a share group: earliest, latest, or by_duration with an ISO 8601 duration."""
 
     # Java's Duration: days, hours, minutes, seconds. Kafka parses negative durations and rejects them; here they do not match.
@@ -53,7 +53,7 @@ GROUP_CONFIGS: Final = table((
          "How often members of this consumer group report."),
     _key("consumer.session.timeout.ms", Type.INT, 45_000, Range(1),
          "A member of this consumer group that is silent for so long is taken for dead."),
-    _key("share.auto.offset.reset", Type.STRING, "latest", OffsetReset(),
+    _key("share.auto.offset.reset", Type.STRING, "latest", OffsetResetValidator(),
          "Where this share group begins to read a partition: earliest, latest, or by_duration:PT1H for an hour ago."),
     _key("share.heartbeat.interval.ms", Type.INT, 5_000, Range(1),
          "How often members of this share group report."),

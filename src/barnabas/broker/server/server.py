@@ -263,34 +263,7 @@ class BrokerServer:
         configs = ConfigManager(
             broker_id=broker_id, tree=tree, admin_tree=admin_tree, config=config, log_manager=log_manager, clock=clock, turns=turns
         )
-
-        def replica_parts(replicas: ReplicaManager) -> ReplicaParts:
-            long_appends = LongAppends(replicas, turns, self._codec_threads, CODEC_THREADS)
-            long_reads = LongReads(replicas, turns)
-            self._cleanup.callback(long_appends.close)
-            self._cleanup.callback(long_reads.close)
-            controller_requests = ControllerRequests(replicas, configs, self._disk_threads)
-            if not self._is_clustered:
-                self._channel: LocalChannel | RemoteChannel = LocalChannel({broker_id: controller_requests.handle})
-                return ReplicaParts(long_appends, long_reads)
-            from barnabas.broker.cluster.cluster_member import ClusterMember
-
-            self._cluster = ClusterMember(config, replicas, controller_requests, tree, clock, self._random)
-            self._channel = self._cluster.channel
-            return ReplicaParts(long_appends, long_reads, self._cluster.isr_proposals, self._cluster.fetchers)
-
-        replica_manager = ReplicaManager(
-            config,
-            log_manager,
-            metadata_cache,
-            clock,
-            produce_purgatory=purgatory("Produce", self.config.number("producer.purgatory.purge.interval.requests")),
-            fetch_purgatory=purgatory("Fetch", self.config.number("fetch.purgatory.purge.interval.requests")),
-            delete_records_purgatory=purgatory("DeleteRecords", self.config.number("delete.records.purgatory.purge.interval.requests")),
-            on_log_dir_failure=self._log_dir_failed,
-            later=self._loop.call_soon if self._is_clustered else None,
-            make_parts=replica_parts,
-        )
+        replica_manager = self._build_replica_manager(config, configs, tree, log_manager, metadata_cache, turns)
         controller = Controller(
             broker_id=broker_id,
             tree=tree,
@@ -339,6 +312,46 @@ class BrokerServer:
             turns=turns,
             loop_lag=LoopLag(lambda: turns.last_taker),
             cluster=self._cluster,
+        )
+
+    def _build_replica_manager(
+        self,
+        config: DynamicBrokerConfig,
+        configs: ConfigManager,
+        tree: TreeClient,
+        log_manager: LogManager,
+        metadata_cache: MetadataCache,
+        turns: Turns,
+    ) -> ReplicaManager:
+        """Also makes the controller's channel and, in a cluster, the ClusterMember, whose fetchers are parts of the replica manager."""
+        purgatory, broker_id = self._expirations.new_purgatory, metadata_cache.broker_id
+
+        def make_parts(replicas: ReplicaManager) -> ReplicaParts:
+            long_appends = LongAppends(replicas, turns, self._codec_threads, CODEC_THREADS)
+            long_reads = LongReads(replicas, turns)
+            self._cleanup.callback(long_appends.close)
+            self._cleanup.callback(long_reads.close)
+            controller_requests = ControllerRequests(replicas, configs, self._disk_threads)
+            if not self._is_clustered:
+                self._channel: LocalChannel | RemoteChannel = LocalChannel({broker_id: controller_requests.handle})
+                return ReplicaParts(long_appends, long_reads)
+            from barnabas.broker.cluster.cluster_member import ClusterMember
+
+            self._cluster = ClusterMember(config, replicas, controller_requests, tree, self.clock, self._random)
+            self._channel = self._cluster.channel
+            return ReplicaParts(long_appends, long_reads, self._cluster.isr_proposals, self._cluster.fetchers)
+
+        return ReplicaManager(
+            config,
+            log_manager,
+            metadata_cache,
+            self.clock,
+            produce_purgatory=purgatory("Produce", self.config.number("producer.purgatory.purge.interval.requests")),
+            fetch_purgatory=purgatory("Fetch", self.config.number("fetch.purgatory.purge.interval.requests")),
+            delete_records_purgatory=purgatory("DeleteRecords", self.config.number("delete.records.purgatory.purge.interval.requests")),
+            on_log_dir_failure=self._log_dir_failed,
+            later=self._loop.call_soon if self._is_clustered else None,
+            make_parts=make_parts,
         )
 
     async def _open_sockets(self) -> None:

@@ -112,7 +112,7 @@ def _writable(marker: Marker) -> WritableTxnMarker:
     )
 
 
-class _PendingVerification(NamedTuple):
+class _RemoteVerification(NamedTuple):
     transaction: AddPartitionsToTxnTransaction
     partitions: list[TopicPartition]
     on_done: Callable[[Mapping[TopicPartition, int]], None]
@@ -127,7 +127,7 @@ class ClusterVerifier:
         self._cache = cache
         self._cluster = cluster
         self._links = cluster.new_links(f"broker-{cache.broker_id}-transactions", IN_FLIGHT_MAX)
-        self._requests: PerBrokerBatches[_PendingVerification] = PerBrokerBatches(
+        self._requests: PerBrokerBatches[_RemoteVerification] = PerBrokerBatches(
             self._send_batch, ELEMENTS_AT_ONCE, IN_FLIGHT_MAX, lambda pending: _elements(pending.partitions)
         )
 
@@ -149,7 +149,7 @@ class ClusterVerifier:
         for partition in partitions:
             topics.setdefault(partition.topic, AddPartitionsToTxnTopic(partition.topic, [])).partitions.append(partition.partition)
         transaction = AddPartitionsToTxnTransaction(transactional_id, producer_id, producer_epoch, not add, list(topics.values()))
-        self._requests.put(leader, _PendingVerification(transaction, partitions, on_done))
+        self._requests.put(leader, _RemoteVerification(transaction, partitions, on_done))
 
     async def close(self) -> None:
         await self._requests.close()
@@ -163,7 +163,7 @@ class ClusterVerifier:
         state = self._cache.partition_info(TRANSACTION_STATE, partition)
         return -1 if state is None else state.leader
 
-    async def _send_batch(self, broker_id: int, batch: list[_PendingVerification]) -> None:
+    async def _send_batch(self, broker_id: int, batch: list[_RemoteVerification]) -> None:
         request = AddPartitionsToTxnRequest(transactions=[pending.transaction for pending in batch])
         codes: dict[tuple[str, TopicPartition], int] = {}
         missing = _NETWORK_EXCEPTION

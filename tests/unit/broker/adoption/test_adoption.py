@@ -1,4 +1,4 @@
-"""What `barnabas adopt` decides about directories of Apache Kafka, and what it writes into the tree."""
+"""The decisions of `barnabas adopt` about log directories of Apache Kafka, and the metadata store that it writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""KRaft's metadata log as a fold: compared with what Apache Kafka's own dump of it says, and with logs made here."""
+"""The replay of KRaft's metadata log, compared with Apache Kafka's own dump of it and with logs made here."""
 
 from __future__ import annotations
 

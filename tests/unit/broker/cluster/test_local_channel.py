@@ -1,4 +1,4 @@
-"""The controller's way to a broker of its own process keeps the order of a network, and never answers inside the question."""
+"""The channel to a broker of the same process keeps the order of a network, and never responds inside the call that sends."""
 
 from __future__ import annotations
 

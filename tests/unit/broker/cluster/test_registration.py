@@ -1,4 +1,4 @@
-"""A broker's node in /brokers/ids: made, waited for while an earlier life still has it, never taken from anybody."""
+"""The registration of a broker: created, waited for while an old session still has it, never deleted for another session."""
 
 from __future__ import annotations
 

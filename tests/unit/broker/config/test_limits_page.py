@@ -1,4 +1,4 @@
-"""docs/limits.md names every limit of our own, with the default it has."""
+"""docs/limits.md names every limit that Kafka does not have, with its default."""
 
 from __future__ import annotations
 

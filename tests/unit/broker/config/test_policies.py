@@ -1,4 +1,4 @@
-"""Policies: found by their dotted path, configured with the broker's settings, and named in the error where there is none."""
+"""Policies: loaded by dotted path and configured with the broker's settings; the error names a missing class."""
 
 from __future__ import annotations
 

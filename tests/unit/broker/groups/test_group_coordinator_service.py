@@ -1,4 +1,4 @@
-"""The group coordinator in its broker: its topic, its start and end, and what it hears of partitions and topics."""
+"""The group coordinator in its broker: its topic, start and shutdown, and changes of partitions and topics."""
 
 from __future__ import annotations
 

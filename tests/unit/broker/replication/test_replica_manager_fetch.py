@@ -142,10 +142,10 @@ def test_a_fetch_from_the_purgatory_does_not_move_its_follower(replicas: Replica
     assert replicas.partition().remote_replicas[2].log_end_offset == 2
 
 
-def test_a_follower_is_answered_once_for_all_that_is_appended_in_a_turn(replicas: Replicas) -> None:
-    replicas.lead(epoch=1, replicas=(1, 2))
+def test_a_follower_is_answered_once_for_all_that_is_appended_in_a_turn(tmp_path: Path) -> None:
     later: list[Callable[[], None]] = []
-    replicas.manager.later = later.append
+    replicas = Replicas(tmp_path, later=later.append)
+    replicas.lead(epoch=1, replicas=(1, 2))
     waiting = replicas.fetch(0, replica_id=2, isolation=FetchIsolation.LOG_END, min_bytes=1, max_wait_ms=500)
     replicas.append(2, acks=1)
     replicas.append(3, acks=1)
@@ -155,6 +155,7 @@ def test_a_follower_is_answered_once_for_all_that_is_appended_in_a_turn(replicas
     found = waiting.result.records
     assert found is not None
     assert [record.offset for record in records_of(found.read())] == [0, 1, 2, 3, 4]
+    replicas.close()
 
 
 @pytest.mark.parametrize(

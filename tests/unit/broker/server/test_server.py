@@ -1,4 +1,4 @@
-"""The life of a broker in this process: what it finds at the start, what it leaves at the end, what it refuses to serve."""
+"""The life cycle of a broker in this process: its start, its shutdown, and what it refuses to serve."""
 
 from __future__ import annotations
 

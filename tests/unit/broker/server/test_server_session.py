@@ -1,4 +1,4 @@
-"""A broker that loses its session with a shared tree while it is starting: nobody knows of it yet, so it begins again."""
+"""A broker whose metadata session expires during its start is not registered yet, and starts again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kafka's ssl.* settings become contexts of the listeners, or an error that says what to change."""
+"""Kafka's ssl.* settings become TLS contexts of the listeners, or an error that says what to change."""
 
 from __future__ import annotations
 

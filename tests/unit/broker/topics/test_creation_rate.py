@@ -1,4 +1,4 @@
-"""A burst at once, then so many a second, and no more for having waited long."""
+"""The rate limit: a burst, then a number per second; waiting does not allow more than a burst."""
 
 from __future__ import annotations
 

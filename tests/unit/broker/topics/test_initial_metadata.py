@@ -1,4 +1,4 @@
-"""When a broker that joins a cluster knows what there is: when it was told of topics, or there are none."""
+"""The initial metadata of a broker is complete with the first topics, or when the metadata store has none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever a client asks for, the plan is one that can be written, or the refusal is one of Kafka's."""
+"""For any request, the plan can be written, or the error is one of Kafka's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""KIP-890's promise: whatever is late, a log never has a transaction open that its coordinator does not know of and so will never end."""
+"""KIP-890: no log has an open transaction that its coordinator does not know and would never end, however late a request is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The transaction coordinator in its broker: its topic, its start and end, and a transaction from its beginning to its markers."""
+"""The transaction coordinator in its broker: its topic, start and shutdown, and a transaction from its begin to its markers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Markers and questions to other brokers: however many are gathered, no request has more than a broker takes."""
+"""End markers and verifications for other brokers: no batch is larger than a broker accepts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records of a transaction, from a produce to the logs: which requests of the same client wait until they are appended."""
+"""A transactional Produce: which requests of the same client wait until its records are appended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What leaders propose as in-sync replicas: taken over and told to all, or refused for the partition that asked."""
+"""AlterPartition: a proposed ISR is written and sent to all brokers, or rejected for its partition alone."""
 
 from __future__ import annotations
 

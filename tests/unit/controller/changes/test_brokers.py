@@ -1,4 +1,4 @@
-"""Brokers that come, go, return, change their listeners and lose disks, as the controller sees and handles them."""
+"""Brokers that start, stop, restart, change their listeners or lose log directories."""
 
 from __future__ import annotations
 

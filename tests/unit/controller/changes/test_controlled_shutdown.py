@@ -1,4 +1,4 @@
-"""A broker that asks to be let go: others lead what it led, it leaves its ISRs, and what nobody else can lead is named."""
+"""ControlledShutdown: other brokers lead, the ISRs shrink, and the response names partitions that no other broker can lead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Leaders that an administrator asks for: who is elected, who is not and why, and what brokers are told of it."""
+"""Elections that an administrator requests: their outcomes, errors, and the requests to brokers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Partitions that move to other brokers: what the tree says on the way, what brokers are told, and what is refused."""
+"""Partition reassignment: the znodes on the way, the requests to brokers, and the rejected requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Brokers that came back while nobody was the controller do not lead before those that were there all the time."""
+"""Brokers that restarted while there was no controller do not lead before brokers that did not restart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The deletion of topics, from the mark to the last node, with brokers that answer, refuse, are silent or down."""
+"""Topic deletion, from the mark to the last znode, with brokers that respond, reject, do not respond, or are down."""
 
 from __future__ import annotations
 
