@@ -1,4 +1,4 @@
-"""Examples of policies that an operator may write."""
+"""Policies such as somebody who runs a cluster may write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A replica manager on real logs. The test plays the controller and moves the clocks."""
+"""A replica manager on real logs, with the controller's part played by the test and clocks that stand until they are moved."""
 
 from __future__ import annotations
 

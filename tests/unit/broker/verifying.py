@@ -1,4 +1,4 @@
-"""Partitions on real logs whose transactional records are verified, and a transaction coordinator that the test controls."""
+"""Partitions on real logs whose records of transactions are verified, with a coordinator of transactions that says what the test wants."""
 
 from __future__ import annotations
 
