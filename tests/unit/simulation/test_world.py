@@ -40,6 +40,9 @@ class Echo:
     def dispatch(self, exchange: Exchange, frame: bytes) -> None:
         exchange.respond([struct.pack(">i", len(frame)), frame])
 
+    def took_long(self, taken_ns: int) -> None:
+        pass
+
 
 async def serve(process: ProcessLoop) -> SocketServer:
     server = SocketServer(NetworkConfig(), Echo(), monotonic_ms=lambda: int(process.time() * 1000))
