@@ -61,10 +61,11 @@ def barnabas_poll_arrow(bootstrap: str, topic: str, count: int) -> float:
     with Consumer({"bootstrap.servers": bootstrap}) as consumer:
         consumer.assign(partitions := [TopicPartition(topic, number) for number in range(PARTITIONS)])
         consumer.seek_to_beginning(partitions)
-        taken = first = sum(each.num_rows for each in consumer.poll_arrow(POLL_SECONDS))
+        first: int = sum(batch.num_rows for batch in consumer.poll_arrow(POLL_SECONDS))
+        taken = first
         started = time.perf_counter()
         while taken < count:
-            taken += sum(each.num_rows for each in consumer.poll_arrow(POLL_SECONDS))
+            taken += sum(batch.num_rows for batch in consumer.poll_arrow(POLL_SECONDS))
         return (taken - first) / (time.perf_counter() - started)
 
 

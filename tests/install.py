@@ -101,7 +101,7 @@ def unpacked(archive: Path, target: Path) -> Path:
 
 def wheel(source: Path, target: Path, settings: Mapping[str, str]) -> tuple[Path, str]:
     """A wheel that pip built of a directory, in isolation, and what was printed meanwhile."""
-    command = [sys.executable, *PIP, "wheel", "-v", "--no-deps", "--wheel-dir", target, source]
+    command: list[str | Path] = [sys.executable, *PIP, "wheel", "-v", "--no-deps", "--wheel-dir", target, source]
     printed = run(command, settings, cwd=target.parent, timeout_s=BUILD_TIMEOUT_S)
     (made,) = target.glob("*.whl")
     return made, printed

@@ -108,9 +108,9 @@ def check_compacted(log: Log, latest: dict[int, int]) -> None:
         assert key is not None and value is not None
         found[int(key)] = int(value.partition(b".")[0])
         assert found[int(key)] == offset, "a record moved"
-    for key, number in latest.items():
+    for number, offset in latest.items():
         # A write that was not acknowledged any more may have replaced it; an older one may not.
-        assert found.get(key, -1) >= number, f"key {key} should be {number} or later"
+        assert found.get(number, -1) >= offset, f"key {number} should be {offset} or later"
 
 
 def read_all(log: Log) -> Iterator[tuple[int, bytes | None, bytes | None]]:

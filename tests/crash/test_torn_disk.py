@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 import random
 from collections import defaultdict
+from collections.abc import Callable
 
 import pytest
 
 from barnabas.errors import KafkaStorageError
 from barnabas.records.builder import BatchBuilder
 from barnabas.records.reader import records_of
-from barnabas.simulation.disk import SimulatedCrash, SimulatedFiles
+from barnabas.simulation.disk import DiskEvent, SimulatedCrash, SimulatedFiles
 from barnabas.storage.log.append import LogAppend
 from barnabas.storage.log.fetch import FetchIsolation
 from barnabas.storage.log.log import Log
@@ -195,6 +196,11 @@ def check_producers(log: Log, disk: SimulatedFiles) -> None:
         assert known.last_data_offset == entry.last_data_offset
 
 
+def changes_from(number: int) -> Callable[[DiskEvent], bool]:
+    """Matches the operations from this one on that change the disk."""
+    return lambda event: event.number >= number and event.kind in ("write", "sync", "rename")
+
+
 def test_a_disk_that_fails_takes_its_directory_offline_and_loses_nothing_acknowledged() -> None:
     for seed in range(100):
         rng = random.Random(seed)
@@ -202,7 +208,7 @@ def test_a_disk_that_fails_takes_its_directory_offline_and_loses_nothing_acknowl
         manager = history.open()
         log = manager.get_or_create(PARTITION, NOW)
         fail_at = history.disk.events + rng.randint(1, 60)
-        history.disk.fail_when(lambda event, at=fail_at: event.number >= at and event.kind in ("write", "sync", "rename"))
+        history.disk.fail_when(changes_from(fail_at))
         with pytest.raises(KafkaStorageError):
             for _ in range(500):
                 history.append(log)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import random
 import sys
+from typing import Any
 
 from barnabas.records.builder import BatchBuilder
 from barnabas.records.control import end_txn_marker
@@ -85,7 +86,9 @@ def append_plain(log: Log, rng: random.Random, now_ms: int) -> None:
     kind = rng.choice(["plain", "idempotent", "transaction"])
     if entry is not None and entry.current_txn_first_offset >= 0:
         kind = "transaction"  # the one a killed writer left open
-    producer = {} if kind == "plain" else {"producer_id": PRODUCER_ID, "producer_epoch": epoch, "base_sequence": sequence}
+    producer: dict[str, Any] = {}
+    if kind != "plain":
+        producer = {"producer_id": PRODUCER_ID, "producer_epoch": epoch, "base_sequence": sequence}
     builder = BatchBuilder(codec=rng.choice([0, 0, 1, 2, 3, 4]), transactional=kind == "transaction", **producer)
     for offset in range(log.log_end_offset, log.log_end_offset + rng.randint(1, 20)):
         builder.append(now_ms, b"key", value_at(offset))

@@ -9,6 +9,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
@@ -66,7 +67,9 @@ def consumed(bootstrap: str, topic: str, isolation: str = "read_uncommitted") ->
             if (error := message.error()) is not None:
                 assert error.code() == KafkaError._PARTITION_EOF, error
                 return found
-            found.append((message.offset(), message.key(), message.value()))
+            offset = message.offset()
+            assert offset is not None
+            found.append((offset, message.key(), message.value()))
     finally:
         consumer.close()
 
@@ -108,7 +111,7 @@ def test_aborted_transactions_stay_aborted(adopted: dict[str, Adopted]) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_topic_is_listed(adopted: dict[str, Adopted], version: str) -> None:
-    metadata = AdminClient({"bootstrap.servers": adopted[version].bootstrap}).list_topics(timeout=DEADLINE_S)
+    metadata: Any = AdminClient({"bootstrap.servers": adopted[version].bootstrap}).list_topics(timeout=DEADLINE_S)
     expected = {each.name.rpartition("-")[0] for each in adopted[version].data.iterdir() if (each / "DUMP.txt").exists()}
     made_since = {"__consumer_offsets"} - expected  # by the consumers of the other tests
     assert set(metadata.topics) - made_since == expected - {"__cluster_metadata"}
@@ -116,7 +119,7 @@ def test_every_topic_is_listed(adopted: dict[str, Adopted], version: str) -> Non
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_cluster_and_node_stay_the_same(adopted: dict[str, Adopted], version: str) -> None:
-    metadata = AdminClient({"bootstrap.servers": adopted[version].bootstrap}).list_topics(timeout=DEADLINE_S)
+    metadata: Any = AdminClient({"bootstrap.servers": adopted[version].bootstrap}).list_topics(timeout=DEADLINE_S)
     expected = {"4.2.0": ("MkU3OEVBNTcwNTJENDM2Qg", [1]), "2.8.2": ("GJgbVD27Q5mnbFAPsF86-Q", [0])}
     assert (metadata.cluster_id, list(metadata.brokers)) == expected[version]
 
@@ -134,7 +137,7 @@ def test_an_adopted_topic_is_written_on(tmp_path: Path, version: str, topic: str
     assert adopt(data).returncode == 0
     with broker.running(data, ["--host", "127.0.0.1"]) as bootstrap:
         before = consumed(bootstrap, topic)
-        delivered: list[int] = []
+        delivered: list[int | None] = []
         producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
         producer.produce(topic, b"new", b"key", partition=0, on_delivery=lambda error, message: delivered.append(message.offset()))
         assert producer.flush(DEADLINE_S) == 0

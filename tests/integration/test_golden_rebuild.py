@@ -3,8 +3,9 @@ directory is compared byte for byte with the one Kafka wrote."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -134,7 +135,7 @@ def text(i: int) -> str:
 
 
 def built(
-    records: list[tuple[int, str | None, str | None]], headers: list[list[tuple[str, bytes | None]]] | None = None, **producer: int
+    records: Sequence[tuple[int, str | None, str | None]], headers: list[list[tuple[str, bytes | None]]] | None = None, **producer: Any
 ) -> bytes:
     builder = BatchBuilder(**producer)
     for number, (timestamp, key, value) in enumerate(records):

@@ -171,7 +171,7 @@ def test_a_reader_is_told_of_a_segment_that_was_cut_while_the_broker_was_stopped
 @pytest.mark.plain_python
 def test_a_broker_that_passes_over_what_was_cut_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same reader finds the known mistake."""
-    monkeypatch.setattr(storage_log, "read_segments", lambda *arguments: read_segments(*arguments[:-2], False, False))
+    monkeypatch.setattr(storage_log, "read_segments", lambda *arguments: read_segments(*[*arguments[:-2], False, False]))
     found, refused = read_after_a_cut(2 * LARGE + 200)
     assert sorted([*found, *refused]) != list(range(10))
 

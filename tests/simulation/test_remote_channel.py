@@ -47,6 +47,9 @@ class Listening:
         header_version = request.api.response_header_version(request.version)
         exchange.respond(response_frame(answer, request.correlation_id, request.version, header_version))
 
+    def took_long(self, taken_ns: int) -> None:
+        pass
+
 
 class Places:
     def __init__(self, seed: int) -> None:

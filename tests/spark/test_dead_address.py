@@ -140,7 +140,7 @@ def test_every_use_names_the_address_in_the_first_line(spark: SparkSession, tmp_
             writing = {"kafka.max.block.ms": patience_ms}
             directory = tmp_path / str(patience_ms)
             if use == "read":
-                options = {"kafka.bootstrap.servers": bootstrap, "subscribe": "t", **reading}
+                options: dict[str, str | int] = {"kafka.bootstrap.servers": bootstrap, "subscribe": "t", **reading}
                 spark.read.format("barnabas").options(**options).load().count()
             elif use == "read_stream":
                 read_stream(spark, bootstrap, directory, **reading)

@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import confluent_kafka
@@ -162,12 +163,16 @@ def check(bootstrap: str, clients: Sequence[Client]) -> None:
         assert topics.committed(bootstrap, client.name, SOURCE, PARTITIONS)[client.number % PARTITIONS] == client.offset
 
 
+def is_in_sync(described: Description, topic: str) -> bool:
+    return all(len(described.isr(topic, partition)) == 3 for partition in range(PARTITIONS))
+
+
 def run(three: cluster.Cluster, kinds: Sequence[str], count: int) -> list[Client]:
     """So many transactions by each of the clients, which are of these kinds by turns."""
     described = Description(three.bootstrap)
     for topic in (TOPIC, SOURCE):
         described.create(topic, PARTITIONS)
-        until(lambda topic=topic: all(len(described.isr(topic, each)) == 3 for each in range(PARTITIONS)), f"{topic} is in sync")
+        until(partial(is_in_sync, described, topic), f"{topic} is in sync")
     clients = [Client(kinds[number % len(kinds)], number) for number in range(CLIENTS)]
     transact(three.bootstrap, clients, count)
     check(three.bootstrap, clients)

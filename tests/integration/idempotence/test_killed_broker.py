@@ -16,6 +16,7 @@ from barnabas.uuid import Uuid
 from benchmarks.wire import Client
 from tests.chaos import topics
 from tests.chaos.mortal import MortalBroker, mortal
+from tests.error_codes import code_of
 
 TOPIC = "t"
 BATCHES = 4
@@ -52,7 +53,7 @@ def produce(broker: MortalBroker, producer: int, sequence: int) -> ErrorCode:
     with client_of(broker) as client:
         while True:
             answer = client.ask(ProduceRequest(None, -1, 30_000, [TopicProduceData(TOPIC, Uuid.ZERO, data)]), 9)
-            code = ErrorCode(answer.responses[0].partition_responses[0].error_code)
+            code = code_of(answer.responses[0].partition_responses[0].error_code)
             if code not in NOT_YET:
                 return code
             assert time.monotonic() < deadline

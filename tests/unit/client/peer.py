@@ -137,7 +137,7 @@ async def linked(client: NetworkClient, node_id: int = 1) -> None:
         await client.wait_for_change(1000)
 
 
-def with_peer(test: Callable[[Peer, NetworkClient], Any], prepare: Callable[[Peer], None] = lambda peer: None, **settings: object) -> None:
+def with_peer(test: Callable[[Peer, NetworkClient], Any], prepare: Callable[[Peer], None] = lambda peer: None, **settings: Any) -> None:
     """Runs a test with a peer, and a client that is about to connect to it."""
 
     async def run() -> None:

@@ -11,6 +11,7 @@ from barnabas.client.errors import KafkaError, error_for, refreshes_metadata
 from barnabas.client.wire_errors import CLASSES
 from barnabas.protocol.errors import ErrorCode
 from barnabas.topic_partition import TopicPartition
+from tests.error_codes import code_of
 
 CODES = [code for code in ErrorCode if code is not ErrorCode.NONE]
 
@@ -51,7 +52,7 @@ def test_families() -> None:
 
 
 def test_which_errors_ask_for_the_cluster_anew() -> None:
-    names = {ErrorCode(code).name for code in CODES if refreshes_metadata(error_for(code))}
+    names = {code_of(code).name for code in CODES if refreshes_metadata(error_for(code))}
     assert names == {
         "UNKNOWN_TOPIC_OR_PARTITION",
         "LEADER_NOT_AVAILABLE",

@@ -35,7 +35,7 @@ CLIENTS = pytest.mark.parametrize(
 
 
 def other_tasks() -> set[asyncio.Task[Any]]:
-    return asyncio.all_tasks() - {asyncio.current_task()}  # type: ignore[arg-type]
+    return asyncio.all_tasks() - {asyncio.current_task()}
 
 
 @CLIENTS

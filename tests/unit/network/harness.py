@@ -34,6 +34,9 @@ class Echo:
     def dispatch(self, exchange: Exchange, frame: bytes) -> None:
         exchange.respond([struct.pack(">i", len(frame)), frame])
 
+    def took_long(self, taken_ns: int) -> None:
+        pass
+
 
 class Keeper(Echo):
     """Keeps every request until the test answers it."""

@@ -302,6 +302,7 @@ async def test_a_throttled_connection_is_not_heard_until_its_time_has_come() -> 
     class Throttling(Keeper):
         def dispatch(self, exchange: Exchange, frame: bytes) -> None:
             if frame == b"too much":
+                assert isinstance(exchange.connection, Connection)
                 exchange.connection.throttle(clock.now_ms + 50)
                 exchange.respond([framed(b"throttled")])
             else:

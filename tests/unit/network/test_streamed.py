@@ -143,6 +143,7 @@ async def test_a_slow_reader_of_a_file_costs_nothing_and_is_waited_for(tmp_path:
             peer.sendall(framed(b"large"))
             connection = await the_connection(server)
             await until(lambda: connection._awaits_peer)
+            assert connection._transport is not None
             assert (kept.read, connection._transport.get_write_buffer_size()) == (0, 0)
             assert kept.sent_to < len(kept.data)
             peer.setblocking(False)

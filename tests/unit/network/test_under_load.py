@@ -10,6 +10,7 @@ import tracemalloc
 
 import pytest
 
+from barnabas.network.connection import Connection
 from barnabas.network.exchange import Exchange
 from barnabas.network.server import SocketServer
 from tests.unit.network.harness import Echo, Keeper, client_of, framed, serving, until
@@ -25,6 +26,7 @@ class Capricious(Keeper):
     def dispatch(self, exchange: Exchange, frame: bytes) -> None:
         choice = self.chance.random()
         if choice < 0.05:
+            assert isinstance(exchange.connection, Connection)
             exchange.connection.throttle(exchange.connection.context.monotonic_ms() + self.chance.randrange(5))
         if choice < 0.3:
             exchange.respond([framed(frame)])

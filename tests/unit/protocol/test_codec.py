@@ -21,6 +21,7 @@ from barnabas.protocol.reader import Reader
 from barnabas.protocol.slices import Records
 from barnabas.protocol.writer import Writer
 from barnabas.uuid import Uuid
+from tests.unit.frames import joined
 from tests.unit.protocol.instances import ALL, class_of, random_message
 
 
@@ -108,8 +109,8 @@ def test_large_fetched_records_leave_as_the_buffers_they_came_in() -> None:
     assert buffers[1] is whole
     assert isinstance(buffers[3], memoryview)
     assert buffers[3].obj is part
-    assert writer.size == sum(len(buffer) for buffer in buffers)
-    assert parse(FetchResponse, b"".join(buffers), 11) == response
+    assert writer.size == len(joined(buffers))
+    assert parse(FetchResponse, joined(buffers), 11) == response
 
 
 def test_a_null_array_and_an_empty_one_are_not_the_same() -> None:

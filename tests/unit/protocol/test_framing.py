@@ -31,6 +31,7 @@ from barnabas.protocol.messages.write_txn_markers_request import WritableTxnMark
 from barnabas.protocol.registry import APIS, BY_NAME
 from barnabas.protocol.slices import Records
 from barnabas.uuid import Uuid
+from tests.unit.frames import joined
 
 HEARTBEAT = APIS[api_keys.HEARTBEAT]
 
@@ -72,7 +73,7 @@ def test_bytes_behind_a_request_are_ignored_as_kafka_ignores_them() -> None:
 
 def test_a_response_goes_through_a_frame() -> None:
     for version, header_version in ((3, 0), (4, 1)):
-        frame = b"".join(response_frame(HeartbeatResponse(0, 27), 42, version, header_version))
+        frame = joined(response_frame(HeartbeatResponse(0, 27), 42, version, header_version))
         assert frame_size(frame, 0) == len(frame) - 4
         correlation_id, reader = parse_response_header(frame[4:], header_version)
         assert correlation_id == 42
@@ -85,7 +86,7 @@ def test_the_size_of_a_frame_counts_records_that_were_not_copied() -> None:
     response = FetchResponse(responses=[FetchableTopicResponse("t", partitions=[PartitionData(0, records=Records(records))])])
     buffers = response_frame(response, 1, 11, 0)
     assert any(buffer is records for buffer in buffers)
-    whole = b"".join(buffers)
+    whole = joined(buffers)
     assert frame_size(whole, 0) == len(whole) - 4
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,7 +26,7 @@ class InMemory:
         return self.data[position : position + size]
 
 
-def run(counts: list[int], **options: int) -> bytes:
+def run(counts: list[int], **options: Any) -> bytes:
     data, offset = b"", 0
     for count in counts:
         data += batch(count, offset=offset, **options)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import cast
 
 import pytest
 
-from pyspark_barnabas import connections
 from pyspark_barnabas.connections import CLIENTS_MAX, IDLE_S_MAX, Client, ClientCache, Role
 
 
@@ -78,7 +78,7 @@ def test_a_client_in_use_is_never_closed(cache: ClientCache) -> None:
 
 def test_a_child_process_makes_its_own(cache: ClientCache, monkeypatch: pytest.MonkeyPatch) -> None:
     first = cache.acquire({"a": "1"}, "consumer")
-    monkeypatch.setattr(connections.os, "getpid", lambda: -1)
+    monkeypatch.setattr(os, "getpid", lambda: -1)
     second = cache.acquire({"a": "1"}, "consumer")
     assert second is not first
     assert not is_closed(first)

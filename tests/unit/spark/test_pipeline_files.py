@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,7 +29,8 @@ def test_a_directory_that_is_not_there_has_no_files(tmp_path: Path) -> None:
 
 def test_a_note_is_read_as_it_was_written_and_can_be_written_again(tmp_path: Path) -> None:
     directory = Directory(str(tmp_path))
-    for value in ({"moves": {"a": "b"}}, {"moves": {}}):
+    notes: list[dict[str, dict[str, str]]] = [{"moves": {"a": "b"}}, {"moves": {}}]
+    for value in notes:
         directory.write_note("notes/1.json", value)
         assert directory.read_note("notes/1.json") == value
     assert [file.name for file in directory.list("notes")] == ["1.json"]
@@ -70,7 +72,7 @@ def test_a_source_reads_from_the_beginning_unless_told_otherwise() -> None:
 
 
 @pytest.mark.parametrize("names", [{}, {"topics": "a", "pattern": "a.*"}])
-def test_a_source_has_topics_or_a_pattern(names: dict[str, str]) -> None:
+def test_a_source_has_topics_or_a_pattern(names: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="one of `topics` and `pattern`"):
         Source("h:1", **names)
 

@@ -35,7 +35,7 @@ def open_log(directory: Path, **options: Any) -> Log:
     return make_log(Files(), config(**options), directory=str(directory / NAME))
 
 
-def rows(directory: Path, columns: tuple[str, ...] = COLUMNS, **options: str) -> list[dict[str, Any]]:
+def rows(directory: Path, columns: tuple[str, ...] = COLUMNS, /, **options: str) -> list[dict[str, Any]]:
     checked = SegmentOptions.of({"logDirs": str(directory), **options})
     found: list[dict[str, Any]] = []
     for group in plan(find_partitions(checked.log_dirs), checked):

@@ -14,7 +14,7 @@ from tests.broker import TopicMaker
 from tests.integration.client.records import DEADLINE_S, numbered, partitions, poll_until, produce
 
 
-def reader(bootstrap: str, **settings: object) -> Consumer[bytes, bytes]:
+def reader(bootstrap: str, **settings: Any) -> Consumer[bytes, bytes]:
     return Consumer({"bootstrap.servers": bootstrap, "auto.offset.reset": "earliest"}, **settings)
 
 

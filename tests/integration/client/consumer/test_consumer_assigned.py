@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaException
@@ -31,7 +32,7 @@ from tests.broker import TopicMaker
 from tests.integration.client.records import numbered, partitions, poll_until, produce, wait_for
 
 
-def reader(bootstrap: str, **settings: object) -> Consumer[bytes, bytes]:
+def reader(bootstrap: str, **settings: Any) -> Consumer[bytes, bytes]:
     return Consumer(
         {"bootstrap.servers": bootstrap, "auto.offset.reset": "earliest"} | {k.replace("_", "."): v for k, v in settings.items()}
     )

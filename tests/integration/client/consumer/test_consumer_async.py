@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from tests.broker import TopicMaker
 from tests.integration.client.records import DEADLINE_S, numbered, partitions, produce
 
 
-def reader(bootstrap: str, **settings: object) -> AsyncConsumer[bytes, bytes]:
+def reader(bootstrap: str, **settings: Any) -> AsyncConsumer[bytes, bytes]:
     return AsyncConsumer({"bootstrap.servers": bootstrap, "auto.offset.reset": "earliest"}, **settings)
 
 

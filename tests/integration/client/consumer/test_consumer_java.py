@@ -6,6 +6,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
@@ -89,7 +90,7 @@ def number(found: int | None) -> int:
     return -1 if found is None else found
 
 
-def text_consumer(bootstrap: str, **settings: object) -> Consumer[str, str]:
+def text_consumer(bootstrap: str, **settings: Any) -> Consumer[str, str]:
     text = StringDeserializer
     return Consumer(
         {"bootstrap.servers": bootstrap, "auto.offset.reset": "earliest"}, key_deserializer=text, value_deserializer=text, **settings

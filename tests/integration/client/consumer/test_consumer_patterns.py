@@ -18,7 +18,7 @@ from tests.broker import TopicMaker
 from tests.integration.client.records import numbered, partitions, poll_until, produce, wait_for
 
 
-def member(bootstrap: str, group: str, **settings: object) -> Consumer[Any, Any]:
+def member(bootstrap: str, group: str, **settings: Any) -> Consumer[Any, Any]:
     return Consumer({"bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "earliest"}, **settings)
 
 

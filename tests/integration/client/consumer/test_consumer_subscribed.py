@@ -25,7 +25,7 @@ from tests.integration.client.records import numbered, partitions, poll_until, p
 PROTOCOLS = pytest.mark.parametrize("protocol", ["classic", "consumer"])
 
 
-def member(bootstrap: str, group: str, **settings: object) -> Consumer[bytes, bytes]:
+def member(bootstrap: str, group: str, **settings: Any) -> Consumer[bytes, bytes]:
     return Consumer(
         {"bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "earliest"},
         **settings,

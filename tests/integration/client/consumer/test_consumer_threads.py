@@ -22,7 +22,7 @@ from tests.integration.client.records import DEADLINE_S, numbered, partitions, p
 Batch = list[Any]  # of records
 
 
-def member(bootstrap: str, group: str, **settings: object) -> Consumer[Any, Any]:
+def member(bootstrap: str, group: str, **settings: Any) -> Consumer[Any, Any]:
     base = {"bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "earliest", "enable.auto.commit": False}
     return Consumer(base, **settings)
 

@@ -77,15 +77,13 @@ class Stage:
         self.admin = AdminClient({"bootstrap.servers": bootstrap})
         self._consumers: list[BytesConsumer] = []
 
-    def consumer(
-        self, protocol: Mapping[str, object], listener: ConsumerRebalanceListener | None = None, **settings: object
-    ) -> BytesConsumer:
+    def consumer(self, protocol: Mapping[str, object], listener: ConsumerRebalanceListener | None = None, **settings: Any) -> BytesConsumer:
         """Subscribed to the topic."""
         one = self.unsubscribed(protocol, **settings)
         one.subscribe([self.topic], listener)
         return one
 
-    def unsubscribed(self, protocol: Mapping[str, object], **settings: object) -> BytesConsumer:
+    def unsubscribed(self, protocol: Mapping[str, object], **settings: Any) -> BytesConsumer:
         base = {"bootstrap.servers": self.bootstrap, "group.id": self.group, "enable.auto.commit": False, "auto.offset.reset": "earliest"}
         one: BytesConsumer = Consumer({**base, **protocol}, **settings)
         self._consumers.append(one)

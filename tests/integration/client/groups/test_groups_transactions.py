@@ -27,7 +27,7 @@ both_protocols = pytest.mark.parametrize("protocol", PROTOCOLS)
 class Line:
     """A topic to read from, one to write to, a consumer and a producer between them."""
 
-    def __init__(self, bootstrap: str, source: str, target: str, protocol: str, **settings: object) -> None:
+    def __init__(self, bootstrap: str, source: str, target: str, protocol: str, **settings: Any) -> None:
         self.source, self.target = source, target
         self._bootstrap = bootstrap
         self.consumer: Consumer[bytes, bytes] = Consumer(
@@ -63,7 +63,7 @@ class Line:
 
 
 @contextmanager
-def made_line(bootstrap: str, new_topic: TopicMaker, protocol: str, **settings: object) -> Generator[Line, None, None]:
+def made_line(bootstrap: str, new_topic: TopicMaker, protocol: str, **settings: Any) -> Generator[Line, None, None]:
     made = Line(bootstrap, new_topic("line-source", partitions=1), new_topic("line-target", partitions=1), protocol, **settings)
     yield made
     made.close()

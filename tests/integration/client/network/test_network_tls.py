@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,9 +36,9 @@ def test_tls_and_mutual_tls_with_our_broker(files: Certificates, tmp_path: Path)
         "listener.name.mutual.ssl.client.auth": "required",
     }
     options = [word for key, value in settings.items() for word in ("--override", f"{key}={value}")]
-    trusting = {"security_protocol": "SSL", "ssl_truststore_location": str(files.authority)}
+    trusting: dict[str, Any] = {"security_protocol": "SSL", "ssl_truststore_location": str(files.authority)}
 
-    async def ask(port: int, **given: object) -> None:
+    async def ask(port: int, **given: Any) -> None:
         async with network(f"localhost:{port}", **given) as client:
             assert isinstance(await client.send_to_any(DescribeClusterRequest(), timeout_ms=5000), DescribeClusterResponse)
             await client.metadata.wait_for_update(client.metadata.request_update(), 5000)

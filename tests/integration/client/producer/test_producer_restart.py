@@ -8,6 +8,7 @@ import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from tests import broker
 from tests.integration.client.producer.test_producer import values
 
 WAIT_S = 60
-QUICK = {"reconnect_backoff_max_ms": 100, "retry_backoff_ms": 20, "request_timeout_ms": 5000, "delivery_timeout_ms": 60000}
+QUICK: dict[str, Any] = {"reconnect_backoff_max_ms": 100, "retry_backoff_ms": 20, "request_timeout_ms": 5000, "delivery_timeout_ms": 60000}
 
 
 @pytest.fixture(scope="module")

@@ -166,7 +166,7 @@ def test_confluents_consumer_reads_our_avro_from_the_header_too(bootstrap: str, 
         )
         theirs.subscribe([topic])
         try:
-            read_by_them = [message.value() for message in (theirs.poll(30), theirs.poll(30)) if message is not None]
+            read_by_them: list[Any] = [message.value() for message in (theirs.poll(30), theirs.poll(30)) if message is not None]
         finally:
             theirs.close()
     assert read_by_them == [A_PLACE, A_PLACE]

@@ -44,7 +44,7 @@ def elements_max(name: str, is_of_broker: bool) -> int:
 
 @pytest.mark.parametrize("is_of_broker", [False, True])
 def test_the_bounds_of_elements_on_the_page_are_those_of_the_broker(is_of_broker: bool) -> None:
-    shown = {}
+    shown: dict[str, int] = {}
     for names, bound in ELEMENTS.findall((ROOT / "docs" / "limits.md").read_text()):
         if is_of_broker or BY_BROKERS not in names:
             listed = re.findall(r"\b[A-Z]\w+", names) if names else [APIS[key].name for key in (*HANDLERS, *CONTROL)]

@@ -35,6 +35,7 @@ from barnabas.protocol.messages.update_metadata_request import (
 )
 from barnabas.protocol.registry import BY_NAME
 from barnabas.uuid import Uuid
+from tests.unit.frames import joined
 
 M = TypeVar("M", bound=Message)
 
@@ -123,7 +124,7 @@ async def dispatched(dispatcher: RequestDispatcher, frame: bytes, listener_name:
     await asyncio.wait_for(answered.wait(), TIMEOUT_S)
     if pending.closes:
         raise Closed
-    return b"".join(pending.response or ())[SIZE_PREFIX:]
+    return joined(pending.response or ())[SIZE_PREFIX:]
 
 
 def read(frame: bytes, answer: type[M], version: int) -> M:

@@ -24,6 +24,7 @@ from barnabas.storage.log_config import LogConfig
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
 from tests.unit.broker.replicas import NOW, TOPIC_ID, TP, Replicas, records
+from tests.unit.frames import joined
 
 PRODUCE = BY_NAME["Produce"]
 ALL_VERSIONS = range(14)
@@ -65,7 +66,7 @@ class Client:
     @property
     def response(self) -> ProduceResponse:
         assert self.exchange.response
-        frame = b"".join(self.exchange.response)
+        frame = joined(self.exchange.response)
         _, reader = parse_response_header(frame[4:], PRODUCE.response_header_version(self.version))
         response = ProduceResponse.read(reader, self.version)
         reader.finish()

@@ -53,7 +53,9 @@ def test_records_that_must_be_flushed_are_pending_until_they_are(replicas: Repli
 
 
 def test_a_partition_that_is_gone_is_an_error_of_its_own(replicas: Replicas) -> None:
-    (result,) = replicas.append(partition=TopicPartition("none", 0)).results or ()
+    results = replicas.append(partition=TopicPartition("none", 0)).results
+    assert results is not None
+    (result,) = results
     assert replicas.manager.check_replicated(result).error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 

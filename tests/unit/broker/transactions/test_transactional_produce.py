@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,8 @@ from tests.unit.broker.verifying import ID, Verifying, transactional
 
 class Connection:
     """What hands over the requests of a client (`Order`)."""
+
+    connection: Any = None
 
     def __init__(self) -> None:
         self.is_held = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from barnabas.client.consumer.config import KEYS as CONSUMER
 from barnabas.client.errors import ConfigException
 from barnabas.client.producer.config import KEYS as PRODUCER
 from barnabas.client.serialization import StringSerializer
+from barnabas.config_def import ConfigKey
 from barnabas.tools.connecting.connect import open_admin, open_consumer, open_producer
 
 SERVERS = {"bootstrap.servers": "127.0.0.1:1"}
@@ -98,7 +99,8 @@ def test_a_name_like_no_other_is_warned_about_once(kind: Callable[..., Any], cap
 
 @pytest.mark.parametrize("kind", BLOCKING)
 def test_the_settings_of_the_other_kinds_are_never_refused(kind: Callable[..., Any], caplog: pytest.LogCaptureFixture) -> None:
-    own = {Producer: PRODUCER, Consumer: CONSUMER, Admin: ADMIN}[kind]
+    keys: dict[Callable[..., Any], Mapping[str, ConfigKey]] = {Producer: PRODUCER, Consumer: CONSUMER, Admin: ADMIN}
+    own = keys[kind]
     foreign = {name: "1" for name in {**PRODUCER, **CONSUMER, **ADMIN} if name not in own}
     made(kind, foreign)
     assert warnings(caplog) == [f"These configurations '{sorted(foreign)}' were supplied but are not used yet."]

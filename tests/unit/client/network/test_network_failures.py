@@ -70,7 +70,12 @@ def test_a_connection_that_a_broker_closes_unused_is_no_reason_of_a_timeout() ->
             async with network(bootstrap.address) as client:
                 await linked(client)
                 lost: asyncio.Future[KafkaError] = asyncio.get_running_loop().create_future()
-                client.on_disconnect.append(lambda node_id, error: node_id != 1 or lost.done() or lost.set_result(error))
+
+                def note(node_id: int, error: KafkaError) -> None:
+                    if node_id == 1 and not lost.done():
+                        lost.set_result(error)
+
+                client.on_disconnect.append(note)
                 peer.drop()
                 assert "was lost" in str(await lost)
                 assert client.metadata.failures.last() is None
@@ -143,7 +148,12 @@ def test_an_answer_nobody_asked_for_ends_the_connection() -> None:
     async def test(peer: Peer, client: NetworkClient) -> None:
         await linked(client)
         lost: asyncio.Future[KafkaError] = asyncio.get_running_loop().create_future()
-        client.on_disconnect.append(lambda node_id, error: lost.done() or lost.set_result(error))
+
+        def note(node_id: int, error: KafkaError) -> None:
+            if not lost.done():
+                lost.set_result(error)
+
+        client.on_disconnect.append(note)
         twice = bytes.fromhex("00000014") + bytes(20)
         peer.answers["DescribeCluster"] = lambda request, version: twice
         with pytest.raises(Disconnected):
@@ -242,7 +252,11 @@ def test_begins_again_when_nobody_has_answered_for_too_long() -> None:
             mute.answers["Metadata"] = silent
             peer.answers["DescribeCluster"] = described
             peer.brokers = [(1, mute.port)]
-            settings = {"metadata_max_age_ms": 100, "metadata_recovery_rebootstrap_trigger_ms": 300, "request_timeout_ms": 200}
+            settings: dict[str, Any] = {
+                "metadata_max_age_ms": 100,
+                "metadata_recovery_rebootstrap_trigger_ms": 300,
+                "request_timeout_ms": 200,
+            }
             async with network(peer.address, **settings) as client:
                 await client.metadata.wait_for_update(0, 5000)
                 peer.drop()

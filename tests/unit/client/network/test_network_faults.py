@@ -63,7 +63,12 @@ def test_every_request_is_told_of_once_and_the_client_comes_back(seed: int) -> N
         moods = Moods(seed)
         async with Peer() as peer:
             peer.answers["DescribeCluster"] = moods.answer
-            settings = {"request_timeout_ms": 100, "reconnect_backoff_ms": 2, "reconnect_backoff_max_ms": 5, "retry_backoff_ms": 2}
+            settings: dict[str, Any] = {
+                "request_timeout_ms": 100,
+                "reconnect_backoff_ms": 2,
+                "reconnect_backoff_max_ms": 5,
+                "retry_backoff_ms": 2,
+            }
             async with network(peer.address, **settings) as client:
                 await client.metadata.wait_for_update(0, 5000)
                 await send_all(client)

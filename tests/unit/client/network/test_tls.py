@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
     return certificates.make(tmp_path_factory.mktemp("certificates"))
 
 
-def context(**settings: object) -> ssl.SSLContext:
+def context(**settings: Any) -> ssl.SSLContext:
     named = {name.replace("_", "."): value for name, value in settings.items()}
     return tls_context(config_of({"bootstrap.servers": "h:1", "security.protocol": "SSL"} | named))
 
@@ -103,7 +104,7 @@ def server(files: Certificates, *, wants_certificate: bool = False) -> ssl.SSLCo
     return made
 
 
-def ask(files: Certificates, tls: ssl.SSLContext, **settings: object) -> None:
+def ask(files: Certificates, tls: ssl.SSLContext, **settings: Any) -> None:
     async def run() -> None:
         async with Peer(tls=tls) as peer:
             data = bytes(3_000_000)

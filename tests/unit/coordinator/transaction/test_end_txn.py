@@ -333,7 +333,7 @@ def test_the_next_transaction_begins_behind_an_end_that_is_not_committed_yet() -
     assert [found.state for found in host.shard.all_visible()] == [TransactionState.PREPARE_COMMIT]
     host.commit_log()
     assert added.one == 0
-    assert (host.state().state, host.state().partitions) == (TransactionState.ONGOING, {T1})
+    assert (host.state().state, host.state().partitions) == (TransactionState.ONGOING, frozenset({T1}))
 
 
 def test_an_older_producer_does_not_begin_behind_an_end_that_is_not_committed_yet() -> None:

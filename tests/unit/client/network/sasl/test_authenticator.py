@@ -29,7 +29,7 @@ ASK = DescribeClusterRequest()
 PLAIN = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "PLAIN", "sasl_username": "alice", "sasl_password": "secret"}
 
 
-def with_peer(test: Callable[[Peer, NetworkClient], Any], **changes: object) -> None:
+def with_peer(test: Callable[[Peer, NetworkClient], Any], **changes: Any) -> None:
     async def run() -> None:
         async with Peer() as peer:
             peer.answers["DescribeCluster"] = lambda request, version: DescribeClusterResponse(cluster_id="c")
