@@ -47,7 +47,7 @@ def _read_partition(consumer: Consumer, topic: str, partition: int) -> Iterable[
         if error is not None:
             assert error.name() == "_PARTITION_EOF", error
             return
-        yield Sent(_text(message.key()), _text(message.value()), message.timestamp()[1], partition, tuple(message.headers() or ()))
+        yield Sent(_text(message.key()), _text(message.value()), message.timestamp()[1], partition, tuple(message.headers() or ()))  # type: ignore[arg-type]
 
 
 def _text(content: str | bytes | None) -> str | None:

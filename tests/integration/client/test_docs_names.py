@@ -15,8 +15,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import aiokafka.abc  # type: ignore[import-untyped]
-import aiokafka.admin  # type: ignore[import-untyped]
+import aiokafka.abc
+import aiokafka.admin
 import confluent_kafka.admin
 import pytest
 

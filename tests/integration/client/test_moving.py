@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Generator
 from typing import Any, Protocol
 
-import aiokafka  # type: ignore[import-untyped]
+import aiokafka
 import confluent_kafka
 import pytest
 

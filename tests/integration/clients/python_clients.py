@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import aiokafka  # type: ignore[import-untyped]
+import aiokafka
 import confluent_kafka
 
 from tests.integration.clients.client import BEGINNING, WAIT_S, Refused, place

@@ -31,6 +31,7 @@ from barnabas.protocol.registry import BY_NAME
 from barnabas.protocol.slices import Records
 from barnabas.records.builder import BatchBuilder
 from barnabas.uuid import Uuid
+from tests.error_codes import code_of
 
 GROUP, TRANSACTION = 0, 1  # the key types of FindCoordinator
 BACK_OFF_S: Final = 0.02  # as the Java producer waits before it adds partitions again
@@ -139,7 +140,7 @@ class WireProducer:
                     del left[result.index]
                     self._sequences[result.index] = self._sequences.get(result.index, 0) + 1
                 elif result.error_code not in self._passing or time.monotonic() > deadline:
-                    raise WireError(f"Produce to {self._topic}-{result.index}: {ErrorCode(result.error_code).name}")
+                    raise WireError(f"Produce to {self._topic}-{result.index}: {code_of(result.error_code).name}")
             if left:
                 self.retries += 1
                 await asyncio.sleep(BACK_OFF_S)
@@ -160,16 +161,16 @@ class WireProducer:
         )
         return f"{found.coordinators[0].host}:{found.coordinators[0].port}"
 
-    async def _patiently(self, address: str, request: Message, passing: frozenset[ErrorCode], code_of: Callable[[Any], int]) -> Any:
+    async def _patiently(self, address: str, request: Message, passing: frozenset[ErrorCode], error_of: Callable[[Any], int]) -> Any:
         """The answer, asked for again while the error is one that passes."""
         deadline = time.monotonic() + WAIT_S
         while True:
             answer = await self._ask(address, request)
-            code = code_of(answer)
+            code = error_of(answer)
             if code == ErrorCode.NONE:
                 return answer
             if code not in passing or time.monotonic() > deadline:
-                raise WireError(f"{type(request).__name__}: {ErrorCode(code).name}")
+                raise WireError(f"{type(request).__name__}: {code_of(code).name}")
             self.retries += 1
             await asyncio.sleep(BACK_OFF_S)
 

@@ -171,10 +171,10 @@ def aiokafka(place: Place, stopping: threading.Event) -> None:
 
 
 async def _aiokafka(place: Place, stopping: threading.Event) -> None:
-    import aiokafka  # type: ignore[import-untyped]
-    from aiokafka.coordinator.assignors.range import RangePartitionAssignor  # type: ignore[import-untyped]
-    from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor  # type: ignore[import-untyped]
-    from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor  # type: ignore[import-untyped]
+    import aiokafka
+    from aiokafka.coordinator.assignors.range import RangePartitionAssignor
+    from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+    from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 
     assignors = [RangePartitionAssignor, RoundRobinPartitionAssignor, StickyPartitionAssignor]
     told = Told()

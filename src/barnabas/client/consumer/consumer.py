@@ -46,9 +46,11 @@ from barnabas.client.consumer.options import (
     topics_of,
 )
 from barnabas.client.consumer.record import ConsumerRecord, ConsumerRecords, OffsetAndTimestamp
-from barnabas.client.errors import ConcurrentModification, IllegalArgument, IllegalState, KafkaError
+from barnabas.client.errors import ConcurrentModification, IllegalArgument, IllegalState
 from barnabas.client.loop_thread import LoopThread
-from barnabas.client.metrics.metrics import Metric, MetricName
+from barnabas.client.metrics.metrics import Metrics
+from barnabas.client.metrics.observed_client import ConnectionErrors, ObservedClient
+from barnabas.client.metrics.telemetry import ClientTelemetry
 from barnabas.client.serialization.api import GivenDeserializer
 from barnabas.client.type_parameters import K, V
 from barnabas.topic_partition import TopicPartition
@@ -59,7 +61,7 @@ _log: Final = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class Consumer(Generic[K, V]):
+class Consumer(ObservedClient, Generic[K, V]):
     """Settings by Kafka's names: `Consumer({"group.id": "g"}, bootstrap_servers="…")`.
 
     Timeouts are seconds or a timedelta; an omitted timeout is default.api.timeout.ms.
@@ -347,31 +349,8 @@ class Consumer(Generic[K, V]):
         with self._guard:
             return self._caller.run(self._core.list_topics(milliseconds_or_none(timeout)))
 
-    def last_connection_error(self) -> KafkaError | None:
-        """The last connection failure of an address that has not been connected to since; None if there is none.
-
-        Every Timeout of this client has it as its cause. `poll` raises no Timeout, so an application that receives no records can check
-        here.
-        """
-        return self._core.metadata.failures.last()
-
-    def metrics(self) -> dict[MetricName, Metric]:
-        """The metrics of this consumer, by name. `metric.metric_value()` measures at the time of the call."""
-        return self._core.metrics.all()
-
-    def register_metric_for_subscription(self, metric: Metric) -> None:
-        """Pushes a metric of the application with the client's own metrics, if the cluster subscribes to it (KIP-1076).
-
-        The cluster names `Metric.of(MetricName("queue-length", "app-metrics"), lambda: len(queue))` org.apache.kafka.app.queue.length. A
-        metric with the name of one of the client's own metrics is ignored. With enable.metrics.push=false nothing is pushed.
-        """
-        if self._core.telemetry is not None:
-            self._core.telemetry.register(metric)
-
-    def unregister_metric_from_subscription(self, metric: Metric) -> None:
-        """Stops pushing a metric of the application."""
-        if self._core.telemetry is not None:
-            self._core.telemetry.unregister(metric)
+    def _observed(self) -> tuple[Metrics, ClientTelemetry | None, ConnectionErrors]:
+        return self._core.metrics, self._core.telemetry, self._core.metadata.failures
 
     def client_instance_id(self, timeout: Seconds) -> Uuid:
         """The id that the cluster assigned to this client for its metrics (KIP-714)."""

@@ -26,7 +26,9 @@ from barnabas.client.consumer.group_metadata import ConsumerGroupMetadata
 from barnabas.client.consumer.offsets.offset_and_metadata import GivenOffsets, whole_offsets
 from barnabas.client.errors import IllegalArgument, IllegalState, SendFailed
 from barnabas.client.loop_thread import LoopThread
-from barnabas.client.metrics.metrics import Metric, MetricName
+from barnabas.client.metrics.metrics import Metrics
+from barnabas.client.metrics.observed_client import ConnectionErrors, ObservedClient
+from barnabas.client.metrics.telemetry import ClientTelemetry
 from barnabas.client.producer.batch import Callback, Delivery
 from barnabas.client.producer.core import ProducerCore, check_group
 from barnabas.client.producer.record import GivenHeaders, ProducerRecord
@@ -41,7 +43,7 @@ logger = logging.getLogger(__name__)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Producer(Generic[K, V]):
+class Producer(ObservedClient, Generic[K, V]):
     """Settings by Kafka's names, in a mapping or as keywords with `_` for `.`: Producer(bootstrap_servers="localhost:9092").
 
     K and V are the types of the key and value of `send`, for type checkers. They follow from serializers given as keyword arguments; with
@@ -167,30 +169,8 @@ class Producer(Generic[K, V]):
         """The partitions of a topic; blocks at most max.block.ms."""
         return self._network.run(self._core.wait_on_metadata(topic, None, self._core.max_block_ms))
 
-    def last_connection_error(self) -> KafkaError | None:
-        """The last connection failure of an address that has not been connected to since; None if there is none.
-
-        Every Timeout of this client has it as its cause.
-        """
-        return self._core.metadata.failures.last()
-
-    def metrics(self) -> dict[MetricName, Metric]:
-        """The metrics of this producer, by name. `metric.metric_value()` measures at the time of the call."""
-        return self._core.metrics.all()
-
-    def register_metric_for_subscription(self, metric: Metric) -> None:
-        """Pushes a metric of the application with the client's own metrics, if the cluster subscribes to it (KIP-1076).
-
-        The cluster names `Metric.of(MetricName("queue-length", "app-metrics"), lambda: len(queue))` org.apache.kafka.app.queue.length. A
-        metric with the name of one of the client's own metrics is ignored. With enable.metrics.push=false nothing is pushed.
-        """
-        if self._core.telemetry is not None:
-            self._core.telemetry.register(metric)
-
-    def unregister_metric_from_subscription(self, metric: Metric) -> None:
-        """Stops pushing a metric of the application."""
-        if self._core.telemetry is not None:
-            self._core.telemetry.unregister(metric)
+    def _observed(self) -> tuple[Metrics, ClientTelemetry | None, ConnectionErrors]:
+        return self._core.metrics, self._core.telemetry, self._core.metadata.failures
 
     def client_instance_id(self, timeout: float) -> Uuid:
         """The id that the cluster assigned to this client for its metrics (KIP-714); waits for it at most `timeout` seconds."""
