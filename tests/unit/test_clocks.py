@@ -203,9 +203,9 @@ class Reader:
         candidates = [each for each in self._by_name.get(name, []) if each.has_rest or len(each.positional) >= len(call.args)]
         for number, argument in enumerate(call.args):
             given = kind_of(argument)
-            expected = {_kind_of_name(each.parameter(number) or "") for each in candidates}
-            if given and candidates and expected <= {WALL, MONOTONIC} and given not in expected:
-                yield call.lineno, f"{given} is given to {name} for {expected.pop()}"
+            kinds = {_kind_of_name(each.parameter(number) or "") for each in candidates}
+            if given and candidates and kinds <= {WALL, MONOTONIC} and given not in kinds:
+                yield call.lineno, f"{given} is given to {name} for {kinds.pop()}"
 
 
 def _mixed_pair(one: ast.AST, other: ast.AST) -> Iterator[tuple[int, str]]:

@@ -31,6 +31,7 @@ from barnabas.protocol.registry import BY_NAME
 from barnabas.protocol.slices import Records
 from barnabas.records.builder import BatchBuilder
 from barnabas.uuid import Uuid
+from tests.error_codes import code_of as named
 
 GROUP, TRANSACTION = 0, 1  # the key types of FindCoordinator
 BACK_OFF_S: Final = 0.02  # as the Java producer waits before it adds partitions again
@@ -139,7 +140,7 @@ class WireProducer:
                     del left[result.index]
                     self._sequences[result.index] = self._sequences.get(result.index, 0) + 1
                 elif result.error_code not in self._passing or time.monotonic() > deadline:
-                    raise WireError(f"Produce to {self._topic}-{result.index}: {ErrorCode(result.error_code).name}")
+                    raise WireError(f"Produce to {self._topic}-{result.index}: {named(result.error_code).name}")
             if left:
                 self.retries += 1
                 await asyncio.sleep(BACK_OFF_S)
@@ -169,7 +170,7 @@ class WireProducer:
             if code == ErrorCode.NONE:
                 return answer
             if code not in passing or time.monotonic() > deadline:
-                raise WireError(f"{type(request).__name__}: {ErrorCode(code).name}")
+                raise WireError(f"{type(request).__name__}: {named(code).name}")
             self.retries += 1
             await asyncio.sleep(BACK_OFF_S)
 

@@ -102,7 +102,7 @@ def _refreshes(given: Namespace) -> list[str]:
 
 def read_configuration(spec: Path) -> dict[str, str]:
     """The settings in a project's spec; spark-pipelines validates the rest."""
-    import yaml  # type: ignore[import-untyped]
+    import yaml
 
     try:
         document: Any = yaml.safe_load(spec.read_text())

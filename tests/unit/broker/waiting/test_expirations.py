@@ -59,7 +59,8 @@ def test_nothing_times_out_before_its_time() -> None:
 
 def test_no_timer_is_left_after_stopping() -> None:
     async def scenario() -> None:
-        clock, done = Clock(), []
+        clock = Clock()
+        done: list[str] = []
         expirations = Expirations(asyncio.get_running_loop(), clock)
         expirations.new_purgatory("Fetch").try_complete_else_watch(Wait(1, done.append, "never"), ["key"], clock.monotonic_ms())
         expirations.stop()
